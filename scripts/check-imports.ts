@@ -55,9 +55,9 @@ const LAYERS: Record<string, Layers> = {
 const EXCEPTIONS: readonly (readonly [string, string])[] = [
   ["api/http", "api/auth"],
   ["api/http", "api/streams"],
-  ["store/postgres/claim", "store/postgres/advance"],
-  ["store/postgres/claim", "store/postgres/admin/workflows.ts"],
-  ["store/postgres/connection", "store/postgres/admin/workflows.ts"],
+  ["store/postgres/claim", "store/postgres/jobs/reads.ts"],
+  ["store/postgres/connection/tx.ts", "store/postgres/admin/workflows.ts"],
+  ["store/postgres/connection/tx.ts", "store/postgres/cache"],
   ["store/sqlite/cache", "store/sqlite/runs/insert-rows.ts"],
   ["store/sqlite/claim", "store/sqlite/advance"],
   ["store/sqlite/claim", "store/sqlite/jobs/reads.ts"],

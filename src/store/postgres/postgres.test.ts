@@ -367,8 +367,8 @@ const gone = async (): Promise<void> => {
   while ((await query(OPEN)).length > 0);
 }
 
-describe("a turn that does not look again", () => {
-  it("still hears of what waits for the gate when an earlier turn had no room for it", async () => {
+describe("a row for the gate", () => {
+  it("is claimed although an earlier turn had no limit left for it", async () => {
     const server = await setup().join()
     server.store.onWake(() => {})
     await listening(1)

@@ -1,11 +1,11 @@
-// The store on Postgres 14 and newer, in a schema of its own. One connection belongs to `advance`, one listens, a few serve the
-// rest. Several stores on one database share its work.
+// The store on Postgres 14 and newer, in a schema of its own. Its connections have one purpose each: two run `advance`, one listens, one
+// reads workflow versions, the others write or read. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewRun, RunRow } from "../contract/store.ts"
-import type { Access } from "./connection/access.ts"
+import { type Access, newTx, type Tx } from "./connection/tx.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
@@ -37,7 +37,7 @@ import { expiredRuns, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
-import type { SqlRunner } from "./connection/connection.ts"
+import { INDEXED_PLANS, type SqlRunner } from "./connection/connection.ts"
 import {
   getCached,
   getTask,
@@ -54,111 +54,109 @@ import { Workflows } from "./admin/workflows.ts"
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database` */
   url: string
-  /** Tests: the time of everything that is written. The database's own when not given. */
+  /** Clock of tests. The database's own when not given. */
   clock?: Clock
   random: Random
-  /** Where the tables lie; `ork` when not given. */
+  /** Schema of the tables; `ork` when not given. */
   schema?: string
 }
 
-const SHARED = 6
-/** Longest name that NOTIFY takes. */
+const MAX_WRITERS = 3
+const MAX_READERS = 4
+/** Longest channel name of NOTIFY. */
 const MAX_CHANNEL = 63
-/** Rows of runs that are made together. */
+/** Task rows of runs that are created together. */
 const MAX_CREATED = 10_000
+/** Runs that are read together. */
 const MAX_READ = 1_000
 
 export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
   const target = { url, schema }
-  const instants = new StoreClock(clock, random)
-  const memory = new Cache()
-  const shared = new ConnectionPool(target, "ork", SHARED)
-  // Of its own: who needs a version may hold one of the shared ones already.
-  const versions = new ConnectionPool(target, "ork", 1)
-  const workflows = new Workflows(versions, instants)
+  const storeClock = new StoreClock(clock, random)
+  const cache = new Cache()
+  const readers = new ConnectionPool(target, MAX_READERS, { application: "ork" })
+  const writers = new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS })
+  // A pool of its own: callers that need a version may hold a connection of another pool.
+  const versions = new ConnectionPool(target, 1, { application: "ork" })
+  const workflows = new Workflows(versions, storeClock)
+  const context = { clock: storeClock, workflows, cache }
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
-  const listening = (): boolean => listener.listening
-  const loops = new Loops(target, { workflows, memory, instants, channel, self, listening })
-  listener.onNotification(() => loops.stale())
+  const loops = new Loops(target, context, { channel, sender: self })
 
-  const read = <T>(work: (session: SqlRunner) => Promise<T>): Promise<T> => shared.use(work)
-  const write = <T>(work: (tx: SqlRunner) => Promise<T>): Promise<T> => shared.transaction(work)
-  /** A write that may give others something to do. */
-  const tell = async <T>(work: (tx: SqlRunner) => Promise<T>): Promise<T> => {
-    const result = await shared.transaction(async (tx) => {
-      const value = await work(tx)
-      await tx.run(NOTIFY, [channel, self])
-      return value
+  const read = <T>(work: (connection: SqlRunner) => Promise<T>): Promise<T> => readers.use(work)
+  const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+    writers.transaction((transaction) => work(newTx(transaction, context)))
+  const writeAndNotify = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+    write(async (tx) => {
+      const result = await work(tx)
+      await tx.run(NOTIFY, { channel, sender: self })
+      return result
     })
-    loops.stale()
-    return result
-  }
-  const rowsOf = ({ versionId }: NewRun): number => (workflows.knows(versionId) ? workflows.now(versionId).nodes.length : 1)
+  const rowCount = ({ versionId }: NewRun): number => (workflows.knows(versionId) ? workflows.now(versionId).nodes.length : 1)
   const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
     async (runs) => {
       await workflows.load(runs.map((run) => run.versionId))
-      return tell((tx) => createRuns(tx, instants, workflows, runs))
+      return writeAndNotify((tx) => createRuns(tx, runs))
     },
     MAX_CREATED,
-    rowsOf,
+    rowCount,
   )
+  // Callers that wait for hundreds of runs share one query.
+  const runs = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
 
-  // Waiting for hundreds of runs is one question, not hundreds.
-  const runs = new CallBatcher<RunId, RunRow | null>((ids) => read((session) => getRuns(session, ids)), MAX_READ)
-
-  const access: Access = { read, write, writeAndNotify: tell, clock: instants, workflows }
+  const access: Access = { read, write, writeAndNotify, clock: storeClock, workflows }
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...insight(access, (runs) => loops.closed(runs)),
+    ...insight(access, (runs) => loops.reportClosed(runs)),
     ...jobStore(access),
     ...keyStore(access),
-    ...noticeStore(read, write, instants),
+    ...noticeStore(read, write, storeClock),
     ...picture(access),
     ...queueStore(access),
     kind: "postgres",
     leases: true,
     advanceConcurrency: ADVANCE_CONCURRENCY,
-    migrate: () => migrate(shared, target),
+    migrate: () => migrate(writers, target),
     close: async () => {
-      await Promise.all([listener.close(), loops.close(), shared.close(), versions.close()])
+      await Promise.all([listener, loops, readers, writers, versions].map((part) => part.close()))
     },
-    putWorkflow: (input) => (input.deploy ? tell : write)((tx) => workflows.put(tx, input)),
+    putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => workflows.put(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.now(versionId),
     advance: (batch) => loops.advance(batch),
     onWake: (wake) => void listener.onWake(wake),
     createRuns: (runs) => creations.add(runs),
-    requestCancel: (runId, reason) => tell((tx) => requestCancel(tx, workflows, runId, reason)),
-    setPaused: (runId, paused) => tell((tx) => setPaused(tx, instants.now(), runId, paused)),
-    retryRun: (runId, plan) => tell((tx) => retryRun(tx, instants.now(), workflows, runId, plan)),
-    registerHolder: (holder) => write((tx) => registerHolder(tx, instants.now(), holder)),
-    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, instants.now(), id, leaseMs)),
-    deregisterHolder: (id) => tell((tx) => removeHolder(tx, id)),
-    extendWorkerLeases: () => write((tx) => forgiveWorkers(tx, instants.now())),
-    listInFlight: (id) => read((session) => heldBy(session, id)),
+    requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),
+    setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
+    retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
+    registerHolder: (holder) => write((tx) => registerHolder(tx, storeClock.now(), holder)),
+    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, storeClock.now(), id, leaseMs)),
+    deregisterHolder: (id) => writeAndNotify((tx) => removeHolder(tx, id)),
+    extendWorkerLeases: () => write((tx) => forgiveWorkers(tx, storeClock.now())),
+    listInFlight: (id) => read((connection) => heldBy(connection, id)),
     listHolders: () => read(listHolders),
-    workerToken: (id) => read((session) => workerToken(session, id)),
+    workerToken: (id) => read((connection) => workerToken(connection, id)),
     reapHolders: async (limit, { workers } = { workers: true }) => {
-      const reap = (tx: SqlRunner) => reapHolders(tx, instants.now(), { limit, workers })
-      return (await tell(reap)).left
+      const reap = (tx: SqlRunner) => reapHolders(tx, storeClock.now(), { limit, workers })
+      return (await writeAndNotify(reap)).left
     },
-    readClaims: (fences) => read((session) => readClaims(session, { memory, workflows, now: instants.now() }, fences)),
-    adopt: (holder, fences) => write((tx) => adopt(tx, { memory, workflows, now: instants.now() }, holder, fences)),
+    readClaims: (fences) => write((tx) => readClaims(tx, fences)),
+    adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     getRun: async (runId) => (await runs.add([runId]))[0] ?? null,
-    listRuns: (query) => read((session) => listRuns(session, query)),
-    listTasks: (query) => read((session) => listTasks(session, workflows, query)),
-    getTask: (query) => read((session) => getTask(session, workflows, query)),
-    listNodes: (runId) => read((session) => listNodes(session, workflows, runId)),
-    listInner: (query) => read((session) => listInner(session, workflows, query)),
-    listAttempts: (row) => read((session) => listAttempts(session, row)),
-    instanceOutputs: (query) => read((session) => instanceOutputs(session, query)),
-    getCached: (query) => read((session) => getCached(session, instants.now(), query)),
-    pastDurations: (workflow) => read((session) => pastDurations(session, workflows, workflow)),
-    expiredRuns: (query) => read((session) => expiredRuns(session, instants.now(), query)),
+    listRuns: (query) => read((connection) => listRuns(connection, query)),
+    listTasks: (query) => read((connection) => listTasks(connection, workflows, query)),
+    getTask: (query) => read((connection) => getTask(connection, workflows, query)),
+    listNodes: (runId) => read((connection) => listNodes(connection, workflows, runId)),
+    listInner: (query) => read((connection) => listInner(connection, workflows, query)),
+    listAttempts: (row) => read((connection) => listAttempts(connection, row)),
+    instanceOutputs: (query) => read((connection) => instanceOutputs(connection, query)),
+    getCached: (query) => read((connection) => getCached(connection, storeClock.now(), query)),
+    pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
+    expiredRuns: (query) => read((connection) => expiredRuns(connection, storeClock.now(), query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
   }
 }

@@ -4,7 +4,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
-import type { Access } from "../connection/access.ts"
+import type { Access } from "../connection/tx.ts"
 import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
@@ -26,7 +26,7 @@ export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Cat
   nextTickMs: () => read((session) => nextTickMs(session, clock.now())),
   fireTicks: async (ticks) => {
     await workflows.load(ticks.flatMap(({ run }) => run?.versionId ?? []))
-    return writeAndNotify((tx) => fireTicks(tx, clock, workflows, ticks))
+    return writeAndNotify((tx) => fireTicks(tx, ticks))
   },
   activeRunsOf: (scheduleId) => read((session) => activeRunsOf(session, scheduleId)),
 })

@@ -5,7 +5,7 @@ import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, LiveTask, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsLeftBehind } from "../jobs/reads.ts"
-import { IN_FLIGHT_ROWS, REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
 const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
@@ -112,9 +112,9 @@ const RELEASE_GATES = statement(
      UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (${LOCKED("t.status = 'pending'")})
      RETURNING ${READINESS("t")}
    ), listed AS (
-     ${ENQUEUE("back")}
+     ${insertInto("ready_queue", "back")}
    )
-   ${REMOVE_IN_FLIGHT("back")} RETURNING h.id`,
+   ${deleteFrom("in_flight", "back")} RETURNING q.id`,
 )
 
 /** Rows that they had woken are due again. */
@@ -125,7 +125,7 @@ const LET_SLEEP = statement(
        ${LOCKED("t.status = 'running' AND t.waiting_on IS NOT NULL")})
      RETURNING run_seq, id
    )
-   ${REMOVE_IN_FLIGHT("back")} RETURNING h.id`,
+   ${deleteFrom("in_flight", "back")} RETURNING q.id`,
 )
 
 const TIDY = statement(

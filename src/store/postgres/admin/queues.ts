@@ -2,7 +2,7 @@
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
-import type { Access } from "../connection/access.ts"
+import type { Access } from "../connection/tx.ts"
 import { excludeTaskWrites } from "../claim/queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"

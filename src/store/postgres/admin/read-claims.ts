@@ -7,10 +7,9 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
-import type { Cache } from "../cache/cache.ts"
 import { toClaims } from "../claim/to-claims.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "./workflows.ts"
+import { statement } from "../connection/connection.ts"
+import type { Tx } from "../connection/tx.ts"
 
 const LIVE = statement(
   "claims_live",
@@ -24,25 +23,15 @@ const LIVE = statement(
    ) k ORDER BY t.id`,
 )
 
-export interface ClaimReader {
-  memory: Cache
-  workflows: Workflows
-  now: string | null
-}
-
-export const readClaims = async (
-  tx: SqlRunner,
-  { memory, workflows, now }: ClaimReader,
-  fences: readonly Fence[],
-): Promise<Claim[]> => {
+export const readClaims = async (tx: Tx, fences: readonly Fence[]): Promise<Claim[]> => {
   if (fences.length === 0) return []
   const rows = await tx.run<ClaimedRow>(LIVE, [
     arrayParam(fences.map(({ row }) => row)),
     arrayParam(fences.map(({ attemptId }) => attemptId)),
-    now,
+    tx.now,
   ])
-  await workflows.load(rows.flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
-  return toClaims(tx, { memory, workflows, fresh: new Map(), now }, rows)
+  await tx.workflows.load(rows.flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
+  return toClaims(tx, rows, new Map())
 }
 
 const ADOPT = statement(
@@ -58,12 +47,7 @@ const ADOPT = statement(
    SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
 )
 
-export const adopt = async (
-  tx: SqlRunner,
-  reader: ClaimReader,
-  holder: HolderId,
-  fences: readonly Fence[],
-): Promise<Claim[]> => {
+export const adopt = async (tx: Tx, holder: HolderId, fences: readonly Fence[]): Promise<Claim[]> => {
   const values = [arrayParam(fences.map(({ row }) => row)), arrayParam(fences.map(({ attemptId }) => attemptId)), holder]
-  return readClaims(tx, reader, await tx.run<Fence>(ADOPT, values))
+  return readClaims(tx, await tx.run<Fence>(ADOPT, values))
 }

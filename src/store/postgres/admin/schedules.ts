@@ -8,10 +8,9 @@ import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { createRuns } from "../runs/create.ts"
-import type { StoreClock } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
 import { readRuns } from "../runs/run-reads.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "./workflows.ts"
 
 interface Deployed {
   workflowId: number
@@ -141,12 +140,7 @@ const TAKE = statement(
    ON CONFLICT DO NOTHING RETURNING 1 AS fired`,
 )
 
-export const fireTicks = async (
-  tx: SqlRunner,
-  instants: StoreClock,
-  workflows: Workflows,
-  ticks: readonly Tick[],
-): Promise<{ fired: boolean; run: RunRow | null }[]> => {
+export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]> => {
   const ids = [anyParam(new Set(ticks.map(({ scheduleId }) => scheduleId)))]
   const locked = tx.run(LOCK, ids)
   const specs = tx.run<{ id: number; position: number; spec: string }>(FIND, ids)
@@ -160,7 +154,7 @@ export const fireTicks = async (
   const fired: boolean[] = []
   for (const answer of taken) fired.push((await answer).length === 1)
   const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
-  const made = runs.length === 0 ? [] : await createRuns(tx, instants, workflows, runs)
+  const made = runs.length === 0 ? [] : await createRuns(tx, runs)
   return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? made.shift()!.run : null }))
 }
 

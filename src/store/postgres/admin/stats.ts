@@ -6,7 +6,7 @@ import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
-import type { Access } from "../connection/access.ts"
+import type { Access } from "../connection/tx.ts"
 import { markTask } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
@@ -19,7 +19,7 @@ export const insight = (
   closed: (runs: Advanced["closed"]) => void,
 ): StatsStore => ({
   overrideOutcome: async (mark) => {
-    const marked = await writeAndNotify((tx) => markTask(tx, clock.now(), workflows, mark))
+    const marked = await writeAndNotify((tx) => markTask(tx, mark))
     closed(marked.closed)
     return marked.answer
   },

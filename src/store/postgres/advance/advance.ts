@@ -1,381 +1,301 @@
-// One turn of the loop in one transaction. What does not depend on an answer travels together: BEGIN, locks, changes, claims and
-// the look at timers go out at once; what the claims need, and COMMIT, follow at once. Only a batch that meets limits, cancels,
-// timers or ends of runs takes more round trips, inside the same transaction; and a small plain one takes a single one (relay.ts).
+// One turn of the loop in one transaction: timers, changes and what they unblock, cancels, closed runs, freed slots, claims. Statements
+// that do not depend on a reply are sent together: changes, claims and the poll first, then what the claims need and COMMIT. Only a turn
+// that meets limits, cancels, timers or closed runs takes more round trips.
 
-import { soonest } from "../../../core/time/soonest.ts"
 import type { Fence } from "../../../core/model/change.ts"
-import { wildcardFunctions } from "../../../core/routing/lanes.ts"
-import { NO_RUN } from "../../shared/event-codec.ts"
+import { soonest } from "../../../core/time/soonest.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { Advanced, Batch, Claim, StoreEvent } from "../../contract/store.ts"
-import { cancelPending } from "./cancel-pending.ts"
-import { Changes, type Task } from "./changes.ts"
+import type { Advanced, Batch } from "../../contract/store.ts"
+import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
+import { type Claimed, type Claims, NOTHING_CLAIMED, type SentClaims } from "../claim/claim.ts"
+import type { ClaimRequest } from "../claim/candidates.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
-import { type Closed, closeRuns } from "./close-runs.ts"
-import { logEvents } from "./event-log.ts"
-import { emitCancelled, emitClaims, emitClosed, emitChanges } from "./events.ts"
-import { cancelOverdue, withDeadlines } from "./group-deadlines.ts"
-import { findHeld } from "./find-in-flight.ts"
-import { coalesceChanges, type AttemptChanges } from "./coalesce-changes.ts"
-import type { StoreClock } from "../connection/store-clock.ts"
-import { emitReleased } from "../jobs/edges.ts"
-import { lockJobs, finishJobs } from "./job-changes.ts"
-import { type FinishedTask, type InFlightAttempt, type Cache, cacheableResults } from "../cache/cache.ts"
-import { loadRuns, toClaims, toTaskClaims } from "../claim/to-claims.ts"
+import { loadRuns } from "../claim/run-info.ts"
+import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
-import type { Claimer } from "../claim/claim-unblocked.ts"
-import { legOf, relay } from "./relay.ts"
-import { pipelined, type SqlRunner } from "../connection/connection.ts"
-import { FenceLost } from "./finish-successes.ts"
-import { NOTHING_TAKEN, Takes, type Taking } from "../claim/claims.ts"
-import { type PendingWork, pollPendingWork, runTimers } from "./timers.ts"
-import type { ConnectionPool, Transaction } from "../connection/connection-pool.ts"
+import { pipelined } from "../connection/statement.ts"
+import type { Tx } from "../connection/tx.ts"
+import { emitReleased, type Released } from "../jobs/edges.ts"
+import {
+  type AppliedChanges,
+  applyChanges,
+  type AttemptUpdate,
+  type ChangePlan,
+  lockRuns,
+  planChanges,
+  usesLimits,
+} from "./apply-changes.ts"
+import { type Cancelled, cancelPending } from "./cancel-pending.ts"
+import { type Closed, closeRuns } from "./close-runs.ts"
+import type { CoalescedChanges } from "./coalesce-changes.ts"
+import { logEvents } from "./event-log.ts"
+import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
+import { findInFlight } from "./find-in-flight.ts"
+import { planFinishes } from "./finish-attempts.ts"
+import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
+import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
+import { finishJobs, lockJobs } from "./job-changes.ts"
+import { fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
-import type { Workflows } from "../admin/workflows.ts"
 
-/** What others do without saying so (a retry that they set, a server that died) is seen this late at most. */
-const LOOK_EVERY_MS = 25
-
-/** What makes a relay fail mostly lasts, as a queue with limits does. */
-const REST_MS = 10_000
-
-export interface LoopDeps {
-  sessions: ConnectionPool
-  workflows: Workflows
-  memory: Cache
-  instants: StoreClock
-  /** Names this store among those that listen, and where they listen. */
+/** Parameters of NOTIFY: the channel of the stores on one database, and this store's name. */
+export interface NotifyParams {
   channel: string
-  self: string
-  /** Whether others' notes arrive: if not, every turn looks for what they did. */
-  listening(): boolean
+  sender: string
 }
 
-export class Loop {
-  readonly #deps: LoopDeps
-  readonly #takes: Takes
-  /** Timers or cancels that the last look saw come before the claims of the next turn. */
-  #slow = true
-  /** There was something for the gate when it was last asked, or since: the next turn asks for it at once. */
-  #gated = true
-  /** The lanes in which the last turn left nothing to claim; null: it may have left something. */
-  #emptied: string | null = null
-  /** Until then turns are of the usual kind, since a relay has failed. */
-  #relaysFrom = 0
-  /** Others, or this store beside the loop, have changed something: look, however short ago the last look was. */
-  #stale = true
-  #lookedAt = 0
-  readonly #closedBeside: Advanced["closed"] = []
-  busy = false
-  /** The gate's lanes then. */
-  #lookedFor = ""
-  /** When the next timer is due, on the clock of `instants.roughly`. */
-  #dueAt = Number.POSITIVE_INFINITY
-
-  constructor(deps: LoopDeps) {
-    this.#deps = deps
-    this.#takes = new Takes(deps.instants)
-  }
-
-  async advance(batch: Batch): Promise<Advanced> {
-    const folded = coalesceChanges(batch.changes)
-    this.busy = true
-    try {
-      const turn = (await this.#relay(batch, folded)) ?? (await this.#transact(batch, folded))
-      this.#remember(turn, batch)
-      turn.advanced.closed.unshift(...this.#closedBeside.splice(0))
-      return turn.advanced
-    } catch (error) {
-      this.#stale = true
-      throw error
-    } finally {
-      this.busy = false
-    }
-  }
-
-  #transact(batch: Batch, folded: Folded): Promise<Turn> {
-    const { sessions } = this.#deps
-    return sessions
-      .transaction((tx) => this.#turn(tx, batch, folded, false))
-      .catch((error: unknown) => {
-        if (!(error instanceof FenceLost)) throw error
-        this.#stale = true
-        return sessions.transaction((tx) => this.#turn(tx, batch, folded, true))
-      })
-  }
-
-  /** The whole turn in one round trip, where nothing but these ends is to be seen to. */
-  async #relay(batch: Batch, { steps, refused }: Folded): Promise<Turn | null> {
-    const { instants, memory, workflows, sessions } = this.#deps
-    const now = instants.localNow()
-    if (this.#slow || this.#gated || this.#takes.general || refused.length > 0) return null
-    if (this.#emptied !== batch.claim.lanes.join() || now >= this.#dueAt || now < this.#relaysFrom || !this.#fresh(batch))
-      return null
-    const leg = legOf(workflows, memory, batch, steps)
-    if (leg === null) return null
-    const relayed = await relay(this.#deps, batch, leg)
-    if (relayed === null) {
-      this.#relaysFrom = now + REST_MS
-      return null
-    }
-    const { taken, events, gates, more } = relayed
-    const ends = cacheableResults(leg.ends)
-    const claims = await sessions.use((session) =>
-      toClaims(session, { memory, workflows, fresh: ends, now: instants.now() }, taken),
-    )
-    return {
-      tasks: leg.tasks,
-      changed: new Map(steps.map((step) => [step, null])),
-      ends,
-      rows: new Map(taken.map((row) => [row.id, row])),
-      looked: false,
-      slow: false,
-      gated: gates,
-      due: null,
-      advanced: {
-        rejected: [],
-        gates: [],
-        claims,
-        cancelling: [],
-        cancelRequested: [],
-        closed: [],
-        events,
-        more: more || (gates && batch.gate.limit > 0),
-        nextDueMs: inFull(this.#due()),
-      },
-    }
-  }
-
-  /** Runs that were ended beside the loop: told with its next turn. */
-  closed(runs: Advanced["closed"]): void {
-    this.#closedBeside.push(...runs)
-  }
-
-  /** Something was committed beside the loop. */
-  stale(): void {
-    this.#stale = true
-  }
-
-  /** Whether a look would see nothing new: all changes since the last one are known here. */
-  #knows(changes: Changes, batch: Batch): boolean {
-    return changes.plain && this.#fresh(batch)
-  }
-
-  #fresh({ gate }: Batch): boolean {
-    const age = this.#deps.instants.localNow() - this.#lookedAt
-    // The clock may have been set back.
-    const fresh = age >= 0 && age < LOOK_EVERY_MS && gate.lanes.join() === this.#lookedFor
-    return fresh && !this.#stale && this.#deps.listening()
-  }
-
-  /** Who takes what becomes ready, where claims go the short way. */
-  #taker({ holder, claim }: Batch): Claimer | null {
-    const short = claim.limit > 0 && !this.#takes.general && wildcardFunctions(claim.lanes).length === 0
-    return short ? { holder, ...claim, ids: this.#deps.instants.newAttemptIds() } : null
-  }
-
-  #due(): number | null {
-    return this.#dueAt === Number.POSITIVE_INFINITY ? null : this.#dueAt - this.#deps.instants.localNow()
-  }
-
-  async #turn(tx: Transaction, batch: Batch, { steps, refused }: Folded, careful: boolean): Promise<Turn> {
-    const { workflows, instants, memory } = this.#deps
-    const now = instants.now()
-    const { tasks: found, lost } = await findHeld(tx, memory, steps)
-    const known = await lockJobs(tx, found, instants.localNow())
-    await workflows.load(known.flatMap(({ held }) => (isJobRow(held.runSeq) ? [] : held.versionId)))
-    const { tasks, overdue } = await withDeadlines(tx, workflows, known, instants.localNow())
-    const changes = new Changes(tasks, careful)
-    const slow = this.#slow || changes.limited || overdue.size > 0 || instants.localNow() >= this.#dueAt
-    const timers = async (): Promise<number> => {
-      const { ready: made, groups } = await runTimers(tx, now, workflows)
-      for (const group of groups) overdue.add(group)
-      return made
-    }
-
-    const locked = changes.lock(tx)
-    let ready = slow ? await timers() : 0
-    const changing = pipelined(changes.apply(tx, now, workflows, batch.gate.lanes, slow ? null : this.#taker(batch)))
-    if (slow) await changing
-    const woken = slow ? await claimResumed(tx, halfOf(batch), now) : []
-    const early = slow ? null : this.#takes.send(tx, batch, now, { gates: this.#gated, shared: true })
-    const skip = !slow && this.#knows(changes, batch) && early?.claim !== null
-    if (!skip) this.#stale = false
-    const looking = skip ? null : pipelined(pollPendingWork(tx, now, batch))
-    await locked
-    const changed = await changing
-    const released = await finishJobs(tx, now, tasks, changed)
-    ready += changed.ready + released.ready.length
-    let taking: Taking =
-      early === null ? NOTHING_TAKEN : await this.#takes.read(tx, lessWork(batch, changed.onward.length), early, now)
-    if (changed.onward.length > 0) taking = { ...taking, claims: [...changed.onward, ...taking.claims] }
-    const done = changed.done.length > 0
-    let seen: PendingWork =
-      looking !== null
-        ? await looking
-        : done
-          ? await pollPendingWork(tx, now, batch)
-          : { now: taking.at!, due: this.#due(), gates: changed.gates, cancelling: [], stopped: [] }
-
-    const late = !slow && seen.due !== null && seen.due <= 0
-    if (late) {
-      ready += await timers()
-      const wish = { ...halfOf(batch), limit: Math.min(halfOf(batch).limit, batch.gate.limit - taking.gates.length) }
-      woken.push(...(await claimResumed(tx, wish, now)))
-      seen = await pollPendingWork(tx, now, batch)
-    }
-    const cancelling = seen.cancelling.map(({ runSeq }) => runSeq)
-    const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, now, workflows, cancelling)
-    const expired = overdue.size === 0 ? null : await cancelOverdue(tx, now, overdue)
-    const ended = [...(cancelled?.rows ?? []), ...(expired?.rows ?? [])]
-    for (const row of ended) if (row.was_ready) changed.freed.addChances(row.limits)
-    const over = [...new Set([...changed.done, ...cancelling])]
-    const closed = over.length === 0 ? NOTHING_CLOSED : await closeRuns(tx, now, workflows, over)
-    const unparked = changed.freed.any ? await changed.freed.apply(tx) : 0
-    // Others may have something to stop, or to gather.
-    ready += unparked + closed.rows + (expired === null ? 0 : 1)
-    const forGate = seen.gates && early?.gate === null
-    const freed = changed.queueFreed || released.ready.length + unparked + closed.rows > 0
-    if (slow || late || cancelled !== null || expired !== null || forGate || freed || this.#takes.general)
-      taking = await this.#takes.more(tx, batch, taking, now)
-    if (cancelled !== null || expired !== null || changed.timed || late || closed.woken || closed.started.length > 0)
-      seen = await pollPendingWork(tx, now, batch)
-
-    taking = { ...taking, gates: [...woken, ...taking.gates] }
-
-    const events: StoreEvent[] = []
-    const told = { workflows, at: seen.now, events }
-    emitChanges(told, tasks, changed)
-    events.push(...emitReleased(released, seen.now))
-    if (ended.length > 0) {
-      const runs = await loadRuns(
-        tx,
-        memory,
-        ended.map((row) => row.run_seq),
-      )
-      emitCancelled(told, ended, runs)
-    }
-    emitClosed(told, closed)
-    await workflows.load([...taking.gates, ...taking.claims].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
-    emitClaims(told, taking.claims)
-    const logged = logEvents(tx, now, events)
-    const ends = cacheableResults(changes.ends(changed.applied))
-    // Of what was made ready, something is left for others; or it may be, where more was listed than is counted.
-    const own = [...taking.gates, ...taking.claims].filter(({ fresh }) => fresh === true).length
-    const others = changes.limited || cancelled !== null || expired !== null || taking.unparked
-    const notified = ready > own || (others && own > 0) ? this.#notify(tx) : null
-    const source = { memory, workflows, fresh: ends, now }
-    const gates = pipelined(toTaskClaims(tx, source, taking.gates))
-    const claims = pipelined(toClaims(tx, source, taking.claims))
-    void tx.commit()
-    await logged
-    await notified
-    const taken = { gates: await gates, claims: await claims }
-    const settled = new Set(tasks.flatMap(({ step }) => (changed.applied.has(step) && step.final ? step.fence.attemptId : [])))
-    const isDue = seen.due !== null && seen.due <= 0
-    const open = seen.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
-    return {
-      tasks,
-      changed: changed.applied,
-      ends,
-      rows: new Map([...taking.claims, ...taking.gates].map((row) => [row.id, row])),
-      looked: !skip,
-      slow: isDue || open.length > 0,
-      gated: seen.gates || taking.gates.length > 0 || (this.#gated && batch.gate.limit <= 0),
-      due: seen.due,
-      advanced: {
-        rejected: once([...refused, ...lost, ...changed.refused]),
-        ...taken,
-        cancelling: open.filter(({ held }) => held).map(({ runSeq, reason }) => ({ runSeq, reason })),
-        cancelRequested: seen.stopped.filter((attemptId) => !settled.has(attemptId)),
-        closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
-        events,
-        more: taking.more || isDue || (cancelled?.full ?? false) || (expired?.full ?? false),
-        nextDueMs: soonest(inFull(seen.due), taking.waitMs),
-      },
-    }
-  }
-
-  #notify(tx: SqlRunner): Promise<unknown> {
-    return tx.run(NOTIFY, [this.#deps.channel, this.#deps.self])
-  }
-
-  /** After the commit: what is held now, and what the next turn must look at first. */
-  #remember({ tasks, changed, advanced, ends, rows, looked, slow, gated, due }: Turn, batch: Batch): void {
-    const { memory } = this.#deps
-    this.#slow = slow
-    this.#gated = gated
-    const { claim } = batch
-    this.#emptied = advanced.more || advanced.claims.length >= claim.limit ? null : claim.lanes.join()
-    if (looked) {
-      this.#lookedAt = this.#deps.instants.localNow()
-      this.#lookedFor = batch.gate.lanes.join()
-      this.#dueAt = due === null ? Number.POSITIVE_INFINITY : this.#deps.instants.localNow() + due
-    }
-    for (const [place, end] of ends) memory.finished.set(place, end)
-    for (const { held, step } of tasks) {
-      if (!changed.has(step) || step.final !== null) memory.inFlight.delete(held.attemptId)
-      else memory.inFlight.set(held.attemptId, { ...held, started: held.started || step.start !== null })
-    }
-    const remember = (claim: Claim, gate: boolean): void =>
-      memory.inFlight.set(claim.attemptId, heldOf(claim, rows.get(claim.row)!, gate))
-    for (const claim of advanced.gates) remember(claim, true)
-    for (const claim of advanced.claims) remember(claim, false)
-  }
+export interface TurnInput {
+  batch: Batch
+  changes: CoalescedChanges
+  hints: LoopHints
+  claims: Claims
+  notifyParams: NotifyParams
+  /** Whether an earlier try of the turn lost a fence (`FenceLost`). */
+  verifyEachFence: boolean
 }
 
-type Folded = ReturnType<typeof coalesceChanges>
-
-interface Turn {
-  tasks: Task[]
-  changed: ReadonlyMap<AttemptChanges, unknown>
-  ends: ReadonlyMap<string, FinishedTask>
-  rows: ReadonlyMap<number, ClaimedRow>
-  looked: boolean
-  slow: boolean
-  gated: boolean
-  due: number | null
+/** A committed turn: the reply to the engine, and what the loop keeps of it. */
+export interface Turn {
   advanced: Advanced
+  observed: Observed
+  updates: readonly AttemptUpdate[]
+  applied: AppliedChanges["applied"]
+  results: ReadonlyMap<string, FinishedTask>
+  rows: readonly ClaimedRow[]
 }
 
-/** What was woken has half of the gate's places to itself. */
-const halfOf = ({ holder, gate }: Batch): { holder: Batch["holder"]; lanes: string[]; limit: number } => ({
+export const advance = async (tx: Tx, input: TurnInput): Promise<Turn> => {
+  const { batch, hints, claims } = input
+  const prepared = await prepareUpdates(tx, input.changes)
+  const { plan, overdue } = prepared
+  const localNow = tx.clock.localNow()
+  const inOrder = expectsPendingWork(hints, localNow) || usesLimits(plan) || overdue.size > 0
+  const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
+  const { changes, jobs } = first
+  const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
+  const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
+  const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
+  for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.addUnparks(row.limits)
+  const closed = await closeRuns(tx, [...new Set([...changes.finish.doneRuns, ...cancelling])])
+  const unparked = await changes.freed.apply(tx)
+  const becameReady =
+    cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
+  const gateMissed = first.pending.gateReady && !first.gateClaimed
+  const claimed =
+    becameReady || first.claimLater || gateMissed || claims.byQueue(batch)
+      ? await claims.claimRest(tx, batch, first.claimed)
+      : first.claimed
+  const changesTimers =
+    cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
+  const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
+  const outcome: Outcome = { ...first, pending, claimed, cancelled, expired, closed }
+  await emitEvents(tx, plan, outcome)
+  const ready = first.timersReady + changes.ready + jobs.ready.length + unparked + closed.rows + (expired === null ? 0 : 1)
+  return finishTurn(tx, input, prepared, outcome, ready)
+}
+
+interface Prepared {
+  plan: ChangePlan
+  rejected: Fence[]
+  /** Groups with passed deadlines below which rows must be cancelled. Timers add to it. */
+  overdue: Set<number>
+}
+
+/** Finds the rows of the changes, locks jobs, and replaces changes that passed deadlines overrule. */
+const prepareUpdates = async (tx: Tx, { attempts, rejected }: CoalescedChanges): Promise<Prepared> => {
+  const { updates: found, lost } = await findInFlight(tx, attempts)
+  const locked = await lockJobs(tx, found)
+  await tx.workflows.load(locked.flatMap(({ inFlight }) => (isJobRow(inFlight.runSeq) ? [] : inFlight.versionId)))
+  const { updates, overdue } = await applyDeadlines(tx, locked)
+  return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue }
+}
+
+/** State of the turn after its changes were applied. */
+interface FirstSteps {
+  changes: AppliedChanges
+  jobs: Released
+  resumed: ClaimedRow[]
+  claimed: Claimed
+  /** Whether rows for the gate were claimed, or looked for. */
+  gateClaimed: boolean
+  /** Whether rows may be ready that were not claimed yet. */
+  claimLater: boolean
+  pending: PendingWork
+  /** Whether timers fired after the poll. */
+  timersFired: boolean
+  /** How many rows timers made ready. */
+  timersReady: number
+}
+
+/** Fires timers, applies the changes and claims resumed rows, one after the other; other claims follow later. */
+const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
+  const { plan, overdue } = prepared
+  const locked = pipelined(lockRuns(tx, plan))
+  const timersReady = await fire(tx, overdue)
+  await locked
+  const finishPlan = planFinishes(
+    tx.workflows,
+    plan.finishes.map(({ finish }) => finish),
+    { verifyEachFence, claim: null },
+  )
+  const changes = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
+  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.limit))
+  const polling = pipelined(pollPendingWork(tx, batch))
+  const jobs = await finishJobs(tx, plan.updates, changes)
+  return {
+    changes,
+    jobs,
+    resumed,
+    claimed: NOTHING_CLAIMED,
+    gateClaimed: true,
+    claimLater: true,
+    pending: await polling,
+    timersFired: false,
+    timersReady,
+  }
+}
+
+/** Sends the changes, the claims and the poll together. Claims that depend on the unblocked rows follow later. */
+const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
+  const { batch, hints, claims, verifyEachFence } = input
+  const { plan } = prepared
+  const finishPlan = planFinishes(
+    tx.workflows,
+    plan.finishes.map(({ finish }) => finish),
+    { verifyEachFence, claim: claims.byQueue(batch) ? null : { holder: batch.holder, ...batch.claim } },
+  )
+  const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
+  const locked = pipelined(lockRuns(tx, plan))
+  const applying = pipelined(applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes }))
+  const sent = claims.send(tx, batch, { gate: hints.gateReady, work: !claimsUnblocked })
+  const polling = pipelined(pollPendingWork(tx, batch))
+  await locked
+  const changes = await applying
+  const jobs = await finishJobs(tx, plan.updates, changes)
+  const claimed = await finishClaims(tx, input, sent, changes)
+  const { unblocked, claimable } = changes.finish
+  const first: FirstSteps = {
+    changes,
+    jobs,
+    resumed: [],
+    claimed,
+    gateClaimed: sent.gate !== null,
+    claimLater: claimsUnblocked && claimable && unblocked.length < batch.claim.limit,
+    pending: await polling,
+    timersFired: false,
+    timersReady: 0,
+  }
+  return first.pending.dueMs !== null && first.pending.dueMs <= 0 ? fireUnexpected(tx, input, prepared, first) : first
+}
+
+const finishClaims = async (
+  tx: Tx,
+  { batch, claims }: TurnInput,
+  sent: SentClaims,
+  changes: AppliedChanges,
+): Promise<Claimed> => {
+  const claimed = await claims.finish(tx, batch, sent)
+  return { ...claimed, work: [...changes.finish.unblocked, ...claimed.work] }
+}
+
+/** Fires timers that the loop did not expect, and polls again. */
+const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
+  const timersReady = await fire(tx, overdue)
+  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.limit - first.claimed.gates.length))
+  const pending = await pollPendingWork(tx, batch)
+  return { ...first, resumed, pending, claimLater: true, timersFired: true, timersReady }
+}
+
+const fire = async (tx: Tx, overdue: Set<number>): Promise<number> => {
+  const { ready, groups } = await fireTimers(tx)
+  for (const group of groups) overdue.add(group)
+  return ready
+}
+
+/** Resumed rows may use half of the gate's limit. */
+const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest => ({
   holder,
   lanes: gate.lanes,
-  limit: Math.ceil(gate.limit / 2),
+  limit: Math.min(Math.ceil(gate.limit / 2), available),
 })
 
-/** Returns what the cache keeps of a claimed row. A job's row has none of a run's values. */
-const heldOf = (claim: Claim, row: ClaimedRow, gate: boolean): InFlightAttempt => {
-  const { attemptId, attempt } = claim
-  const { lane, limits, node, path, kind } = row
-  const held = {
-    row: row.id,
-    attemptId,
-    runSeq: row.run_seq,
-    workflowId: row.workflow_id,
-    attempt,
-    lane,
-    limits,
-    node,
-    path,
-    kind,
-    gate,
-  }
-  if (claim.kind === "job")
-    return { ...held, runId: NO_RUN, private: false, rootRunId: null, versionId: 0, generation: 0, priority: 0, started: false }
-  const { runId, versionId, run } = claim
-  const ofRun = { private: run.private, rootRunId: run.rootRunId, priority: run.priority, generation: row.generation }
-  return { ...held, runId, versionId, ...ofRun, started: claim.waitingOn !== null }
+interface Outcome extends FirstSteps {
+  cancelled: Cancelled | null
+  expired: Cancelled | null
+  closed: Closed
 }
 
-const lessWork = (batch: Batch, taken: number): Batch => ({
-  ...batch,
-  claim: { ...batch.claim, limit: batch.claim.limit - taken },
-})
+const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
 
-const once = (fences: Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]
+const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
+  const { changes, jobs, cancelled, expired, closed, claimed, pending } = outcome
+  const { at } = pending
+  emitChanges(tx, at, updates, changes)
+  tx.events.push(...emitReleased(jobs, at))
+  const rows = rowsOf(cancelled, expired)
+  if (rows.length > 0) {
+    const runs = await loadRuns(
+      tx,
+      rows.map((row) => row.run_seq),
+    )
+    emitCancelled(tx, at, rows, runs)
+  }
+  emitClosed(tx, at, closed)
+  await tx.workflows.load([...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
+  emitClaims(tx, at, claimed.work)
+}
 
-const inFull = (ms: number | null): number | null => (ms === null ? null : Math.max(0, Math.ceil(ms)))
+/** Logs the events, wakes other stores, builds the claims and commits. `ready`: how many rows the turn made ready. */
+const finishTurn = async (tx: Tx, input: TurnInput, prepared: Prepared, outcome: Outcome, ready: number): Promise<Turn> => {
+  const { plan, rejected } = prepared
+  const { batch } = input
+  const { changes, claimed, pending, closed, cancelled, expired } = outcome
+  const gateRows = [...outcome.resumed, ...claimed.gates]
+  const results = cacheableResults(
+    plan.finishes.filter(({ update }) => changes.applied.has(update.changes)).map(({ finish }) => finish),
+  )
+  const logged = pipelined(logEvents(tx, tx.events))
+  const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
+  const gates = pipelined(toTaskClaims(tx, gateRows, results))
+  const claims = pipelined(toClaims(tx, claimed.work, results))
+  void tx.commit()
+  await logged
+  await notified
+  const finished = new Set(
+    plan.updates.flatMap(({ changes: { final, fence }, changes: key }) =>
+      final !== null && changes.applied.has(key) ? fence.attemptId : [],
+    ),
+  )
+  const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
+  const isDue = pending.dueMs !== null && pending.dueMs <= 0
+  const advanced: Advanced = {
+    rejected: distinct([...rejected, ...changes.rejected]),
+    gates: await gates,
+    claims: await claims,
+    cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
+    cancelRequested: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
+    closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
+    events: tx.events,
+    more: claimed.more || isDue || cancelled?.full === true || expired?.full === true,
+    nextDueMs: soonest(pending.dueMs === null ? null : Math.max(0, Math.ceil(pending.dueMs)), claimed.rateWaitMs),
+  }
+  const observed: Observed = {
+    localNow: tx.clock.localNow(),
+    dueMs: pending.dueMs,
+    cancelling: cancelling.length,
+    gateReady: pending.gateReady,
+    gatesClaimed: gateRows.length,
+    gateLimit: batch.gate.limit,
+    queueDrained: !advanced.more && claimed.work.length < batch.claim.limit,
+  }
+  return { advanced, observed, updates: plan.updates, applied: changes.applied, results, rows: [...gateRows, ...claimed.work] }
+}
 
-const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, woken: false }
+/** Whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
+const leavesWork = ({ claimed, resumed, cancelled, expired }: Outcome, plan: ChangePlan, ready: number): boolean => {
+  const own = [...resumed, ...claimed.gates, ...claimed.work].filter(({ fresh }) => fresh === true).length
+  const uncounted = usesLimits(plan) || cancelled !== null || expired !== null || claimed.unparked
+  return ready > own || (uncounted && own > 0)
+}
+
+const distinct = (fences: readonly Fence[]): Fence[] => [...new Map(fences.map((fence) => [fence.attemptId, fence])).values()]

@@ -1,56 +1,63 @@
-// The changes of a batch, one step for each attempt: a start that is followed by its end becomes one write. Whatever comes
-// after an attempt's last word in the same batch is refused, as it would be one by one.
+// Coalesces the changes of a batch by attempt: a start that its finish follows becomes one write. Changes after an attempt's final one
+// are rejected, as they would be one by one.
 
 import type { Change, Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 
 export type Started = Extract<Change, { kind: "started" }>
-/** Chunks of the children of a container. */
+/** A chunk of the instances of a fan-out. */
 export type Expand = Extract<Change, { kind: "expand" }>
-export type Open = Extract<Change, { kind: "open_group" }>
+/** A chunk of the tasks of a group. */
+export type OpenGroup = Extract<Change, { kind: "open_group" }>
 export type Progressed = Extract<Change, { kind: "progress" }>
+/** A change after which the attempt does not hold its row any more. */
 export type FinalChange = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
 
 export interface AttemptChanges {
   fence: Fence
   start: Started | null
-  /** The latest. */
+  /** The latest progress. */
   progress: Progressed | null
-  expands: (Expand | Open)[]
+  expands: (Expand | OpenGroup)[]
   final: FinalChange | null
 }
 
-export const coalesceChanges = (changes: readonly Change[]): { steps: AttemptChanges[]; refused: Fence[] } => {
-  const steps = new Map<AttemptId, AttemptChanges>()
-  const refused: Fence[] = []
-  for (const change of changes) {
-    const fence = { row: change.row, attemptId: change.attemptId }
-    let step = steps.get(change.attemptId)
-    if (step === undefined)
-      steps.set(change.attemptId, (step = { fence, start: null, progress: null, expands: [], final: null }))
-    if (step.fence.row !== change.row || !add(step, change)) refused.push(fence)
-  }
-  return { steps: [...steps.values()], refused }
+export interface CoalescedChanges {
+  attempts: AttemptChanges[]
+  rejected: Fence[]
 }
 
-const add = (step: AttemptChanges, change: Change): boolean => {
-  if (step.final !== null) return false
+export const coalesceChanges = (changes: readonly Change[]): CoalescedChanges => {
+  const attempts = new Map<AttemptId, AttemptChanges>()
+  const rejected: Fence[] = []
+  for (const change of changes) {
+    const fence = { row: change.row, attemptId: change.attemptId }
+    let attempt = attempts.get(change.attemptId)
+    if (attempt === undefined)
+      attempts.set(change.attemptId, (attempt = { fence, start: null, progress: null, expands: [], final: null }))
+    if (attempt.fence.row !== change.row || !add(attempt, change)) rejected.push(fence)
+  }
+  return { attempts: [...attempts.values()], rejected }
+}
+
+const add = (attempt: AttemptChanges, change: Change): boolean => {
+  if (attempt.final !== null) return false
   switch (change.kind) {
     case "started":
-      if (step.expands.length > 0) return false
-      step.start ??= change
+      if (attempt.expands.length > 0) return false
+      attempt.start ??= change
       return true
     case "progress":
-      if (step.expands.length > 0) return false
-      step.progress = change
+      if (attempt.expands.length > 0) return false
+      attempt.progress = change
       return true
     case "expand":
     case "open_group":
-      if (step.start !== null) return false
-      step.expands.push(change)
+      if (attempt.start !== null) return false
+      attempt.expands.push(change)
       return true
     default:
-      step.final = change
+      attempt.final = change
       return true
   }
 }

@@ -1,9 +1,9 @@
-// What the ends of rows do to their container and their run: parts of statements whose CTE `ended` holds the rows that ended
-// (run_seq, parent_id, hook, kind, status).
+// Parts of statements that finish rows: what the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status) do to their container
+// and their run.
 
-import { ENTRY, ENQUEUE, READY } from "../claim/ready-queue.ts"
+import { ENTRY, insertInto, READY } from "../claim/ready-queue.ts"
 
-/** The last child makes its container ready again, for the gate to gather. One that is being made may be ready all the while. */
+/** The last child makes its container ready for the gate, which gathers. A container whose children are being created may be ready before. */
 export const COUNT_CONTAINERS = `containers AS (
      UPDATE tasks t SET children_pending = t.children_pending - e.ended, children_failed = t.children_failed + e.failed,
        status = CASE WHEN t.status = 'running' AND t.children_pending = e.ended THEN 'pending' ELSE t.status END
@@ -11,8 +11,8 @@ export const COUNT_CONTAINERS = `containers AS (
            FROM ended WHERE parent_id IS NOT NULL GROUP BY parent_id) e
      WHERE t.id = e.parent_id
      RETURNING ${ENTRY("t")}, t.children_pending = 0 AND ${READY("t")} AS ready
-   ), gathered AS (
-     ${ENQUEUE("containers")}
+   ), enqueued_containers AS (
+     ${insertInto("ready_queue", "containers")}
    )`
 
 export const COUNT_RUNS = `counted AS (

@@ -1,53 +1,47 @@
-// What a turn tells: one event per change of a run's or a task's status, in order.
+// Emits the events of a turn: one per change of the status of a run, a task or a job, in order.
 
 import { iso } from "../../../core/model/ports.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { renewalEmitsEvent, waitingView } from "../../../core/model/waiting-on.ts"
+import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import type { CancelledRow } from "./cancel-pending.ts"
-import type { Changed, Task } from "./changes.ts"
-import type { ClaimedRow } from "../claim/claimed-row.ts"
-import type { Closed } from "./close-runs.ts"
-import type { AttemptChanges } from "./coalesce-changes.ts"
-import { jobEvent } from "../jobs/edges.ts"
 import type { RunInfo } from "../cache/cache.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
+import type { Tx } from "../connection/tx.ts"
+import { jobEvent } from "../jobs/edges.ts"
+import type { AppliedChanges, AppliedUpdate, AttemptUpdate } from "./apply-changes.ts"
+import type { CancelledRow } from "./cancel-pending.ts"
+import type { Closed } from "./close-runs.ts"
 
-export interface Told {
-  workflows: Workflows
-  /** The instant of the transaction. */
-  at: string
-  events: StoreEvent[]
-}
-
-interface Place {
+interface TaskOfRun {
   runId: StoreEvent["runId"]
   versionId: number
   node: number
   path: string
 }
 
-type News = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progress"> & {
+type TaskEvent = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progress"> & {
   status: TaskStatus
   at: string
   attempt: number
   error?: string | null | undefined
 }
 
-const emitTask = ({ workflows, events }: Told, place: Place, { status, at, attempt, error, ...rest }: News): void => {
-  const task = workflows.now(place.versionId).nodes[place.node]!.name
-  const event: StoreEvent = { type: "task", runId: place.runId, task, path: place.path, attempt, status, at, ...rest }
-  if (error !== undefined && error !== null) event.error = error
-  events.push(event)
+const emitTask = ({ workflows, events }: Tx, task: TaskOfRun, event: TaskEvent): void => {
+  const { status, at, attempt, error, ...rest } = event
+  const { runId, path } = task
+  const name = workflows.now(task.versionId).nodes[task.node]!.name
+  const emitted: StoreEvent = { type: "task", runId, task: name, path, attempt, status, at, ...rest }
+  if (error !== undefined && error !== null) emitted.error = error
+  events.push(emitted)
 }
 
-/** RUNNING begins with the claim: the start itself changes nothing. */
-const emitJob = ({ events }: Told, id: string, { status, at, ...rest }: Omit<News, "attempt">): void => {
+/** A job is RUNNING from its claim on: its start emits nothing. */
+const emitJob = ({ events }: Tx, id: string, { status, at, ...rest }: Omit<TaskEvent, "attempt">): void => {
   if (status !== "running") events.push(jobEvent(id, jobStatus(status), at, rest))
 }
 
-/** Results of one batch mostly share their milliseconds. */
+/** Formats instants. Results of one batch mostly share their milliseconds. */
 const isoMemo = (): ((ms: number) => string) => {
   let last = Number.NaN
   let text = ""
@@ -57,92 +51,100 @@ const isoMemo = (): ((ms: number) => string) => {
   }
 }
 
+type Emit = (event: Omit<TaskEvent, "attempt">, attempt?: number) => void
+
+/** Emits the events of updates whose fence held. `at`: the instant of the transaction. */
 export const emitChanges = (
-  told: Told,
-  tasks: readonly Task[],
-  { applied, expanded }: Pick<Changed, "applied" | "expanded">,
+  tx: Tx,
+  at: string,
+  updates: readonly AttemptUpdate[],
+  { applied, expanded }: Pick<AppliedChanges, "applied" | "expanded">,
 ): void => {
-  const instant = isoMemo()
-  for (const { held, step, deleted } of tasks) {
-    const { attempt } = held
-    const tell = (news: Omit<News, "attempt">, count = attempt): void => {
-      if (!isJobRow(held.runSeq)) emitTask(told, held, { attempt: count, ...news })
-      else if (deleted !== true) emitJob(told, held.path, news)
+  const format = isoMemo()
+  for (const update of updates) {
+    const { inFlight, changes, deleted } = update
+    const emit: Emit = (event, attempt = inFlight.attempt) => {
+      if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, { ...event, attempt })
+      else if (deleted !== true) emitJob(tx, inFlight.path, event)
     }
-    if (expanded.has(step)) {
-      const [{ kind, total }] = step.expands as [AttemptChanges["expands"][number]]
-      tell({ status: "running", at: told.at, ...(kind === "expand" && { total }) })
+    if (expanded.has(changes)) {
+      const { kind, total } = changes.expands[0]!
+      emit({ status: "running", at, ...(kind === "expand" && { total }) })
     }
-    const outcome = applied.get(step)
+    const outcome = applied.get(changes)
     if (outcome === undefined) continue
-    if (step.start !== null && !held.started) tell({ status: "running", at: instant(step.start.at) })
-    if (step.progress !== null) {
-      const { fraction, details } = step.progress
-      const status = held.started || step.start !== null ? "running" : "dispatched"
-      tell({ status, at: told.at, progress: { fraction, details } })
+    if (changes.start !== null && !inFlight.started) emit({ status: "running", at: format(changes.start.at) })
+    if (changes.progress !== null) {
+      const { fraction, details } = changes.progress
+      const status = inFlight.started || changes.start !== null ? "running" : "dispatched"
+      emit({ status, at, progress: { fraction, details } })
     }
-    const { final } = step
-    switch (final?.kind) {
-      case "wait": {
-        const { startedAt, wakeAt } = outcome.wait!
-        const at = held.started ? told.at : startedAt
-        const begins = held.gate && !held.started
-        if (held.gate && held.started && !renewalEmitsEvent(final.waitingOn)) break
-        tell({ status: "running", at, waiting: waitingView(final.waitingOn, wakeAt) }, begins ? attempt + 1 : attempt)
-        break
-      }
-      case "finish":
-      case "retry": {
-        const { startedAt, finishedAt, error } = final.result
-        // A start that was not reported on its own is told before the end.
-        if (startedAt !== null && !held.started && step.start === null) tell({ status: "running", at: instant(startedAt) })
-        if (final.kind === "finish") tell({ status: final.status, at: instant(finishedAt), error })
-        else {
-          const { availableAt } = outcome
-          tell({ status: "pending", at: told.at, error, ...(availableAt === null ? {} : { availableAt }) })
-        }
-        break
-      }
-      case "skip":
-        tell({ status: "skipped", at: told.at, error: final.reason })
-        break
-      case "fail":
-        tell({ status: "failed", at: told.at, error: final.error })
-        break
-      case "reuse":
-        tell({ status: "success", at: told.at })
-        break
-      case "gather":
-        tell({ status: final.status, at: told.at, error: final.error })
-        break
-      case "release":
-        if (!held.gate) tell({ status: "pending", at: told.at }, attempt - 1)
-        break
-      case "enqueue":
-      case undefined:
-        break
-      default:
-        final satisfies never
-    }
+    emitFinal(emit, update, { at, format, outcome })
   }
 }
 
-export const emitCancelled = (told: Told, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunInfo>): void => {
+const emitFinal = (
+  emit: Emit,
+  { inFlight, changes: { start, final } }: AttemptUpdate,
+  { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
+): void => {
+  const { attempt, gate, started } = inFlight
+  switch (final?.kind) {
+    case "wait": {
+      const { startedAt, resumeAt } = outcome.wait!
+      if (gate && started && !renewalEmitsEvent(final.waitingOn)) break
+      const waiting = waitingView(final.waitingOn, resumeAt)
+      emit({ status: "running", at: started ? at : startedAt, waiting }, gate && !started ? attempt + 1 : attempt)
+      break
+    }
+    case "finish":
+    case "retry": {
+      const { startedAt, finishedAt, error } = final.result
+      // A start that was not reported by itself comes before the finish.
+      if (startedAt !== null && !started && start === null) emit({ status: "running", at: format(startedAt) })
+      const { availableAt } = outcome
+      if (final.kind === "finish") emit({ status: final.status, at: format(finishedAt), error })
+      else emit({ status: "pending", at, error, ...(availableAt !== null && { availableAt }) })
+      break
+    }
+    case "skip":
+      emit({ status: "skipped", at, error: final.reason })
+      break
+    case "fail":
+      emit({ status: "failed", at, error: final.error })
+      break
+    case "reuse":
+      emit({ status: "success", at })
+      break
+    case "gather":
+      emit({ status: final.status, at, error: final.error })
+      break
+    case "release":
+      if (!gate) emit({ status: "pending", at }, attempt - 1)
+      break
+    case "enqueue":
+    case undefined:
+      break
+    default:
+      final satisfies never
+  }
+}
+
+export const emitCancelled = (tx: Tx, at: string, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunInfo>): void => {
   for (const { run_seq, node, path, attempt } of rows) {
-    const run = runs.get(run_seq)!
-    const place = { runId: run.id, versionId: run.versionId, node, path }
-    emitTask(told, place, { status: "cancelled", at: told.at, attempt })
+    const { id: runId, versionId } = runs.get(run_seq)!
+    emitTask(tx, { runId, versionId, node, path }, { status: "cancelled", at, attempt })
   }
 }
 
-export const emitClosed = ({ at, events }: Told, closed: Closed): void => {
+export const emitClosed = ({ events }: Tx, at: string, closed: Closed): void => {
   for (const { runId, status, error } of closed.runs)
     events.push({ type: "run", runId, status, at, ...(error === null ? {} : { error }) })
   for (const { id } of closed.started) events.push({ type: "run", runId: id, status: "running", at })
 }
 
-export const emitClaims = (told: Told, claims: readonly ClaimedRow[]): void => {
-  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claims)
-    if (isJobRow(run_seq)) emitJob(told, path, { status: "dispatched", at: told.at })
-    else emitTask(told, { runId, versionId, node, path }, { status: "dispatched", at: told.at, attempt })
+export const emitClaims = (tx: Tx, at: string, claimed: readonly ClaimedRow[]): void => {
+  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claimed)
+    if (isJobRow(run_seq)) emitJob(tx, path, { status: "dispatched", at })
+    else emitTask(tx, { runId, versionId, node, path }, { status: "dispatched", at, attempt })
 }

@@ -1,223 +1,292 @@
-// Successes of tasks that stand alone, as most ends are, all of a batch in one short statement. What they do to the rows below and
-// to their runs is added up before, as if every fence held; when one did not, nothing of it counts (`FenceLost`), and the batch is
-// settled anew by the statement that looks at each (settle.ts).
+// Finishes successful tasks outside of groups and fan-outs, as most are, all of a batch in one statement. Their effects on downstream
+// rows and runs are summed up beforehand, as if every fence held. When one does not, the caller rolls the transaction back (FenceLost) and
+// repeats it with finish-attempts.ts, which verifies each fence.
+//
+// The statement also claims rows that it unblocks, when a claim would choose them first: no queued row outranks them, and no other
+// workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
+import { isExactLane, wildcardRange } from "../../../core/routing/lanes.ts"
 import type { Edge } from "../../../core/rules/effects.ts"
-import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
+import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { anyTextParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { TAKEN } from "../claim/claim.ts"
-import {
-  NONE_BEFORE_IT,
-  CLAIM_UNBLOCKED,
-  type UnblockedRow,
-  claimedUnblocked,
-  type Claimer,
-  takerValues,
-} from "../claim/claim-unblocked.ts"
-import { type End, OUTCOME, QUEUES, type Settled } from "./outcome.ts"
+import { sourceState } from "../../shared/source-state.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
+import { CLAIMED_TASK, CLAIMED_TASK_NAMES, type ClaimedRow, NEW_ID } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
-import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement, type Value } from "../connection/connection.ts"
-import { CLAIMED_NAMES } from "../claim/claimed-row.ts"
+import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
+import { NOW } from "../connection/store-clock.ts"
+import { statement } from "../connection/statement.ts"
+import type { Tx } from "../connection/tx.ts"
+import type { Workflows } from "../admin/workflows.ts"
+import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
 
-/** An attempt of the batch was not held any more: the transaction must not be committed. */
+/** An attempt of the batch does not hold its row any more: the transaction must not be committed. */
 export class FenceLost extends Error {}
 
 /**
- * All of them; but Postgres, which plans for arrays of any length, takes a limit that it does not know for a few rows. So it looks them
- * up one by one, even if the table was empty at that time: to read all of the table would have been as good then, and is not later.
+ * Limits a set to as many rows as it has. Postgres assumes that an unknown limit is small, and looks the rows up one by one, even
+ * when it plans while the table is empty and a scan of all of it looks as good.
  */
-const FEW = (array: string): string => `LIMIT cardinality(${array}::bigint[])`
+const FEW = (array: string): string => `LIMIT cardinality(:${array})`
 
-/** $2 … $11: the rows that end. */
-const ENDS = `(
-       SELECT * FROM unnest($2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::bigint[], $7::int[], $8::text[], $9::text[],
-         $10::bigint[], $11::bigint[])
-         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("$2")}
-     )`
+const WANTED = (lane: string): string =>
+  `(${lane} = ANY (:lanes::text[]) OR ${lane} > :laneFrom::text AND ${lane} < :laneTo::text)`
 
-/** $12 … $15: their runs, by how much fewer of their rows are open, and in which round they were known. */
-const RUNS = `(
-       SELECT * FROM unnest($12::bigint[], $13::int[], $14::int[], $15::int[]) AS e (seq, tasks, hooks, generation) ${FEW("$12")}
-     )`
+/** The row `t` would be claimed before the head of the queue, `k.head_…`. */
+const OUTRANKS_QUEUE = `(k.queue_empty OR NOT k.in_turn AND t.lane = k.head_lane AND (t.priority > k.head_priority
+      OR t.priority = k.head_priority AND t.workflow_id = k.head_workflow
+        AND (t.run_seq < k.head_run OR t.run_seq = k.head_run AND t.id < k.head_id)))`
+
+/** The row `t` is claimed. It carries nothing of an earlier attempt: rows with pending upstreams were never dispatched, or were reset. */
+const IS_CLAIMED = `k.allowed AND t.upstream_pending = k.finished AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL
+    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${WANTED("t.lane")} AND ${OUTRANKS_QUEUE}`
+
+const IF_CLAIMED = (column: string, value: string): string =>
+  `${column} = CASE WHEN ${IS_CLAIMED} THEN ${value} ELSE t.${column} END`
+
+const IF_OK = " AND (SELECT ok FROM guard)"
+
+const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 
 /**
- * Runs come first, in their order, and rows after them: transactions cannot wait for each other. They are locked before anything is
- * written: the number of the transaction, and so the place of its events, is that of its turn where all are of one run. `stopped`: nothing of it may start.
+ * CTEs of the statement. Runs are locked in order before rows, so that transactions cannot wait for each other; and before the first
+ * write, so that the transaction ids of turns on one run, and with them their event batches, are in the order of the turns. Conditions
+ * such as `count(*) FROM counted >= 0` make Postgres run those parts first. `frozen`: no task of the run may start. `in_turn`: several
+ * lanes or workflows share the next claims. The path is a column, because with a constant Postgres may read all rows of that path.
+ * `guard`: a query with one column `ok`; nothing is written unless it is true.
  */
-export const SUCCEEDED = `locked AS MATERIALIZED (
-     SELECT seq FROM runs WHERE seq = ANY ($12::bigint[]) ORDER BY seq FOR UPDATE
-   ), counted AS (
+export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZED (
+     SELECT seq, status, open_tasks FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
+   ), ${guard === null ? "" : `guard AS MATERIALIZED (${guard}), `}counted AS (
      UPDATE runs r SET open_tasks = GREATEST(r.open_tasks - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
        tasks_success = r.tasks_success + e.tasks
-     FROM ${RUNS} e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0
+     FROM (
+       SELECT * FROM unnest(:runs::bigint[], :finishedTasks::int[], :finishedHooks::int[], :generations::int[])
+         AS e (seq, tasks, hooks, generation) ${FEW("runs")}
+     ) e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0${guard === null ? "" : IF_OK}
      RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
-       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS stopped
-   ), ended AS (
-     UPDATE tasks t SET status = 'success', skip_reason = NULL, outcome = 'success', error = NULL, ${OUTCOME} FROM ${ENDS} c
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
-       AND (SELECT count(*) FROM counted) >= 0
+       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS frozen
+   ), finished AS (
+     UPDATE tasks t SET status = 'success', skip_reason = NULL, outcome = 'success', error = NULL, ${RESULT_COLUMNS}
+     FROM (
+       SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
+         :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
+         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
+     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}
+       AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
      RETURNING t.id, t.run_seq
-   ), let_go AS (
-     ${REMOVE_IN_FLIGHT("ended")}
+   ), not_in_flight AS (
+     ${deleteFrom("in_flight", "finished")}
+   ), claimer AS MATERIALIZED (
+     SELECT h.name FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead
+       AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY (:downstreamQueues::text[]))
+   ), heads AS MATERIALIZED (
+     SELECT f.* FROM unnest(:lanes::text[]) AS l (lane) CROSS JOIN LATERAL (
+       SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane = l.lane ORDER BY ${QUEUE_ORDER} LIMIT 1
+     ) f
+     UNION ALL
+     (SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane > :laneFrom::text AND q.lane < :laneTo::text ORDER BY ${QUEUE_ORDER} LIMIT 1)
+   ), head AS MATERIALIZED (
+     SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow,
+       min(h.run_seq) AS head_run, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
+         SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
+       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS in_turn
+     FROM heads h
+   ), unblocked AS (
+     UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - k.finished, 0), ${IF_CLAIMED("status", "'dispatched'")},
+       ${IF_CLAIMED("attempt", "t.attempt + 1")}, ${IF_CLAIMED("attempt_id", NEW_ID("k.number"))},
+       ${IF_CLAIMED("holder", ":holder::uuid")}, ${IF_CLAIMED("worker", "k.holder_name")}, ${IF_CLAIMED("dispatched_at", NOW)}
+     FROM (
+       SELECT d.*, h.*, c.name AS holder_name, c.name IS NOT NULL AND d.number <= :claimLimit::int
+         AND d.run_seq <> ALL (ARRAY(SELECT seq FROM counted WHERE frozen)) AS allowed
+       FROM (
+         SELECT *, ''::text AS path FROM unnest(:downstreamRuns::bigint[], :downstreamNodes::int[], :downstreamFinished::int[])
+           WITH ORDINALITY AS d (run_seq, node, finished, number) ${FEW("downstreamRuns")}
+       ) d CROSS JOIN head h LEFT JOIN claimer c ON true OFFSET 0
+     ) k WHERE t.run_seq = k.run_seq AND t.node = k.node AND t.path = k.path AND t.status = 'pending'
+       AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
+     RETURNING ${CLAIMED_TASK}, t.attempt_id AS new_id, ${READY("t")} AS ready, t.status = 'dispatched' AS is_claimed, k.number
+   ), claimed AS (
+     SELECT ${CLAIMED_TASK_NAMES}, new_id, number FROM unblocked WHERE is_claimed
+   ), now_in_flight AS (
+     ${insertInto("in_flight", "claimed")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "unblocked")}
+   ), summary AS (
+     SELECT (SELECT count(*) FROM finished) = cardinality(:rows) AS all_held, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
+       (count(*) FILTER (WHERE ready))::int AS enqueued, COALESCE(bool_or(ready AND lane = ANY (:gateLanes::text[])), false) AS gate_ready,
+       ${FREED_QUEUE_LIMITS} AS queue_limits,
+       NOT (SELECT queue_empty FROM head) OR COALESCE(bool_or(ready AND ${WANTED("lane")}), false) AS claimable
+     FROM unblocked
    )`
 
-export const ALL_HELD = "(SELECT count(*) FROM ended) = cardinality($2::bigint[])"
-
-/**
- * $16 … $18: the rows below, and how many of their upstreams have ended. `also`: more columns. The path is a column too, since with a
- * constant Postgres may read all rows of that path, if it plans while there are none.
- */
-export const BELOW = (also = { values: "", names: "" }): string => `(
-       SELECT *, ''::text AS path FROM unnest($16::bigint[], $17::int[], $18::int[]${also.values}) WITH ORDINALITY
-         AS b (run_seq, node, ended${also.names}, place) ${FEW("$16")}
-     )`
-
-/** $19 the gate's lanes. */
-export const IS_GATES = "lane = ANY ($19::text[])"
-
-/** $20 keys of queues' limits. `ready`: rows that were listed. */
-const ANSWER = `answer AS (
-     SELECT ${ALL_HELD} AS held, (SELECT array_agg(seq) FROM counted WHERE done) AS done, (count(*) FILTER (WHERE ready))::int AS ready,
-       COALESCE(bool_or(ready AND ${IS_GATES}), false) AS gates, ${QUEUES("$20")} AS queues
-     FROM released
-   )`
-
-export const SUCCEED = statement(
-  "succeed",
-  `WITH ${SUCCEEDED}, released AS (
-     UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - e.ended, 0) FROM ${BELOW()} e
-     WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending' AND (SELECT count(*) FROM counted) >= 0
-     RETURNING ${READINESS("t")}
-   ), listed AS (
-     ${ENQUEUE("released")}
-   ), ${ANSWER} SELECT * FROM answer`,
+export const FINISH_SUCCESSES = statement(
+  "finish_successes",
+  `WITH ${SUCCESSES(null)} SELECT * FROM summary LEFT JOIN claimed ON true`,
 )
 
-/** With the first row alone: nobody has to read it with each. */
-const ONCE = (value: string): string => `CASE WHEN COALESCE(nth, 1) = 1 THEN ${value} END`
-
-export const SUCCEED_ONWARD = statement(
-  "succeed_onward",
-  `WITH ${SUCCEEDED}, ${CLAIM_UNBLOCKED(NONE_BEFORE_IT, BELOW())}, ${ANSWER}
-   SELECT ${CLAIMED_NAMES}, new_id, ${["held", "done", "ready", "gates", "queues"].map((name) => `${ONCE(name)} AS ${name}`).join(", ")},
-     ${ONCE(`(SELECT set_config('${TAKEN}', count(*)::text, true) FROM onward)`)} AS noted
-   FROM answer LEFT JOIN (SELECT *, row_number() OVER () AS nth FROM onward) o ON true`,
-)
-
-interface Answer {
-  held: boolean
-  done: number[] | null
-  ready: number
-  gates: boolean
-  queues: QueueLimit[] | null
+interface Summary {
+  all_held: boolean
+  done_runs: number[] | null
+  enqueued: number
+  gate_ready: boolean
+  queue_limits: QueueLimit[] | null
+  claimable: boolean
 }
 
-/** Whether the short statement is for this end. */
-export const isPlain = ({ held, from, status, error }: End, compiled: (versionId: number) => CompiledWorkflow): boolean => {
-  if (from !== "live" || status !== "success" || error !== null || held.kind !== "task") return false
-  if (isJobRow(held.runSeq)) return true
-  const { group, fan } = compiled(held.versionId).nodes[held.node]!
+type UnblockedRow = Omit<
+  ClaimedRow,
+  "limits" | "run_id" | "version_id" | "generation" | "cancelling" | "run_status" | "run_error" | "paused"
+>
+
+/** A row of the reply: the summary, and a claimed row if there is one. */
+export type Reply = Summary & (UnblockedRow | { id: null })
+
+const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
+
+/** Whether the statement can finish this row. */
+export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
+  if (from !== "live" || status !== "success" || error !== null || inFlight.kind !== "task") return false
+  if (isJobRow(inFlight.runSeq)) return true
+  const { group, fan } = workflows.now(inFlight.versionId).nodes[inFlight.node]!
   return group === null && fan === undefined
 }
 
-/** What ends do to others, added up: to their runs, which one of them names, and to the rows below, in the order of claims. */
-export interface Sum {
-  runs: { of: End["held"]; tasks: number; hooks: number }[]
-  below: { runSeq: number; node: number; ended: number; priority: number }[]
-  /** Of the rows below, as far as their settings hold for them. */
+/** Effects of finished rows on their runs and on downstream rows. */
+export interface Effects {
+  /** By run, with one of its attempts. */
+  runs: { of: InFlightAttempt; tasks: number; hooks: number }[]
+  /** In claim order. */
+  downstream: { runSeq: number; node: number; finished: number; priority: number }[]
+  /** Queues of the downstream rows whose settings apply to them. */
   queues: Set<string>
 }
 
-/** `edges`: of each end. */
-export const addUp = (
-  ends: readonly End[],
-  edges: readonly Edge[][],
-  compiled: (versionId: number) => CompiledWorkflow,
-): Sum => {
-  const below = new Map<string, Sum["below"][number]>()
-  const runs = new Map<number, Sum["runs"][number]>()
+const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workflows: Workflows): Effects => {
+  const downstream = new Map<string, Effects["downstream"][number]>()
+  const runs = new Map<number, Effects["runs"][number]>()
   const queues = new Set<string>()
-  for (let i = 0; i < ends.length; i++) {
-    const { held } = ends[i]!
-    const { runSeq } = held
+  for (const [i, { inFlight }] of finishes.entries()) {
+    const { runSeq } = inFlight
     if (isJobRow(runSeq)) continue
-    const { nodes } = compiled(held.versionId)
+    const { nodes } = workflows.now(inFlight.versionId)
     let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { of: held, tasks: 0, hooks: 0 }))
-    run[nodes[held.node]!.hook === null ? "tasks" : "hooks"] += 1
+    if (run === undefined) runs.set(runSeq, (run = { of: inFlight, tasks: 0, hooks: 0 }))
+    run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
-      if (!held.private) queues.add(nodes[node]!.queue)
+      if (!inFlight.private) queues.add(nodes[node]!.queue)
       const key = `${runSeq}/${node}`
-      const row = below.get(key)
-      if (row === undefined) below.set(key, { runSeq, node, ended: 1, priority: taskPriority(nodes[node]!, held.priority) })
-      else row.ended += 1
+      const row = downstream.get(key)
+      if (row !== undefined) row.finished += 1
+      else downstream.set(key, { runSeq, node, finished: 1, priority: taskPriority(nodes[node]!, inFlight.priority) })
     }
   }
   return {
     runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq),
-    below: [...below.values()].sort((a, b) => b.priority - a.priority || a.runSeq - b.runSeq || a.node - b.node),
+    downstream: [...downstream.values()].sort((a, b) => b.priority - a.priority || a.runSeq - b.runSeq || a.node - b.node),
     queues,
   }
 }
 
-/** Of $1 to $20. */
-export const succeedValues = (
-  now: string | null,
-  ends: readonly End[],
-  { runs, below }: Sum,
-  gateLanes: readonly string[],
-  queues: readonly string[],
-): Value[] => [
-  now,
-  arrayParam(ends.map((end) => end.held.row)),
-  arrayParam(ends.map((end) => end.held.attemptId)),
-  textArrayParam(ends.map((end) => end.output[0])),
-  textArrayParam(ends.map((end) => end.output[1])),
-  arrayParam(ends.map((end) => end.output[2])),
-  arrayParam(ends.map((end) => end.exitCode)),
-  textArrayParam(ends.map((end) => end.usage)),
-  textArrayParam(ends.map((end) => end.externalId)),
-  arrayParam(ends.map((end) => end.startedAt)),
-  arrayParam(ends.map((end) => end.finishedAt)),
-  arrayParam(runs.map(({ of }) => of.runSeq)),
-  arrayParam(runs.map(({ tasks }) => tasks)),
-  arrayParam(runs.map(({ hooks }) => hooks)),
-  arrayParam(runs.map(({ of }) => of.generation)),
-  arrayParam(below.map(({ runSeq }) => runSeq)),
-  arrayParam(below.map(({ node }) => node)),
-  arrayParam(below.map(({ ended }) => ended)),
-  anyTextParam(gateLanes),
-  anyTextParam(queues),
-]
-
-/** Workflows, and queues that there is no room for, share what is free: claims see to that. */
-const mayGoOn = ({ below, runs, queues }: Sum, { limit }: Claimer): boolean =>
-  below.length > 0 &&
+/** Whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
+const mayClaim = ({ downstream, runs, queues }: Effects, { limit }: ClaimRequest): boolean =>
+  limit > 0 &&
+  downstream.length > 0 &&
   runs.every(({ of }) => of.workflowId === runs[0]!.of.workflowId) &&
-  (below.length <= limit || queues.size <= 1)
+  (downstream.length <= limit || queues.size <= 1)
 
-/** `edges`: of each end; `taker`: who takes what becomes ready. Sends its statement at once. */
-export const succeedRows = async (
-  tx: SqlRunner,
-  now: string | null,
-  ends: readonly End[],
+/** Plain successes and their effects. */
+export interface SuccessesPlan {
+  finishes: readonly Finish[]
+  effects: Effects
+  /** What may be claimed of the unblocked rows; null: nothing. */
+  claim: ClaimRequest | null
+}
+
+/** Plans to finish rows that are plain successes. `edges`: of each finish. */
+export const planSuccesses = (
+  workflows: Workflows,
+  finishes: readonly Finish[],
   edges: readonly Edge[][],
-  compiled: (versionId: number) => CompiledWorkflow,
-  gateLanes: readonly string[],
-  queues: readonly string[],
-  taker: Claimer | null,
-): Promise<Settled> => {
-  const sum = addUp(ends, edges, compiled)
-  const values = succeedValues(now, ends, sum, gateLanes, queues)
-  const answers = await (taker !== null && mayGoOn(sum, taker)
-    ? tx.run<Answer & Partial<UnblockedRow>>(SUCCEED_ONWARD, [...values, ...takerValues(taker, sum.queues)])
-    : tx.run<Answer & { id?: never }>(SUCCEED, values))
-  const { held, done, ready, gates, queues: limits } = answers[0]!
-  if (!held) throw new FenceLost()
-  const ended = new Set(ends.map((end) => end.held.attemptId))
-  const onward = claimedUnblocked(answers, sum.runs)
-  return { ended, done: done ?? [], ready, gates, queues: limits ?? [], groups: [], onward }
+  claim: ClaimRequest | null,
+): SuccessesPlan => {
+  const effects = sumEffects(finishes, edges, workflows)
+  return { finishes, effects, claim: claim !== null && mayClaim(effects, claim) ? claim : null }
+}
+
+const claimParams = (tx: Tx, claim: ClaimRequest | null) => {
+  const range = wildcardRange(claim?.lanes ?? [])
+  return {
+    holder: claim?.holder ?? null,
+    attemptIds: tx.clock.newAttemptIds(),
+    lanes: claim?.lanes.filter(isExactLane) ?? [],
+    laneFrom: range?.from ?? null,
+    laneTo: range?.to ?? null,
+    claimLimit: Math.min(claim?.limit ?? 0, MAX_CANDIDATES),
+  }
+}
+
+export interface FinishLanes {
+  gateLanes: readonly string[]
+  /** Keys of the limits of queues whose slots are freed. */
+  freedQueues: readonly string[]
+}
+
+/** Parameters of SUCCESSES. */
+export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesPlan, lanes: FinishLanes) => {
+  const { runs, downstream, queues } = effects
+  return {
+    ...finishParams(finishes),
+    runs: runs.map(({ of }) => of.runSeq),
+    finishedTasks: runs.map(({ tasks }) => tasks),
+    finishedHooks: runs.map(({ hooks }) => hooks),
+    generations: runs.map(({ of }) => of.generation),
+    downstreamRuns: downstream.map(({ runSeq }) => runSeq),
+    downstreamNodes: downstream.map(({ node }) => node),
+    downstreamFinished: downstream.map(({ finished }) => finished),
+    downstreamQueues: [...queues],
+    ...lanes,
+    ...claimParams(tx, claim),
+  }
+}
+
+/** Sends its statement before it returns. Throws FenceLost. */
+export const finishSuccesses = async (tx: Tx, plan: SuccessesPlan, lanes: FinishLanes): Promise<FinishResult> =>
+  toResult(plan, await tx.run<Reply>(FINISH_SUCCESSES, successesParams(tx, plan, lanes)))
+
+/** Reads the reply. Throws FenceLost. */
+export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly Reply[]): FinishResult => {
+  const { all_held, done_runs, enqueued, gate_ready, queue_limits, claimable } = reply[0]!
+  if (!all_held) throw new FenceLost()
+  return {
+    finished: new Set(finishes.map(({ inFlight }) => inFlight.attemptId)),
+    doneRuns: done_runs ?? [],
+    ready: enqueued,
+    gateReady: gate_ready,
+    queueLimits: queue_limits ?? [],
+    groups: [],
+    unblocked: toClaimedRows(reply, effects),
+    claimable,
+  }
+}
+
+/** Adds what is known of the runs: they are running, and neither paused nor being cancelled. */
+const toClaimedRows = (reply: readonly Reply[], { runs }: Effects): ClaimedRow[] => {
+  const attempts = new Map(runs.map(({ of }) => [of.runSeq, of]))
+  return reply.filter(hasClaim).map((row) => {
+    const { runId, versionId, generation } = attempts.get(row.run_seq)!
+    return {
+      ...row,
+      run_id: runId,
+      version_id: versionId,
+      generation,
+      cancelling: null,
+      run_status: "running",
+      run_error: null,
+      limits: null,
+      paused: false,
+    }
+  })
 }

@@ -1,223 +1,192 @@
-// Groups with a timeout. While one is open it has a deadline; when that has passed, what waits below the group is cancelled, what
-// runs there is stopped, and its gather ends it as timed out. What comes up below it later (a verdict of a gate, an attempt that
-// would be tried again) is ended in the same transaction: so a passed deadline needs no second look by the clock, unless others
-// claim there in the same moment.
+// Groups with a timeout. An open group has a deadline. When it has passed, rows that wait below the group are cancelled, rows that run
+// there are stopped, and its gather finishes it as timed out. Rows that come up below it later (admitted by the gate, or to be retried)
+// are finished in the same transaction: a passed deadline needs no second timer, unless others claim rows there at the same moment.
 
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { timedOut } from "../../../core/rules/messages.ts"
-import { anyParam, arrayParam } from "../connection/array-params.ts"
-import { type CancelledRow, CUT_OFF, END_DOOMED } from "./cancel-pending.ts"
-import type { Task } from "./changes.ts"
-import type { FinalChange, AttemptChanges } from "./coalesce-changes.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import { dropStops } from "./stop-requests.ts"
+import { amendOverdueChange } from "../../../core/rules/amend-change.ts"
 import type { Workflows } from "../admin/workflows.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { pipelined, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
+import { CANCEL_DOOMED, type Cancelled, type CancelledRow, STOP_CREATING } from "./cancel-pending.ts"
+import type { AttemptUpdate } from "./apply-changes.ts"
+import type { FinalChange } from "./coalesce-changes.ts"
+import { removeStopRequests } from "./stop-requests.ts"
 
-const NOW = "COALESCE($1::timestamptz, now())"
-
-type Place = Pick<InFlightAttempt, "row" | "versionId" | "node">
+type GroupRow = Pick<InFlightAttempt, "row" | "versionId" | "node">
 
 const SET = statement(
   "deadlines_set",
   `INSERT INTO deadlines (task_id, at)
-   SELECT c.id, ${NOW} + c.timeout * interval '1 millisecond' FROM unnest($2::bigint[], $3::bigint[]) AS c (id, timeout)
+   SELECT c.id, ${NOW} + c.timeout * interval '1 millisecond' FROM unnest(:groups::bigint[], :timeouts::bigint[]) AS c (id, timeout)
    ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = false`,
 )
 
-/** These groups are open from now on. Returns whether one of them has a timeout. */
-export const setDeadlines = async (
-  tx: SqlRunner,
-  now: string | null,
-  workflows: Workflows,
-  groups: readonly Place[],
-): Promise<boolean> => {
-  const timed = groups.filter((group) => timeoutOf(workflows, group) !== null)
+/** Sets the deadlines of groups that open. Returns whether one of them has a timeout. */
+export const setDeadlines = async (tx: Tx, opened: readonly GroupRow[]): Promise<boolean> => {
+  const timed = opened.filter((group) => timeoutOf(tx.workflows, group) !== null)
   if (timed.length === 0) return false
-  const timeouts = timed.map((group) => timeoutOf(workflows, group))
-  await tx.run(SET, [now, arrayParam(timed.map(({ row }) => row)), arrayParam(timeouts)])
+  const timeouts = timed.map((group) => timeoutOf(tx.workflows, group))
+  await tx.run(SET, { groups: timed.map(({ row }) => row), timeouts })
   return true
 }
 
-const timeoutOf = (workflows: Workflows, { versionId, node }: Place): number | null =>
+const timeoutOf = (workflows: Workflows, { versionId, node }: GroupRow): number | null =>
   workflows.now(versionId).nodes[node]!.timeoutMs
 
-const DROP = statement("deadlines_drop", "DELETE FROM deadlines WHERE task_id = ANY ($1::bigint[])")
+const REMOVE = statement("deadlines_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
 
-/** These groups have ended. */
-export const dropDeadlines = async (tx: SqlRunner, workflows: Workflows, groups: readonly Place[]): Promise<void> => {
-  const timed = groups.filter((group) => timeoutOf(workflows, group) !== null)
-  if (timed.length > 0) await tx.run(DROP, [anyParam(timed.map(({ row }) => row))])
+/** Removes the deadlines of groups that have finished. */
+export const removeDeadlines = async (tx: Tx, finished: readonly GroupRow[]): Promise<void> => {
+  const timed = finished.filter((group) => timeoutOf(tx.workflows, group) !== null)
+  if (timed.length > 0) await tx.run(REMOVE, { groups: timed.map(({ row }) => row) })
 }
 
-/** All runs of the batch, in order: later locks of the same transaction add none. */
-const LOCK_RUNS = statement("deadlines_lock", "SELECT 1 FROM runs WHERE seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE")
+/** Locks all runs of the batch in order; later locks of the transaction add none. */
+const LOCK_RUNS = statement(
+  "deadlines_lock_runs",
+  "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE",
+)
 
-/** Read after the lock: who passes a deadline has the run locked too. */
+/** Read after the lock: a transaction that passes a deadline has the run locked too. */
 const PASSED = statement(
   "deadlines_passed",
   `WITH RECURSIVE above (row, id) AS (
-     SELECT r.id, r.id FROM unnest($1::bigint[]) AS r (id)
+     SELECT r.id, r.id FROM unnest(:rows::bigint[]) AS r (id)
      UNION ALL
      SELECT a.row, t.parent_id FROM above a JOIN tasks t ON t.id = a.id WHERE t.parent_id IS NOT NULL
    )
    SELECT a.row, array_agg(d.task_id) AS groups FROM above a JOIN deadlines d ON d.task_id = a.id AND d.passed GROUP BY a.row`,
 )
 
-export interface Judged {
-  tasks: Task[]
-  /** Groups below which these changes may leave something. */
+export interface WithDeadlines {
+  updates: AttemptUpdate[]
+  /** Groups with passed deadlines below which these updates may leave rows that must be cancelled. */
   overdue: Set<number>
 }
 
-/** The changes with what becomes of those about rows that are, or lie in, groups whose time is over. */
-export const withDeadlines = async (tx: SqlRunner, workflows: Workflows, tasks: Task[], now: number): Promise<Judged> => {
-  const judged: Judged = { tasks, overdue: new Set() }
-  const timed = tasks.filter(({ held }) => !isJobRow(held.runSeq) && hasGroupTimeout(workflows.now(held.versionId), held.node))
-  if (timed.length === 0) return judged
-  const locked = tx.run(LOCK_RUNS, [anyParam(new Set(tasks.map(({ held }) => held.runSeq)))])
-  const read = tx.run<{ row: number; groups: number[] }>(PASSED, [anyParam(timed.map(({ held }) => held.row))])
+/** Replaces the final changes of rows that are, or lie in, groups whose time is over. */
+export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<WithDeadlines> => {
+  const overdue = new Set<number>()
+  const timed = updates.filter(
+    ({ inFlight }) => !isJobRow(inFlight.runSeq) && hasGroupTimeout(tx.workflows.now(inFlight.versionId), inFlight.node),
+  )
+  if (timed.length === 0) return { updates, overdue }
+  const locked = tx.run(LOCK_RUNS, { runs: [...new Set(updates.map(({ inFlight }) => inFlight.runSeq))] })
+  const read = tx.run<{ row: number; groups: number[] }>(PASSED, { rows: timed.map(({ inFlight }) => inFlight.row) })
   await locked
   const passed = new Map((await read).map(({ row, groups }) => [row, groups]))
-  if (passed.size === 0) return judged
-  const ended: number[] = []
-  judged.tasks = tasks.map((task) => {
-    const { held, step } = task
-    const groups = passed.get(held.row)
-    if (groups === undefined) return task
-    const last = step.final === null ? null : lastOf(workflows, held, step.final, groups, now)
-    if (last?.kind === "finish") ended.push(held.row)
-    if (leaves(last, step)) for (const group of groups) judged.overdue.add(group)
-    return { ...task, step: { ...step, final: last } }
+  if (passed.size === 0) return { updates, overdue }
+  const finished: number[] = []
+  const replaced = updates.map((update) => {
+    const { inFlight, changes } = update
+    const groups = passed.get(inFlight.row)
+    if (groups === undefined) return update
+    const amended = changes.final === null ? null : amendFinal(tx, inFlight, changes.final, groups)
+    const final = amended?.change ?? null
+    if (final?.kind === "finish") finished.push(inFlight.row)
+    if (changes.expands.length > 0 || amended?.leavesOpenRow === true) for (const group of groups) overdue.add(group)
+    return { ...update, changes: { ...changes, final } }
   })
-  if (ended.length > 0) await dropStops(tx, ended)
-  return judged
+  if (finished.length > 0) await removeStopRequests(tx, finished)
+  return { updates: replaced, overdue }
 }
 
-const leaves = (last: FinalChange | null, { expands }: AttemptChanges): boolean =>
-  expands.length > 0 || last?.kind === "enqueue" || last?.kind === "release" || last?.kind === "wait"
-
-const lastOf = (
-  workflows: Workflows,
-  held: InFlightAttempt,
-  change: FinalChange,
-  groups: readonly number[],
-  now: number,
-): FinalChange => {
-  switch (change.kind) {
-    case "gather": {
-      if (change.status !== "failed") return change
-      const { error: _, ...rest } = change
-      if (!groups.includes(held.row)) return { ...rest, status: "cancelled" }
-      return { ...rest, error: timedOut(timeoutOf(workflows, held) ?? undefined) }
-    }
-    case "retry":
-      return cancelled(change, now)
-    case "wait":
-    case "release":
-      return held.gate ? change : cancelled(change, now)
-    default:
-      return change
-  }
-}
-
-const cancelled = (change: Extract<FinalChange, { kind: "retry" | "wait" | "release" }>, now: number): FinalChange => {
-  const { row, attemptId } = change
-  const none = { startedAt: change.kind === "wait" ? (change.startedAt ?? null) : null, finishedAt: now }
-  const result = change.kind === "retry" ? change.result : none
-  return { row, attemptId, kind: "finish", status: "cancelled", result: { ...result, state: "cancelled" } }
-}
+const amendFinal = (tx: Tx, inFlight: InFlightAttempt, final: FinalChange, groups: readonly number[]) =>
+  amendOverdueChange(
+    final,
+    {
+      isOverdue: groups.includes(inFlight.row),
+      timeoutMs: timeoutOf(tx.workflows, inFlight),
+      holdsSlots: !inFlight.gate,
+    },
+    tx.clock.localNow(),
+  )
 
 const DUE = statement("deadlines_due", `SELECT task_id FROM deadlines WHERE at <= ${NOW} ORDER BY at LIMIT ${MAX_DUE}`)
 
-/** Groups that are overdue. */
-export const dueGroups = async (tx: SqlRunner, now: string | null): Promise<number[]> =>
-  (await tx.run<{ task_id: number }>(DUE, [now])).map(({ task_id }) => task_id)
+/** Returns the groups whose deadline has passed. */
+export const dueGroups = async (tx: Tx): Promise<number[]> =>
+  (await tx.run<{ task_id: number }>(DUE)).map(({ task_id }) => task_id)
 
-/** Runs that another transaction works on are left to it. */
-const LOCK = statement(
+/** Skips runs that another transaction has locked: it cancels these groups. */
+const LOCK_OVERDUE = statement(
   "deadlines_lock_overdue",
-  `SELECT r.seq FROM runs r WHERE r.seq IN (SELECT t.run_seq FROM tasks t WHERE t.id = ANY ($1::bigint[]))
+  `SELECT r.seq FROM runs r WHERE r.seq IN (SELECT t.run_seq FROM tasks t WHERE t.id = ANY (:groups::bigint[]))
    ORDER BY r.seq FOR UPDATE SKIP LOCKED`,
 )
 
-/** Those of them below which something is to be ended; the rest have ended, or will by the cancel of their run. */
+/** Marks deadlines as passed. Groups that are not open have finished, or will when their run is cancelled. */
 const PASS = statement(
   "deadlines_pass",
   `UPDATE deadlines d SET passed = d.passed OR o.is_open, at = NULL FROM (
      SELECT t.id, t.status = 'running' AND r.cancelling IS NULL AS is_open FROM tasks t JOIN runs r ON r.seq = t.run_seq
-     WHERE t.id = ANY ($1::bigint[]) AND t.run_seq = ANY ($2::bigint[])
+     WHERE t.id = ANY (:groups::bigint[]) AND t.run_seq = ANY (:runs::bigint[])
    ) o WHERE d.task_id = o.id
    RETURNING d.task_id AS id, o.is_open`,
 )
 
-/** What has not ended below these groups, down to what was not opened yet. */
-const BELOW = (groups: string): string => `below (id, is_open) AS (
+/** Unfinished rows below the groups, down to containers that were not opened. */
+const BELOW = `below (id, is_open) AS (
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM tasks t
-     WHERE t.parent_id = ANY (${groups}::bigint[]) AND t.finished_at IS NULL
+     WHERE t.parent_id = ANY (:groups::bigint[]) AND t.finished_at IS NULL
      UNION
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
      WHERE b.is_open AND t.finished_at IS NULL
    )`
 
-const WAITS = "t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)"
-const RUNS = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
+const IS_PENDING = "t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)"
+const IS_LIVE = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
   AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)`
-const SLEEPS = "t.waiting_on IS NOT NULL AND NOT t.cancel_requested"
+const IS_WAITING = "t.waiting_on IS NOT NULL AND NOT t.cancel_requested"
 
-const CUT = statement("deadlines_cut", `WITH RECURSIVE ${BELOW("$1")}, ${CUT_OFF("below")}`)
+const STOP_CREATING_BELOW = statement("deadlines_stop_creating", `WITH RECURSIVE ${BELOW}, ${STOP_CREATING("below")}`)
 
-const WAKE = statement(
-  "deadlines_wake",
-  `WITH RECURSIVE ${BELOW("$2")}
-   UPDATE tasks t SET resume_at = ${NOW}, cancel_requested = true, parked = NULL FROM below b WHERE t.id = b.id AND ${SLEEPS}`,
+const RESUME_BELOW = statement(
+  "deadlines_resume",
+  `WITH RECURSIVE ${BELOW}
+   UPDATE tasks t SET resume_at = ${NOW}, cancel_requested = true, parked = NULL FROM below b WHERE t.id = b.id AND ${IS_WAITING}`,
 )
 
-const STOP = statement(
+const STOP_BELOW = statement(
   "deadlines_stop",
-  `WITH RECURSIVE ${BELOW("$1")}
+  `WITH RECURSIVE ${BELOW}
    INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
-   WHERE ${RUNS} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
+   WHERE ${IS_LIVE} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
 )
 
-const CANCEL = statement(
+const CANCEL_BELOW = statement(
   "deadlines_cancel",
-  `WITH RECURSIVE ${BELOW("$2")}, doomed AS MATERIALIZED (
-     SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${WAITS} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
-   ), ${END_DOOMED}`,
+  `WITH RECURSIVE ${BELOW}, doomed AS MATERIALIZED (
+     SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_PENDING} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
+   ), ${CANCEL_DOOMED}`,
 )
 
-/** A moment, for others to be done with what they have locked. */
-const AGAIN = statement(
-  "deadlines_again",
-  `WITH RECURSIVE ${BELOW("$2")}
-   UPDATE deadlines SET at = ${NOW} + CASE WHEN $3::boolean THEN interval '0' ELSE interval '20 milliseconds' END
-   WHERE task_id = ANY ($2::bigint[]) AND EXISTS (
-     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${WAITS} OR ${RUNS} OR ${SLEEPS})`,
+/** Sets the deadline again while rows are left: at once, or after the others had a moment to unlock them. */
+const REPEAT = statement(
+  "deadlines_repeat",
+  `WITH RECURSIVE ${BELOW}
+   UPDATE deadlines SET at = ${NOW} + CASE WHEN :atOnce::boolean THEN interval '0' ELSE interval '20 milliseconds' END
+   WHERE task_id = ANY (:groups) AND EXISTS (
+     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_PENDING} OR ${IS_LIVE} OR ${IS_WAITING})`,
 )
 
-export interface Expired {
-  rows: CancelledRow[]
-  /** There is more for the next transaction. */
-  full: boolean
-}
-
-/** Ends what is below groups that are overdue, a bounded number of rows. */
-export const cancelOverdue = async (tx: SqlRunner, now: string | null, groups: Iterable<number>): Promise<Expired> => {
-  const ids = anyParam(groups)
-  const locked = await tx.run<{ seq: number }>(LOCK, [ids])
-  const passed = await tx.run<{ id: number; is_open: boolean }>(PASS, [ids, anyParam(locked.map(({ seq }) => seq))])
-  const open = passed.filter((group) => group.is_open)
-  if (open.length === 0) return { rows: [], full: false }
-  const below = anyParam(open.map(({ id }) => id))
-  const values = [now, below]
-  const sent = [tx.run(CUT, [below]), tx.run(STOP, [below]), tx.run(WAKE, values)].map(pipelined)
-  const ended = tx.run<CancelledRow>(CANCEL, values)
+/** Cancels, stops and resumes rows below groups whose deadline has passed, a bounded number. */
+export const cancelOverdue = async (tx: Tx, overdue: Iterable<number>): Promise<Cancelled> => {
+  const candidates = [...overdue]
+  const locked = await tx.run<{ seq: number }>(LOCK_OVERDUE, { groups: candidates })
+  const runs = locked.map(({ seq }) => seq)
+  const passed = await tx.run<{ id: number; is_open: boolean }>(PASS, { groups: candidates, runs })
+  const groups = passed.filter((group) => group.is_open).map(({ id }) => id)
+  if (groups.length === 0) return { rows: [], full: false }
+  const sent = [STOP_CREATING_BELOW, STOP_BELOW, RESUME_BELOW].map((step) => pipelined(tx.run(step, { groups })))
+  const cancelling = tx.run<CancelledRow>(CANCEL_BELOW, { groups })
   await Promise.all(sent)
-  const rows = await ended
+  const rows = await cancelling
   const full = rows.length === MAX_CANCEL
-  await tx.run(AGAIN, [...values, full])
+  await tx.run(REPEAT, { groups, atOnce: full })
   return { rows, full }
 }

@@ -1,44 +1,39 @@
-// As many loops as turns may be under way at once, each with a connection of its own. They meet in the database as those of two
-// servers would; what they remember of attempts and ends they share.
+// The loops of a store: as many as calls of `advance` may run at the same time, each on a connection of its own. They meet in the
+// database like the loops of two servers, and share the caches of the store.
 
 import type { Advanced, Batch } from "../../contract/store.ts"
-import { Loop, type LoopDeps } from "./advance.ts"
-import type { Target } from "../connection/connection.ts"
+import { INDEXED_PLANS, type Target } from "../connection/connection.ts"
 import { ConnectionPool } from "../connection/connection-pool.ts"
+import type { StoreContext } from "../connection/tx.ts"
+import type { NotifyParams } from "./advance.ts"
+import { Loop } from "./loop.ts"
 
-/** Two keep Postgres busy while answers are read; a commit of its own is worth it from so many changes on. */
+/** Two loops keep Postgres busy while Node reads replies. A batch is worth a commit of its own from `minBatch` changes on. */
 export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
 
 export class Loops {
-  readonly #sessions: ConnectionPool[]
+  readonly #pools: ConnectionPool[]
   readonly #loops: Loop[]
 
-  constructor(target: Target, deps: Omit<LoopDeps, "sessions">) {
-    this.#sessions = Array.from(
+  constructor(target: Target, context: StoreContext, notifyParams: NotifyParams) {
+    this.#pools = Array.from(
       { length: ADVANCE_CONCURRENCY.maxConcurrent },
-      () => new ConnectionPool(target, "ork advance", 1),
+      () => new ConnectionPool(target, 1, { application: "ork advance", settings: INDEXED_PLANS }),
     )
-    this.#loops = this.#sessions.map((sessions) => new Loop({ ...deps, sessions }))
+    this.#loops = this.#pools.map((pool) => new Loop(pool, context, notifyParams))
   }
 
-  async advance(batch: Batch): Promise<Advanced> {
+  advance(batch: Batch): Promise<Advanced> {
     const loop = this.#loops.find(({ busy }) => !busy) ?? this.#loops[0]!
-    const advanced = await loop.advance(batch)
-    for (const other of this.#loops) if (other !== loop) other.stale()
-    return advanced
+    return loop.advance(batch)
   }
 
-  /** Runs that were ended beside the loops: told with the next turn. */
-  closed(runs: Advanced["closed"]): void {
-    this.#loops[0]!.closed(runs)
-  }
-
-  /** Something was committed beside the loops. */
-  stale(): void {
-    for (const loop of this.#loops) loop.stale()
+  /** Reports runs that were closed outside of the loops with the next turn. */
+  reportClosed(runs: Advanced["closed"]): void {
+    this.#loops[0]!.reportClosed(runs)
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#sessions.map((sessions) => sessions.close()))
+    await Promise.all(this.#pools.map((pool) => pool.close()))
   }
 }

@@ -1,47 +1,46 @@
-// The tasks of a group, made in chunks under the group's fence, at its path. The group takes its slots with the first chunk; one
-// that finds no slot is parked, out of the index that the gate reads, until one is free. The caller has locked the limits.
+// Creates the tasks of a group in chunks under the group's fence, at its path. The group uses its slots with the first chunk; a group
+// that finds no slot is parked until one is free. The caller has locked the limits.
 //
-// An earlier opening (before a user's retry) left its rows: they are reset in place. An open change without rows is about a group
-// that a retry goes on with: its rows are there, and are held back until it has its slots again.
+// Rows of an earlier opening (before a user's retry) are reset in place. A change without rows continues a group after a retry: its rows
+// exist, and are held back until it has its slots again.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { MADE, MADE_LISTED } from "./container.ts"
-import type { Open } from "./coalesce-changes.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
-import { REMOVE_IN_FLIGHT, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
+import { arrayParam } from "../connection/array-params.ts"
+import { statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
 import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import type { OpenGroup } from "./coalesce-changes.ts"
+import { COUNT_CHILDREN } from "./container.ts"
 
-/** $1 now, $2 row, $3 attempt, $4 total, $5 offset, $6 how many, $7 the gate's lane, $8 … $13 the rows, $14 how many are listed. */
 const OPEN = statement(
   "group_open",
-  `WITH container AS (
-     ${MADE("group", "$7::text")}
-   ), ${MADE_LISTED}, old AS (
-     SELECT t.* FROM container c CROSS JOIN unnest($8::int[]) AS n (node)
+  `WITH ${COUNT_CHILDREN("group")}, old AS (
+     SELECT t.* FROM container c CROSS JOIN unnest(:nodes::int[]) AS n (node)
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = n.node AND t.path = c.path
-     WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = ($8::int[])[1] AND f.path = c.path)
+     WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = (:nodes)[1] AND f.path = c.path)
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
-   ), made AS (
+   ), created AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_pending, lane, priority, limits,
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_pending, i.lane, i.priority, i.limits::bigint[],
        c.run_seq
-     FROM container c CROSS JOIN unnest($8::int[], $9::text[], $10::int[], $11::text[], $12::smallint[], $13::text[])
-       WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, place) ORDER BY i.place
+     FROM container c CROSS JOIN unnest(:nodes, :kinds::text[], :upstreamPendings::int[], :lanes::text[], :priorities::smallint[], :limits::text[])
+       WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, number) ORDER BY i.number
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
        upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
-   ), made_ready AS (
-     ${ENQUEUE("made")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "created")}
    ), counted AS (
-     UPDATE runs r SET tasks_total = r.tasks_total + $14::int - o.total, ${UNCOUNT}
+     UPDATE runs r SET tasks_total = r.tasks_total + :tasks::int - o.total, ${UNCOUNT}
      FROM container c CROSS JOIN (SELECT ${COUNTS} FROM old t WHERE t.kind = 'task') o WHERE r.seq = c.run_seq
    )
    SELECT id FROM container`,
@@ -50,23 +49,23 @@ const OPEN = statement(
 const PARK = statement(
   "group_park",
   `WITH parked AS (
-     UPDATE tasks SET parked = $3::bigint, attempt_id = NULL, holder = NULL
-     WHERE id = $1::bigint AND attempt_id = $2::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
+     UPDATE tasks SET parked = :full::bigint, attempt_id = NULL, holder = NULL
+     WHERE id = :row::bigint AND attempt_id = :attempt::uuid AND status = 'pending' AND kind = 'group' AND started_at IS NULL
      RETURNING run_seq, id
-   ), let_go AS (
-     ${REMOVE_IN_FLIGHT("parked")}
+   ), not_in_flight AS (
+     ${deleteFrom("in_flight", "parked")}
    )
    SELECT id FROM parked`,
 )
 
-/** $1 now, $2 row, $3 attempt, $4 total, $5 the gate's lane. What is below, down to groups that wait for slots of their own. */
-const GO_ON = statement(
-  "group_go_on",
+/** Releases all rows below the group, down to groups that wait for slots of their own. */
+const CONTINUE = statement(
+  "group_continue",
   `WITH RECURSIVE container AS (
-     UPDATE tasks t SET started_at = COALESCE($1::timestamptz, now()), attempt_id = NULL, holder = NULL, lane = $5::text,
+     UPDATE tasks t SET started_at = ${NOW}, attempt_id = NULL, holder = NULL, lane = :gateLane::text,
        status = CASE WHEN t.children_pending = 0 THEN 'pending' ELSE 'running' END
-     WHERE t.id = $2::bigint AND t.attempt_id = $3::uuid AND t.status = 'pending' AND t.kind = 'group' AND t.started_at IS NULL
-       AND t.children_created = $4::int AND t.children_total = $4
+     WHERE t.id = :row::bigint AND t.attempt_id = :attempt::uuid AND t.status = 'pending' AND t.kind = 'group' AND t.started_at IS NULL
+       AND t.children_created = :total::int AND t.children_total = :total
      RETURNING ${READINESS("t")}
    ), below (id, is_open) AS (
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM container c JOIN tasks t ON t.parent_id = c.id
@@ -74,56 +73,60 @@ const GO_ON = statement(
      UNION ALL
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
      WHERE b.is_open AND t.finished_at IS NULL
-   ), released AS (
+   ), unparked AS (
      UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK} RETURNING ${READINESS("t")}
-   ), listed AS (
-     ${ENQUEUE("(SELECT * FROM container UNION ALL SELECT * FROM released) r")}
-   ), let_go AS (
-     ${REMOVE_IN_FLIGHT("container")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "(SELECT * FROM container UNION ALL SELECT * FROM unparked) r")}
+   ), not_in_flight AS (
+     ${deleteFrom("in_flight", "container")}
    )
    SELECT id FROM container`,
 )
 
-export type Opened = "made" | "parked" | "refused"
+/** Result of a chunk: its children were created, the container was parked, or its fence was lost. */
+export type ChunkResult = "created" | "parked" | "rejected"
 
-/** Counts the slots that it takes into `states`; the caller writes them down once it knows what was made. */
-export const openGroup = async (
-  tx: SqlRunner,
-  now: string | null,
-  held: InFlightAttempt,
-  change: Open,
-  idsOf: (limits: readonly Limit[]) => number[],
-  states: Map<number, LimitState>,
-): Promise<Opened> => {
-  const { row, attemptId, total, offset, rows } = change
-  const goesOn = rows.length === 0 && offset === total
-  if (!goesOn && (rows.length === 0 || offset + rows.length > total)) return "refused"
-  const full = offset > 0 && !goesOn ? undefined : takeSlots(idsOf(change.limits), states)
-  if (full !== undefined) return (await tx.run(PARK, [row, attemptId, full])).length > 0 ? "parked" : "refused"
-  const lane = gateLane({ id: held.runId, private: held.private, rootRunId: held.rootRunId })
-  if (goesOn) return (await tx.run(GO_ON, [now, row, attemptId, total, lane])).length > 0 ? "made" : "refused"
-  const limitsOf = (limits: readonly Limit[]): string | null => (limits.length === 0 ? null : arrayParam(idsOf(limits)))
-  const made = await tx.run(OPEN, [
-    now,
-    row,
-    attemptId,
-    total,
-    offset,
-    rows.length,
-    lane,
-    arrayParam(rows.map(({ node }) => node)),
-    arrayParam(rows.map(({ kind }) => kind)),
-    arrayParam(rows.map(({ upstreamPending }) => upstreamPending)),
-    textArrayParam(rows.map(({ lane }) => lane)),
-    arrayParam(rows.map(({ priority }) => priority)),
-    textArrayParam(rows.map(({ limits }) => limitsOf(limits))),
-    rows.filter(({ kind }) => kind === "task").length,
-  ])
-  return made.length > 0 ? "made" : "refused"
+export interface OpenGroupInput {
+  inFlight: InFlightAttempt
+  change: OpenGroup
+  /** Returns the ids of limits. */
+  idsOf: (limits: readonly Limit[]) => number[]
+  /** State of the limits, locked. Counts the slots that the group uses; the caller writes them when it knows what was created. */
+  states: Map<number, LimitState>
 }
 
-/** The limit that is full, if there is one. */
-const takeSlots = (ids: readonly number[], states: Map<number, LimitState>): number | undefined => {
+export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: OpenGroupInput): Promise<ChunkResult> => {
+  const { row, attemptId: attempt, total, offset, rows } = change
+  const continues = rows.length === 0 && offset === total
+  if (!continues && (rows.length === 0 || offset + rows.length > total)) return "rejected"
+  const full = usesSlots(change) ? useSlots(idsOf(change.limits), states) : undefined
+  if (full !== undefined) return (await tx.run(PARK, { row, attempt, full })).length > 0 ? "parked" : "rejected"
+  const lane = gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId })
+  const containers = await (continues
+    ? tx.run(CONTINUE, { row, attempt, total, gateLane: lane })
+    : tx.run(OPEN, {
+        row,
+        attempt,
+        total,
+        offset,
+        size: rows.length,
+        gateLane: lane,
+        nodes: rows.map(({ node }) => node),
+        kinds: rows.map(({ kind }) => kind),
+        upstreamPendings: rows.map(({ upstreamPending }) => upstreamPending),
+        lanes: rows.map((child) => child.lane),
+        priorities: rows.map(({ priority }) => priority),
+        limits: rows.map(({ limits }) => arrayParam(idsOf(limits))),
+        tasks: rows.filter(({ kind }) => kind === "task").length,
+      }))
+  return containers.length > 0 ? "created" : "rejected"
+}
+
+/** Whether the change uses the slots of its group: with its first rows, or when it continues with existing ones. */
+export const usesSlots = ({ offset, rows }: OpenGroup): boolean => offset === 0 || rows.length === 0
+
+/** Uses one slot of each limit, unless one is full; returns that one. */
+const useSlots = (ids: readonly number[], states: Map<number, LimitState>): number | undefined => {
   const full = ids.find((id) => states.get(id)!.used >= states.get(id)!.cap)
   if (full === undefined) for (const id of ids) states.set(id, { ...states.get(id)!, used: states.get(id)!.used + 1 })
   return full

@@ -1,89 +1,105 @@
-// Time as a column: retries whose hour has come become ready, runs whose time is over begin to be cancelled. And the look at the
-// end of each turn that says when the next of them is due, and which runs are being cancelled.
+// Timers are columns: retries whose time has come become ready, and runs whose time is over start to be cancelled. The poll at the end
+// of each turn returns when the next timer is due, and which runs are being cancelled.
 
-import type { AttemptId } from "../../../core/model/ids.ts"
+import type { AttemptId, HolderId } from "../../../core/model/ids.ts"
 import { MAX_DUE } from "../../shared/bounds.ts"
 import type { Batch, CancelReason } from "../../contract/store.ts"
-import { anyTextParam } from "../connection/array-params.ts"
+import { IN_FLIGHT_ROWS, insertInto, READINESS } from "../claim/ready-queue.ts"
+import { pipelined, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import { dueGroups } from "./group-deadlines.ts"
-import { IN_FLIGHT_ROWS, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
 
-const DUE = statement(
-  "timers_due",
+const FIRE_RETRIES = statement(
+  "timers_fire_retries",
   `WITH due AS (
      UPDATE tasks t SET available_at = NULL FROM (
-       SELECT id FROM tasks WHERE available_at <= COALESCE($1::timestamptz, now())
-       ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
+       SELECT id FROM tasks WHERE available_at <= ${NOW} ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
      ) d WHERE t.id = d.id RETURNING ${READINESS("t")}
    )
-   ${ENQUEUE("due")} RETURNING id`,
+   ${insertInto("ready_queue", "due")} RETURNING id`,
 )
 
-const LATE = statement(
-  "timers_late",
-  `SELECT seq, version_id FROM runs
-   WHERE timeout_at <= COALESCE($1::timestamptz, now()) AND status = 'running' AND cancelling IS NULL
+const TIMED_OUT_RUNS = statement(
+  "timers_timed_out_runs",
+  `SELECT seq, version_id FROM runs WHERE timeout_at <= ${NOW} AND status = 'running' AND cancelling IS NULL
    ORDER BY timeout_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED`,
 )
 
-/** Retries that are due, and runs that are late. Returns how many rows became ready, and groups that are late. */
-export const runTimers = async (
-  tx: SqlRunner,
-  now: string | null,
-  workflows: Workflows,
-): Promise<{ ready: number; groups: number[] }> => {
-  const due = tx.run(DUE, [now])
-  const groups = pipelined(dueGroups(tx, now))
-  const late = tx.run<{ seq: number; version_id: number }>(LATE, [now])
-  const ready = (await due).length
-  const runs = await late
-  if (runs.length > 0) await beginCancel(tx, workflows, runs, "timeout")
+export interface FiredTimers {
+  /** How many rows became ready. */
+  ready: number
+  /** Groups whose deadline has passed. */
+  groups: number[]
+}
+
+/** Makes due retries ready, and starts to cancel runs that timed out. */
+export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
+  const retries = tx.run(FIRE_RETRIES)
+  const groups = pipelined(dueGroups(tx))
+  const runs = tx.run<{ seq: number; version_id: number }>(TIMED_OUT_RUNS)
+  const ready = (await retries).length
+  const timedOut = await runs
+  if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
   return { ready, groups: await groups }
 }
 
-const LOOK = statement(
-  "look",
+const POLL = statement(
+  "poll_pending_work",
   `SELECT (EXTRACT(epoch FROM LEAST(
        (SELECT min(available_at) FROM tasks WHERE available_at IS NOT NULL),
        (SELECT min(timeout_at) FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL),
        (SELECT min(at) FROM deadlines WHERE at IS NOT NULL),
-       (SELECT min(w.resume_at) FROM unnest($4::text[]) AS l (lane) CROSS JOIN LATERAL (
+       (SELECT min(w.resume_at) FROM unnest(:resumeLanes::text[]) AS l (lane) CROSS JOIN LATERAL (
          SELECT t.resume_at FROM tasks t WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane
-         ORDER BY t.resume_lane, t.resume_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = $2::uuid AND NOT h.dead))
-     ) - COALESCE($1::timestamptz, now())) * 1000)::float8 AS due,
-     COALESCE($1::timestamptz, now())::timestamptz(3) AS now,
-     EXISTS (SELECT 1 FROM unnest($3::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT 1 FROM ready_queue q WHERE q.lane = l.lane LIMIT 1) g) AS gates,
-     (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling, 'held', EXISTS (
-        SELECT 1 FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")}
-        WHERE t.holder = $2::uuid AND t.status IN ('dispatched', 'running'))))
-      FROM runs r WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
-     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = $2::uuid) AS stopped`,
+         ORDER BY t.resume_lane, t.resume_at LIMIT 1) w WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead))
+     ) - ${NOW}) * 1000)::float8 AS "dueMs",
+     ${NOW}::timestamptz(3) AS at,
+     EXISTS (SELECT 1 FROM unnest(:gateLanes::text[]) AS l (lane) CROSS JOIN LATERAL (
+       SELECT 1 FROM ready_queue q WHERE q.lane = l.lane LIMIT 1) g) AS "gateReady",
+     (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling)) FROM runs r
+       WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
+     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = :holder::uuid) AS "stopRequests"`,
+)
+
+/** Those of the runs that have live attempts of the holder. */
+const OWN_RUNS = statement(
+  "poll_own_runs",
+  `SELECT r.seq FROM unnest(:runs::bigint[]) AS r (seq) WHERE EXISTS (
+     SELECT 1 FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")} WHERE t.holder = :holder::uuid AND t.status IN ('dispatched', 'running'))`,
 )
 
 export interface PendingWork {
-  /** The instant of this transaction. */
-  now: string
-  /** Something is ready for the gate. */
-  gates: boolean
-  /** Milliseconds until something is due, or null. */
-  due: number | null
-  /** Runs that are being cancelled; `held`: this holder has live attempts of it. */
-  cancelling: { runSeq: number; reason: CancelReason; held: boolean }[]
-  /** Live attempts of this holder whose job was cancelled or deleted, or that lie in a group whose time is over. */
-  stopped: AttemptId[]
+  /** The instant of the transaction. */
+  at: string
+  /** Whether rows are ready for the gate. */
+  gateReady: boolean
+  /** Milliseconds until the next timer is due, or null. */
+  dueMs: number | null
+  /** Runs that are being cancelled; `ours`: the holder has live attempts of it. */
+  cancelling: { runSeq: number; reason: CancelReason; ours: boolean }[]
+  /** Live attempts of the holder that must stop. */
+  stopRequests: AttemptId[]
 }
 
-export const pollPendingWork = async (
-  tx: SqlRunner,
-  now: string | null,
-  batch: Pick<Batch, "holder" | "gate">,
-): Promise<PendingWork> => {
-  type Row = Omit<PendingWork, "cancelling" | "stopped"> & { [Key in "cancelling" | "stopped"]: PendingWork[Key] | null }
-  const lanes = anyTextParam(batch.gate.lanes)
-  const [row] = await tx.run<Row>(LOOK, [now, batch.holder, lanes, batch.gate.limit > 0 ? lanes : "{}"])
-  return { ...row!, cancelling: row!.cancelling ?? [], stopped: row!.stopped ?? [] }
+/** Polls for timers, cancels and rows for the gate. Sends its statement before it returns. */
+export const pollPendingWork = async (tx: Tx, { holder, gate }: Pick<Batch, "holder" | "gate">): Promise<PendingWork> => {
+  type Row = Omit<PendingWork, "cancelling" | "stopRequests"> & {
+    cancelling: Omit<PendingWork["cancelling"][number], "ours">[] | null
+    stopRequests: AttemptId[] | null
+  }
+  const [row] = await tx.run<Row>(POLL, { holder, gateLanes: gate.lanes, resumeLanes: gate.limit > 0 ? gate.lanes : [] })
+  const { cancelling, stopRequests, ...rest } = row!
+  const own = cancelling === null ? [] : await ownRuns(tx, holder, cancelling)
+  return {
+    ...rest,
+    cancelling: cancelling?.map((run) => ({ ...run, ours: own.includes(run.runSeq) })) ?? [],
+    stopRequests: stopRequests ?? [],
+  }
+}
+
+const ownRuns = async (tx: Tx, holder: HolderId, cancelling: readonly { runSeq: number }[]): Promise<number[]> => {
+  const rows = await tx.run<{ seq: number }>(OWN_RUNS, { holder, runs: cancelling.map(({ runSeq }) => runSeq) })
+  return rows.map(({ seq }) => seq)
 }

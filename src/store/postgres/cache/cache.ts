@@ -1,5 +1,5 @@
-// What the store remembers between calls, so that the loop asks the database less: the attempts and gate claims that it gave
-// out, and what never changes about runs. Everything is bounded and can be read again; the fence in the database decides.
+// What the store caches between calls, so that the loop reads less: attempts in flight that it claimed, results of finished tasks, and what
+// never changes of runs. Everything is bounded and can be read again; the fence in the database decides.
 
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
@@ -8,7 +8,7 @@ import type { OutputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { RowKind } from "../../contract/store.ts"
 
-/** A row that somebody holds, as far as its changes need it. None of this changes while it is held, but for jobs (`lockJobs`). */
+/** A row in flight, as far as its changes need it. Nothing of it changes while it is in flight, except for jobs (`lockJobs`). */
 export interface InFlightAttempt {
   row: number
   attemptId: AttemptId
@@ -24,23 +24,23 @@ export interface InFlightAttempt {
   lane: string
   attempt: number
   limits: readonly number[] | null
-  /** Held by the gate, pending and no attempt counted, or waiting: no limit is used. */
+  /** Whether it uses no slot: the gate has claimed it, pending, or it waits. */
   gate: boolean
-  /** A start was recorded and told. */
+  /** Whether its start was recorded. */
   started: boolean
-  /** The run's round: it goes up when the run is retried, or something of it is marked. */
+  /** Generation of the run: grows when the run is retried, or an outcome is overridden. */
   generation: number
-  /** The run's. */
+  /** Priority of the run. */
   priority: number
 }
 
-/** How a row ended, for those below it in the same round of its run. */
+/** Result of a task, for tasks that read it in the same generation of the run. */
 export interface FinishedTask {
   status: TaskStatus
   output: OutputColumns
 }
 
-/** What never changes about a run. */
+/** What never changes of a run. */
 export interface RunInfo {
   id: RunId
   workflow: string
@@ -58,8 +58,8 @@ export interface RunInfo {
 }
 
 /**
- * A map that forgets what was put in longest ago: it keeps the last `size`, and up to as many before. Two generations, because to
- * look for the oldest entry of one map takes longer the more were deleted before it.
+ * A map that keeps the last `size` entries, and up to as many before. It has two halves, because finding the oldest entry of one map takes
+ * longer the more were deleted before it.
  */
 export class BoundedMap<Key, Value> {
   #young = new Map<Key, Value>()
@@ -87,29 +87,28 @@ export class BoundedMap<Key, Value> {
   }
 }
 
-const HELD = 50_000
-const RUNS = 1_000
-const ENDED = 5_000
-/** Larger outputs are read again. */
-const LONGEST_OUTPUT = 1_000
+const MAX_CACHED = { inFlight: 50_000, runs: 1_000, finished: 5_000 } as const
+/** Longer outputs, in characters, are read again. */
+const MAX_OUTPUT_LENGTH = 1_000
 
 export class Cache {
-  readonly inFlight = new BoundedMap<AttemptId, InFlightAttempt>(HELD)
-  readonly runs = new BoundedMap<number, RunInfo>(RUNS)
-  readonly finished = new BoundedMap<string, FinishedTask>(ENDED)
+  readonly inFlight = new BoundedMap<AttemptId, InFlightAttempt>(MAX_CACHED.inFlight)
+  readonly runs = new BoundedMap<number, RunInfo>(MAX_CACHED.runs)
+  /** By `taskKey`. */
+  readonly finished = new BoundedMap<string, FinishedTask>(MAX_CACHED.finished)
 }
 
-/** The place of a row in one round of its run. */
-export const taskKey = (runSeq: number, round: number, node: number, path: string): string =>
-  `${runSeq}/${round}/${node}/${path}`
+/** Key of a task in one generation of its run. */
+export const taskKey = (runSeq: number, generation: number, node: number, path: string): string =>
+  `${runSeq}/${generation}/${node}/${path}`
 
-/** The ends of a turn by place, as far as they are worth remembering. */
+/** Returns the results that are worth caching, by `taskKey`. */
 export const cacheableResults = (
-  ends: readonly { held: InFlightAttempt; status: TaskStatus; output: OutputColumns }[],
+  finishes: readonly { inFlight: InFlightAttempt; status: TaskStatus; output: OutputColumns }[],
 ): Map<string, FinishedTask> => {
-  const known = new Map<string, FinishedTask>()
-  for (const { held, status, output } of ends)
-    if (!isJobRow(held.runSeq) && (output[0]?.length ?? 0) <= LONGEST_OUTPUT)
-      known.set(taskKey(held.runSeq, held.generation, held.node, held.path), { status, output })
-  return known
+  const results = new Map<string, FinishedTask>()
+  for (const { inFlight, status, output } of finishes)
+    if (!isJobRow(inFlight.runSeq) && (output[0]?.length ?? 0) <= MAX_OUTPUT_LENGTH)
+      results.set(taskKey(inFlight.runSeq, inFlight.generation, inFlight.node, inFlight.path), { status, output })
+  return results
 }

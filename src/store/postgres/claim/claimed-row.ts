@@ -1,11 +1,13 @@
-// A row that was taken, by whatever statement: what leaves of it.
+// The columns that statements return for a claimed task row.
 
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { CancelReason, RowKind } from "../../contract/store.ts"
 
-/** 0 mostly: NULL then, so that nobody has to write and read it. */
-const COUNTS = [
+const KEY = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
+const STATE = ["attempt", "priority", "item", "children_pending", "children_total"]
+/** Counters that are mostly 0: returned as NULL then, which costs no bytes. */
+const COUNTERS = [
   "failures",
   "losses",
   "upstream_failed",
@@ -14,26 +16,21 @@ const COUNTS = [
   "children_created",
   "children_failed",
 ]
-const PLACE = ["id", "run_seq", "node", "path", "lane", "kind", "parent_id", "workflow_id"]
-const STATE = ["attempt", "priority", "item", "children_pending", "children_total"]
 
-/** What leaves of a row `t`, and the names of that. */
-export const CLAIMED_ROW = [
-  ...[...PLACE, ...STATE].map((name) => `t.${name}`),
-  ...COUNTS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
+/** The columns of the claimed row `t`. */
+export const CLAIMED_TASK = [
+  ...[...KEY, ...STATE].map((name) => `t.${name}`),
+  ...COUNTERS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
 ].join(", ")
-export const CLAIMED_NAMES = [...PLACE, ...STATE, ...COUNTS].join(", ")
+export const CLAIMED_TASK_NAMES = [...KEY, ...STATE, ...COUNTERS].join(", ")
 
-/** With what was chosen with it as `k`. */
-export const CLAIMED = `${CLAIMED_ROW}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
+/** CLAIMED_TASK, and from the candidate `k` what belongs to its run and its claim. */
+export const CLAIMED = `${CLAIMED_TASK}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
 
-/** The id of the attempt with that place in its batch. */
-export const NEW_ID = (place: string, ids: string): string => `(left(${ids}, 32) || lpad(to_hex(${place}), 4, '0'))::uuid`
+/** The attempt id of the claim with that number in its batch, made from the parameter `attemptIds`. */
+export const NEW_ID = (number: string): string => `(left(:attemptIds::text, 32) || lpad(to_hex(${number}), 4, '0'))::uuid`
 
-/** In milliseconds. */
-export const MS = (instant: string): string => `(date_part('epoch', ${instant}::timestamptz(3)) * 1000)::bigint`
-
-/** Of a job (`run_seq` 0) all that is its run's is null. */
+/** The columns of a job (`run_seq` 0) that belong to a run are null. */
 export interface ClaimedRow {
   id: number
   run_seq: number
@@ -42,9 +39,9 @@ export interface ClaimedRow {
   lane: string
   kind: RowKind
   parent_id: number | null
-  /** With this one, for rows that were taken for work. */
+  /** Includes this attempt when the row was claimed for work. */
   attempt: number
-  /** null, here and below: 0. */
+  /** Null means 0, here and in the other counters. */
   failures: number | null
   losses: number | null
   priority: number
@@ -66,13 +63,14 @@ export interface ClaimedRow {
   paused: boolean
   new_id: AttemptId
   children_total: number | null
-  /** This transaction itself had listed it. */
+  /** Whether the claiming transaction itself enqueued the row. */
   fresh?: boolean | null
-  /** Of a woken row: what it waited for, and the milliseconds since its attempt began. */
+  /** What a resumed row waited for. */
   waiting_on?: string | null
+  /** Milliseconds since the attempt of a resumed row started. */
   elapsed?: number | null
   cancel_requested?: boolean
 }
 
-/** It waits for nothing but its turn. */
-export const isFree = (row: ClaimedRow): boolean => row.limits === null && !row.paused
+/** Whether the row may be claimed without asking core `admit`: it is under no limit, and its run is not paused. */
+export const isUnlimited = (row: ClaimedRow): boolean => row.limits === null && !row.paused

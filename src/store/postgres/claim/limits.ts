@@ -1,26 +1,25 @@
-// Slots of limits. Their rows are locked in order of id before anything is given back; a claim takes those that nobody else
-// has locked (core `admit` leaves the others for the next turn). Parked rows wait under the limit that was full.
+// Slots of limits. A transaction locks limits in order of their ids before it gives slots back. A claim uses those that no other
+// transaction has locked; core `admit` leaves rows under the others for the next turn. Parked rows wait under the limit that was full.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { ENQUEUE, READINESS } from "./ready-queue.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
+import { insertInto, READINESS } from "./ready-queue.ts"
 
 const ENSURE = statement(
   "limits_ensure",
-  `WITH wanted AS (SELECT * FROM unnest($1::text[], $2::int[]) AS w (key, cap)), added AS (
+  `WITH wanted AS (SELECT * FROM unnest(:keys::text[], :caps::int[]) AS w (key, cap)), added AS (
      INSERT INTO limits (key, cap) SELECT key, cap FROM wanted ORDER BY key ON CONFLICT (key) DO NOTHING RETURNING id, key, cap
    )
    SELECT id, key, cap FROM added
    UNION ALL SELECT l.id, l.key, l.cap FROM wanted w JOIN limits l ON l.key = w.key`,
 )
 
-/** A raised cap lets as many parked rows have another look. */
-const RECAP = statement(
-  "limits_recap",
+/** Sets the caps. A raised cap unparks as many rows. */
+const SET_CAPS = statement(
+  "limits_set_caps",
   `WITH raised AS (
-     UPDATE limits l SET cap = w.cap FROM unnest($1::bigint[], $2::int[], $3::int[]) AS w (id, old, cap)
+     UPDATE limits l SET cap = w.cap FROM unnest(:limits::bigint[], :oldCaps::int[], :caps::int[]) AS w (id, old, cap)
      WHERE l.id = w.id RETURNING l.id, w.cap - w.old AS more
    ), unparked AS (
      UPDATE tasks t SET parked = NULL FROM raised r CROSS JOIN LATERAL (
@@ -28,35 +27,38 @@ const RECAP = statement(
        FOR NO KEY UPDATE SKIP LOCKED
      ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
    )
-   ${ENQUEUE("unparked")}`,
+   ${insertInto("ready_queue", "unparked")}`,
 )
 
-const LOCK = statement("limits_lock", "SELECT id, cap, used FROM limits WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE")
+const LOCK = statement(
+  "limits_lock",
+  "SELECT id, cap, used FROM limits WHERE id = ANY (:limits::bigint[]) ORDER BY id FOR UPDATE",
+)
 
 const TRY_LOCK = statement(
   "limits_try_lock",
-  "SELECT id, cap, used FROM limits WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED",
+  "SELECT id, cap, used FROM limits WHERE id = ANY (:limits::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED",
 )
 
 const USE = statement(
   "limits_use",
   `UPDATE limits l SET used = l.used + c.slots
-   FROM (SELECT id, count(*)::int AS slots FROM unnest($1::bigint[]) AS u (id) GROUP BY id) c WHERE l.id = c.id`,
+   FROM (SELECT id, count(*)::int AS slots FROM unnest(:limits::bigint[]) AS u (id) GROUP BY id) c WHERE l.id = c.id`,
 )
 
 const FREE = statement(
   "limits_free",
   `WITH freed AS (
      UPDATE limits l SET used = GREATEST(l.used - c.slots, 0)
-     FROM unnest($1::bigint[], $2::int[], $3::int[]) AS c (id, slots, chances)
-     WHERE l.id = c.id RETURNING l.id, LEAST(c.chances, l.cap - l.used) AS room
+     FROM unnest(:limits::bigint[], :slots::int[], :unparks::int[]) AS c (id, slots, unparks)
+     WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, l.cap - l.used) AS available
    ), unparked AS (
      UPDATE tasks t SET parked = NULL FROM freed f CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.room, 0)
+       SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.available, 0)
        FOR NO KEY UPDATE SKIP LOCKED
      ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
-   ), listed AS (
-     ${ENQUEUE("unparked")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "unparked")}
    )
    SELECT id FROM unparked`,
 )
@@ -65,16 +67,16 @@ interface LimitRow extends LimitState {
   id: number
 }
 
-/** The ids of these limits, made on first use. */
+/** Returns the ids of these limits by key. Creates limits on first use and adjusts their caps. */
 export const ensureLimits = async (tx: SqlRunner, limits: Iterable<Limit>): Promise<Map<string, number>> => {
   const wanted = [...new Map([...limits].map((limit) => [limit.key, limit])).values()]
   const ids = new Map<string, number>()
   const changed: { id: number; old: number; cap: number }[] = []
-  // Another transaction that makes the same limit is waited for, and its row is there for the next look only.
+  // The insert waits for a transaction that creates the same limit; only the next query sees its row.
   for (let missing = wanted; missing.length > 0; missing = missing.filter(({ key }) => !ids.has(key))) {
-    const values = [textArrayParam(missing.map(({ key }) => key)), arrayParam(missing.map(({ cap }) => cap))]
+    const params = { keys: missing.map(({ key }) => key), caps: missing.map(({ cap }) => cap) }
     const caps = new Map(missing.map(({ key, cap }) => [key, cap]))
-    for (const row of await tx.run<{ id: number; key: string; cap: number }>(ENSURE, values)) {
+    for (const row of await tx.run<{ id: number; key: string; cap: number }>(ENSURE, params)) {
       ids.set(row.key, row.id)
       const cap = caps.get(row.key)!
       if (cap !== row.cap) changed.push({ id: row.id, old: row.cap, cap })
@@ -85,8 +87,11 @@ export const ensureLimits = async (tx: SqlRunner, limits: Iterable<Limit>): Prom
       tx,
       changed.map(({ id }) => id),
     )
-    const columns = [changed.map(({ id }) => id), changed.map(({ old }) => old), changed.map(({ cap }) => cap)]
-    await tx.run(RECAP, columns.map(arrayParam))
+    await tx.run(SET_CAPS, {
+      limits: changed.map(({ id }) => id),
+      oldCaps: changed.map(({ old }) => old),
+      caps: changed.map(({ cap }) => cap),
+    })
   }
   return ids
 }
@@ -95,42 +100,42 @@ const states = (rows: readonly LimitRow[]): Map<number, LimitState> =>
   new Map(rows.map(({ id, cap, used }) => [id, { cap, used }]))
 
 export const lockLimits = async (tx: SqlRunner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
-  states(await tx.run<LimitRow>(LOCK, [anyParam(new Set(ids))]))
+  states(await tx.run<LimitRow>(LOCK, { limits: [...new Set(ids)] }))
 
 export const tryLockLimits = async (tx: SqlRunner, ids: Iterable<number>): Promise<Map<number, LimitState>> =>
-  states(await tx.run<LimitRow>(TRY_LOCK, [anyParam(new Set(ids))]))
+  states(await tx.run<LimitRow>(TRY_LOCK, { limits: [...new Set(ids)] }))
 
-/** One slot each; the caller has locked them and knows that there is one. */
+/** Uses one slot of each. The caller has locked the limits and knows that they have one. */
 export const useSlots = async (tx: SqlRunner, ids: readonly number[]): Promise<void> => {
-  await tx.run(USE, [arrayParam(ids)])
+  await tx.run(USE, { limits: ids })
 }
 
-/** What a transaction gives back to limits. `chances`: rows that went away unclaimed, whose turn the next parked one has. */
+/** Slots that a transaction gives back, and how many parked rows may be unparked in place of rows that left. */
 export class FreedSlots {
   readonly #slots = new Map<number, number>()
-  readonly #chances = new Map<number, number>()
+  readonly #unparks = new Map<number, number>()
 
+  /** Gives back one slot of each limit. */
   addSlots(limits: readonly number[] | null): void {
-    for (const id of limits ?? []) {
-      this.#slots.set(id, (this.#slots.get(id) ?? 0) + 1)
-      this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
-    }
+    for (const id of limits ?? []) this.#slots.set(id, (this.#slots.get(id) ?? 0) + 1)
+    this.addUnparks(limits)
   }
 
-  addChances(limits: readonly number[] | null): void {
-    for (const id of limits ?? []) this.#chances.set(id, (this.#chances.get(id) ?? 0) + 1)
+  /** Lets one parked row of each limit be claimed, in place of a row that left unclaimed. */
+  addUnparks(limits: readonly number[] | null): void {
+    for (const id of limits ?? []) this.#unparks.set(id, (this.#unparks.get(id) ?? 0) + 1)
   }
 
-  get any(): boolean {
-    return this.#chances.size > 0
-  }
-
-  /** Gives it all back and lets as many parked rows be claimed; returns how many. */
+  /** Writes the slots back and unparks rows; returns how many. */
   async apply(tx: SqlRunner): Promise<number> {
-    const ids = [...this.#chances.keys()]
-    const locked = pipelined(lockLimits(tx, ids))
-    const values = [ids, ids.map((id) => this.#slots.get(id) ?? 0), ids.map((id) => this.#chances.get(id)!)]
-    const unparked = tx.run(FREE, values.map(arrayParam))
+    if (this.#unparks.size === 0) return 0
+    const limits = [...this.#unparks.keys()]
+    const locked = pipelined(lockLimits(tx, limits))
+    const unparked = tx.run(FREE, {
+      limits,
+      slots: limits.map((id) => this.#slots.get(id) ?? 0),
+      unparks: limits.map((id) => this.#unparks.get(id)!),
+    })
     await locked
     return (await unparked).length
   }

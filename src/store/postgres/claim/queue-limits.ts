@@ -1,38 +1,37 @@
-// The limits that count how much of a queue runs at once. `putQueue` changes them while nobody writes to `tasks`; who reads them
-// has written there already, or says that it will (`enter`), so that a row counts exactly once.
+// The limits that count how many rows of a queue run. `putQueue` changes them while no transaction writes to `tasks`; a transaction that
+// reads them has written there, or announces that it will, so that each row counts exactly once.
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
-import { anyTextParam } from "../connection/array-params.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 
-const ENTER = statement("queues_enter", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
-const ALONE = statement("queues_alone", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
+const ANNOUNCE = statement("queues_announce_writes", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
+const EXCLUDE = statement("queues_exclude_writes", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
 
-/** Before rows of tasks are locked, too: who waits for such a row may be one that `alone` waits for. */
-export const announceTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ENTER)
+/** Announces writes to `tasks`, before the transaction locks rows: whoever waits for such a row may be waited for by `excludeTaskWrites`. */
+export const announceTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ANNOUNCE)
 
-/** Waits for the transactions that have written to tasks, and holds up those that will. */
-export const excludeTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ALONE)
+/** Waits for transactions that have written to `tasks`, and holds up those that will. */
+export const excludeTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(EXCLUDE)
 
-const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY ($1::text[])")
+const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY (:keys::text[])")
 
 const keyOf = (lane: string): string | null => {
   const queue = queueOfLane(lane)
   return queue === null ? null : queueLimitKey(queue)
 }
 
-/** The keys of the limits that the queues of these lanes may have. */
+/** Keys of the limits that the queues of these lanes may have. */
 export const queueKeys = (lanes: Iterable<string>): string[] => [
   ...new Set([...new Set(lanes)].flatMap((lane) => keyOf(lane) ?? [])),
 ]
 
-/** A limit of a queue that has one; most have none. */
+/** A limit of a queue. Most queues have none. */
 export interface QueueLimit {
   id: number
   key: string
 }
 
-/** The limit of a lane's queue. */
+/** Returns the limit of a lane's queue, as a list of one or none. */
 export type LimitOf = (lane: string) => number[]
 
 export const limitsByLane = (found: readonly QueueLimit[]): LimitOf => {
@@ -45,8 +44,8 @@ export const limitsByLane = (found: readonly QueueLimit[]): LimitOf => {
   }
 }
 
-/** Sends its statement at once. */
+/** Sends its statement before it returns. */
 export const queueLimits = async (tx: SqlRunner, lanes: Iterable<string>): Promise<LimitOf> => {
   const keys = queueKeys(lanes)
-  return limitsByLane(keys.length === 0 ? [] : await tx.run<QueueLimit>(FIND, [anyTextParam(keys)]))
+  return limitsByLane(keys.length === 0 ? [] : await tx.run<QueueLimit>(FIND, { keys }))
 }

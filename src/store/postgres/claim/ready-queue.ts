@@ -1,51 +1,52 @@
-// Two lists beside `tasks`: the rows that may be taken (ready_queue), in the order in which they are, and those that somebody holds
-// (in_flight). In an index of `tasks` itself every claim and every end would write to all of its indexes; so they touch none.
+// The two lists beside `tasks`: ready_queue holds the rows that may be claimed, in claim order; in_flight holds the rows that a holder
+// owns. As indexes of `tasks` they would make every claim and every finish write to all of its indexes; so these writes touch none.
 //
-// Who changes a row's lists has the row locked, or has just written it. A list may name a row too many, when a statement that waited
-// for a lock did not see the entry: claims remove what they come across and is not ready. It never names one too few: every
-// statement that can make a row ready lists what it has written. The tests hold all statements to that.
+// Whoever changes the entries of a row has locked or just written the row. A list may contain stale entries, when a statement that
+// waited for a lock did not see one (claims delete those that they find); it never misses a row: every statement that can make a
+// row ready enqueues what it has written. A trigger in the tests checks both.
 
-/** What a row must be to be taken. */
+/** Condition for the row `t` to be claimable. */
 export const READY = (t: string): string =>
   `${t}.status = 'pending' AND ${t}.attempt_id IS NULL AND ${t}.upstream_pending = 0 AND ${t}.parked IS NULL
      AND ${t}.available_at IS NULL`
 
-/** What a statement returns of the rows that it has written, for the parts below. */
+/** Columns of a written row that `insertInto` and `deleteFrom` need. */
 export const ENTRY = (t: string): string => `${t}.id, ${t}.lane, ${t}.priority, ${t}.workflow_id, ${t}.run_seq`
 export const READINESS = (t: string): string => `${ENTRY(t)}, ${READY(t)} AS ready`
 
-/** `rows`: a set with READINESS, none of which was ready before. */
-export const ENQUEUE = (rows: string): string =>
-  `INSERT INTO ready_queue (lane, priority, workflow_id, run_seq, id)
-     SELECT lane, priority, workflow_id, run_seq, id FROM ${rows} WHERE ready`
+const LISTS = {
+  ready_queue: { key: ["lane", "priority", "workflow_id", "run_seq", "id"], condition: "WHERE ready" },
+  in_flight: { key: ["run_seq", "id"], condition: "" },
+} as const
+
+export type List = keyof typeof LISTS
 
 /**
- * `rows`: a set with ENTRY, as it was while they were ready. Entries are looked up one by one and removed by their place, not joined:
- * Postgres plans once, and a list that was empty then would be read as a whole for every row when it is not.
+ * Adds rows that were not on the list. For ready_queue `rows` is a set with the columns READINESS, of which the ready ones are added;
+ * for in_flight a set with run_seq and id.
  */
-export const DEQUEUE = (rows: string): string =>
-  `DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(
+export const insertInto = (list: List, rows: string): string => {
+  const { key, condition } = LISTS[list]
+  return `INSERT INTO ${list} (${key.join(", ")}) SELECT ${key.join(", ")} FROM ${rows} ${condition}`
+}
+
+/**
+ * Removes rows from the list. For ready_queue `rows` is a set with the columns ENTRY as they were while the rows were ready; for in_flight
+ * a set with run_seq and id. Looks entries up one by one and deletes them by their ctid: a join would be planned once, perhaps while
+ * the list is empty, and then read all of it for every row.
+ */
+export const deleteFrom = (list: List, rows: string): string =>
+  `DELETE FROM ${list} q WHERE q.ctid = ANY (ARRAY(
        SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
-         SELECT r.ctid FROM ready_queue r WHERE r.lane = e.lane AND r.priority = e.priority AND r.workflow_id = e.workflow_id
-           AND r.run_seq = e.run_seq AND r.id = e.id OFFSET 0
+         SELECT r.ctid FROM ${list} r WHERE ${LISTS[list].key.map((name) => `r.${name} = e.${name}`).join(" AND ")} OFFSET 0
        ) f))`
 
-/** `rows`: a set of rows (run_seq, id) that have a holder now, and had none. */
-export const ADD_IN_FLIGHT = (rows: string): string => `INSERT INTO in_flight (run_seq, id) SELECT run_seq, id FROM ${rows}`
-
-/** `rows`: a set of rows (run_seq, id) that have no holder any more. */
-export const REMOVE_IN_FLIGHT = (rows: string): string =>
-  `DELETE FROM in_flight h WHERE h.ctid = ANY (ARRAY(
-       SELECT f.ctid FROM ${rows} e CROSS JOIN LATERAL (
-         SELECT r.ctid FROM in_flight r WHERE r.run_seq = e.run_seq AND r.id = e.id OFFSET 0
-       ) f))`
-
-/** The value of `inner_run` for a row that waits to be dispatched. */
+/** Value of `inner_run` for a row that waits to be dispatched. */
 export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT NULL THEN ${t}.run_seq END`
 
 /**
- * The rows `t` that somebody holds, `of` a run or of all; an entry too many has no holder. Each is looked up by its id: joined as it likes,
- * Postgres reads all of `tasks`, which is mostly history.
+ * The rows `t` in flight, of one run (`where`) or of all. Looks each up by its id: a free join would read all of `tasks`, which is
+ * mostly history.
  */
-export const IN_FLIGHT_ROWS = (of = ""): string =>
-  `(SELECT id FROM in_flight ${of} OFFSET 0) x CROSS JOIN LATERAL (SELECT * FROM tasks WHERE id = x.id AND holder IS NOT NULL OFFSET 0) t`
+export const IN_FLIGHT_ROWS = (where = ""): string =>
+  `(SELECT id FROM in_flight ${where} OFFSET 0) x CROSS JOIN LATERAL (SELECT * FROM tasks WHERE id = x.id AND holder IS NOT NULL OFFSET 0) t`

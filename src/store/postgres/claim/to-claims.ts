@@ -1,219 +1,216 @@
-// What was taken, with all that its judgement or launch needs: the states of the rows that its expressions read, and its run.
-// One query each for the whole batch, sent together; ends that this store itself has just written it knows.
+// Turns claimed rows into claims, which carry everything that the engine needs to gate or launch them: the results that their
+// expressions read, and their run. One query per kind for the whole batch, all sent together; recent results come from the cache.
 
 import type { Output } from "../../../core/model/change.ts"
-import type { Json, JsonObject } from "../../../core/model/json.ts"
+import type { Json } from "../../../core/model/json.ts"
 import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { Claim, ClaimedRun, TaskClaim } from "../../contract/store.ts"
-import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
+import { type FinishedTask, type RunInfo, taskKey } from "../cache/cache.ts"
+import { pipelined, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
+import { JOB_CLAIM, jobClaimOf, type JobClaimColumns } from "../jobs/reads.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
-import { claimJobs } from "../advance/job-changes.ts"
-import { type FinishedTask, type Cache, taskKey, type RunInfo } from "../cache/cache.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import { loadRuns } from "./run-info.ts"
 
-const NEEDS = statement(
-  "needs",
-  `SELECT n.place, t.status, t.output, t.output_key, t.output_bytes
-   FROM unnest($1::int[], $2::bigint[], $3::int[], $4::text[]) AS n (place, run_seq, node, path)
+/** Results of the tasks that the transaction finished, by `taskKey`. */
+export type Results = ReadonlyMap<string, FinishedTask>
+
+/** Returns the claims of tasks and jobs, in the order of the rows. Sends its statements before it returns. */
+export const toClaims = async (tx: Tx, rows: readonly ClaimedRow[], results: Results): Promise<Claim[]> => {
+  if (rows.length === 0) return []
+  const jobs = pipelined(
+    toJobClaims(
+      tx,
+      rows.filter((row) => isJobRow(row.run_seq)),
+    ),
+  )
+  const tasks = pipelined(
+    toTaskClaims(
+      tx,
+      rows.filter((row) => !isJobRow(row.run_seq)),
+      results,
+    ),
+  )
+  const claims = new Map<number, Claim>([...(await jobs), ...(await tasks)].map((claim) => [claim.row, claim]))
+  return rows.map((row) => claims.get(row.id)!)
+}
+
+const CLAIM_JOBS = statement(
+  "jobs_claim",
+  `UPDATE jobs j SET status = 'RUNNING', updated_at = ${NOW}
+   FROM unnest(:rows::bigint[]) AS c (id) WHERE j.task_id = c.id RETURNING ${JOB_CLAIM}`,
+)
+
+const toJobClaims = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<JobClaim[]> => {
+  if (rows.length === 0) return []
+  const found = await tx.run<JobClaimColumns>(CLAIM_JOBS, { rows: rows.map(({ id }) => id) })
+  const jobs = new Map(found.map((columns) => [columns.row, columns]))
+  return rows.map((row) => {
+    const columns = jobs.get(row.id)!
+    return {
+      kind: "job",
+      row: row.id,
+      attemptId: row.new_id,
+      attempt: row.attempt,
+      priority: row.priority,
+      job: jobClaimOf(columns),
+      createdAt: columns.created_at,
+    }
+  })
+}
+
+/** Returns the claims of tasks, in the order of the rows. Sends its statements before it returns. */
+export const toTaskClaims = async (tx: Tx, rows: readonly ClaimedRow[], results: Results): Promise<TaskClaim[]> => {
+  if (rows.length === 0) return []
+  const reading = new UpstreamStates(tx, results)
+  const reads = rows.map((row) => reading.request(row))
+  const loading = {
+    runs: pipelined(
+      loadRuns(
+        tx,
+        rows.map((row) => row.run_seq),
+      ),
+    ),
+    states: pipelined(reading.read()),
+    parentItems: pipelined(readParentItems(tx, rows)),
+    fanTotals: pipelined(readFanTotals(tx, rows)),
+  }
+  const runs = await loading.runs
+  await loading.states
+  const parentItems = await loading.parentItems
+  const fanTotals = await loading.fanTotals
+  const claimedRuns = new Map<number, ClaimedRun>()
+  return rows.map((row, i) => {
+    // Claims of one run share its object, unless its state changed between two claims of the transaction.
+    let run = claimedRuns.get(row.run_seq)
+    if (run === undefined || run.cancelling !== row.cancelling || run.status !== row.run_status)
+      claimedRuns.set(row.run_seq, (run = claimedRun(row, runs.get(row.run_seq)!)))
+    return toTaskClaim(row, {
+      run,
+      reads: reads[i]!(),
+      parentItem: parentItems.get(row.id) ?? null,
+      count: row.kind === "task" ? (fanTotals.get(row.parent_id) ?? null) : row.children_total,
+    })
+  })
+}
+
+interface State {
+  status: TaskStatus
+  output: Output | null
+}
+
+const READ_STATES = statement(
+  "claim_read_states",
+  `SELECT n.number, t.status, t.output, t.output_key, t.output_bytes
+   FROM unnest(:numbers::int[], :runs::bigint[], :nodes::int[], :paths::text[]) AS n (number, run_seq, node, path)
    JOIN tasks t ON t.run_seq = n.run_seq AND t.node = n.node AND t.path = n.path`,
 )
 
-const RUNS = statement(
-  "run_facts",
-  `SELECT r.seq, r.id, w.name, r.version_id, r.params, r.trigger, r.priority, r.logical_date, r.created_at, r.private, r.working_dir, r.timezone,
-     r.root_run_id, r.depth
-   FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ANY ($1::bigint[])`,
-)
-
-interface RunRow {
-  seq: number
-  id: RunInfo["id"]
-  name: string
-  version_id: number
-  params: string
-  trigger: string
-  priority: number
-  logical_date: string | null
-  created_at: string
-  private: boolean
-  working_dir: string | null
-  timezone: string | null
-  root_run_id: RunInfo["rootRunId"]
-  depth: number
-}
-
-export const loadRuns = async (tx: SqlRunner, memory: Cache, seqs: Iterable<number>): Promise<Map<number, RunInfo>> => {
-  const wanted = new Set(seqs)
-  const found = new Map<number, RunInfo>()
-  for (const seq of wanted) {
-    const known = memory.runs.get(seq)
-    if (known !== undefined) found.set(seq, known)
-  }
-  const missing = [...wanted].filter((seq) => !found.has(seq))
-  if (missing.length === 0) return found
-  for (const row of await tx.run<RunRow>(RUNS, [anyParam(missing)])) {
-    const facts: RunInfo = {
-      id: row.id,
-      workflow: row.name,
-      versionId: row.version_id,
-      params: JSON.parse(row.params) as JsonObject,
-      trigger: row.trigger,
-      priority: row.priority,
-      logicalDate: row.logical_date,
-      createdAt: row.created_at,
-      private: row.private,
-      workingDir: row.working_dir,
-      timezone: row.timezone,
-      rootRunId: row.root_run_id,
-      depth: row.depth,
-    }
-    found.set(row.seq, facts)
-    memory.runs.set(row.seq, facts)
-  }
-  return found
-}
-
-type State = { status: TaskStatus; output: Output | null }
-type NeedRow = { place: number; status: TaskStatus } & {
+interface StateRow {
+  number: number
+  status: TaskStatus
   output: string | null
   output_key: string | null
   output_bytes: number | null
 }
 
-/** What the claims of one transaction are made from. */
-export interface ClaimSource {
-  memory: Cache
-  workflows: Workflows
-  /** Ends of this transaction. */
-  fresh: ReadonlyMap<string, FinishedTask>
-  now: string | null
-}
+/** The states of the tasks that claimed rows read: from the cache, or read together. */
+class UpstreamStates {
+  readonly #tx: Tx
+  readonly #results: Results
+  readonly #numbers = new Map<string, number>()
+  readonly #missing: { runSeq: number; node: number; path: string }[] = []
+  readonly #states: (State | undefined)[] = []
 
-/** Returns the claims of rows of tasks and jobs, in the order of the rows. Sends its statements at once. */
-export const toClaims = async (tx: SqlRunner, source: ClaimSource, all: readonly ClaimedRow[]): Promise<Claim[]> => {
-  if (all.length === 0) return []
-  const jobs = pipelined(claimJobs(tx, source.now, all))
-  const tasks = pipelined(
-    toTaskClaims(
-      tx,
-      source,
-      all.filter((row) => !isJobRow(row.run_seq)),
-    ),
-  )
-  const claims = new Map<number, Claim>(await jobs)
-  for (const claim of await tasks) claims.set(claim.row, claim)
-  return all.map((row) => claims.get(row.id)!)
-}
+  constructor(tx: Tx, results: Results) {
+    this.#tx = tx
+    this.#results = results
+  }
 
-/** Returns the claims of rows of tasks. Sends its statements at once. */
-export const toTaskClaims = async (
-  tx: SqlRunner,
-  { memory, workflows, fresh }: ClaimSource,
-  taken: readonly ClaimedRow[],
-): Promise<TaskClaim[]> => {
-  if (taken.length === 0) return []
-  const places = new Map<string, number>()
-  const wanted: { runSeq: number; node: number; path: string }[] = []
-  const needsOf = taken.map((row) => {
-    const workflow = workflows.now(row.version_id)
-    // Rows beside it share its path, but for the index of an instance; those further out have a beginning of it.
-    return workflow.nodes[row.node]!.reads.map((node): [number, number | State] => {
-      const path = enclosingPath(workflow, node, row.path)
-      const place = taskKey(row.run_seq, row.generation, node, path)
-      const ended = fresh.get(place) ?? memory.finished.get(place)
-      if (ended !== undefined) return [node, { status: ended.status, output: outputOf(...ended.output) }]
-      let index = places.get(place)
-      if (index === undefined) {
-        places.set(place, (index = wanted.length))
-        wanted.push({ runSeq: row.run_seq, node, path })
+  /** Returns a function that yields the states by node, after `read`. */
+  request({ run_seq, generation, version_id, node, path }: ClaimedRow): () => Map<number, State> {
+    const workflow = this.#tx.workflows.now(version_id)
+    // Rows of the same group share the path; rows of enclosing groups have a prefix of it.
+    const requested = workflow.nodes[node]!.reads.map((upstream) => ({
+      upstream,
+      found: this.#find(run_seq, generation, upstream, enclosingPath(workflow, upstream, path)),
+    }))
+    return () => {
+      const states = new Map<number, State>()
+      for (const { upstream, found } of requested) {
+        const state = typeof found === "number" ? this.#states[found] : found
+        if (state !== undefined) states.set(upstream, state)
       }
-      return [node, index]
-    })
-  })
-  const runs = pipelined(
-    loadRuns(
-      tx,
-      memory,
-      taken.map((row) => row.run_seq),
-    ),
-  )
-  const states = wanted.length === 0 ? [] : pipelined(readStates(tx, wanted))
-  const items = pipelined(readParents(tx, workflows, taken))
-  const counts = pipelined(readCounts(tx, taken))
-  const facts = await runs
-  const found = await states
-  const parentItems = await items
-  const totals = await counts
-  const seen = new Map<number, ClaimedRun>()
-  return taken.map((row, i) => {
-    const needs = new Map<number, State>()
-    for (const [node, known] of needsOf[i]!) {
-      const state = typeof known === "number" ? found[known] : known
-      if (state !== undefined) needs.set(node, state)
+      return states
     }
-    const count = row.kind === "task" ? (totals.get(row.parent_id) ?? null) : row.children_total
-    let run = seen.get(row.run_seq)
-    if (run === undefined || run.cancelling !== row.cancelling || run.status !== row.run_status)
-      seen.set(row.run_seq, (run = runOf(row, facts.get(row.run_seq)!)))
-    return toTaskClaim(row, { run, reads: needs, parentItem: parentItems.get(row.id) ?? null, count })
-  })
+  }
+
+  /** Returns a cached state, or the number under which it will be read. */
+  #find(runSeq: number, generation: number, node: number, path: string): State | number {
+    const key = taskKey(runSeq, generation, node, path)
+    const cached = this.#results.get(key) ?? this.#tx.cache.finished.get(key)
+    if (cached !== undefined) return { status: cached.status, output: outputOf(...cached.output) }
+    const known = this.#numbers.get(key)
+    if (known !== undefined) return known
+    this.#numbers.set(key, this.#missing.length)
+    return this.#missing.push({ runSeq, node, path }) - 1
+  }
+
+  async read(): Promise<void> {
+    if (this.#missing.length === 0) return
+    const rows = await this.#tx.run<StateRow>(READ_STATES, {
+      numbers: this.#missing.map((_, number) => number),
+      runs: this.#missing.map(({ runSeq }) => runSeq),
+      nodes: this.#missing.map(({ node }) => node),
+      paths: this.#missing.map(({ path }) => path),
+    })
+    for (const { number, status, output, output_key, output_bytes } of rows)
+      this.#states[number] = { status, output: outputOf(output, output_key, output_bytes) }
+  }
 }
 
-const readStates = async (
-  tx: SqlRunner,
-  wanted: readonly { runSeq: number; node: number; path: string }[],
-): Promise<(State | undefined)[]> => {
-  const rows = await tx.run<NeedRow>(NEEDS, [
-    arrayParam(wanted.map((_, place) => place)),
-    arrayParam(wanted.map(({ runSeq }) => runSeq)),
-    arrayParam(wanted.map(({ node }) => node)),
-    textArrayParam(wanted.map(({ path }) => path)),
-  ])
-  const states: (State | undefined)[] = Array.from({ length: wanted.length })
-  for (const row of rows)
-    states[row.place] = { status: row.status, output: outputOf(row.output, row.output_key, row.output_bytes) }
-  return states
-}
-
-const PARENTS = statement(
-  "parent_items",
-  `SELECT c.id, t.item FROM unnest($1::bigint[], $2::bigint[], $3::int[], $4::text[]) AS c (id, run_seq, node, path)
+const READ_PARENT_ITEMS = statement(
+  "claim_read_parent_items",
+  `SELECT c.id, t.item FROM unnest(:rows::bigint[], :runs::bigint[], :nodes::int[], :paths::text[]) AS c (id, run_seq, node, path)
    JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = c.path`,
 )
 
-/** By row, the item of the group whose item its expressions read. */
-const readParents = async (tx: SqlRunner, workflows: Workflows, taken: readonly ClaimedRow[]): Promise<Map<number, Json>> => {
-  const inside = taken.flatMap(({ id, run_seq, version_id, node, path }) => {
-    const workflow = workflows.now(version_id)
+/** Returns, by row, the item of the group whose item its expressions read. */
+const readParentItems = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<Map<number, Json>> => {
+  const inside = rows.flatMap(({ id, run_seq, version_id, node, path }) => {
+    const workflow = tx.workflows.now(version_id)
     const { parent } = workflow.nodes[node]!
     return parent === undefined ? [] : [{ id, run_seq, parent, path: enclosingPath(workflow, node, path) }]
   })
   if (inside.length === 0) return new Map()
-  const rows = await tx.run<{ id: number; item: string | null }>(PARENTS, [
-    arrayParam(inside.map(({ id }) => id)),
-    arrayParam(inside.map(({ run_seq }) => run_seq)),
-    arrayParam(inside.map(({ parent }) => parent)),
-    textArrayParam(inside.map(({ path }) => path)),
-  ])
-  return new Map(rows.map(({ id, item }) => [id, fromJson(item)]))
+  const found = await tx.run<{ id: number; item: string | null }>(READ_PARENT_ITEMS, {
+    rows: inside.map(({ id }) => id),
+    runs: inside.map(({ run_seq }) => run_seq),
+    nodes: inside.map(({ parent }) => parent),
+    paths: inside.map(({ path }) => path),
+  })
+  return new Map(found.map(({ id, item }) => [id, fromJson(item)]))
 }
 
-const COUNTS = statement("fan_counts", "SELECT id, children_total FROM tasks WHERE id = ANY ($1::bigint[]) AND kind = 'fan'")
+const READ_FAN_TOTALS = statement(
+  "claim_read_fan_totals",
+  "SELECT id, children_total FROM tasks WHERE id = ANY (:containers::bigint[]) AND kind = 'fan'",
+)
 
-/** By container, how many instances there are of a fan-out. */
-const readCounts = async (tx: SqlRunner, taken: readonly ClaimedRow[]): Promise<Map<number | null, number>> => {
-  const parents = new Set(taken.flatMap(({ kind, parent_id }) => (kind === "task" && parent_id !== null ? parent_id : [])))
-  if (parents.size === 0) return new Map()
-  const rows = await tx.run<{ id: number; children_total: number }>(COUNTS, [anyParam(parents)])
-  return new Map(rows.map(({ id, children_total }) => [id, children_total]))
+/** Returns the number of instances of each fan-out, by container. */
+const readFanTotals = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<Map<number | null, number>> => {
+  const containers = new Set(rows.flatMap(({ kind, parent_id }) => (kind === "task" && parent_id !== null ? parent_id : [])))
+  if (containers.size === 0) return new Map()
+  const found = await tx.run<{ id: number; children_total: number }>(READ_FAN_TOTALS, { containers: [...containers] })
+  return new Map(found.map(({ id, children_total }) => [id, children_total]))
 }
 
-const toTaskClaim = (row: ClaimedRow, found: Pick<TaskClaim, "run" | "reads" | "parentItem" | "count">): TaskClaim => ({
+const toTaskClaim = (row: ClaimedRow, loaded: Pick<TaskClaim, "run" | "reads" | "parentItem" | "count">): TaskClaim => ({
   row: row.id,
   attemptId: row.new_id,
   runSeq: row.run_seq,
@@ -231,29 +228,17 @@ const toTaskClaim = (row: ClaimedRow, found: Pick<TaskClaim, "run" | "reads" | "
   childrenCreated: row.children_created ?? 0,
   childrenPending: row.kind === "task" ? null : row.children_pending,
   childrenFailed: row.children_failed ?? 0,
-  waitingOn: row.waiting_on ? waitsOf(row.waiting_on, row) : null,
+  waitingOn: row.waiting_on ? waitingOn(row.waiting_on, row) : null,
   upstream: { failed: row.upstream_failed ?? 0, unmet: row.upstream_unmet ?? 0, waived: row.upstream_waived ?? 0 },
-  ...found,
+  ...loaded,
 })
 
-const runOf = (row: ClaimedRow, run: RunInfo): ClaimedRun => ({
-  workflow: run.workflow,
-  params: run.params,
-  trigger: run.trigger,
-  priority: run.priority,
-  logicalDate: run.logicalDate,
-  createdAt: run.createdAt,
-  private: run.private,
-  rootRunId: run.rootRunId,
-  depth: run.depth,
-  workingDir: run.workingDir,
-  timezone: run.timezone,
-  cancelling: row.cancelling,
-  status: row.run_status,
-  error: row.run_error,
-})
+const claimedRun = ({ cancelling, run_status: status, run_error: error }: ClaimedRow, run: RunInfo): ClaimedRun => {
+  const { id: _, versionId: __, ...info } = run
+  return { ...info, cancelling, status, error }
+}
 
-const waitsOf = (waits: string, { elapsed, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
+const waitingOn = (waits: string, { elapsed, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   ...(cancel_requested === true && { cancelRequested: cancel_requested }),

@@ -1,28 +1,28 @@
 import { describe, expect, it } from "vitest"
 import { CallBatcher } from "./call-batcher.ts"
 
-describe("a group", () => {
-  it("does what is asked at once together, up to its bound", async () => {
-    const done: number[][] = []
-    const group = new CallBatcher<number, string>(
+describe("CallBatcher", () => {
+  it("handles calls of one turn of the event loop together, up to its maximum weight", async () => {
+    const batches: number[][] = []
+    const batcher = new CallBatcher<number, string>(
       (items) => {
-        done.push(items)
+        batches.push(items)
         return Promise.resolve(items.map(String))
       },
       5,
       (item) => item,
     )
-    const answers = await Promise.all([group.add([1, 1]), group.add([2]), group.add([3]), group.add([9]), group.add([1])])
-    expect(answers).toEqual([["1", "1"], ["2"], ["3"], ["9"], ["1"]])
-    expect(done).toEqual([[1, 1, 2, 3], [9], [1]])
+    const results = await Promise.all([[1, 1], [2], [3], [9], [1]].map((items) => batcher.add(items)))
+    expect(results).toEqual([["1", "1"], ["2"], ["3"], ["9"], ["1"]])
+    expect(batches).toEqual([[1, 1, 2, 3], [9], [1]])
   })
 
-  it("tries each member alone when they fail together", async () => {
-    const group = new CallBatcher<number, number>(
+  it("tries each call by itself when a batch fails", async () => {
+    const batcher = new CallBatcher<number, number>(
       (items) => (items.includes(2) ? Promise.reject(new Error("two")) : Promise.resolve(items)),
       10,
     )
-    const answers = await Promise.allSettled([group.add([1]), group.add([2]), group.add([3])])
-    expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
+    const results = await Promise.allSettled([[1], [2], [3]].map((items) => batcher.add(items)))
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
   })
 })

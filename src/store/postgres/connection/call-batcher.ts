@@ -1,25 +1,24 @@
-// What is asked in one turn of the event loop, or while the last group is under way, is done together: commits of callers, reads; up to a
-// bound, so that no transaction grows with how much is asked. If a group fails, each member is tried alone, so that one bad member does
-// not fail the others.
+// Batches calls: those made in one turn of the event loop, or while the previous batch is in progress, are handled together, up to a
+// maximum weight. When a batch fails, each call is tried by itself, so that one bad call does not fail the others.
 
-interface Member<In, Out> {
+interface Call<In, Out> {
   items: In[]
-  resolve: (answers: Out[]) => void
+  resolve: (results: Out[]) => void
   reject: (reason: unknown) => void
 }
 
 export class CallBatcher<In, Out> {
-  readonly #work: (items: In[]) => Promise<Out[]>
+  readonly #handle: (items: In[]) => Promise<Out[]>
   readonly #maxWeight: number
-  readonly #weight: (item: In) => number
-  #waiting: Member<In, Out>[] = []
+  readonly #weigh: (item: In) => number
+  #waiting: Call<In, Out>[] = []
   #busy = false
 
-  /** `work` answers each item, in order. A group ends with the member that reaches `most`, by the `weight` of items. */
-  constructor(work: (items: In[]) => Promise<Out[]>, most: number, weight: (item: In) => number = () => 1) {
-    this.#work = work
-    this.#maxWeight = most
-    this.#weight = weight
+  /** `handle` returns one result per item, in order. A batch ends with the call that reaches `maxWeight`. */
+  constructor(handle: (items: In[]) => Promise<Out[]>, maxWeight: number, weigh: (item: In) => number = () => 1) {
+    this.#handle = handle
+    this.#maxWeight = maxWeight
+    this.#weigh = weigh
   }
 
   add(items: In[]): Promise<Out[]> {
@@ -32,28 +31,28 @@ export class CallBatcher<In, Out> {
   async #flush(): Promise<void> {
     this.#busy = true
     while (this.#waiting.length > 0) {
-      const members = this.#waiting.splice(0, this.#size())
-      await this.#together(members).catch(() => Promise.all(members.map((member) => this.#alone(member))))
+      const calls = this.#waiting.splice(0, this.#batchSize())
+      await this.#handleBatch(calls).catch(() => Promise.all(calls.map((call) => this.#handleSingle(call))))
     }
     this.#busy = false
   }
 
-  #size(): number {
+  #batchSize(): number {
     let sum = 0
     const last = this.#waiting.findIndex(
-      ({ items }) => (sum += items.reduce((n, item) => n + this.#weight(item), 0)) >= this.#maxWeight,
+      ({ items }) => (sum += items.reduce((n, item) => n + this.#weigh(item), 0)) >= this.#maxWeight,
     )
     return last === -1 ? this.#waiting.length : last + 1
   }
 
-  async #together(members: readonly Member<In, Out>[]): Promise<void> {
-    if (members.length === 1) return this.#alone(members[0]!)
-    const answers = await this.#work(members.flatMap(({ items }) => items))
+  async #handleBatch(calls: readonly Call<In, Out>[]): Promise<void> {
+    if (calls.length === 1) return this.#handleSingle(calls[0]!)
+    const results = await this.#handle(calls.flatMap(({ items }) => items))
     let next = 0
-    for (const { items, resolve } of members) resolve(answers.slice(next, (next += items.length)))
+    for (const { items, resolve } of calls) resolve(results.slice(next, (next += items.length)))
   }
 
-  #alone({ items, resolve, reject }: Member<In, Out>): Promise<void> {
-    return this.#work(items).then(resolve, reject)
+  #handleSingle({ items, resolve, reject }: Call<In, Out>): Promise<void> {
+    return this.#handle(items).then(resolve, reject)
   }
 }

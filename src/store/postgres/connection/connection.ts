@@ -1,31 +1,13 @@
-// One connection to Postgres. Statements that are sent without waiting travel together, and all fail if one of them does: see
-// exchange.ts. What is sent while others are under way waits for no answer either (pg's pipeline mode); in a transaction it fails
-// behind what failed, so awaiting in order gives the cause.
+// One connection to Postgres. Statements that are sent before the caller awaits one of them share a round trip and fail together
+// (pipeline.ts). Statements sent later do not wait for earlier replies either (pg's pipeline mode); inside a transaction they fail
+// after the one that failed, so awaiting in order yields the cause.
 
 import pg from "pg"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
+import { bind, type Params, pipelined, type SqlRunner, type Statement, statement, type Value } from "./statement.ts"
 
-/** One SQL statement, prepared under its name on first use. */
-export interface Statement {
-  readonly name: string
-  readonly text: string
-}
-
-export const statement = (name: string, text: string): Statement => ({ name, text })
-
-export type Value = string | number | boolean | null
-
-/** What runs statements: a connection, inside or outside of a transaction. */
-export interface SqlRunner {
-  run<Row>(statement: Statement, values?: readonly Value[]): Promise<Row[]>
-}
-
-/** For work that is awaited later: its failure is heard there, and is not unhandled until then. */
-export const pipelined = <T>(work: Promise<T>): Promise<T> => {
-  work.catch(() => {})
-  return work
-}
+export { pipelined, type SqlRunner, type Statement, statement } from "./statement.ts"
 
 export interface Target {
   url: string
@@ -34,7 +16,7 @@ export interface Target {
 
 const TYPES = { int8: 20, int8Array: 1016, timestamptz: 1184 } as const
 
-/** `2026-11-15 02:03:04.5+00`, as the session's time zone UTC makes it, to `2026-11-15T02:03:04.500Z`. */
+/** Converts `2026-11-15 02:03:04.5+00` (the connection's time zone is UTC) to `2026-11-15T02:03:04.500Z`. */
 const instant = (text: string): string => {
   const [seconds = "", fraction = ""] = text.slice(0, -3).split(".")
   return `${seconds.replace(" ", "T")}.${fraction.padEnd(3, "0")}Z`
@@ -44,26 +26,36 @@ const types = new pg.TypeOverrides()
 types.setTypeParser(TYPES.int8, Number)
 types.setTypeParser(TYPES.int8Array, (text) => (text === "{}" ? [] : text.slice(1, -1).split(",").map(Number)))
 types.setTypeParser(TYPES.timestamptz, instant)
-const known: pg.CustomTypesConfig = types
-const parserOf = (type: number) => known.getTypeParser(type, "text") as (text: string) => unknown
+const customTypes: pg.CustomTypesConfig = types
+const parserOf = (type: number) => customTypes.getTypeParser(type, "text") as (text: string) => unknown
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** No statement takes this long: the other end is gone without a word. */
-const ANSWER_TIMEOUT_MS = 120_000
+/** Longer than any statement takes: the peer is gone without closing the connection. */
+const REPLY_TIMEOUT_MS = 120_000
+
 const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 
-/**
- * Every statement of the store reads a bounded set by an index. A plan that was made while a table was small would scan it
- * later, when it is not: so scans of whole tables and joins that need them are off. Each statement is planned a few times per
- * connection only (`REPLAN`): planning a claim anew takes longer than the claim.
- */
-export const SETTINGS = (schema: string): string =>
+/** Settings of every connection. */
+export const CONNECTION_SETTINGS = (schema: string): string =>
   `SET search_path TO ${quoted(schema)}; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; SET jit TO off;
-   SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET enable_hashjoin TO off; SET enable_mergejoin TO off;
-   SET enable_bitmapscan TO off; SET enable_memoize TO off;
-   SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s'`
+   SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s';`
 
-/** Where a database is, for messages: no user, no password. */
+/**
+ * Planner settings of connections that write. Their statements read bounded sets by an index, under generic plans that stay for the
+ * life of the connection: planning a claim takes longer than the claim. A plan made while a table is small would scan all of it
+ * later, so scans of whole tables and the joins that need them are off. Reads of the API plan with the defaults of Postgres.
+ */
+export const INDEXED_PLANS = `SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET enable_hashjoin TO off;
+   SET enable_mergejoin TO off; SET enable_bitmapscan TO off; SET enable_memoize TO off;`
+
+export interface ConnectionOptions {
+  /** `application_name`, as pg_stat_activity shows it. */
+  application: string
+  /** SQL that is run when the connection opens, after CONNECTION_SETTINGS. */
+  settings?: string
+}
+
+/** Host and database of a URL, for messages: no user, no password. */
 export const hostOf = (url: string): string => {
   try {
     const { host, pathname } = new URL(url)
@@ -73,41 +65,38 @@ export const hostOf = (url: string): string => {
   }
 }
 
-/** Classes of SQLSTATE: connection, resources, operator intervention, system and internal errors. */
-const GONE = /^(08|53|57P|58|XX)/
+/** SQLSTATE classes: connection, resources, operator intervention, system and internal errors. */
+const UNAVAILABLE = /^(08|53|57P|58|XX)/
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
 
-/** Serialization failure or deadlock: nothing was written, and the same again may work. */
+/** Serialization failure or deadlock: nothing was written, and a retry may succeed. */
 export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
 
-/** A text was not what it should be: no number. */
-export const isUnreadable = (error: unknown): boolean => codeOf(error) === "22P02"
-
-/** Another transaction has made a row of that key. */
+/** Unique violation: another transaction inserted the same key. */
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
 
-/** What went wrong with the database itself leaves as StoreUnavailable; a statement that it refused as it is. */
-const asStoreError = (error: unknown, url: string): unknown => {
+/** Turns failures of the database into StoreUnavailable; errors of a statement stay as they are. */
+const toStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error
   const code = codeOf(error)
-  if (error instanceof pg.DatabaseError && !GONE.test(code)) return error
+  if (error instanceof pg.DatabaseError && !UNAVAILABLE.test(code)) return error
   return new StoreUnavailable(hostOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
 }
 
 const BEGIN = statement("begin", "BEGIN")
 const COMMIT = statement("commit", "COMMIT")
 const ROLLBACK = statement("rollback", "ROLLBACK")
-const DISCARD = statement("discard_plans", "DISCARD PLANS")
-/** Transactions of a connection before its plans are made anew, and by what factor that grows each time. */
+const DISCARD_PLANS = statement("discard_plans", "DISCARD PLANS")
+/** Number of transactions after which a connection plans its statements anew, and the factor by which that number grows. */
 const REPLAN = { first: 16, factor: 4 }
 
 export class Connection implements SqlRunner {
   readonly #client: pg.Client
   readonly #url: string
   readonly #deps: PipelineDeps
-  #exchange: Pipeline | undefined
+  #pipeline: Pipeline | undefined
   #transactions = 0
   #replanAt = REPLAN.first
   #broken = false
@@ -115,96 +104,88 @@ export class Connection implements SqlRunner {
   private constructor(client: pg.Client, url: string) {
     this.#client = client
     this.#url = url
-    this.#deps = { prepared: new Map(), parserOf, asError: (error) => asStoreError(error, url) }
+    this.#deps = { prepared: new Map(), parserOf, toError: (error) => toStoreError(error, url) }
     client.on("error", () => (this.#broken = true))
     client.on("end", () => (this.#broken = true))
   }
 
-  static async open(target: Target, application: string): Promise<Connection> {
+  static async open(target: Target, { application, settings = "" }: ConnectionOptions): Promise<Connection> {
     const client = new pg.Client({
       connectionString: target.url,
       application_name: application,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       keepAlive: true,
-      query_timeout: ANSWER_TIMEOUT_MS,
+      query_timeout: REPLY_TIMEOUT_MS,
       pipeline: true,
     })
-    const session = new Connection(client, target.url)
+    const connection = new Connection(client, target.url)
     try {
       await client.connect()
-      await client.query(SETTINGS(target.schema))
+      await client.query(CONNECTION_SETTINGS(target.schema) + settings)
     } catch (error) {
-      await session.close()
-      throw asStoreError(error, target.url)
+      await connection.close()
+      throw toStoreError(error, target.url)
     }
-    return session
+    return connection
   }
 
-  /** The connection broke: open another. */
+  /** Whether the connection is lost. */
   get broken(): boolean {
     return this.#broken
   }
 
-  run<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
-    return pipelined(this.#open().add<Row>(statement, values))
+  run<Row>(statement: Statement, params: Params | readonly Value[] = []): Promise<Row[]> {
+    return pipelined(this.#openPipeline().add<Row>(statement, bind(statement, params)))
   }
 
-  /**
-   * BEGIN, which travels with the next statement. An index that is nearly empty is read as a whole as well as by a key: plans that
-   * were made for such tables are not kept while these grow.
-   */
+  /** Sends the statement and asks for all replies so far; later statements do not fail with these. */
+  runAndSync<Row>(statement: Statement, params: Params | readonly Value[] = []): Promise<Row[]> {
+    const rows = pipelined(this.#openPipeline().add<Row>(statement, bind(statement, params), true))
+    this.sync()
+    return rows
+  }
+
+  /** Sends BEGIN together with the next statement. */
   begin(): void {
-    this.#count()
-    void pipelined(this.#open().add(BEGIN, [], true))
+    this.#countTransaction()
+    void pipelined(this.#openPipeline().add(BEGIN, [], true))
   }
 
-  /** A transaction of one statement. */
-  alone<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    this.#count()
-    return this.runAndSync<Row>(statement, values)
-  }
-
-  #count(): void {
+  /** Discards plans that were made while the tables were nearly empty, when a scan of a whole index looked as good as a lookup. */
+  #countTransaction(): void {
     this.#transactions += 1
     if (this.#transactions < this.#replanAt) return
     this.#replanAt *= REPLAN.factor
-    void this.runAndSync(DISCARD)
-  }
-
-  /** The last of what is sent together. */
-  runAndSync<Row>(statement: Statement, values: readonly Value[] = []): Promise<Row[]> {
-    const answer = pipelined(this.#open().add<Row>(statement, values, true))
-    this.sync()
-    return answer
+    void this.runAndSync(DISCARD_PLANS)
   }
 
   commit(): Promise<unknown> {
     return this.runAndSync(COMMIT)
   }
 
-  /** ROLLBACK, alone: behind a failure Postgres would skip it. */
+  /** Sends ROLLBACK in a pipeline of its own: Postgres would skip it behind a failed statement. */
   rollback(): Promise<unknown> {
     this.sync()
     return this.runAndSync(ROLLBACK)
   }
 
-  /** What follows does not fail with what was sent so far. */
+  /** Ends the current pipeline: later statements do not fail with those sent so far. */
   sync(): void {
-    if (this.#exchange?.open) this.#exchange.seal()
+    if (this.#pipeline?.open) this.#pipeline.seal()
   }
 
-  #open(): Pipeline {
-    if (!this.#exchange?.open) this.#exchange = this.#client.query(new Pipeline(this.#deps))
-    return this.#exchange
+  #openPipeline(): Pipeline {
+    if (!this.#pipeline?.open) this.#pipeline = this.#client.query(new Pipeline(this.#deps))
+    return this.#pipeline
   }
 
-  /** Statements without parameters, several in one text: migrations, LISTEN. */
+  /** Runs several statements without parameters from one text: migrations, LISTEN. */
   async script(text: string): Promise<void> {
     this.sync()
     try {
       await this.#client.query(text)
     } catch (error) {
-      throw asStoreError(error, this.#url)
+      throw toStoreError(error, this.#url)
     }
   }
 

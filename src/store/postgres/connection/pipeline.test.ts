@@ -1,4 +1,4 @@
-// Through sessions, on a real Postgres.
+// Pipelines, connections and transactions on a real Postgres.
 
 import { Socket } from "node:net"
 import pg from "pg"
@@ -6,8 +6,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, 
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
-import { Connection, statement } from "./connection.ts"
+import { Connection } from "./connection.ts"
 import { ConnectionPool } from "./connection-pool.ts"
+import { statement } from "./statement.ts"
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -16,17 +17,17 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const ONE = statement("one", "SELECT 1 AS n")
-const NUMBER = statement("number", "SELECT $1::int AS n")
-const DIVIDE = statement("divide", "SELECT 10 / $1::int AS n")
+const NUMBER = statement("number", "SELECT :n::int AS n")
+const DIVIDE = statement("divide", "SELECT 10 / :by::int AS n")
 const MISSPELT = statement("spelling", "SELEC 1 AS n")
 const SPELT = statement("spelling", "SELECT 1 AS n")
 const PID = statement("pid", "SELECT pg_backend_pid() AS pid")
 const WAIT = statement("wait", "SELECT 1 AS n FROM pg_sleep(600)")
 
 const open = async (): Promise<Connection> => {
-  const session = await Connection.open({ url: database.url, schema: "public" }, "exchange test")
-  onTestFinished(() => session.close())
-  return session
+  const connection = await Connection.open({ url: database.url, schema: "public" }, { application: "pipeline test" })
+  onTestFinished(() => connection.close())
+  return connection
 }
 
 const query = (text: string, values: unknown[] = []): Promise<unknown[]> => ask(database.url, text, values)
@@ -37,7 +38,7 @@ const asleep = async (pid: number): Promise<void> => {
   while ((await query(ASLEEP, [pid])).length === 0);
 }
 
-const pidOf = async (session: Connection): Promise<number> => (await session.run<{ pid: number }>(PID))[0]!.pid
+const pidOf = async (connection: Connection): Promise<number> => (await connection.run<{ pid: number }>(PID))[0]!.pid
 
 beforeEach(() => {
   onTestFinished(() => void vi.restoreAllMocks())
@@ -45,78 +46,78 @@ beforeEach(() => {
 
 const spy = (message: "sync" | "parse" | "describe" | "bind") => vi.spyOn(pg.Connection.prototype, message)
 
-describe("statements that are sent before waiting", () => {
-  const send = async (session: Connection): Promise<unknown[]> => {
-    const first = session.run(ONE)
+describe("statements that are sent before the first await", () => {
+  const send = async (connection: Connection): Promise<unknown[]> => {
+    const first = connection.run(ONE)
     await Promise.resolve()
-    const second = session.run(NUMBER, [2])
+    const second = connection.run(NUMBER, { n: 2 })
     await Promise.resolve()
-    return [...(await first), ...(await second), ...(await session.run(NUMBER, [3]))]
+    return [...(await first), ...(await second), ...(await connection.run(NUMBER, { n: 3 }))]
   }
 
   it("share one Sync, from a callback of the event loop too", async () => {
-    const session = await open()
+    const connection = await open()
     const syncs = spy("sync")
-    expect(await send(session)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
+    expect(await send(connection)).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }])
     expect(syncs).toHaveBeenCalledTimes(2)
-    await new Promise((resolve) => setImmediate(() => resolve(send(session))))
+    await new Promise((resolve) => setImmediate(() => resolve(send(connection))))
     expect(syncs).toHaveBeenCalledTimes(4)
   })
 
-  it("see what those before them did, and are seen by nobody if one fails", async () => {
-    const session = await open()
-    await session.script("CREATE TABLE seen (n int)")
-    const add = statement("seen_add", "INSERT INTO seen VALUES ($1::int)")
-    const added = session.run(add, [1])
-    const counted = session.run(statement("seen_count", "SELECT count(*)::int AS n FROM seen"))
-    const failed = session.run(DIVIDE, [0])
+  it("see the effects of earlier ones, and have none if one fails", async () => {
+    const connection = await open()
+    await connection.script("CREATE TABLE seen (n int)")
+    const add = statement("seen_add", "INSERT INTO seen VALUES (:n::int)")
+    const added = connection.run(add, { n: 1 })
+    const counted = connection.run(statement("seen_count", "SELECT count(*)::int AS n FROM seen"))
+    const failed = connection.run(DIVIDE, { by: 0 })
     await expect(failed).rejects.toMatchObject({ code: "22012" })
     await expect(added).rejects.toMatchObject({ code: "22012" })
     await expect(counted).rejects.toMatchObject({ code: "22012" })
     expect(await query("SELECT * FROM seen")).toEqual([])
   })
 
-  it("are each written at once; BEGIN goes with the next, Sync with COMMIT", async () => {
-    const session = await open()
+  it("are each written at once; BEGIN is written with the next statement, Sync with COMMIT", async () => {
+    const connection = await open()
     const writes = [vi.spyOn(Socket.prototype, "_write"), vi.spyOn(Socket.prototype, "_writev")]
     const written = (): number => writes.reduce((sum, { mock }) => sum + mock.calls.length, 0)
-    session.begin()
+    connection.begin()
     const counts = [written()]
-    const first = session.run(ONE)
+    const first = connection.run(ONE)
     counts.push(written())
-    const second = session.run(NUMBER, [2])
+    const second = connection.run(NUMBER, { n: 2 })
     counts.push(written())
     expect([await first, await second]).toEqual([[{ n: 1 }], [{ n: 2 }]])
     counts.push(written())
-    await session.commit()
+    await connection.commit()
     counts.push(written())
     expect(counts).toEqual([0, 1, 2, 3, 4])
   })
 
-  it("do not lose their order to a script between them", async () => {
-    const session = await open()
-    const first = session.run(NUMBER, [1])
-    const script = session.script("CREATE TABLE between (n int); INSERT INTO between VALUES (2)")
-    const second = session.run(statement("between", "SELECT n FROM between"))
+  it("keep their order around a script between them", async () => {
+    const connection = await open()
+    const first = connection.run(NUMBER, { n: 1 })
+    const script = connection.script("CREATE TABLE between (n int); INSERT INTO between VALUES (2)")
+    const second = connection.run(statement("between", "SELECT n FROM between"))
     expect([await first, await script, await second]).toEqual([[{ n: 1 }], undefined, [{ n: 2 }]])
   })
 })
 
 describe("a statement", () => {
   it("is prepared and described once per connection", async () => {
-    const session = await open()
+    const connection = await open()
     const [parses, describes, binds] = [spy("parse"), spy("describe"), spy("bind")]
-    expect(await Promise.all([1, 2].map((n) => session.run(NUMBER, [n])))).toEqual([[{ n: 1 }], [{ n: 2 }]])
-    expect(await session.run(NUMBER, [3])).toEqual([{ n: 3 }])
+    expect(await Promise.all([1, 2].map((n) => connection.run(NUMBER, { n })))).toEqual([[{ n: 1 }], [{ n: 2 }]])
+    expect(await connection.run(NUMBER, { n: 3 })).toEqual([{ n: 3 }])
     expect([parses, describes, binds].map(({ mock }) => mock.calls.length)).toEqual([1, 1, 3])
   })
 
-  it("answers with the types of its columns, the second time too", async () => {
-    const session = await open()
+  it("returns its columns with their types, also when it runs again", async () => {
+    const connection = await open()
     const typed = statement(
       "typed",
       `SELECT 9007199254740991::bigint AS big, ARRAY[1, 2]::bigint[] AS bigs, timestamptz '2026-11-15 02:03:04.5+00' AS at,
-         true AS yes, NULL::bigint AS no, '' AS empty, '{"a": 1}'::json AS json, $1::text AS given`,
+         true AS yes, NULL::bigint AS no, '' AS empty, '{"a": 1}'::json AS json, :given::text AS given`,
     )
     const row = {
       big: 9007199254740991,
@@ -127,55 +128,55 @@ describe("a statement", () => {
       empty: "",
       json: { a: 1 },
     }
-    expect(await session.run(typed, [null])).toEqual([{ ...row, given: null }])
-    const [again] = await session.run<object>(typed, ["é"])
+    expect(await connection.run(typed, { given: null })).toEqual([{ ...row, given: null }])
+    const [again] = await connection.run<object>(typed, { given: "é" })
     expect(Object.entries(again!)).toEqual(Object.entries({ ...row, given: "é" }))
   })
 
-  it("may answer with nothing, with much, or with many rows", async () => {
-    const session = await open()
+  it("may return no row, a large row or many rows", async () => {
+    const connection = await open()
     const nothing = statement("nothing", "CREATE TEMP TABLE IF NOT EXISTS nothing (n int)")
-    const many = statement("many", "SELECT i, repeat('x', $1::int) AS text FROM generate_series(1, $2::int) AS i")
-    expect(await session.run(nothing)).toEqual([])
-    expect(await session.run(statement("empty", ""))).toEqual([])
+    const many = statement("many", "SELECT i, repeat('x', :length::int) AS text FROM generate_series(1, :rows::int) AS i")
+    expect(await connection.run(nothing)).toEqual([])
+    expect(await connection.run(statement("empty", ""))).toEqual([])
     const [large, rows] = await Promise.all([
-      session.run<{ text: string }>(many, [5_000_000, 1]),
-      session.run<{ i: number; text: string }>(many, [10, 20_000]),
+      connection.run<{ text: string }>(many, { length: 5_000_000, rows: 1 }),
+      connection.run<{ i: number; text: string }>(many, { length: 10, rows: 20_000 }),
     ])
     expect(large[0]!.text).toBe("x".repeat(5_000_000))
     expect(rows).toHaveLength(20_000)
     expect(rows.at(-1)).toEqual({ i: 20_000, text: "xxxxxxxxxx" })
-    expect(await session.run(nothing)).toEqual([])
+    expect(await connection.run(nothing)).toEqual([])
   })
 
-  it("that fails takes those with it that were sent with it, and the connection works on", async () => {
-    const session = await open()
-    const sent = [session.run(ONE), session.run(DIVIDE, [0]), session.run(NUMBER, [3])]
+  it("that fails makes the others of its pipeline fail, and leaves the connection usable", async () => {
+    const connection = await open()
+    const sent = [connection.run(ONE), connection.run(DIVIDE, { by: 0 }), connection.run(NUMBER, { n: 3 })]
     const errors = await Promise.all(sent.map((answer) => answer.catch((error: unknown) => error)))
     for (const error of errors) expect(error).toMatchObject({ code: "22012", message: "division by zero" })
-    const again = [session.run(ONE), session.run(DIVIDE, [5]), session.run(NUMBER, [3])]
+    const again = [connection.run(ONE), connection.run(DIVIDE, { by: 5 }), connection.run(NUMBER, { n: 3 })]
     expect(await Promise.all(again)).toEqual([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
-    expect(session.broken).toBe(false)
+    expect(connection.broken).toBe(false)
   })
 
-  it("that Postgres could not read is prepared anew under its name", async () => {
-    const session = await open()
-    await expect(session.run(MISSPELT)).rejects.toMatchObject({ code: "42601" })
-    expect(await session.run(SPELT)).toEqual([{ n: 1 }])
-    await expect(session.run(MISSPELT)).rejects.toMatchObject({ code: "42601" })
-    expect(await session.run(SPELT)).toEqual([{ n: 1 }])
+  it("with a syntax error is prepared anew under its name", async () => {
+    const connection = await open()
+    await expect(connection.run(MISSPELT)).rejects.toMatchObject({ code: "42601" })
+    expect(await connection.run(SPELT)).toEqual([{ n: 1 }])
+    await expect(connection.run(MISSPELT)).rejects.toMatchObject({ code: "42601" })
+    expect(await connection.run(SPELT)).toEqual([{ n: 1 }])
   })
 
-  it("that is sent again while its first try is under way and fails works", async () => {
-    const session = await open()
-    const failing = session.run(DIVIDE, [0])
-    session.sync()
-    const working = session.run(DIVIDE, [2])
+  it("works when it is sent again before its first run fails", async () => {
+    const connection = await open()
+    const failing = connection.run(DIVIDE, { by: 0 })
+    connection.sync()
+    const working = connection.run(DIVIDE, { by: 2 })
     await expect(failing).rejects.toMatchObject({ code: "22012" })
     expect(await working).toEqual([{ n: 5 }])
   })
 
-  it("whose answer cannot be read fails", async () => {
+  it("fails when its reply cannot be parsed", async () => {
     const client = new pg.Client({ connectionString: database.url, pipeline: true })
     await client.connect()
     onTestFinished(() => client.end())
@@ -183,68 +184,68 @@ describe("a statement", () => {
     const fail = (): never => {
       throw unreadable
     }
-    const deps: PipelineDeps = { prepared: new Map(), parserOf: () => fail, asError: (error) => error }
+    const deps: PipelineDeps = { prepared: new Map(), parserOf: () => fail, toError: (error) => error }
     await expect(client.query(new Pipeline(deps)).add(ONE, [])).rejects.toBe(unreadable)
     expect((await client.query<{ n: number }>("SELECT 1 AS n")).rows).toEqual([{ n: 1 }])
   })
 })
 
-describe("what is under way", () => {
-  it("fails as unavailable when the connection is ended by the server", async () => {
-    const session = await open()
-    const pid = await pidOf(session)
-    const sent = [session.run(ONE), session.run(WAIT), session.run(NUMBER, [1])]
+describe("a statement in progress", () => {
+  it("fails as unavailable when the server ends the connection", async () => {
+    const connection = await open()
+    const pid = await pidOf(connection)
+    const sent = [connection.run(ONE), connection.run(WAIT), connection.run(NUMBER, { n: 1 })]
     const failed = Promise.all(sent.map((answer) => expect(answer).rejects.toThrow(StoreUnavailable)))
     await asleep(pid)
-    const behind = expect(session.run(ONE)).rejects.toThrow(StoreUnavailable)
+    const behind = expect(connection.run(ONE)).rejects.toThrow(StoreUnavailable)
     await query("SELECT pg_terminate_backend($1)", [pid])
     await failed
     await behind
-    await expect(session.run(ONE)).rejects.toThrow(StoreUnavailable)
-    expect(session.broken).toBe(true)
+    await expect(connection.run(ONE)).rejects.toThrow(StoreUnavailable)
+    expect(connection.broken).toBe(true)
   })
 
-  it("fails as unavailable when no answer comes for two minutes", async () => {
-    const session = await open()
-    const pid = await pidOf(session)
+  it("fails as unavailable when no reply comes for two minutes", async () => {
+    const connection = await open()
+    const pid = await pidOf(connection)
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     onTestFinished(() => void vi.useRealTimers())
-    const sent = [session.run(ONE), session.run(WAIT)]
+    const sent = [connection.run(ONE), connection.run(WAIT)]
     const failed = Promise.all(sent.map((answer) => expect(answer).rejects.toThrow(StoreUnavailable)))
     vi.advanceTimersByTime(120_000)
     vi.useRealTimers()
     await failed
-    await vi.waitUntil(() => session.broken)
+    await vi.waitUntil(() => connection.broken)
     await query("SELECT pg_terminate_backend($1)", [pid])
   })
 
-  it("is answered when the session is closed; what comes later fails as unavailable", async () => {
-    const session = await open()
-    const answers = Promise.all([session.run(ONE), session.run(NUMBER, [2])])
-    const closed = session.close()
-    const late = expect(session.script("SELECT 1")).rejects.toThrow(StoreUnavailable)
+  it("is answered when the connection closes; later ones fail as unavailable", async () => {
+    const connection = await open()
+    const answers = Promise.all([connection.run(ONE), connection.run(NUMBER, { n: 2 })])
+    const closed = connection.close()
+    const late = expect(connection.script("SELECT 1")).rejects.toThrow(StoreUnavailable)
     expect(await answers).toEqual([[{ n: 1 }], [{ n: 2 }]])
     await late
     await closed
-    await expect(session.run(ONE)).rejects.toThrow(StoreUnavailable)
+    await expect(connection.run(ONE)).rejects.toThrow(StoreUnavailable)
   })
 })
 
 describe("a transaction", () => {
   const STATUS = statement("status", "SELECT pg_current_xact_id_if_assigned() IS NOT NULL AS writes")
 
-  const sessions = (): ConnectionPool => {
-    const one = new ConnectionPool({ url: database.url, schema: "public" }, "exchange test", 1)
+  const pool = (): ConnectionPool => {
+    const one = new ConnectionPool({ url: database.url, schema: "public" }, 1, { application: "pipeline test" })
     onTestFinished(() => one.close())
     return one
   }
 
-  it("travels in one exchange, BEGIN and COMMIT too, when nothing waits", async () => {
-    const one = sessions()
-    await one.use((session) => session.run(ONE))
+  it("is one pipeline with BEGIN and COMMIT when nothing is awaited in between", async () => {
+    const one = pool()
+    await one.use((connection) => connection.run(ONE))
     const syncs = spy("sync")
     const answers = await one.transaction(async (tx) => {
-      const [first, second] = [tx.run(ONE), tx.run(NUMBER, [2])]
+      const [first, second] = [tx.run(ONE), tx.run(NUMBER, { n: 2 })]
       await tx.commit()
       return [await first, await second]
     })
@@ -252,38 +253,38 @@ describe("a transaction", () => {
     expect(syncs).toHaveBeenCalledTimes(1)
   })
 
-  it("about many rows has each answer as soon as it is there", async () => {
-    const one = sessions()
-    await one.use((session) => session.run(ONE))
+  it("with large parameters asks for each reply by itself", async () => {
+    const one = pool()
+    await one.use((connection) => connection.run(ONE))
     const syncs = spy("sync")
-    const length = statement("length", "SELECT length($1) AS n")
-    const answers = one.transaction((tx) => Promise.all([tx.run(length, ["x".repeat(1_001)]), tx.run(ONE)]))
+    const length = statement("length", "SELECT length(:text) AS n")
+    const answers = one.transaction((tx) => Promise.all([tx.run(length, { text: "x".repeat(1_001) }), tx.run(ONE)]))
     expect(await answers).toEqual([[{ n: 1_001 }], [{ n: 1 }]])
     expect(syncs).toHaveBeenCalledTimes(3)
   })
 
-  it("that sends nothing costs nothing", async () => {
-    const one = sessions()
-    await one.use((session) => session.run(ONE))
+  it("without statements sends nothing", async () => {
+    const one = pool()
+    await one.use((connection) => connection.run(ONE))
     const syncs = spy("sync")
     expect(await one.transaction(() => Promise.resolve(5))).toBe(5)
     expect(syncs).not.toHaveBeenCalled()
   })
 
-  it("is rolled back even if what was sent with the failure was not awaited", async () => {
-    const one = sessions()
+  it("is rolled back even if statements sent with the failure were not awaited", async () => {
+    const one = pool()
     const wrong = one.transaction((tx) => {
-      void tx.run(DIVIDE, [0])
+      void tx.run(DIVIDE, { by: 0 })
       return Promise.reject(new Error("not sent by Postgres"))
     })
     await expect(wrong).rejects.toThrow("not sent by Postgres")
     expect(await one.transaction((tx) => tx.run(STATUS))).toEqual([{ writes: false }])
   })
 
-  it("does not fail with what another left unanswered on its connection", async () => {
-    const one = sessions()
-    const left = one.use((session) => {
-      void session.run(DIVIDE, [0])
+  it("does not fail with statements that an earlier user of its connection did not await", async () => {
+    const one = pool()
+    const left = one.use((connection) => {
+      void connection.run(DIVIDE, { by: 0 })
       return Promise.resolve("left")
     })
     const next = one.transaction((tx) => tx.run(ONE))

@@ -1,22 +1,22 @@
-// Statements that share one round trip: everything a caller sends before it waits. Each is written at once, so that Postgres
-// begins while the next is prepared; the one Sync that asks for the answers, when Node would go back to its event loop.
+// Statements that share one round trip: all that a caller sends before it awaits one. Each is written at once, so that Postgres
+// starts while Node prepares the next; the one Sync that asks for the replies follows when Node returns to its event loop.
 //
-// An exchange holds as a whole or not at all: Postgres skips what is behind a failure, and what was before it is undone with
-// its transaction. So every statement of it is answered at its end, or fails with the first error.
+// A pipeline succeeds or fails as a whole: Postgres skips statements behind a failed one, and earlier ones are rolled back with
+// their transaction. So all its statements resolve at its end, or reject with the first error.
 
 import pg from "pg"
-import type { Statement, Value } from "./connection.ts"
+import type { Statement, Value } from "./statement.ts"
 
 interface Column {
   name: string
   parse: (text: string) => unknown
 }
 
-/** What a connection knows of a statement that it has run before; its text, since a name may be used for another. */
+/** A statement that the connection has prepared. Two statements may share a name, so the text identifies it. */
 export interface Prepared {
   readonly text: string
   columns: readonly Column[]
-  /** A row of NULLs, to be copied: that is faster, and smaller, than to add one column after the other. */
+  /** A row of NULLs to copy: faster and smaller than adding one column after the other. */
   blank: Row
 }
 
@@ -33,34 +33,34 @@ interface Call {
 }
 
 export interface PipelineDeps {
-  /** Of the connection, by name: filled here. */
+  /** Prepared statements of the connection by name. Pipelines add to it. */
   prepared: Map<string, Prepared>
-  /** Reads values of the type with that number. */
+  /** Returns the parser of values of the type with that number. */
   parserOf(type: number): Column["parse"]
-  /** What callers get to see of an error. */
-  asError(error: unknown): unknown
+  /** Converts an error to the one that callers get. */
+  toError(error: unknown): unknown
 }
 
-/** pg lets only its own queries follow each other without waiting, hence a subclass: it calls `submit`, `handle…`, `callback`. */
+/** A subclass of pg.Query, because pg pipelines only its own queries. pg calls `submit`, `handle…` and `callback`. */
 export class Pipeline extends pg.Query {
   readonly #deps: PipelineDeps
   readonly #calls: Call[] = []
-  /** Sent to be prepared, by name. They are known to the connection only once they were answered. */
+  /** Statements whose preparation was sent, by name. The connection knows them once they were answered. */
   readonly #preparing = new Map<string, Prepared>()
   #answered = 0
-  /** Why a row could not be read. */
-  #unreadable: unknown
+  /** The first error of reading a row. */
+  #parseError: unknown
   #connection: pg.Connection | undefined
   #open = true
 
   constructor(deps: PipelineDeps) {
     super("")
     this.#deps = deps
-    // A tick alone would come before the microtasks when the caller is not in one itself.
+    // The microtask comes first: a tick alone would run before pending microtasks of a caller that is not in one.
     queueMicrotask(() => process.nextTick(() => this.seal()))
   }
 
-  /** Statements may be added. */
+  /** Whether statements may be added. */
   get open(): boolean {
     return this.#open
   }
@@ -70,18 +70,18 @@ export class Pipeline extends pg.Query {
     connection.stream.cork()
   }
 
-  /** `waits`: the statement is written with what follows. */
-  add<Row>(statement: Statement, values: readonly Value[], waits = false): Promise<Row[]> {
+  /** `buffered`: the statement is written together with the next one. */
+  add<Row>(statement: Statement, values: readonly Value[], buffered = false): Promise<Row[]> {
     return new Promise((resolve, reject) => {
       const prepared = this.#send(statement, values)
       this.#calls.push({ name: statement.name, prepared, rows: [], resolve: (rows) => resolve(rows as Row[]), reject })
-      if (waits) return
+      if (buffered) return
       this.#connection?.stream.uncork()
       this.#connection?.stream.cork()
     })
   }
 
-  /** Nothing is added any more: asks for the answers. */
+  /** Ends the pipeline and asks for the replies. */
   seal(): void {
     this.#open = false
     const connection = this.#connection
@@ -96,7 +96,7 @@ export class Pipeline extends pg.Query {
     if (prepared !== known) {
       this.#deps.prepared.delete(name)
       this.#preparing.set(name, prepared)
-      // It may be there after all: prepared well, and failed when it ran.
+      // A statement that failed when it first ran is prepared already.
       this.#connection?.close({ type: "S", name }, true)
       this.#connection?.parse({ name, text, types: [] }, true)
     }
@@ -118,7 +118,7 @@ export class Pipeline extends pg.Query {
     try {
       rows.push(rowOf(prepared, fields))
     } catch (error) {
-      this.#unreadable ??= error
+      this.#parseError ??= error
     }
   }
 
@@ -132,13 +132,13 @@ export class Pipeline extends pg.Query {
     this.handleCommandComplete()
   }
 
-  /** The end, told by pg: by what it inherits when all is answered or one has failed, and when the answers take too long. */
+  /** Called by pg when all statements were answered, when one failed, and when the replies time out. */
   callback: (error: unknown) => void = (error) => {
     this.#open = false
-    const reason = error ?? this.#unreadable
+    const reason = error ?? this.#parseError
     if (reason === undefined) return this.#calls.forEach(({ resolve, rows }) => resolve(rows))
-    const shown = this.#deps.asError(reason)
-    for (const { reject } of this.#calls) reject(shown)
+    const failure = this.#deps.toError(reason)
+    for (const { reject } of this.#calls) reject(failure)
   }
 }
 

@@ -1,9 +1,11 @@
-// Where instants come from: the database's clock, unless one is injected (tests). Statements take `now` as a parameter that is
-// null for the database's own: COALESCE($n::timestamptz, now()).
+// The clock of the store: the database's, unless a test injects one.
 
 import type { Clock, Random } from "../../../core/model/ports.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { type AttemptId, newAttemptId } from "../../../core/model/ids.ts"
+
+/** SQL of the current instant. Its parameter `now` is NULL for the database's own clock; a `Tx` binds it. */
+export const NOW = "COALESCE(:now::timestamptz, now())"
 
 export class StoreClock {
   readonly #clock: Clock | undefined
@@ -14,17 +16,17 @@ export class StoreClock {
     this.#random = random
   }
 
-  /** For a statement's `now`. */
+  /** Value of a statement's parameter `now`: null for the database's own clock. */
   now(): string | null {
     return this.#clock === undefined ? null : iso(this.#clock.now())
   }
 
-  /** Roughly now, for ids, whose order is a courtesy. */
+  /** Epoch milliseconds of this process: close to the database's clock, for ids, timeouts and hints. */
   localNow(): number {
     return this.#clock?.now() ?? Date.now()
   }
 
-  /** An id whose last four digits a statement replaces by the number of the claim in its batch. */
+  /** An attempt id whose last four digits a statement replaces by the number of the claim in its batch. */
   newAttemptIds(): AttemptId {
     return newAttemptId(this.localNow(), this.#random.hex128())
   }

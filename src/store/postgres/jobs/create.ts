@@ -2,6 +2,7 @@
 
 import { type JobPlan, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
+import type { Tx } from "../connection/tx.ts"
 import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
@@ -9,14 +10,10 @@ import { holdKnown, insertEdges, statusesOf } from "./dependencies.ts"
 import { jobEvent } from "./edges.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
-import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
-export const createJobs = async (
-  tx: SqlRunner,
-  now: string | null,
-  jobs: readonly NewJob[],
-): Promise<JobRow[] | JobRejection> => {
+export const createJobs = async (tx: Tx, now: string | null, jobs: readonly NewJob[]): Promise<JobRow[] | JobRejection> => {
   if (jobs.length === 0) return []
   const ids = [...jobs.map(({ id }) => id), ...jobs.flatMap(({ dependencies }) => dependencies)]
   const existing = await holdKnown(tx, ids)
@@ -33,7 +30,7 @@ export const createJobs = async (
     jobs.map(({ id }) => rowOf(id)),
   )
   const events = made.map(({ id, status, createdAt }) => jobEvent(id, status, createdAt))
-  await logEvents(tx, now, events)
+  await logEvents(tx, events)
   return made
 }
 
@@ -51,7 +48,7 @@ const INSERT = statement(
      FROM new ORDER BY n
      RETURNING ${READINESS("tasks")}, path
    ), listed AS (
-     ${ENQUEUE("row")}
+     ${insertInto("ready_queue", "row")}
    )
    INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload)
    SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, COALESCE($1::timestamptz, now()), COALESCE($1::timestamptz, now()),

@@ -8,7 +8,7 @@ import type { StoreEvent } from "../../contract/store.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { jobEvent, releaseDependents, emitReleased } from "./edges.ts"
 import { announceTaskWrites } from "../claim/queue-limits.ts"
-import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
 /** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
@@ -102,7 +102,7 @@ const SET = statement(
        finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
      WHERE t.id = $2 RETURNING ${READINESS("t")}
    ), listed AS (
-     ${ENQUEUE("row")}
+     ${insertInto("ready_queue", "row")}
    )
    UPDATE jobs SET status = $6 WHERE task_id = $2`,
 )

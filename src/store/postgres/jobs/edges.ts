@@ -7,7 +7,7 @@ import { NO_RUN } from "../../shared/event-codec.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { anyParam } from "../connection/array-params.ts"
-import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
+import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
 import { STAND_IN } from "../runs/insert-rows.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
@@ -36,7 +36,7 @@ const COMPLETE = statement(
      WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING ${READINESS("t")}, t.upstream_pending
    ), listed AS (
-     ${ENQUEUE("counted")}
+     ${insertInto("ready_queue", "counted")}
    )
    UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
    FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
@@ -99,7 +99,7 @@ const FORGET = statement(
   `WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])), gone AS (
      DELETE FROM tasks t WHERE t.id = ANY ($1::bigint[]) RETURNING ${ENTRY("t")}
    )
-   ${DEQUEUE("gone")}`,
+   ${deleteFrom("ready_queue", "gone")}`,
 )
 
 /** The rows of jobs that are deleted and, if they were live, dead. */

@@ -5,7 +5,7 @@ import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import type { Access } from "../connection/access.ts"
+import type { Access, Tx } from "../connection/tx.ts"
 import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { createJobs } from "./create.ts"
@@ -15,9 +15,9 @@ import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { ensureLimits, FreedSlots, lockLimits } from "../claim/limits.ts"
 import { announceTaskWrites, queueLimits } from "../claim/queue-limits.ts"
-import { ENTRY, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
+import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
 import { isDuplicate, type SqlRunner, statement } from "../connection/connection.ts"
-import { stopAttempt } from "../advance/stop-requests.ts"
+import { requestStop } from "../advance/stop-requests.ts"
 
 export const jobStore = ({ read, writeAndNotify, clock }: Access): JobStore => ({
   createJobs: (jobs) => {
@@ -90,16 +90,16 @@ const WRITE = statement(
    ), row AS (
      UPDATE tasks t SET priority = $6::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${DEQUEUE("before")}
+     ${deleteFrom("ready_queue", "before")}
    ), listed AS (
-     ${ENQUEUE("row")}
+     ${insertInto("ready_queue", "row")}
    )
    UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
      updated_at = COALESCE($1::timestamptz, now())
    WHERE task_id = $2`,
 )
 
-const updateJob = async (tx: SqlRunner, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRejection> => {
+const updateJob = async (tx: Tx, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRejection> => {
   const { dependencies } = change
   if (dependencies !== undefined) await takeTurns(tx)
   const found = await findOpen(tx, now, id)
@@ -112,8 +112,7 @@ const updateJob = async (tx: SqlRunner, now: string | null, id: string, change: 
   const policy = JSON.stringify(job.retryPolicy)
   await tx.run(WRITE, [now, job.row, job.name, job.queue, JSON.stringify(job.payload), job.priority, policy])
   if (job.queue !== before.queue) await changeQueue(tx, found, job)
-  if (dependencies !== undefined)
-    await logEvents(tx, now, await changeDependencies(tx, now, at, before, dependencies, existing))
+  if (dependencies !== undefined) await logEvents(tx, await changeDependencies(tx, now, at, before, dependencies, existing))
   return (await readJobs(tx, [job.row]))[0]!
 }
 
@@ -122,9 +121,9 @@ const MOVE = statement(
   `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $1), row AS (
      UPDATE tasks t SET lane = $2, limits = $3::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${DEQUEUE("before")}
+     ${deleteFrom("ready_queue", "before")}
    )
-   ${ENQUEUE("row")}`,
+   ${insertInto("ready_queue", "row")}`,
 )
 
 const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY ($1::bigint[])")
@@ -140,9 +139,9 @@ const changeQueue = async (tx: SqlRunner, { live, lane, limits }: Found, job: Jo
     freed.addSlots([...(limits ?? []), ...limitOf(lane)])
     await lockLimits(tx, [...(limits ?? []), ...limitOf(lane), ...used])
     await tx.run(USE, [anyParam(used)])
-  } else freed.addChances(limits)
+  } else freed.addUnparks(limits)
   await tx.run(MOVE, [job.row, moved, arrayParam(ids)])
-  if (freed.any) await freed.apply(tx)
+  await freed.apply(tx)
 }
 
 // -- end -------------------------------------------------------------------------------------------------------------------------
@@ -154,23 +153,23 @@ const CANCEL = statement(
        available_at = NULL
      WHERE t.id = $2 RETURNING ${ENTRY("t")}
    ), unlisted AS (
-     ${DEQUEUE("row")}
+     ${deleteFrom("ready_queue", "row")}
    )
    UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
 )
 
-const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise<JobRow | JobRejection> => {
+const cancelJob = async (tx: Tx, now: string | null, id: string): Promise<JobRow | JobRejection> => {
   const found = await findOpen(tx, now, id)
   if ("rejected" in found) return found
   const { job, at, limits } = found
   if (found.live) {
-    await stopAttempt(tx, job.row)
+    await requestStop(tx, job.row)
     return job
   }
   await tx.run(CANCEL, [now, job.row, JOB_CANCELLED])
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
   const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: JOB_CANCELLED }), ...emitReleased(released, at)]
-  await logEvents(tx, now, events)
+  await logEvents(tx, events)
   await giveWay(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!
 }
@@ -178,8 +177,8 @@ const cancelJob = async (tx: SqlRunner, now: string | null, id: string): Promise
 /** A row went away without using its slots: the next one parked there has its turn. */
 const giveWay = async (tx: SqlRunner, limits: readonly number[] | null): Promise<void> => {
   const freed = new FreedSlots()
-  freed.addChances(limits)
-  if (freed.any) await freed.apply(tx)
+  freed.addUnparks(limits)
+  await freed.apply(tx)
 }
 
 const DEPENDENTS = statement("job_dependents", "SELECT 1 FROM job_edges WHERE dependency = $1 LIMIT 1")
@@ -196,7 +195,7 @@ const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRejection | null
   await tx.run(DELETE, [row])
   await removeEdges(tx, row)
   if (found.live) {
-    await stopAttempt(tx, row)
+    await requestStop(tx, row)
     await tx.run(ORPHAN, [row])
     return null
   }

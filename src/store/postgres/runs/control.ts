@@ -3,10 +3,10 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
-import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { insertInto, READINESS } from "../claim/ready-queue.ts"
+import { statement } from "../connection/connection.ts"
 import { resumeUnpaused } from "../advance/waiting.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Tx } from "../connection/tx.ts"
 
 const ACTIVE = statement(
   "control_active",
@@ -18,15 +18,10 @@ interface Active {
   version_id: number
 }
 
-export const requestCancel = async (
-  tx: SqlRunner,
-  workflows: Workflows,
-  runId: RunId,
-  reason: CancelReason,
-): Promise<boolean> => {
+export const requestCancel = async (tx: Tx, runId: RunId, reason: CancelReason): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
-  await beginCancel(tx, workflows, [run], reason)
+  await beginCancel(tx, [run], reason)
   return true
 }
 
@@ -35,15 +30,15 @@ const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq 
 const UNPARK = statement(
   "control_unpark",
   `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = $1 RETURNING ${READINESS("t")})
-   ${ENQUEUE("unparked")}`,
+   ${insertInto("ready_queue", "unparked")}`,
 )
 
-export const setPaused = async (tx: SqlRunner, now: string | null, runId: RunId, paused: boolean): Promise<boolean> => {
+export const setPaused = async (tx: Tx, runId: RunId, paused: boolean): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, [runId])
   if (run === undefined) return false
   await tx.run(PAUSE, [run.seq, paused])
   if (paused) return true
-  await resumeUnpaused(tx, now, run.seq)
+  await resumeUnpaused(tx, run.seq)
   await tx.run(UNPARK, [run.seq])
   return true
 }

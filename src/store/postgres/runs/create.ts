@@ -6,14 +6,13 @@ import type { RunId } from "../../../core/model/ids.ts"
 import { runPriority } from "../../../core/rules/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { activate, lockWorkflows, plan } from "../advance/close-runs.ts"
+import { activate, lockWorkflows, planRun } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
-import type { StoreClock } from "../connection/store-clock.ts"
 import { addNotices } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Tx } from "../connection/tx.ts"
 
 const INSERT = statement(
   "create_runs",
@@ -40,19 +39,14 @@ const BY_KEY = statement(
    JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
 )
 
-export const createRuns = async (
-  tx: SqlRunner,
-  instants: StoreClock,
-  workflows: Workflows,
-  runs: readonly NewRun[],
-): Promise<{ run: RunRow; created: boolean }[]> => {
-  const now = instants.now()
+export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run: RunRow; created: boolean }[]> => {
+  const { workflows, now } = tx
   await workflows.load(runs.map((run) => run.versionId))
   const planned = runs.map((run) => {
     const compiled = workflows.now(run.versionId)
     const priority = runPriority(compiled, run.priority)
     const waits = compiled.maxActiveRuns !== undefined || run.waitForSchedule === true
-    return { run, priority, waits, ...plan(compiled, { priority, private: run.private }) }
+    return { run, priority, waits, ...planRun(compiled, { priority, private: run.private }) }
   })
   const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]
   if (waiting.length > 0) await lockWorkflows(tx, waiting)
@@ -68,7 +62,7 @@ export const createRuns = async (
   const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
   rows.push(pipelined(addNotices(tx, now, owed)))
   await Promise.all(rows)
-  const activated = await activate(tx, now, workflows, waiting)
+  const activated = await activate(tx, waiting)
 
   const known = runs.filter((run) => !seqs.has(run.id))
   const first = new Map(known.length === 0 ? [] : await findByKey(tx, known))
@@ -77,7 +71,7 @@ export const createRuns = async (
     const seq = seqs.get(run.id)
     return { run: found.get(seq ?? first.get(run.id)!)!, created: seq !== undefined }
   })
-  await logEvents(tx, now, tellCreated(made, activated.runs))
+  await logEvents(tx, tellCreated(made, activated.runs))
   return made
 }
 
@@ -93,7 +87,7 @@ const tellCreated = (made: readonly { run: RunRow; created: boolean }[], started
   ]
 }
 
-type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof plan>
+type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof planRun>
 
 const insertRuns = (tx: SqlRunner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
   tx.run(INSERT, [

@@ -4,7 +4,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewRow } from "../../../core/model/row.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
 /** Stands for the run's id in lanes and keys of a template. */
@@ -30,7 +30,7 @@ const ROWS = statement(
        WITH ORDINALITY AS t (node, kind, upstream_pending, lane, priority, keys, n)
      ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
    )
-   ${ENQUEUE("made")}`,
+   ${insertInto("ready_queue", "made")}`,
 )
 
 /** Sends its statements at once. `rows` were planned for the run id STAND_IN. */

@@ -20,14 +20,14 @@ import {
 } from "../../../core/rules/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { type Closed, closeRuns } from "../advance/close-runs.ts"
+import { closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { emitClosed } from "../advance/events.ts"
 import { FreedSlots } from "../claim/limits.ts"
-import { ENTRY, REMOVE_IN_FLIGHT, ENQUEUE, READINESS, DEQUEUE } from "../claim/ready-queue.ts"
+import { ENTRY, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "../advance/count-down.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Tx } from "../connection/tx.ts"
 
 type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
 
@@ -75,7 +75,8 @@ interface Row {
   was_ready: boolean
 }
 
-export const markTask = async (tx: SqlRunner, now: string | null, workflows: Workflows, mark: Mark): Promise<Marked> => {
+export const markTask = async (tx: Tx, mark: Mark): Promise<Marked> => {
+  const { now, workflows, events } = tx
   const [run] = await tx.run<Run>(RUN, [mark.runId, now])
   if (run === undefined) return { answer: "not_found", closed: [] }
   const compiled = await workflows.compiled(run.version_id)
@@ -91,7 +92,7 @@ export const markTask = async (tx: SqlRunner, now: string | null, workflows: Wor
   const done = target !== "finished" && (await (target === "waiting" ? endWaiting : endPending)(tx, now, row, mark))
   if (ended !== null) await judgeAnew(tx, run.seq, row, ended, mark)
   if (!row.hook) await reach(tx, run.seq, row, edges, ended === null ? null : upstreamEnd(ended, row.skip_reason))
-  const closed = done ? await closeRuns(tx, now, workflows, [run.seq]) : NOTHING
+  const closed = done ? await closeRuns(tx, [run.seq]) : NOTHING_CLOSED
   const task: StoreEvent = {
     type: "task",
     runId: run.id,
@@ -102,14 +103,12 @@ export const markTask = async (tx: SqlRunner, now: string | null, workflows: Wor
     at: run.now,
     ...(mark.status === "failed" && { error: mark.reason }),
   }
-  const events: StoreEvent[] = [task]
-  emitClosed({ workflows, at: run.now, events }, closed)
+  events.push(task)
+  emitClosed(tx, run.now, closed)
   events.push(...(await closeAnew(tx, run, mark)))
-  await logEvents(tx, now, events)
+  await logEvents(tx, events)
   return { answer: "done", closed: closed.runs.map(({ runSeq, runId, status: end }) => ({ runSeq, runId, status: end })) }
 }
-
-const NOTHING: Closed = { runs: [], started: [], rows: 0, woken: false }
 
 const END = statement(
   "mark_end",
@@ -118,7 +117,7 @@ const END = statement(
        available_at = NULL, inner_run = NULL
      WHERE t.id = $1 RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status
    ), unlisted AS (
-     ${DEQUEUE("ended")}
+     ${deleteFrom("ready_queue", "ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -127,8 +126,8 @@ const END = statement(
 const endPending = async (tx: SqlRunner, now: string | null, row: Row, mark: Mark): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(END, [row.id, mark.status, overrideError(mark), now])
   const freed = new FreedSlots()
-  if (row.was_ready) freed.addChances(row.limits)
-  if (freed.any) await freed.apply(tx)
+  if (row.was_ready) freed.addUnparks(row.limits)
+  await freed.apply(tx)
   return counted!.done
 }
 
@@ -139,7 +138,7 @@ const END_WAITING = statement(
        waiting_on = NULL, resume_at = NULL, cancel_requested = false, parked = NULL
      WHERE t.id = $1 RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), let_go AS (
-     ${REMOVE_IN_FLIGHT("ended")}
+     ${deleteFrom("in_flight", "ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -181,9 +180,9 @@ const REACH = statement(
        upstream_waived = t.upstream_waived + $6::int, lane = COALESCE(b.rerouted, t.lane)
      FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
-     ${DEQUEUE("before")}
+     ${deleteFrom("ready_queue", "before")}
    )
-   ${ENQUEUE("reached")}`,
+   ${insertInto("ready_queue", "reached")}`,
 )
 
 /** What is below and still waits is released, or judged by the new end in place of the one `before`. */

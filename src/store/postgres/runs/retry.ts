@@ -8,10 +8,10 @@ import { anyParam, arrayParam, textArrayParam } from "../connection/array-params
 import { startRuns } from "../advance/close-runs.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { INNER_RUN, ENQUEUE, READINESS } from "../claim/ready-queue.ts"
+import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import { statement } from "../connection/connection.ts"
+import type { Tx } from "../connection/tx.ts"
 
 const ENDED = statement(
   "retry_ended",
@@ -102,7 +102,10 @@ const HOLD_BACK = statement(
 )
 
 /** Of a run that had ended, so that none was. */
-const LIST_READY = statement("retry_list", ENQUEUE(`(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`))
+const LIST_READY = statement(
+  "retry_list",
+  insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`),
+)
 
 const RECOUNT = statement(
   "retry_recount",
@@ -138,34 +141,22 @@ interface EndedRun {
   rootRunId: RunId | null
 }
 
-export const retryRun = async (
-  tx: SqlRunner,
-  now: string | null,
-  workflows: Workflows,
-  runId: RunId,
-  reset: RetryReset,
-): Promise<boolean> => {
+export const retryRun = async (tx: Tx, runId: RunId, reset: RetryReset): Promise<boolean> => {
   const [run] = await tx.run<EndedRun>(ENDED, [runId, reset.endedAt ?? null])
   if (run === undefined) return false
-  const compiled = await workflows.compiled(run.version_id)
+  const compiled = await tx.workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
   if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, arrayParam(hooks)])
   const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
-  const [reopened] = await tx.run<{ now: string }>(REOPEN, [now, run.seq, compiled.timeoutMs ?? null, begun])
-  if (begun) await resetRows(tx, now, run, workflows, reset)
-  else await startRuns(tx, now, workflows, [run])
-  await logEvents(tx, now, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
+  const [reopened] = await tx.run<{ now: string }>(REOPEN, [tx.now, run.seq, compiled.timeoutMs ?? null, begun])
+  if (begun) await resetRows(tx, run, reset)
+  else await startRuns(tx, [run])
+  await logEvents(tx, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
   return true
 }
 
 /** Children before their containers, which count them. */
-const resetRows = async (
-  tx: SqlRunner,
-  now: string | null,
-  { seq, version_id: versionId }: EndedRun,
-  workflows: Workflows,
-  { nodes }: RetryReset,
-): Promise<void> => {
+const resetRows = async (tx: Tx, { seq, version_id: versionId }: EndedRun, { nodes }: RetryReset): Promise<void> => {
   const partly = nodes.filter(({ extent }) => extent !== "all" && extent !== "await")
   if (partly.length > 0)
     await tx.run(RESET_INSTANCES, [
@@ -186,14 +177,12 @@ const resetRows = async (
     textArrayParam(nodes.map(({ lane }) => lane)),
   ])
   const parts = arrayParam(nodes.map(({ extent }) => extent !== "all"))
-  const containers = await tx.run<Container>(RESET_CONTAINERS, [now, seq, ...places, parts])
+  const containers = await tx.run<Container>(RESET_CONTAINERS, [tx.now, seq, ...places, parts])
   const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
   if (queued.length > 0) await tx.run(HOLD_BACK, [anyParam(queued)])
   const opened = containers.filter((container) => container.opened)
   await setDeadlines(
     tx,
-    now,
-    workflows,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
   await tx.run(LIST_READY, [seq])

@@ -9,9 +9,9 @@ import { workflow } from "../../../core/testing.ts"
 import { seededRandom, WORK } from "../../conformance/world.ts"
 import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
-import { RELAY } from "../advance/relay.ts"
-import { SETTINGS } from "../connection/connection.ts"
-import { SUCCEED, SUCCEED_ONWARD } from "../advance/finish-successes.ts"
+import { FINISH_SUCCESSES } from "../advance/finish-successes.ts"
+import { ADVANCE_IN_ONE_ROUND_TRIP } from "../advance/one-round-trip.ts"
+import { CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
 
 interface Plan {
   "Node Type": string
@@ -26,8 +26,15 @@ const NOTHING = { lanes: [], limit: 0 }
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
-/** A store that has sent all that a loop sends, and what servers ask every few seconds; its statements by name. */
-const statementsOf = async (database: TestDatabase): Promise<Map<string, string>> => {
+interface Sent {
+  /** Statements of the loop and of writes, by name. */
+  written: Map<string, string>
+  /** Statements of reads that servers repeat every few seconds, by name. */
+  read: Map<string, string>
+}
+
+/** Makes a store run what a loop and a server run all the time; returns the statements that it sent. */
+const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   const random = seededRandom(1)
   const store = await openPostgres({ url: database.url, random, schema: "ork" })
   onTestFinished(() => store.close())
@@ -54,21 +61,30 @@ const statementsOf = async (database: TestDatabase): Promise<Map<string, string>
   await turn([])
   await store.renewLease(holder, 60_000)
   await store.reapHolders(10)
+  await store.deregisterHolder(holder)
+  const written = named(add.mock.calls)
+  for (const { name, text } of [FINISH_SUCCESSES, ADVANCE_IN_ONE_ROUND_TRIP]) written.set(name, text)
+  add.mockClear()
   await store.listInFlight(holder)
   await store.listHolders()
-  await store.deregisterHolder(holder)
   await store.listQueues()
   await store.limitHolders("q:default", 10)
   await store.stats()
-  const sent = new Map<string, string>()
-  for (const statement of [RELAY, SUCCEED, SUCCEED_ONWARD, ...add.mock.calls.map(([one]) => one)])
-    if (!/^(BEGIN|COMMIT|ROLLBACK|DISCARD|LOCK)/.test(statement.text)) sent.set(statement.name, statement.text)
-  return sent
+  return { written, read: named(add.mock.calls) }
 }
 
+const named = (calls: readonly Parameters<Pipeline["add"]>[]): Map<string, string> =>
+  new Map(
+    calls.filter(([{ text }]) => !/^(BEGIN|COMMIT|ROLLBACK|DISCARD|LOCK)/.test(text)).map(([{ name, text }]) => [name, text]),
+  )
+
 /** The scans of every statement's plan, as made now. */
-const scansOf = async (client: pg.Client, statements: ReadonlyMap<string, string>): Promise<(Plan & { of: string })[]> => {
-  await client.query(SETTINGS("ork"))
+const scansOf = async (
+  client: pg.Client,
+  statements: ReadonlyMap<string, string>,
+  settings = INDEXED_PLANS,
+): Promise<(Plan & { of: string })[]> => {
+  await client.query(`RESET ALL; ${CONNECTION_SETTINGS("ork")} SET plan_cache_mode TO force_generic_plan; ${settings}`)
   const scans: (Plan & { of: string })[] = []
   for (const [name, text] of statements) {
     const values = Array.from(
@@ -101,9 +117,16 @@ const connect = async (database: TestDatabase): Promise<pg.Client> => {
 it("claims, ends and cancels look their entries up, and never read a list as a whole", async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
-  const statements = await statementsOf(database)
+  const { written: statements } = await statementsOf(database)
   expect([...statements.keys()]).toEqual(
-    expect.arrayContaining(["claim_simple", "claim_admitted", "end", "cancel", "limits_free"]),
+    expect.arrayContaining([
+      "claim_head_work",
+      "claim_limited",
+      "finish_successes",
+      "finish_attempts",
+      "cancel_pending",
+      "limits_free",
+    ]),
   )
   const client = await connect(database)
   for (const list of ["ready_queue", "in_flight"]) {
@@ -134,7 +157,8 @@ it("nothing that is asked again and again reads the history", async () => {
   )
   // What a partial index holds is not history.
   const partial = new Set(rows.map(({ name }) => name.replace(/^.*\./, "")))
-  const whole = (await scansOf(client, statements)).filter(
+  const scans = [...(await scansOf(client, statements.written)), ...(await scansOf(client, statements.read, ""))]
+  const whole = scans.filter(
     (node) =>
       ["tasks", "runs"].includes(node["Relation Name"] ?? "") && isWhole(node) && !partial.has(node["Index Name"] ?? ""),
   )
@@ -145,7 +169,9 @@ it("who looks for rows of the dead locks those alone", async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   const statements = await statementsOf(database)
-  const reaping = new Map([...statements].filter(([name]) => name === "holders_release_gates" || name === "holders_let_go"))
+  const reaping = new Map(
+    [...statements.written].filter(([name]) => name === "holders_release_gates" || name === "holders_let_go"),
+  )
   expect(reaping.size).toBe(2)
   const scans = await scansOf(await connect(database), reaping)
   const throughList = scans.filter(

@@ -1,0 +1,327 @@
+// Applies the changes of a batch: one statement per kind of change, all sent together, then read. Changes whose fence is lost have no
+// effect and are rejected.
+
+import type { LimitState } from "../../../core/rules/admit.ts"
+import type { Fence } from "../../../core/model/change.ts"
+import type { AttemptId } from "../../../core/model/ids.ts"
+import type { Limit } from "../../../core/model/row.ts"
+import { isGroup } from "../../../core/model/task-path.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
+import { limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
+import { pipelined, statement } from "../connection/statement.ts"
+import type { Tx } from "../connection/tx.ts"
+import {
+  cacheOutputs,
+  type Enqueue,
+  enqueueRows,
+  progressRows,
+  releaseRows,
+  type Retry,
+  retryRows,
+  startRows,
+} from "./attempt-changes.ts"
+import type { AttemptChanges, Expand, OpenGroup } from "./coalesce-changes.ts"
+import { deleteOldChildren, expandRow } from "./expand.ts"
+import { type Finish, type FinishResult, toFinish } from "./finish.ts"
+import { finishAttempts, type FinishPlan } from "./finish-attempts.ts"
+import { removeDeadlines, setDeadlines } from "./group-deadlines.ts"
+import { type ChunkResult, openGroup, usesSlots } from "./open-group.ts"
+import { type WaitingAttempt, type WaitingRow, waitRows } from "./waiting.ts"
+
+/** The changes of one attempt, and its row. */
+export interface AttemptUpdate {
+  inFlight: InFlightAttempt
+  changes: AttemptChanges
+  /** Whether it is a job that was deleted while it ran. */
+  deleted?: boolean
+}
+
+/** The updates of a batch by kind of change. */
+export interface ChangePlan {
+  updates: readonly AttemptUpdate[]
+  starts: AttemptUpdate[]
+  progress: AttemptUpdate[]
+  waits: WaitingAttempt[]
+  expands: AttemptUpdate[]
+  releases: Fence[]
+  enqueues: Enqueue[]
+  retries: { changes: AttemptChanges; final: Retry }[]
+  finishes: { update: AttemptUpdate; finish: Finish }[]
+  /** Limits of rows that the changes enqueue or create. */
+  limits: Limit[]
+}
+
+export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
+  const plan: ChangePlan = {
+    updates,
+    starts: updates.filter(({ changes }) => changes.final === null && changes.start !== null),
+    progress: updates.filter(({ changes }) => changes.progress !== null),
+    expands: updates.filter(({ changes }) => changes.expands.length > 0),
+    waits: [],
+    releases: [],
+    enqueues: [],
+    retries: [],
+    finishes: [],
+    limits: [],
+  }
+  for (const update of updates) addFinal(plan, update)
+  plan.limits.push(
+    ...plan.enqueues.flatMap((change) => change.limits),
+    ...plan.expands.flatMap(({ changes }) => changes.expands.flatMap(limitsOfChildren)),
+  )
+  return plan
+}
+
+const addFinal = (plan: ChangePlan, update: AttemptUpdate): void => {
+  const { inFlight, changes } = update
+  const { final } = changes
+  if (final === null) return
+  const finish = toFinish(inFlight, changes, final)
+  if (finish !== null) plan.finishes.push({ update, finish })
+  else if (final.kind === "retry") plan.retries.push({ changes, final })
+  else if (final.kind === "wait") plan.waits.push({ inFlight, changes, wait: final })
+  else if (final.kind === "release") plan.releases.push(changes.fence)
+  else if (final.kind === "enqueue") plan.enqueues.push(final)
+}
+
+const limitsOfChildren = (change: Expand | OpenGroup): Limit[] =>
+  change.kind === "expand" ? change.limits : [...change.limits, ...change.rows.flatMap(({ limits }) => limits)]
+
+/** Whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
+export const usesLimits = ({ limits, updates }: ChangePlan): boolean =>
+  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && !inFlight.gate)
+
+const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE")
+
+/** Locks the runs of the changes in order, unless all changes are finishes: their statement does it. */
+export const lockRuns = async (tx: Tx, { finishes, updates }: ChangePlan): Promise<void> => {
+  if (finishes.length < updates.length)
+    await tx.run(LOCK_RUNS, { runs: [...new Set(updates.map(({ inFlight }) => inFlight.runSeq))] })
+}
+
+/** What an update whose fence held led to. */
+export interface AppliedUpdate {
+  /** When a retry is due. */
+  availableAt: string | null
+  /** Since when, and until when, the attempt waits. */
+  wait?: { startedAt: string; resumeAt: string | null }
+}
+
+export interface AppliedChanges {
+  /** Updates whose fence held. */
+  applied: Map<AttemptChanges, AppliedUpdate>
+  /** Updates with which the last children of a container were created. */
+  expanded: Set<AttemptChanges>
+  rejected: Fence[]
+  finish: FinishResult
+  /** Slots that were freed; the caller writes them back. */
+  freed: FreedSlots
+  /** Whether slots of a queue are among them: its lanes may be claimed from again. */
+  queueFreed: boolean
+  /** How many rows became ready. */
+  ready: number
+  /** Whether a group with a timeout was opened. */
+  deadlineSet: boolean
+}
+
+/** Sends all statements before its first await, unless limits are named. */
+export const applyChanges = async (
+  tx: Tx,
+  plan: ChangePlan,
+  { finishPlan, gateLanes }: { finishPlan: FinishPlan; gateLanes: readonly string[] },
+): Promise<AppliedChanges> => {
+  const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
+  const freedLanes = plan.updates.flatMap(({ inFlight, changes }) =>
+    inFlight.gate || changes.final === null ? [] : inFlight.lane,
+  )
+  const sent = {
+    held: [
+      startRows(
+        tx,
+        plan.starts.flatMap(({ changes }) => changes.start ?? []),
+      ),
+      progressRows(
+        tx,
+        plan.progress.flatMap(({ changes }) => changes.progress ?? []),
+      ),
+    ].map(pipelined),
+    waits: pipelined(waitRows(tx, plan.waits)),
+    chunks: plan.expands.map(({ inFlight, changes }) => ({
+      changes,
+      results: changes.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
+    })),
+    given: [releaseRows(tx, plan.releases), enqueueRows(tx, plan.enqueues, idsOf)].map(pipelined),
+    retries: pipelined(retryRows(tx, plan.retries)),
+    finish: pipelined(finishAttempts(tx, finishPlan, { gateLanes, freedQueues: queueKeys(freedLanes) })),
+    // The finish returns the limits of its queues itself.
+    queueLimits: plan.finishes.length > 0 ? null : pipelined(queueLimits(tx, freedLanes)),
+  }
+  const waits = new Map((await sent.waits).map((row) => [row.attempt_id, row]))
+  const held = new Set([
+    ...(await Promise.all([...sent.held, ...sent.given])).flat().map((row) => row.attempt_id),
+    ...waits.keys(),
+  ])
+  const retries = new Map((await sent.retries).map((row) => [row.attempt_id, row.available_at ?? null]))
+  const finish = await sent.finish
+  const chunks = new Map<AttemptChanges, ChunkResult[]>()
+  for (const { changes, results } of sent.chunks) chunks.set(changes, await Promise.all(results))
+  const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
+  const applied = readReplies(plan.updates, { held, retries, waits, finish, chunks })
+  freeSlots(plan, applied, limitOf)
+  await useGroupSlots(tx, plan, chunks, idsOf)
+  await followUp(tx, plan, applied)
+  return applied
+}
+
+interface NamedLimits {
+  idsOf: (limits: readonly Limit[]) => number[]
+  states: Map<number, LimitState>
+}
+
+const NO_LIMITS: NamedLimits = { idsOf: () => [], states: new Map() }
+
+const lockNamedLimits = async (tx: Tx, named: readonly Limit[]): Promise<NamedLimits> => {
+  const ids = await ensureLimits(tx, named)
+  return { idsOf: (limits) => limits.map(({ key }) => ids.get(key)!), states: await lockLimits(tx, ids.values()) }
+}
+
+const createChildren = async (
+  tx: Tx,
+  { inFlight, change, idsOf, states }: NamedLimits & { inFlight: InFlightAttempt; change: Expand | OpenGroup },
+): Promise<ChunkResult> => {
+  if (change.kind === "open_group") return openGroup(tx, { inFlight, change, idsOf, states })
+  const kind = isGroup(tx.workflows.now(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
+  const held = await expandRow(tx, { inFlight, change, limits: idsOf(change.limits), states, kind })
+  return held ? "created" : "rejected"
+}
+
+interface Replies {
+  /** Attempts whose start, progress, wait, release or enqueue held. */
+  held: ReadonlySet<AttemptId>
+  /** Retried attempts, with when they are due. */
+  retries: ReadonlyMap<AttemptId, string | null>
+  waits: ReadonlyMap<AttemptId, WaitingRow>
+  finish: FinishResult
+  chunks: ReadonlyMap<AttemptChanges, ChunkResult[]>
+}
+
+const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): AppliedChanges => {
+  const result: AppliedChanges = {
+    applied: new Map(),
+    expanded: new Set(),
+    rejected: [],
+    finish: replies.finish,
+    freed: new FreedSlots(),
+    queueFreed: false,
+    ready: replies.finish.ready,
+    deadlineSet: false,
+  }
+  for (const { changes } of updates) {
+    const { fence, final, expands } = changes
+    const { attemptId } = fence
+    const chunks = replies.chunks.get(changes) ?? []
+    const created = expands.filter((_, i) => chunks[i] === "created")
+    result.ready += created.reduce((n, change) => n + Math.max(1, childrenOf(change)), 0)
+    if (created.some((change) => change.offset + childrenOf(change) === change.total)) result.expanded.add(changes)
+    if (chunks.includes("rejected") || (writesRow(changes) && !isHeld(attemptId, replies))) {
+      result.rejected.push(fence)
+      continue
+    }
+    const availableAt = replies.retries.get(attemptId) ?? null
+    const wait = replies.waits.get(attemptId)
+    result.applied.set(changes, {
+      availableAt,
+      ...(wait !== undefined && { wait: { startedAt: wait.started_at, resumeAt: wait.resume_at } }),
+    })
+    if (final !== null && !isFinish(final.kind) && final.kind !== "wait" && availableAt === null) result.ready += 1
+  }
+  return result
+}
+
+/** Whether a change other than the creation of children wrote the row. */
+const writesRow = ({ final, start, progress }: AttemptChanges): boolean => final !== null || start !== null || progress !== null
+
+const isHeld = (attemptId: AttemptId, { held, retries, finish }: Replies): boolean =>
+  held.has(attemptId) || retries.has(attemptId) || finish.finished.has(attemptId)
+
+/** Collects the slots of limits and queues that attempts and groups do not use any more. */
+const freeSlots = (
+  { updates }: ChangePlan,
+  result: AppliedChanges,
+  queueLimitsOf: (lane: string) => readonly number[],
+): void => {
+  for (const { inFlight, changes } of updates) {
+    if (!result.applied.has(changes) || changes.final === null || inFlight.gate) continue
+    const ofQueue = queueLimitsOf(inFlight.lane)
+    result.freed.addSlots(inFlight.limits)
+    result.freed.addSlots(ofQueue)
+    result.queueFreed ||= ofQueue.length > 0
+  }
+  for (const { limits, opened } of result.finish.groups) {
+    if (opened) result.freed.addSlots(limits)
+    else result.freed.addUnparks(limits)
+  }
+}
+
+const useGroupSlots = async (
+  tx: Tx,
+  { expands }: ChangePlan,
+  chunks: ReadonlyMap<AttemptChanges, ChunkResult[]>,
+  idsOf: NamedLimits["idsOf"],
+): Promise<void> => {
+  const used = expands.flatMap(({ changes }) =>
+    changes.expands.flatMap((change, i) =>
+      change.kind === "open_group" && usesSlots(change) && chunks.get(changes)![i] === "created" ? idsOf(change.limits) : [],
+    ),
+  )
+  if (used.length > 0) await useSlots(tx, used)
+}
+
+/** Writes that only updates whose fence held may cause: deadlines of groups, old children, cached outputs. */
+const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promise<void> => {
+  const { applied, expanded } = result
+  const containers = plan.updates.filter(
+    ({ inFlight, changes }) =>
+      expanded.has(changes) ||
+      (inFlight.kind !== "task" && applied.has(changes) && changes.final !== null && isFinish(changes.final.kind)),
+  )
+  const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
+  const rowsOf = (opened: boolean): InFlightAttempt[] =>
+    groups.filter(({ changes }) => expanded.has(changes) === opened).map(({ inFlight }) => inFlight)
+  result.deadlineSet = await setDeadlines(tx, rowsOf(true))
+  await removeDeadlines(tx, rowsOf(false))
+  await deleteOldChildren(
+    tx,
+    containers.map(({ inFlight }) => inFlight.row),
+  )
+  await cacheOutputs(
+    tx,
+    plan.finishes.flatMap(({ update: { inFlight, changes }, finish }) => {
+      const { final } = changes
+      if (final?.kind !== "finish" || final.cache === undefined || final.status !== "success" || !applied.has(changes))
+        return []
+      const task = tx.workflows.now(inFlight.versionId).nodes[inFlight.node]!.name
+      const [inline, key, bytes] = finish.output
+      const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
+      return [{ workflowId: inFlight.workflowId, task, key: final.cache.key, output, ttlMs: final.cache.ttlMs }]
+    }),
+  )
+}
+
+const childrenOf = (change: Expand | OpenGroup): number =>
+  change.kind === "open_group" ? change.rows.length : change.items.length
+
+const FINISHES = {
+  finish: true,
+  skip: true,
+  fail: true,
+  reuse: true,
+  gather: true,
+  retry: false,
+  release: false,
+  wait: false,
+  enqueue: false,
+} as const
+
+const isFinish = (kind: keyof typeof FINISHES): boolean => FINISHES[kind]

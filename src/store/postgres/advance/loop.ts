@@ -1,0 +1,107 @@
+// A loop: the turns of one connection. It repeats a turn that lost a fence, and keeps hints and caches between turns.
+
+import { NO_RUN } from "../../shared/event-codec.ts"
+import type { Advanced, Batch, Claim } from "../../contract/store.ts"
+import type { InFlightAttempt } from "../cache/cache.ts"
+import { Claims } from "../claim/claim.ts"
+import type { ClaimedRow } from "../claim/claimed-row.ts"
+import type { ConnectionPool } from "../connection/connection-pool.ts"
+import { newTx, type StoreContext, type Tx } from "../connection/tx.ts"
+import { advance, type NotifyParams, type Turn, type TurnInput } from "./advance.ts"
+import { coalesceChanges, type CoalescedChanges } from "./coalesce-changes.ts"
+import { FenceLost } from "./finish-successes.ts"
+import { allowsOneRoundTrip, FIRST_HINTS, nextHints } from "./hints.ts"
+import { advanceInOneRoundTrip } from "./one-round-trip.ts"
+
+/** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
+const REJECTED_MS = 10_000
+
+export class Loop {
+  readonly #pool: ConnectionPool
+  readonly #context: StoreContext
+  readonly #notifyParams: NotifyParams
+  readonly #claims = new Claims()
+  #hints = FIRST_HINTS
+  /** Local time until which no turn of one round trip is tried. */
+  #usualUntil = 0
+  #closedOutside: Advanced["closed"] = []
+  /** Whether a turn is in progress. */
+  busy = false
+
+  constructor(pool: ConnectionPool, context: StoreContext, notifyParams: NotifyParams) {
+    this.#pool = pool
+    this.#context = context
+    this.#notifyParams = notifyParams
+  }
+
+  async advance(batch: Batch): Promise<Advanced> {
+    const changes = coalesceChanges(batch.changes)
+    this.busy = true
+    try {
+      const turn = (await this.#tryOneRoundTrip(batch, changes)) ?? (await this.#runVerified(batch, changes))
+      this.#hints = nextHints(this.#hints, turn.observed)
+      this.#updateCache(turn)
+      turn.advanced.closed.unshift(...this.#closedOutside.splice(0))
+      return turn.advanced
+    } finally {
+      this.busy = false
+    }
+  }
+
+  async #tryOneRoundTrip(batch: Batch, changes: CoalescedChanges): Promise<Turn | null> {
+    const now = this.#context.clock.localNow()
+    if (now < this.#usualUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(batch)) return null
+    const onRejected = (): void => void (this.#usualUntil = now + REJECTED_MS)
+    return this.#transact((tx) => advanceInOneRoundTrip(tx, this.#input(batch, changes), onRejected))
+  }
+
+  /** Runs the turn, and repeats it with a check of each fence when one was lost. */
+  #runVerified(batch: Batch, changes: CoalescedChanges): Promise<Turn> {
+    const input = this.#input(batch, changes)
+    return this.#transact((tx) => advance(tx, input)).catch((error: unknown) => {
+      if (!(error instanceof FenceLost)) throw error
+      return this.#transact((tx) => advance(tx, { ...input, verifyEachFence: true }))
+    })
+  }
+
+  #input(batch: Batch, changes: CoalescedChanges): TurnInput {
+    const [hints, claims, notifyParams] = [this.#hints, this.#claims, this.#notifyParams]
+    return { batch, changes, hints, claims, notifyParams, verifyEachFence: false }
+  }
+
+  #transact<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#pool.transaction((transaction) => work(newTx(transaction, this.#context)))
+  }
+
+  /** Reports runs that were closed outside of the loop with its next turn. */
+  reportClosed(runs: Advanced["closed"]): void {
+    this.#closedOutside.push(...runs)
+  }
+
+  /** Caches the results of a committed turn and the attempts that are in flight after it. */
+  #updateCache({ advanced, updates, applied, results, rows }: Turn): void {
+    const { inFlight, finished } = this.#context.cache
+    for (const [key, result] of results) finished.set(key, result)
+    for (const { inFlight: attempt, changes } of updates) {
+      if (!applied.has(changes) || changes.final !== null) inFlight.delete(attempt.attemptId)
+      else inFlight.set(attempt.attemptId, { ...attempt, started: attempt.started || changes.start !== null })
+    }
+    const claimedRows = new Map(rows.map((row) => [row.id, row]))
+    const add = (claim: Claim, gate: boolean): void =>
+      inFlight.set(claim.attemptId, toInFlight(claim, claimedRows.get(claim.row)!, gate))
+    for (const claim of advanced.gates) add(claim, true)
+    for (const claim of advanced.claims) add(claim, false)
+  }
+}
+
+/** A job has none of a run's values. */
+const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): InFlightAttempt => {
+  const { id, run_seq, workflow_id, lane, limits, node, path, kind, generation } = row
+  const { attemptId, attempt } = claim
+  const task = { row: id, attemptId, runSeq: run_seq, workflowId: workflow_id, attempt, lane, limits, node, path, kind, gate }
+  if (claim.kind === "job")
+    return { ...task, runId: NO_RUN, private: false, rootRunId: null, versionId: 0, generation: 0, priority: 0, started: false }
+  const { runId, versionId, run, waitingOn } = claim
+  const ofRun = { runId, versionId, private: run.private, rootRunId: run.rootRunId, priority: run.priority, generation }
+  return { ...task, ...ofRun, started: waitingOn !== null }
+}

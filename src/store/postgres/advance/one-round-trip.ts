@@ -1,0 +1,142 @@
+// A turn of one round trip, for a few plain successes of one run while nothing else is ready, as in a chain of tasks. One statement
+// finishes the rows, claims what they unblock and logs the events of both; the poll and COMMIT are sent with it. The statement writes nothing
+// when a fence is lost, the run ends or slots of a queue are freed: the loop then repeats the turn as usual. Everything that the turn
+// finds besides is left to the next one (`more`).
+
+import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import { sourceState } from "../../shared/source-state.ts"
+import { cacheableResults } from "../cache/cache.ts"
+import { CLAIMED_TASK_NAMES } from "../claim/claimed-row.ts"
+import { queueKeys } from "../claim/queue-limits.ts"
+import { toTaskClaims } from "../claim/to-claims.ts"
+import { pipelined, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
+import type { Turn, TurnInput } from "./advance.ts"
+import type { AttemptUpdate } from "./apply-changes.ts"
+import { emitChanges, emitClaims } from "./events.ts"
+import { type Finish, toFinish } from "./finish.ts"
+import { planFinishes } from "./finish-attempts.ts"
+import { type Reply, SUCCESSES, successesParams, type SuccessesPlan, toResult } from "./finish-successes.ts"
+import { pollPendingWork } from "./timers.ts"
+
+/** Whether all fences hold, the run has other open tasks, and no slots of queues are freed. Locks the rows. */
+const GUARD = `
+     SELECT (SELECT count(*) FROM (
+       SELECT 1 FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
+       JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
+       WHERE ${sourceState("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
+     ) held) = cardinality(:rows)
+       AND NOT EXISTS (SELECT 1 FROM locked l WHERE l.status = 'running' AND l.open_tasks <= (:finishedTasks::int[])[1])
+       AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedQueues::text[])) AS ok`
+
+/** `dispatchEvents`: beginning of the event of each downstream row, in case it is claimed. */
+export const ADVANCE_IN_ONE_ROUND_TRIP = statement(
+  "advance_in_one_round_trip",
+  `WITH ${SUCCESSES(GUARD)}, logged AS (
+     INSERT INTO events (at, size, runs, events)
+     SELECT ${NOW}, :eventCount::int + count(*), :eventRuns::text,
+       ${withDispatched(":events::text", { begun: "(:dispatchEvents::text[])[number]", attempt: "attempt" })}
+     FROM claimed HAVING (SELECT ok FROM guard)
+   )
+   SELECT ok, s.*, ${CLAIMED_TASK_NAMES}, new_id,
+     CASE WHEN s.enqueued > 0 THEN pg_notify(:channel, :sender)::text END AS notified
+   FROM guard CROSS JOIN summary s LEFT JOIN claimed ON true`,
+)
+
+/** Most finished and downstream rows of such a turn: with more, round trips do not matter. */
+const MAX_ROWS = 32
+
+/** Returns null when the changes need another kind of turn. */
+const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [AttemptUpdate[], SuccessesPlan] | null => {
+  const { attempts, rejected } = changes
+  if (rejected.length > 0 || attempts.length === 0 || attempts.length > MAX_ROWS) return null
+  const updates: AttemptUpdate[] = []
+  const finishes: Finish[] = []
+  for (const attempt of attempts) {
+    const inFlight = cache.inFlight.get(attempt.fence.attemptId)
+    const { final, progress, fence } = attempt
+    if (inFlight === undefined || inFlight.row !== fence.row || inFlight.limits !== null || isJobRow(inFlight.runSeq))
+      return null
+    if (!workflows.knows(inFlight.versionId) || progress !== null || final?.kind !== "finish" || final.cache !== undefined)
+      return null
+    updates.push({ inFlight, changes: attempt })
+    finishes.push(toFinish(inFlight, attempt, final)!)
+  }
+  const claim = { holder: batch.holder, ...batch.claim }
+  const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim })
+  if (successes === null || successes.claim === null) return null
+  const { runs, downstream } = successes.effects
+  return runs.length > 1 || downstream.length > Math.min(claim.limit, MAX_ROWS) ? null : [updates, successes]
+}
+
+/** Returns null when the changes need another kind of turn, or the guard rejected them (`onRejected`). Nothing was written then. */
+export const advanceInOneRoundTrip = async (tx: Tx, input: TurnInput, onRejected: () => void): Promise<Turn | null> => {
+  const { batch, notifyParams } = input
+  const planned = planTurn(tx, input)
+  if (planned === null) return null
+  const [updates, plan] = planned
+  const applied = new Map(updates.map(({ changes }) => [changes, { availableAt: null }]))
+  // Finishes carry their own instants.
+  emitChanges(tx, "", updates, { applied, expanded: new Set() })
+  const [{ of }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
+  const { nodes } = tx.workflows.now(of.versionId)
+  const log = encodeEvents(
+    tx.events,
+    plan.effects.downstream.map(({ node }) => ({ runId: of.runId, task: nodes[node]!.name, path: "" })),
+  )
+  const freedQueues = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
+  const sent = tx.run<Reply & { ok: boolean }>(ADVANCE_IN_ONE_ROUND_TRIP, {
+    ...successesParams(tx, plan, { gateLanes: batch.gate.lanes, freedQueues }),
+    dispatchEvents: log.dispatches,
+    eventCount: tx.events.length,
+    eventRuns: JSON.stringify(log.runs),
+    events: log.text,
+    ...notifyParams,
+  })
+  const polling = pipelined(pollPendingWork(tx, batch))
+  void tx.commit()
+  const reply = await sent
+  const pending = await polling
+  if (!reply[0]!.ok) {
+    onRejected()
+    return null
+  }
+  const { unblocked, claimable, gateReady } = toResult(plan, reply)
+  await tx.workflows.load(unblocked.map((row) => row.version_id))
+  emitClaims(tx, pending.at, unblocked)
+  const results = cacheableResults(plan.finishes)
+  const { cancelling, dueMs } = pending
+  const more =
+    (claimable && unblocked.length < batch.claim.limit) ||
+    ((gateReady || pending.gateReady) && batch.gate.limit > 0) ||
+    cancelling.length > 0 ||
+    (dueMs !== null && dueMs <= 0)
+  return {
+    advanced: {
+      rejected: [],
+      gates: [],
+      claims: await toTaskClaims(tx, unblocked, results),
+      cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
+      cancelRequested: pending.stopRequests,
+      closed: [],
+      events: tx.events,
+      more,
+      nextDueMs: dueMs === null ? null : Math.max(0, Math.ceil(dueMs)),
+    },
+    observed: {
+      localNow: tx.clock.localNow(),
+      dueMs,
+      cancelling: cancelling.length,
+      gateReady: gateReady || pending.gateReady,
+      gatesClaimed: 0,
+      gateLimit: batch.gate.limit,
+      queueDrained: !claimable,
+    },
+    updates,
+    applied,
+    results,
+    rows: unblocked,
+  }
+}

@@ -1,0 +1,112 @@
+// What the claim statements share: they lock candidates from the ready queue, choose among them (`chosen`), and claim the chosen
+// rows. Rows under a limit or of a paused run are only locked; core `admit` decides about them (claim-limited.ts).
+//
+// Parameters: holder, lanes, laneFrom and laneTo (a range of lanes; null: none), queues (of the lanes), limit, attemptIds, now.
+
+import type { HolderId } from "../../../core/model/ids.ts"
+import { isExactLane, queueOfLane, wildcardRange } from "../../../core/routing/lanes.ts"
+import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../connection/tx.ts"
+import { CLAIMED, type ClaimedRow, NEW_ID } from "./claimed-row.ts"
+import { insertInto, READY } from "./ready-queue.ts"
+
+/** What a claim asks for. */
+export interface ClaimRequest {
+  holder: HolderId
+  lanes: readonly string[]
+  limit: number
+}
+
+/** Rows are claimed for the gate, which evaluates them, or for work. */
+export type ClaimKind = "gate" | "work"
+
+/** Parameters of a claim statement. */
+export const claimParams = (tx: Tx, { holder, lanes, limit }: ClaimRequest) => {
+  const range = wildcardRange(lanes)
+  const exact = lanes.filter(isExactLane)
+  return {
+    holder,
+    lanes: exact,
+    laneFrom: range?.from ?? null,
+    laneTo: range?.to ?? null,
+    queues: exact.flatMap((lane) => queueOfLane(lane) ?? []),
+    limit: Math.min(limit, MAX_CANDIDATES),
+    attemptIds: tx.clock.newAttemptIds(),
+  }
+}
+
+/** The holder that claims, if it is alive. `unlimited`: none of the queues that are asked for has settings. */
+export const CLAIMER = `claimer AS MATERIALIZED (
+    SELECT h.name, NOT EXISTS (SELECT 1 FROM queues q WHERE :laneFrom::text IS NOT NULL OR q.name = ANY (:queues::text[])) AS unlimited
+    FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead
+  )`
+
+/** Order of the ready queue. */
+export const QUEUE_ORDER = "q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.id"
+
+/** Locks the first entries `q` of the ready queue that match. `stale`: the row of the entry is not ready any more. */
+export const LOCK_CANDIDATES = (where: string, limit: string): string =>
+  `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.children_created,
+    t.children_pending, NOT (${READY("t")}) AS stale, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
+  FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE ${where}
+  ORDER BY ${QUEUE_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
+
+/** In a run that is being cancelled, the gate claims only containers whose children have ended. It uses no slots. */
+const KINDS = {
+  work: { claimable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" },
+  gate: {
+    claimable: "(r.cancelling IS NULL OR k.hook OR k.children_created > 0 AND k.children_pending = 0)",
+    limits: "NULL::bigint[]",
+  },
+} as const
+
+/** Whether claims of the run `r` wait because it is paused. */
+export const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
+
+/** Columns of the run `r` that a claim carries. */
+export const RUN_COLUMNS =
+  "r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error"
+
+/** Chooses the rows of `candidates` that may be claimed, and the stale ones, in that order. Follow with further conditions. */
+export const CHOOSE = (kind: ClaimKind, order = ""): string => `
+    SELECT k.id, k.entry, k.stale, k.fresh, ${KINDS[kind].limits} AS limits, ${RUN_COLUMNS}, ${PAUSED} AS paused,
+      ${NEW_ID(`row_number() OVER (${order})`)} AS new_id
+    FROM candidates k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${KINDS[kind].claimable} OR k.stale)`
+
+/** Assignments of a row that is claimed for work by the holder with this name. */
+export const DISPATCH = (holderName: string): string =>
+  `status = 'dispatched', attempt = t.attempt + 1, holder = :holder::uuid, worker = (${holderName}), dispatched_at = ${NOW},
+    external_id = NULL, started_at = NULL, finished_at = NULL, outcome = NULL, error = NULL, exit_code = NULL, usage = NULL,
+    progress = NULL, inner_run = NULL`
+
+const ASSIGNMENTS = { gate: "holder = :holder::uuid", work: DISPATCH("SELECT name FROM claimer") } as const
+
+const UNLIMITED = "k.limits IS NULL AND NOT k.paused"
+
+/**
+ * Claims the chosen rows, and drops their entries and the stale ones. A row whose entry is gone by now is left: another transaction
+ * changed it after the queue was read. Returns at least one row, which carries the columns of `ClaimReply`.
+ */
+export const CLAIM_CHOSEN = (kind: ClaimKind): string => `dequeued AS (
+    DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.stale OR ${UNLIMITED})) RETURNING q.id
+  ), claimed AS (
+    UPDATE tasks t SET attempt_id = k.new_id, ${ASSIGNMENTS[kind]}
+    FROM chosen k WHERE t.id = k.id AND NOT k.stale AND ${UNLIMITED} AND k.id = ANY (ARRAY(SELECT id FROM dequeued))
+    RETURNING ${CLAIMED}
+  ), now_in_flight AS (
+    ${insertInto("in_flight", "claimed")}
+  )
+  SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM claimer WHERE NOT unlimited) AS queue_settings,
+    (SELECT array_agg(k.id) FROM chosen k WHERE NOT k.stale AND (k.limits IS NOT NULL OR k.paused)) AS limited
+  FROM rest LEFT JOIN claimed c ON true`
+
+/** A row of the reply to a claim. All columns of the claimed row are null when none was claimed. */
+export type ClaimReply = ClaimedRow & {
+  /** More rows are ready than were candidates. */
+  rest: boolean
+  /** A queue of the lanes has settings; nothing was claimed then. */
+  queue_settings: boolean
+  /** Locked rows that core `admit` must decide about. */
+  limited: number[] | null
+}

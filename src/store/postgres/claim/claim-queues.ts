@@ -1,0 +1,92 @@
+// Claims from queues with settings, and from all queues in turn. The named lanes have one position: their highest priority comes first.
+// For a wildcard each lane with ready rows has a position of its own, and positions take turns. A queue's pause, concurrency and rate
+// hold back its lanes as a whole: they are not read further.
+
+import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { statement } from "../connection/statement.ts"
+import type { Tx } from "../connection/tx.ts"
+import type { ClaimRequest } from "./candidates.ts"
+import { admitRows, rowsOfReply } from "./claim-limited.ts"
+import { claimRoundRobin } from "./claim-round-robin.ts"
+import { type ClaimedRow, isUnlimited } from "./claimed-row.ts"
+import { type Lane, QueueBudget, readLanes } from "./queue-budget.ts"
+import { announceTaskWrites } from "./queue-limits.ts"
+
+export interface QueueClaimed {
+  claimed: ClaimedRow[]
+  more: boolean
+  /** Milliseconds until the rate of a queue lets more of it start, or null. */
+  rateWaitMs: number | null
+  /** No queue has settings or had to be served in turn: the next claim may come from the head of the ready queue. */
+  unneeded: boolean
+}
+
+export class QueueClaims {
+  /** The workflow and the lane that were served last. */
+  #served = { workflow: 0, lane: "" }
+
+  async claim(tx: Tx, request: ClaimRequest): Promise<QueueClaimed> {
+    if (request.limit <= 0) return { claimed: [], more: false, rateWaitMs: null, unneeded: false }
+    const announced = announceTaskWrites(tx)
+    const lanes = await readLanes(tx, request.lanes, this.#served.lane)
+    await announced
+    const budget = await QueueBudget.open(tx, lanes)
+    const { claimed, more } = await this.#claimWithin(tx, request, lanes, budget)
+    await budget.save(tx)
+    const last = claimed.at(-1)
+    if (last !== undefined) this.#served = { workflow: last.workflow_id, lane: last.lane }
+    const workflows = new Set(claimed.map((row) => row.workflow_id))
+    const inTurn = wildcardRange(request.lanes) !== null && (lanes.length > 1 || workflows.size > 1)
+    return {
+      claimed,
+      more: more || budget.missed,
+      rateWaitMs: await rateWaitMs(tx, budget, lanes),
+      unneeded: !budget.any && !inTurn && wildcardFunctions(request.lanes).length === 0,
+    }
+  }
+
+  /** Claims until the request is met, no lane has budget or rows left, or the turn has looked at MAX_CANDIDATES. */
+  async #claimWithin(
+    tx: Tx,
+    request: ClaimRequest,
+    lanes: readonly Lane[],
+    budget: QueueBudget,
+  ): Promise<{ claimed: ClaimedRow[]; more: boolean }> {
+    const claimed: ClaimedRow[] = []
+    for (let candidates = 0; ;) {
+      const open = lanes
+        .map((lane) => ({ ...lane, available: budget.available(lane) }))
+        .filter(({ available }) => available > 0)
+      if (open.length === 0) return { claimed, more: false }
+      const rest = { ...request, limit: request.limit - claimed.length }
+      const reply = await claimRoundRobin(tx, "work", rest, { lanes: open, served: this.#served.workflow })
+      const rows = await rowsOfReply(tx, reply)
+      candidates += rows.length
+      const admitted = await admitRows(tx, rows, request.holder)
+      claimed.push(...admitted.claimed)
+      for (const row of admitted.claimed) budget.use(row.lane)
+      const more = reply[0]!.rest
+      if (claimed.length >= request.limit) return { claimed, more: false }
+      if (rows.length === 0) return { claimed, more }
+      if (!more && rows.every(isUnlimited)) return { claimed, more: false }
+      if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true }
+    }
+  }
+}
+
+const READY_LANES = statement(
+  "queues_ready_lanes",
+  `SELECT l.lane FROM unnest(:lanes::text[]) AS l (lane)
+   WHERE EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane = l.lane)`,
+)
+
+/** Milliseconds until the first queue that is out of tokens, and has ready rows, has one again; null: there is none. */
+const rateWaitMs = async (tx: Tx, budget: QueueBudget, lanes: readonly Lane[]): Promise<number | null> => {
+  const spent = lanes.filter((lane) => budget.waitMs(lane) !== null)
+  if (spent.length === 0) return null
+  const rows = await tx.run<{ lane: string }>(READY_LANES, { lanes: spent.map(({ lane }) => lane) })
+  const ready = new Set(rows.map(({ lane }) => lane))
+  const waits = spent.flatMap((lane) => (ready.has(lane.lane) ? budget.waitMs(lane)! : []))
+  return waits.length === 0 ? null : Math.min(...waits)
+}

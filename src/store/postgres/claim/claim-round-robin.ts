@@ -1,0 +1,100 @@
+// Claims from lanes and workflows in turn. Lanes with the same position are served together: first their highest priority, of which each
+// workflow gets the same share, beginning after the one that was served last. Positions take turns. Workflows are found by skipping
+// through the index, so one with 100,000 ready rows costs as much as one with ten.
+
+import { MAX_GROUPS } from "../../shared/bounds.ts"
+import type { Tx } from "../connection/tx.ts"
+import { statement } from "../connection/statement.ts"
+import {
+  CHOOSE,
+  CLAIM_CHOSEN,
+  CLAIMER,
+  type ClaimKind,
+  claimParams,
+  type ClaimReply,
+  type ClaimRequest,
+  LOCK_CANDIDATES,
+} from "./candidates.ts"
+
+const PRIORITY = (direction: "ASC" | "DESC"): string =>
+  `(SELECT q.priority FROM ready_queue q WHERE q.lane = l.lane ORDER BY q.priority ${direction} LIMIT 1)`
+
+const FIRST_WORKFLOW = (lane: string, condition = ""): string =>
+  `SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${lane}.lane AND q.priority = ${lane}.top ${condition}
+   ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
+
+const IN_TURN = "turn, workflow_id <= :served::bigint, workflow_id"
+
+const claimRoundRobinOf = (kind: ClaimKind) =>
+  statement(
+    `claim_round_robin_${kind}`,
+    `WITH RECURSIVE ${CLAIMER}, lanes AS MATERIALIZED (
+       SELECT l.*, ${PRIORITY("DESC")} AS highest, ${PRIORITY("ASC")} AS lowest
+       FROM claimer c CROSS JOIN unnest(:lanes::text[], :positions::int[], :laneQueues::text[], :available::int[])
+         AS l (lane, position, queue, available) WHERE c.unlimited
+     ), tops AS MATERIALIZED (
+       SELECT l.lane, l.position, l.queue, l.available, max(highest) OVER (PARTITION BY position) AS top,
+         min(lowest) OVER (PARTITION BY position) AS bottom
+       FROM lanes l
+     ), workflows_of_lane AS (
+       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id
+       FROM tops l CROSS JOIN LATERAL (${FIRST_WORKFLOW("l")}) w
+       UNION ALL
+       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id
+       FROM workflows_of_lane l CROSS JOIN LATERAL (${FIRST_WORKFLOW("l", "AND q.workflow_id > l.workflow_id")}) w
+     ), shares AS MATERIALIZED (
+       SELECT w.*, ((:limit::int - 1) / count(*) OVER () + 1)::int AS share
+       FROM (SELECT * FROM workflows_of_lane LIMIT ${MAX_GROUPS}) w
+     ), found AS MATERIALIZED (
+       SELECT k.*, s.position, s.queue, s.available, s.share,
+         row_number() OVER (PARTITION BY s.position, k.workflow_id ORDER BY k.run_seq, k.id) AS turn
+       FROM shares s CROSS JOIN LATERAL (
+         ${LOCK_CANDIDATES("q.lane = s.lane AND q.priority = s.top AND q.workflow_id = s.workflow_id", "s.share")}
+       ) k
+     ), placed AS (
+       SELECT f.*, row_number() OVER (PARTITION BY position ORDER BY ${IN_TURN}) AS nth FROM found f
+     ), numbered AS (
+       SELECT p.*, row_number() OVER (PARTITION BY queue ORDER BY nth, position) AS nth_of_queue FROM placed p
+     ), candidates AS MATERIALIZED (
+       SELECT * FROM numbered WHERE available IS NULL OR nth_of_queue <= available
+     ), rest AS MATERIALIZED (
+       SELECT EXISTS (SELECT 1 FROM tops WHERE bottom < top)
+         OR EXISTS (SELECT 1 FROM found GROUP BY lane, workflow_id, share HAVING count(*) >= share) AS rest
+     ), chosen AS MATERIALIZED (
+       ${CHOOSE(kind, "ORDER BY k.nth, k.position")} ORDER BY k.nth, k.position LIMIT :limit
+     ), ${CLAIM_CHOSEN(kind)}`,
+  )
+
+const CLAIM_ROUND_ROBIN = { gate: claimRoundRobinOf("gate"), work: claimRoundRobinOf("work") } as const
+
+/** A lane to be served. */
+export interface ServedLane {
+  lane: string
+  position: number
+  /** Queue whose settings hold for the lane; null: none. */
+  queue: string | null
+  /** How many rows of the queue may start; infinity when nothing restricts it. */
+  available: number
+}
+
+/** Claims from these lanes in turn. `served`: the workflow that was served last. */
+export const claimRoundRobin = (
+  tx: Tx,
+  kind: ClaimKind,
+  request: ClaimRequest,
+  { lanes, served }: { lanes?: readonly ServedLane[]; served: number },
+): Promise<ClaimReply[]> => {
+  const params = claimParams(tx, request)
+  // Lanes whose settings the caller has applied are not checked for settings again.
+  const servedLanes =
+    lanes ?? params.lanes.map((lane) => ({ lane, position: 0, queue: null, available: Number.POSITIVE_INFINITY }))
+  return tx.run(CLAIM_ROUND_ROBIN[kind], {
+    ...params,
+    ...(lanes !== undefined && { laneFrom: null, queues: [] }),
+    lanes: servedLanes.map(({ lane }) => lane),
+    positions: servedLanes.map(({ position }) => position),
+    laneQueues: servedLanes.map(({ queue }) => queue),
+    available: servedLanes.map(({ available }) => (available === Number.POSITIVE_INFINITY ? null : available)),
+    served,
+  })
+}

@@ -1,0 +1,48 @@
+// The context of one transaction, which every step of a write gets: runs statements, and carries the instant, the caches and the
+// events of the transaction.
+
+import type { StoreEvent } from "../../contract/store.ts"
+import type { Cache } from "../cache/cache.ts"
+import type { Workflows } from "../admin/workflows.ts"
+import type { Transaction } from "./connection-pool.ts"
+import { hasParam, type SqlRunner } from "./statement.ts"
+import type { StoreClock } from "./store-clock.ts"
+
+/** Lives as long as the store. */
+export interface StoreContext {
+  clock: StoreClock
+  workflows: Workflows
+  cache: Cache
+}
+
+/** Lives as long as one transaction. `run` binds the parameter `now` by itself. */
+export interface Tx extends StoreContext, SqlRunner {
+  /** Value of the parameter `now`: null for the database's clock. */
+  now: string | null
+  /** Events to be logged at the end of the transaction. */
+  events: StoreEvent[]
+  /** Sends COMMIT. Its reply counts only if every statement before it succeeded: await those first. */
+  commit(): Promise<unknown>
+}
+
+export const newTx = (transaction: Transaction, context: StoreContext): Tx => {
+  const now = context.clock.now()
+  return {
+    ...context,
+    now,
+    events: [],
+    run: (statement, params = {}) => transaction.run(statement, hasParam(statement, "now") ? { ...params, now } : params),
+    commit: () => transaction.commit(),
+  }
+}
+
+/** Access of the parts of the store to the database. */
+export interface Access {
+  read<T>(work: (connection: SqlRunner) => Promise<T>): Promise<T>
+  /** Runs `work` in one transaction. */
+  write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /** Runs `work` in one transaction that may give other stores work, and wakes them. */
+  writeAndNotify<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  clock: StoreClock
+  workflows: Workflows
+}
