@@ -10,10 +10,10 @@ import { AssignedTask } from "./tasks/assigned-task.ts"
 import type { TaskTable } from "./tasks/task-table.ts"
 import type { Clock } from "../core/model/ports.ts"
 import type { Logger } from "../engine/ports.ts"
-import type { claimed } from "../protocol/api/workers.ts"
+import type { claimReply } from "../protocol/api/workers.ts"
 import type { z } from "zod"
 
-type Claimed = z.output<typeof claimed>
+type Claimed = z.output<typeof claimReply>
 
 export interface ClaimLoopOptions {
   registration: Registration

@@ -71,7 +71,7 @@ test("without the server, read commands work and the others report that it is no
   expect((await ork(["explain", "latest", "a"], { cwd })).stdout).toBe("✓ a succeeded in attempt 1.\n")
   expect((await ork(["explain", "latest", "none"], { cwd })).code).toBe(2)
   const { code, stderr } = await ork(["trigger", "etl"], { cwd, env: { ORK_PORT: "9" } })
-  expect([code, stderr]).toEqual([1, matching(/^ork: no server answers at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
+  expect([code, stderr]).toEqual([1, matching(/^ork: no server responds at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
 })
 
 test("the address that a killed server leaves behind is ignored", async () => {

@@ -8,7 +8,7 @@ import { ApiError } from "./errors.ts"
 import type { Api } from "./ports.ts"
 import { type BodySpec, type Route, type RouteResponse, STREAMED, type TextBody } from "./route.ts"
 import { queryParser, validate } from "./validate.ts"
-import { strict } from "../../protocol/api/common.ts"
+import { strictObject } from "../../protocol/api/common.ts"
 
 export const PREFIX = "/api/v1"
 
@@ -20,7 +20,7 @@ declare module "fastify" {
 
 export const BYTES = "application/octet-stream"
 
-const EMPTY = strict({})
+const EMPTY = strictObject({})
 const parseEmptyQuery = queryParser(EMPTY)
 
 const fastifyPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")

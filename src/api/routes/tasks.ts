@@ -12,7 +12,7 @@ import {
   taskQuery,
   runParams,
 } from "../../protocol/api/runs.ts"
-import { json, strict } from "../../protocol/api/common.ts"
+import { json, strictObject } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { findRetryTarget, findTask, taskSummary, taskDetails } from "../views/find-task.ts"
@@ -22,7 +22,7 @@ import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
 const TAG = "tasks"
-const instance = strict({ ...instanceQuery })
+const instance = strictObject({ ...instanceQuery })
 
 export const taskRoutes = [
   route({

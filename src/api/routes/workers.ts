@@ -72,7 +72,7 @@ export const workerRoutes = [
     summary: "Register a worker; only this response shows its token",
     scope: "worker",
     body: { schema: wire.newWorker, required: true },
-    responses: { 201: { description: "The worker", schema: wire.registered } },
+    responses: { 201: { description: "The worker", schema: wire.registeredWorker } },
     audit: "worker.register",
     requires: "workers",
     async handle({ body, api }) {
@@ -111,7 +111,7 @@ export const workerRoutes = [
     path: "/workers/{id}/claim",
     summary: "Claim up to `free` tasks; wait for them up to `wait_ms`",
     body: { schema: wire.claimBody, required: true },
-    responses: { 200: { description: "The claimed tasks, and the attempts to stop or drop", schema: wire.claimed } },
+    responses: { 200: { description: "The claimed tasks, and the attempts to stop or drop", schema: wire.claimReply } },
     async handle(call) {
       const signal = disconnected(call)
       return { status: 200, body: await call.api.parts.workers!.claim(await callingWorker(call), call.body, signal) }
@@ -122,7 +122,7 @@ export const workerRoutes = [
     path: "/workers/{id}/report",
     summary: "Report starts, progress and results of attempts; responds after the commit, with 409 when all were rejected",
     body: { schema: wire.reportBody, required: true },
-    responses: { 200: { description: "The rejected attempts", schema: wire.reported } },
+    responses: { 200: { description: "The rejected attempts", schema: wire.reportReply } },
     async handle(call) {
       const rejected = await call.api.parts.workers!.report(await callingWorker(call), call.body)
       const reported = new Set(call.body.entries.map((entry) => entry.attempt_id)).size

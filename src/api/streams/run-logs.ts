@@ -2,7 +2,7 @@
 // left out; `GET …/logs` has them.
 
 import type { RunId } from "../../core/model/ids.ts"
-import { indexOf } from "../../protocol/api/shapes.ts"
+import { instanceIndex } from "../../protocol/api/shapes.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
 import type { Frame } from "./event-feed.ts"
 import { lineShape } from "./log-format.ts"
@@ -69,6 +69,12 @@ export class RunLogs {
 }
 
 const frameText = (task: TaskRow, line: ReturnType<typeof lineShape>): string => {
-  const source = { run_id: task.runId, task: task.name, index: indexOf(task.path), path: task.path, attempt: task.attempt }
+  const source = {
+    run_id: task.runId,
+    task: task.name,
+    index: instanceIndex(task.path),
+    path: task.path,
+    attempt: task.attempt,
+  }
   return `event: log\ndata: ${JSON.stringify({ ...source, ...line })}\n\n`
 }

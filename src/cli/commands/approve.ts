@@ -38,7 +38,7 @@ const signal = async (context: Context, approval: Approval, options: ApproveOpti
   const runId = await withServerOrStores(context, options, {
     async server(client) {
       const { id } = await findServerRun(client, approval.run)
-      await client.answerTask(omitUndefined({ runId: id, task, path }), approved, comment)
+      await client.decideApproval(omitUndefined({ runId: id, task, path }), approved, comment)
       return id
     },
     async stores(stores) {

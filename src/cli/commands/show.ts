@@ -10,7 +10,7 @@ import { bytes, duration, padEnd, printable } from "../terminal/text.ts"
 import { TASK_STATUSES } from "../../core/model/status.ts"
 import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Progress } from "../../store/contract/store.ts"
-import { type Run, take, type Task } from "../../protocol/client/client.ts"
+import { type Run, collect, type Task } from "../../protocol/client/client.ts"
 
 /** Tasks shown without --json. */
 const MAX_SHOWN = 1000
@@ -19,7 +19,7 @@ export const show = (context: Context, runText: string, options: ReaderFlags): P
   withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
     if (options.json === true) {
-      printJson(context, { ...run, task_list: await take(reader.tasks(run)) })
+      printJson(context, { ...run, task_list: await collect(reader.tasks(run)) })
       return 0
     }
     const now = context.backends.clock.now()

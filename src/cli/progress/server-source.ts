@@ -3,7 +3,7 @@
 import { logKey } from "./frame.ts"
 import type { ProgressSource } from "./source.ts"
 import { TAIL_LINES } from "./summary.ts"
-import { type Client, type LogEvent, take } from "../../protocol/client/client.ts"
+import { type Client, type LogEvent, collect } from "../../protocol/client/client.ts"
 
 const TAIL_BYTES = 16_384
 const LINE_BYTES = 1024
@@ -18,7 +18,7 @@ export const serverSource = (client: Client, runId: string): ServerProgressSourc
   const requested = new Set<string>()
   const readTail = async (task: string, path: string, bytes: number): Promise<string[]> => {
     const place = { runId, task, ...(path !== "" && { path }) }
-    return (await take(client.readLogLines(place, { offset: -bytes }))).map(({ line }) => line)
+    return (await collect(client.readLogLines(place, { offset: -bytes }))).map(({ line }) => line)
   }
   return {
     addLogLine: (line) => void last.set(logKey(line.task, line.path), line),

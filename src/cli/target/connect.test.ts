@@ -27,5 +27,5 @@ test("the error for an unreachable server names the command that starts one", as
   await using world = await commandLine()
   await rm(join(world.cwd, ".ork/server.json"))
   const { code, stderr } = await runMain(["workers"], { cwd: world.cwd, env: { ORK_PORT: "9" } })
-  expect([code, stderr]).toEqual([1, matching(/^ork: no server answers at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
+  expect([code, stderr]).toEqual([1, matching(/^ork: no server responds at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
 })

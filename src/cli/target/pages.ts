@@ -1,6 +1,6 @@
 // Reads paginated lists of the API.
 
-import { everyItem, type Page, take } from "../../protocol/client/client.ts"
+import { everyItem, type Page, collect } from "../../protocol/client/client.ts"
 
 const PAGE_SIZE = 100
 
@@ -11,4 +11,5 @@ export const allItems = <Item>(list: ListPage<Item>, limit = Infinity): AsyncGen
   everyItem((cursor) => list({ limit: Math.min(limit, PAGE_SIZE), ...(cursor !== undefined && { cursor }) }))
 
 /** Returns the first `limit` items, or all. */
-export const firstItems = <Item>(list: ListPage<Item>, limit = Infinity): Promise<Item[]> => take(allItems(list, limit), limit)
+export const firstItems = <Item>(list: ListPage<Item>, limit = Infinity): Promise<Item[]> =>
+  collect(allItems(list, limit), limit)

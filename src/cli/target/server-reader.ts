@@ -5,7 +5,7 @@ import { allItems, firstItems } from "./pages.ts"
 import type { LogRequest, RunReader } from "./reader.ts"
 import { InputError } from "../terminal/errors.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
-import { type ByteStream, type Client, ClientError, type TaskPlace } from "../../protocol/client/client.ts"
+import { type ByteStream, type Client, ClientError, type TaskAddress } from "../../protocol/client/client.ts"
 
 export const serverReader = (client: Client): RunReader => ({
   listRuns({ limit, createdAfter, createdBefore, ...filter }) {
@@ -29,9 +29,9 @@ export const serverReader = (client: Client): RunReader => ({
 async function* readLog<Piece>(
   client: Client,
   { runId, task: name, path, attempt, follow }: LogRequest,
-  read: (place: TaskPlace, attempt: { attempt?: number }) => AsyncGenerator<Piece>,
+  read: (place: TaskAddress, attempt: { attempt?: number }) => AsyncGenerator<Piece>,
 ): AsyncGenerator<Piece> {
-  const place: TaskPlace = omitUndefined({ runId, task: name, path })
+  const place: TaskAddress = omitUndefined({ runId, task: name, path })
   const task = await client.getTask(place).catch(nameOptions)
   if (!follow && task.attempt === 0) throw new InputError(notRunText(task))
   yield* read(place, omitUndefined({ attempt }))

@@ -15,7 +15,7 @@ import type { z } from "zod"
 
 type Report = z.output<typeof wire.reportBody>
 type Entry = Report["entries"][number]
-type WireResult = z.output<typeof wire.result>
+type WireResult = z.output<typeof wire.attemptResult>
 
 const MAX_CACHED = 20_000
 /** Smaller differences between the clocks of worker and server are ignored. */

@@ -8,7 +8,7 @@ import type * as wire from "../../protocol/api/workers.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { z } from "zod"
 
-export type Claimed = z.output<typeof wire.claimed>
+export type Claimed = z.output<typeof wire.claimReply>
 
 export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], over: [] }
 

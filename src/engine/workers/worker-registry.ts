@@ -49,7 +49,7 @@ export class WorkerRegistry {
     this.#cancelExpiry.clear()
   }
 
-  async register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registered>> {
+  async register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registeredWorker>> {
     const { store, clock, random, log, leaseMs } = this.#options
     const { name, queues, labels, handlers, functions, functions_only: functionsOnly, capacity, version = "" } = body
     const id = newHolderId(clock.now(), random.hex128())

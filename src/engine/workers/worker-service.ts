@@ -78,7 +78,7 @@ export class WorkerService {
     this.#polls.wake(all)
   }
 
-  register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registered>> {
+  register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registeredWorker>> {
     return this.#registry.register(body)
   }
 

@@ -9,7 +9,7 @@ import { nearest } from "../../core/model/nearest.ts"
  * Returns a schema of an object that rejects unknown fields. Its message has the nearest known field of each unknown one, line by line,
  * in the order of the issue's keys; definition/schema-issues.ts parses it.
  */
-export const strict = <Shape extends z.ZodRawShape>(shape: Shape) => {
+export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) =>
@@ -43,19 +43,19 @@ export const uuid = z
   .toLowerCase()
   .regex(UUID, { error: "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057" })
 export const workflowName = z.string().regex(WORKFLOW_NAME, {
-  error: 'must be a workflow name: letters, digits, "_", "." and "-", at most 128, the first a letter or digit',
+  error: 'must be a workflow name: at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit',
 })
 export const taskName = z.string().regex(TASK_NAME, { error: "must be a task name such as load, or group.load" })
 export const instancePath = z.string().regex(PATH, { error: "must be a path of indexes such as 3 or 1.2" })
 
 const isInstant = (value: string): boolean => isDateText(value) && /^(19[7-9]|[2-9]\d\d)/.test(value)
-const normal = (value: string): string => (isInstant(value) ? new Date(value).toISOString() : value)
+const normalize = (value: string): string => (isInstant(value) ? new Date(value).toISOString() : value)
 
 /** Schema of a day or an instant. Parses it to an instant in UTC with milliseconds. */
 export const instant = z
   .string()
   .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
-  .overwrite(normal)
+  .overwrite(normalize)
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
 
 export const priority = z.int().min(1).max(10)
@@ -63,7 +63,7 @@ export const json = z.unknown().meta({ description: "Any JSON value" })
 export const object = z.record(z.string(), z.unknown())
 
 /** Schema of an instant in a response. */
-export const at = z.string().meta({ format: "date-time" })
+export const dateTime = z.string().meta({ format: "date-time" })
 
 export const DEFAULT_LIMIT = 20
 export const MAX_LIMIT = 100

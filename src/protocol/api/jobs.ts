@@ -3,14 +3,14 @@
 import { z } from "zod"
 import { QUEUE_NAME } from "../../core/model/queue-name.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
-import { at, instant, json, list, object, page, priority, strict, text, uuid } from "./common.ts"
+import { dateTime, instant, json, list, object, page, priority, strictObject, text, uuid } from "./common.ts"
 import { outputObject } from "./runs.ts"
 
 export const MAX_BATCH = 1000
 
 const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_LIMITS
 
-export const retryPolicy = strict({
+export const retryPolicy = strictObject({
   max_attempts: z.int().min(max_attempts.min).max(max_attempts.max).default(DEFAULT_JOB_RETRY.max_attempts),
   backoff_strategy: z.enum(BACKOFF_STRATEGIES).default(DEFAULT_JOB_RETRY.backoff_strategy),
   base_delay_seconds: z
@@ -29,7 +29,7 @@ export const queueName = z.string().regex(QUEUE_NAME, {
   error: "must be 1 to 64 letters, digits and underscores",
 })
 const dependencies = z.array(uuid).refine((ids) => ids.length <= JOB_LIMITS.dependencies, {
-  error: `must be at most ${JOB_LIMITS.dependencies} ids`,
+  error: `must have at most ${JOB_LIMITS.dependencies} ids`,
 })
 const payload = json.refine(
   (value) => value === undefined || Buffer.byteLength(JSON.stringify(value)) <= JOB_LIMITS.payload_bytes,
@@ -38,7 +38,7 @@ const payload = json.refine(
   },
 )
 
-export const newJob = strict({
+export const newJob = strictObject({
   id: uuid.optional(),
   name,
   queue: queueName,
@@ -50,7 +50,7 @@ export const newJob = strict({
   concurrency_key: text(1, 255).nullish(),
 })
 
-export const newJobs = strict({
+export const newJobs = strictObject({
   jobs: z.array(newJob).refine((jobs) => jobs.length >= 1 && jobs.length <= MAX_BATCH, {
     error: `must be a list of 1 to ${MAX_BATCH} jobs`,
   }),
@@ -63,7 +63,7 @@ const fixed = z
   .optional()
   .meta({ description: "Cannot be changed", not: {} })
 
-export const jobChange = strict({
+export const jobChange = strictObject({
   name: name.optional(),
   queue: queueName.optional(),
   payload: payload.optional(),
@@ -92,16 +92,16 @@ export const job = z
       base_delay_seconds: z.int(),
       max_delay_seconds: z.int(),
     }),
-    created_at: at,
-    updated_at: at,
+    created_at: dateTime,
+    updated_at: dateTime,
     attempt_count: z.int().min(0),
     task: object.nullable(),
     concurrency_key: z.string().nullable(),
     error: z.string().nullable(),
     worker: z.string().nullable(),
-    available_at: at.nullable(),
-    started_at: at.nullable(),
-    finished_at: at.nullable(),
+    available_at: dateTime.nullable(),
+    started_at: dateTime.nullable(),
+    finished_at: dateTime.nullable(),
   })
   .meta({ id: "Job" })
 
@@ -116,13 +116,13 @@ export const jobResult = z
     output_object: outputObject.nullable(),
     error: z.string().nullable(),
     exit_code: z.int().nullable(),
-    finished_at: at.nullable(),
+    finished_at: dateTime.nullable(),
   })
   .meta({ id: "JobResult" })
 
-export const jobParams = strict({ job_id: uuid })
+export const jobParams = strictObject({ job_id: uuid })
 
-export const jobQuery = strict({
+export const jobQuery = strictObject({
   queue: queueName.optional(),
   status: z.enum(JOB_STATUSES).optional(),
   priority_min: priority.optional(),

@@ -3,7 +3,7 @@
 
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
-import { at, list, strict, uuid } from "./common.ts"
+import { dateTime, list, strictObject, uuid } from "./common.ts"
 import { counts, waiting } from "./runs.ts"
 import { graphTask } from "./workflows.ts"
 
@@ -19,14 +19,14 @@ export const runGraph = z
         ...graphTask.shape,
         status: status.meta({ description: "Status of the task over all its instances" }),
         counts: counts.meta({ description: "Number of instances by status. A group has none" }),
-        started_at: at.nullable(),
-        finished_at: at.nullable(),
+        started_at: dateTime.nullable(),
+        finished_at: dateTime.nullable(),
       }),
     ),
   })
   .meta({ id: "RunGraph" })
 
-const times = { dispatched_at: at.nullable(), started_at: at.nullable(), finished_at: at.nullable() }
+const times = { dispatched_at: dateTime.nullable(), started_at: dateTime.nullable(), finished_at: dateTime.nullable() }
 
 export const instance = z
   .object({
@@ -34,7 +34,7 @@ export const instance = z
     path: z.string(),
     status,
     attempt: z.int().min(0),
-    available_at: at.nullable(),
+    available_at: dateTime.nullable(),
     waiting: waiting.shape.kind.nullable(),
     ...times,
     past: z
@@ -46,12 +46,12 @@ export const instance = z
 const MAX_INSTANCES = 2000
 
 export const instanceList = list(instance)
-export const instanceListQuery = strict({
+export const instanceListQuery = strictObject({
   limit: z.int().min(1).max(MAX_INSTANCES).default(1000).meta({ description: "Number of entries in a page" }),
   cursor: z.string().max(400).optional().meta({ description: "`next_cursor` of the previous page" }),
 })
 
-export const gridQuery = strict({
+export const gridQuery = strictObject({
   limit: z.int().min(1).max(50).default(25).meta({ description: "Number of runs" }),
   run: uuid.optional().meta({ description: "Include this run. If it is older than the latest runs, the grid begins with it" }),
 })
@@ -76,10 +76,10 @@ export const grid = z
           version: z.int(),
           status: z.enum(RUN_STATUSES),
           trigger: z.string(),
-          logical_date: at.nullable(),
-          created_at: at,
-          started_at: at.nullable(),
-          finished_at: at.nullable(),
+          logical_date: dateTime.nullable(),
+          created_at: dateTime,
+          started_at: dateTime.nullable(),
+          finished_at: dateTime.nullable(),
           cells: z.array(cell.nullable()).meta({
             description: "One cell for each of `tasks`. null: the run's definition lacks the task, or the task has no rows yet",
           }),

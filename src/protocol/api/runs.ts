@@ -5,7 +5,7 @@ import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/st
 import type { WaitingView } from "../../core/model/waiting-on.ts"
 import type { AttemptShape, RunShape, TaskShape, UsageShape } from "./shapes.ts"
 import {
-  at,
+  dateTime,
   instancePath,
   instant,
   json,
@@ -13,7 +13,7 @@ import {
   object,
   page,
   priority,
-  strict,
+  strictObject,
   taskName,
   text,
   uuid,
@@ -37,10 +37,10 @@ export const run = z
     trigger: z.string(),
     params: object,
     priority,
-    logical_date: at.nullable(),
-    created_at: at,
-    started_at: at.nullable(),
-    finished_at: at.nullable(),
+    logical_date: dateTime.nullable(),
+    created_at: dateTime,
+    started_at: dateTime.nullable(),
+    finished_at: dateTime.nullable(),
     error: z.string().nullable(),
     parent: z
       .object({ run_id: z.string(), task: z.string() })
@@ -65,9 +65,9 @@ const ending = {
   exit_code: z.int().nullable(),
   error: z.string().nullable(),
   usage: usage.nullable(),
-  dispatched_at: at.nullable(),
-  started_at: at.nullable(),
-  finished_at: at.nullable(),
+  dispatched_at: dateTime.nullable(),
+  started_at: dateTime.nullable(),
+  finished_at: dateTime.nullable(),
 }
 
 const attempt = z
@@ -87,7 +87,7 @@ export const waiting = z
     workflow: z.string().optional(),
     run_id: z.string().optional(),
     url: z.string().optional(),
-    until: at.nullable().meta({ description: "Time at which the task resumes by itself. null: never" }),
+    until: dateTime.nullable().meta({ description: "Time at which the task resumes by itself. null: never" }),
   })
   .meta({ id: "Waiting" })
 
@@ -125,7 +125,7 @@ export const task = z
     input: z.unknown().meta({ description: "null in lists and before the first attempt" }),
     output: json,
     output_object: outputObject.nullable().meta({ description: "Replaces `output` when the output is large" }),
-    available_at: at.nullable(),
+    available_at: dateTime.nullable(),
     waiting: waiting.nullable().meta({ description: "What the task waits on, without a slot" }),
     progress: progress.nullable(),
     ...ending,
@@ -144,10 +144,10 @@ waiting satisfies z.ZodType<WaitingView>
 export const runList = list(run)
 export const taskList = list(task)
 
-export const runParams = strict({ id: uuid })
-export const taskParams = strict({ id: uuid, name: taskName })
+export const runParams = strictObject({ id: uuid })
+export const taskParams = strictObject({ id: uuid, name: taskName })
 
-export const runQuery = strict({
+export const runQuery = strictObject({
   workflow: workflowName.optional(),
   status: z.enum(RUN_STATUSES).optional(),
   trigger: z.enum(TRIGGERS).optional(),
@@ -156,7 +156,10 @@ export const runQuery = strict({
   ...page,
 })
 
-export const taskQuery = strict({ name: taskName.optional().meta({ description: "Only instances of this task" }), ...page })
+export const taskQuery = strictObject({
+  name: taskName.optional().meta({ description: "Only instances of this task" }),
+  ...page,
+})
 
 /** Fields that select an instance of a fan-out. */
 export const instanceQuery = {
@@ -164,37 +167,37 @@ export const instanceQuery = {
   path: instancePath.optional().meta({ description: "Path of the instance inside groups: `1.2`" }),
 }
 
-export const newRun = strict({
+export const newRun = strictObject({
   params: object.optional(),
   priority: priority.nullish(),
   idempotency_key: text(1, 255).nullish().meta({ description: "A repeated key of the workflow returns the first run" }),
   logical_date: instant.nullish(),
 })
 
-export const retryBody = strict({
+export const retryBody = strictObject({
   from: taskName.optional().meta({ description: "Retry this task and everything downstream of it, in any state" }),
   plan: z.boolean().optional().meta({ description: "Only return the tasks that would run" }),
 })
 
-export const retryTaskBody = strict({ plan: retryBody.shape.plan })
+export const retryTaskBody = strictObject({ plan: retryBody.shape.plan })
 
 export const retryPlan = z
   .object({ again: z.array(z.string()), kept: z.array(z.string()) })
   .meta({ id: "RetryPlan", description: "Names of the tasks that run again and of those that are kept" })
 
-export const overrideBody = strict({
+export const overrideBody = strictObject({
   status: z.enum(["success", "failed"]),
   reason: text(1, 1000),
 })
 
-export const approvalBody = strict({
+export const approvalBody = strictObject({
   comment: text(1, 10_000).optional(),
   ...instanceQuery,
 })
 
-export const callbackParams = strict({ token: z.string().max(200) })
+export const callbackParams = strictObject({ token: z.string().max(200) })
 
-export const callbackBody = strict({
+export const callbackBody = strictObject({
   status: z.enum(["success", "failed"]).optional().meta({ description: "Default: success" }),
   output: json.optional(),
   error: text(1, 10_000).optional(),
@@ -205,4 +208,4 @@ export const explanation = z
   .meta({ id: "Explanation" })
 
 export const explanations = z.object({ items: z.array(explanation) })
-export const explainQuery = strict({ task: taskName.optional() })
+export const explainQuery = strictObject({ task: taskName.optional() })

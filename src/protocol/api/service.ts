@@ -1,14 +1,14 @@
 // Schemas of queues, workers, keys, the audit log, and the state of the server.
 
 import { z } from "zod"
-import { at, list, page, strict, text, uuid } from "./common.ts"
+import { dateTime, list, page, strictObject, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
 
-const SCOPES = ["read", "trigger", "worker", "admin"] as const
+const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
 
 // -- queues --------------------------------------------------------------------------------------------------------------------
 
-const rate = strict({ limit: z.int().min(1).max(1_000_000), period_seconds: z.number().min(0.001).max(86_400) })
+const rate = strictObject({ limit: z.int().min(1).max(1_000_000), period_seconds: z.number().min(0.001).max(86_400) })
 
 export const queue = z
   .object({
@@ -27,8 +27,8 @@ export const queue = z
   .meta({ id: "Queue" })
 
 export const queues = z.object({ items: z.array(queue) })
-export const queueParams = strict({ name: queueName })
-export const queueSettings = strict({
+export const queueParams = strictObject({ name: queueName })
+export const queueSettings = strictObject({
   concurrency: z
     .int()
     .min(1)
@@ -49,8 +49,8 @@ export const worker = z
     name: z.string(),
     run_id: z.string().nullable(),
     alive: z.boolean(),
-    lease_until: at,
-    last_seen_at: at,
+    lease_until: dateTime,
+    last_seen_at: dateTime,
     queues: z
       .array(z.string())
       .nullable()
@@ -71,17 +71,17 @@ export const key = z
   .object({
     id: z.string(),
     name: z.string(),
-    scopes: z.array(z.enum(SCOPES)),
-    created_at: at,
-    last_used_at: at.nullable(),
+    scopes: z.array(z.enum(KEY_SCOPES)),
+    created_at: dateTime,
+    last_used_at: dateTime.nullable(),
   })
   .meta({ id: "Key" })
 
-export const newKey = strict({
+export const newKey = strictObject({
   name: text(1, 128),
   scopes: z
-    .array(z.enum(SCOPES))
-    .refine((scopes) => scopes.length > 0, { error: `must name at least one of ${SCOPES.join(", ")}` }),
+    .array(z.enum(KEY_SCOPES))
+    .refine((scopes) => scopes.length > 0, { error: `must name at least one of ${KEY_SCOPES.join(", ")}` }),
 })
 
 export const createdKey = z
@@ -89,12 +89,12 @@ export const createdKey = z
   .meta({ id: "CreatedKey" })
 
 export const keys = z.object({ items: z.array(key) })
-export const keyParams = strict({ id: uuid })
+export const keyParams = strictObject({ id: uuid })
 
 export const auditEntry = z
   .object({
     id: z.int(),
-    at,
+    at: dateTime,
     key_id: z.string().nullable().meta({ description: "null: the server's own key, or Ork itself" }),
     action: z.string(),
     target: z.string(),
@@ -103,7 +103,7 @@ export const auditEntry = z
   .meta({ id: "AuditEntry" })
 
 export const auditList = list(auditEntry)
-export const auditQuery = strict({ ...page })
+export const auditQuery = strictObject({ ...page })
 
 // -- the server ------------------------------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ const values = z.array(z.number().nullable())
 
 const series = z
   .object({
-    from: at.meta({ description: "Time of the first entry" }),
+    from: dateTime.meta({ description: "Time of the first entry" }),
     success: counts.meta({ description: "Attempts that succeeded" }),
     failed: counts.meta({ description: "Attempts that finished in any other way" }),
     dispatch_p50_ms: values.meta({ description: "Time from the creation of a run to the start of its first tasks" }),
@@ -133,7 +133,7 @@ export const stats = z
     version: z.string(),
     store: z.enum(["sqlite", "postgres"]),
     objects: z.enum(["file", "s3", "gcs"]),
-    started_at: at,
+    started_at: dateTime,
     uptime_seconds: z.number(),
     runs: z.object({ pending: z.int(), running: z.int() }).meta({ description: "Runs that have not ended" }),
     workers: z.object({ alive: z.int(), dead: z.int() }),
@@ -145,19 +145,19 @@ export const stats = z
   })
   .meta({ id: "Stats" })
 
-export const statsQuery = strict({
+export const statsQuery = strictObject({
   series: z.boolean().optional().meta({ description: "Include the activity of this server by the minute for the last day" }),
 })
 
 // -- sign-in --------------------------------------------------------------------------------------------------------------------
 
-export const tokenQuery = strict({ token: text(1, 200).optional() })
-export const signInBody = strict({ key: text(1, 1000) })
+export const tokenQuery = strictObject({ token: text(1, 200).optional() })
+export const signInBody = strictObject({ key: text(1, 1000) })
 
 export const session = z
   .object({
     key_id: z.string().nullable().meta({ description: "null: the server's own key" }),
-    scopes: z.array(z.enum(SCOPES)),
+    scopes: z.array(z.enum(KEY_SCOPES)),
     version: z.string().meta({ description: "Version of the server" }),
   })
   .meta({ id: "Session" })

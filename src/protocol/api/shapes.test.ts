@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { type AttemptFields, attemptShapes, eventShape, indexOf, type TaskFields, taskShape } from "./shapes.ts"
+import { type AttemptFields, attemptShapes, eventShape, instanceIndex, type TaskFields, taskShape } from "./shapes.ts"
 
 const RUN = "01900000-0000-7000-8000-000000000000"
 
@@ -55,10 +55,10 @@ test.each([
   ["12", 12],
   ["1.2", 2],
 ])("the index of path %j is %j", (path, index) => {
-  expect(indexOf(path)).toBe(index)
+  expect(instanceIndex(path)).toBe(index)
 })
 
-test("retries left count down with failures, not with attempts that were lost", () => {
+test("retries_left counts failures, not lost attempts", () => {
   const left = (given: Partial<TaskFields>): number =>
     taskShape(task(given), node(3), { input: null, attempts: [] }).retries_left
   expect(left({})).toBe(2)
@@ -69,13 +69,13 @@ test("retries left count down with failures, not with attempts that were lost", 
   expect(left({ status: "running", attempt: 3, failures: 2 })).toBe(0)
 })
 
-test("an inline output is shown, a large one by its key", () => {
+test("a small output is inline, a large one is a key", () => {
   const shape = (output: TaskFields["output"]) => taskShape(task({ output }), node(1), { input: null, attempts: [] })
   expect(shape({ inline: { rows: 1 } })).toMatchObject({ output: { rows: 1 }, output_object: null })
   expect(shape({ key: "k", bytes: 9 })).toMatchObject({ output: null, output_object: { key: "k", bytes: 9 } })
 })
 
-test("the latest attempt follows the past ones, alive or ended", () => {
+test("the latest attempt follows the past ones, running or finished", () => {
   const states = (given: Partial<TaskFields>, past: AttemptFields[]): string[] =>
     attemptShapes(task(given), past).map((each) => `${each.attempt} ${each.status}`)
   expect(states({}, [])).toEqual([])
@@ -87,7 +87,7 @@ test("the latest attempt follows the past ones, alive or ended", () => {
   expect(states({ status: "pending", attempt: 1, outcome: "failed" }, [failed])).toEqual(["1 failed"])
 })
 
-test("an event line has every field, and the error only where there is one", () => {
+test("an event has every field, and the error only if there is one", () => {
   const at = "2026-01-01T00:00:00.000Z"
   expect(eventShape({ type: "run", runId: RUN, status: "running", at })).toEqual({
     event: "run",

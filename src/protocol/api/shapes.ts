@@ -1,11 +1,12 @@
-// Runs, tasks and attempts as the API and `--json` show them (snake_case), made from the rows of a store. A row fits the
-// `…Fields` here by its shape: the edges do not know the stores.
+// Converts runs, tasks, attempts and events of a store to the JSON of the API and of `--json` (snake_case). The `…Fields` types describe
+// the rows, so that this file does not depend on the stores.
 
 import type { Output, Usage } from "../../core/model/change.ts"
 import { type TaskId, taskId } from "../../core/model/ids.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
+import { lastIndex } from "../../core/model/task-path.ts"
 import { waitingView, type WaitingView, type WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 
@@ -23,7 +24,7 @@ export interface RunShape {
   started_at: string | null
   finished_at: string | null
   error: string | null
-  /** The task whose sub-workflow it is. */
+  /** The task that started this run as its sub-workflow. */
   parent: { run_id: string; task: string } | null
   tasks: Record<TaskStatus, number>
 }
@@ -63,7 +64,7 @@ export interface TaskShape {
   priority: number
   input: Json
   output: Json
-  /** Set in place of `output` when it is too large to be kept in the row. */
+  /** Replaces `output` when that is too large for the row. */
   output_object: { key: string; bytes: number } | null
   error: string | null
   exit_code: number | null
@@ -71,7 +72,7 @@ export interface TaskShape {
   external_id: string | null
   usage: UsageShape | null
   available_at: string | null
-  /** What it waits for without a slot: a time, a person, a child run, work elsewhere. */
+  /** What the task waits for without a slot. */
   waiting: WaitingView | null
   progress: ProgressShape | null
   dispatched_at: string | null
@@ -99,7 +100,7 @@ export interface EventShape {
   at: string
   error?: string
   available_at?: string
-  /** How many instances a fan-out has, when they were made. */
+  /** Number of instances of a fan-out, once they exist. */
   total?: number
   waiting?: WaitingView
   progress?: ProgressShape
@@ -129,7 +130,7 @@ interface Times {
   finishedAt: string | null
 }
 
-interface Ending {
+interface AttemptDetails {
   worker: string | null
   externalId: string | null
   exitCode: number | null
@@ -137,13 +138,13 @@ interface Ending {
   usage: Usage | null
 }
 
-export interface AttemptFields extends Times, Ending {
+export interface AttemptFields extends Times, AttemptDetails {
   attempt: number
   attemptId: string
   state: AttemptState
 }
 
-export interface TaskFields extends Times, Ending {
+export interface TaskFields extends Times, AttemptDetails {
   row: number
   runId: string
   name: string
@@ -161,7 +162,7 @@ export interface TaskFields extends Times, Ending {
   progress: ProgressShape | null
 }
 
-/** Of a run, a task or a job: what is not theirs is not there. */
+/** Event of a run, a task or a job; fields that do not apply are absent. */
 export interface EventFields {
   type: "run" | "task" | "job"
   runId?: string | undefined
@@ -178,8 +179,8 @@ export interface EventFields {
   progress?: ProgressShape | undefined
 }
 
-/** The last index of a path; null without fan-out. */
-export const indexOf = (path: string): number | null => (path === "" ? null : Number(path.slice(path.lastIndexOf(".") + 1)))
+/** Returns the last index of a path; null without a fan-out. */
+export const instanceIndex = (path: string): number | null => (path === "" ? null : lastIndex(path))
 
 export const runShape = (run: RunFields): RunShape => ({
   id: run.id,
@@ -209,7 +210,7 @@ const usageShape = (usage: Usage | null): UsageShape | null =>
         signal: usage.signal ?? null,
       }
 
-const ending = (from: Times & Ending) => ({
+const detailsOf = (from: Times & AttemptDetails) => ({
   worker: from.worker,
   external_id: from.externalId,
   exit_code: from.exitCode,
@@ -220,18 +221,18 @@ const ending = (from: Times & Ending) => ({
   finished_at: from.finishedAt,
 })
 
-/** Past attempts and the task's latest one, oldest first. */
+/** Returns the past attempts and the current or latest one, oldest first. */
 export const attemptShapes = (task: TaskFields, past: readonly AttemptFields[]): AttemptShape[] => {
   const attempts = past.map((each): AttemptShape => ({
     id: each.attemptId,
     attempt: each.attempt,
     status: each.state,
-    ...ending(each),
+    ...detailsOf(each),
   }))
-  const told = past.some((each) => each.attempt === task.attempt)
+  const isPast = past.some((each) => each.attempt === task.attempt)
   const status = task.outcome ?? (task.status === "dispatched" || task.status === "running" ? task.status : null)
-  if (told || task.attempt === 0 || task.attemptId === null || status === null) return attempts
-  return [...attempts, { id: task.attemptId, attempt: task.attempt, status, ...ending(task) }]
+  if (isPast || task.attempt === 0 || task.attemptId === null || status === null) return attempts
+  return [...attempts, { id: task.attemptId, attempt: task.attempt, status, ...detailsOf(task) }]
 }
 
 export const taskShape = (
@@ -242,7 +243,7 @@ export const taskShape = (
   id: taskId(task.runId, task.row),
   run_id: task.runId,
   name: task.name,
-  index: indexOf(task.path),
+  index: instanceIndex(task.path),
   path: task.path,
   status: task.status,
   attempt: task.attempt,
@@ -256,7 +257,7 @@ export const taskShape = (
   available_at: task.availableAt,
   waiting: task.waitingOn === null ? null : waitingView(task.waitingOn, task.resumeAt),
   progress: task.progress,
-  ...ending(task),
+  ...detailsOf(task),
   attempts: more.attempts,
 })
 
@@ -265,7 +266,7 @@ export const eventShape = (event: EventFields): EventShape => ({
   run_id: event.type === "job" ? null : (event.runId ?? null),
   ...(event.jobId === undefined ? {} : { job_id: event.jobId }),
   task: event.task ?? null,
-  index: event.path === undefined ? null : indexOf(event.path),
+  index: event.path === undefined ? null : instanceIndex(event.path),
   path: event.path ?? null,
   attempt: event.attempt ?? null,
   status: event.status,

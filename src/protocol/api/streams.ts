@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
-import { at, strict } from "./common.ts"
+import { dateTime, strictObject } from "./common.ts"
 import { instanceQuery, progress, waiting } from "./runs.ts"
 
 export const EVENT_ID = /^\d{1,15}\.\d{1,9}$/
@@ -12,8 +12,8 @@ const eventId = z.string().regex(EVENT_ID, { error: "must be the id of an event,
 
 const after = eventId.optional().meta({ description: "Replaces the header Last-Event-ID for clients that cannot set it" })
 
-export const eventQuery = strict({ after })
-export const runEventQuery = strict({
+export const eventQuery = strictObject({ after })
+export const runEventQuery = strictObject({
   after,
   logs: z.boolean().optional().meta({ description: "Include new log lines as events `log`" }),
 })
@@ -28,9 +28,9 @@ export const event = z
     path: z.string().nullable(),
     attempt: z.int().nullable(),
     status: z.enum([...new Set([...RUN_STATUSES, ...TASK_STATUSES, ...JOB_STATUSES])]),
-    at,
+    at: dateTime,
     error: z.string().optional(),
-    available_at: at.optional(),
+    available_at: dateTime.optional(),
     total: z.int().optional(),
     waiting: waiting.optional(),
     progress: progress.optional(),
@@ -58,16 +58,16 @@ const attemptSelector = {
   ...instanceQuery,
 }
 
-export const logQuery = strict({ ...attemptSelector, ...range, length })
-export const jobLogQuery = strict({ ...range, length })
+export const logQuery = strictObject({ ...attemptSelector, ...range, length })
+export const jobLogQuery = strictObject({ ...range, length })
 
 const timesRange = {
   offset: z.int().default(0).meta({ description: "First byte of the raw log. Negative: from the end" }),
   length: z.int().min(1).max(MAX_TIMED).default(MAX_TIMED),
 }
 
-export const logTimesQuery = strict({ ...attemptSelector, ...timesRange })
-export const jobLogTimesQuery = strict({ ...timesRange })
+export const logTimesQuery = strictObject({ ...attemptSelector, ...timesRange })
+export const jobLogTimesQuery = strictObject({ ...timesRange })
 
 export const logTimes = z
   .object({
@@ -75,14 +75,14 @@ export const logTimes = z
     offset: z.int(),
     next_offset: z.int(),
     times: z
-      .array(z.object({ offset: z.int(), at, stream: z.enum(["stdout", "stderr"]) }))
+      .array(z.object({ offset: z.int(), at: dateTime, stream: z.enum(["stdout", "stderr"]) }))
       .meta({ description: "Each entry covers the bytes up to the next one. The first may begin before `offset`" }),
   })
   .meta({ id: "LogTimes" })
 
 export const logLine = z
   .object({
-    at,
+    at: dateTime,
     stream: z.enum(["stdout", "stderr"]),
     line: z.string(),
     more: z.boolean().optional().meta({ description: "The line continues in the next entry" }),

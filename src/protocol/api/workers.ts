@@ -2,7 +2,7 @@
 // workers that it pushes tasks to.
 
 import { z } from "zod"
-import { object, strict, text, uuid } from "./common.ts"
+import { object, strictObject, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import { MAX_LABELS, capabilitiesProblem } from "../../core/routing/capabilities.ts"
@@ -18,12 +18,12 @@ export const MAX_RUNS_ASKED = 50
 export const MAX_LOG_BYTES = 4 << 20
 
 const label = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, {
-  error: 'must be a label: letters, digits, "_", "." and "-", at most 64',
+  error: 'must be a label: at most 64 letters, digits, "_", "." and "-", beginning with a letter or digit',
 })
 
-const functionName = z.string().refine(isFunctionName, { error: `must be a name of a function: ${FUNCTION_NAME_HINT}` })
+const functionName = z.string().refine(isFunctionName, { error: `must be the name of a function: ${FUNCTION_NAME_HINT}` })
 
-const worker = strict({
+const worker = strictObject({
   name: text(1, 128),
   queues: z.array(queueName).max(64),
   labels: z.array(label).max(MAX_LABELS).default([]),
@@ -39,7 +39,7 @@ export const newWorker = worker.superRefine((value, context) => {
   if (problem !== null) context.addIssue({ code: "custom", path: ["functions"], message: problem })
 })
 
-export const registered = z
+export const registeredWorker = z
   .object({
     id: z.string(),
     token: z.string().meta({ description: "The worker's own key, which only this response shows" }),
@@ -48,7 +48,7 @@ export const registered = z
   })
   .meta({ id: "RegisteredWorker" })
 
-export const workerParams = strict({ id: uuid })
+export const workerParams = strictObject({ id: uuid })
 
 /** The fence of an attempt, and the token that proves that the caller claimed it. */
 const fence = { row: z.int().min(1), attempt_id: uuid, token: z.string().max(100) }
@@ -56,10 +56,10 @@ const fence = { row: z.int().min(1), attempt_id: uuid, token: z.string().max(100
 const stop = z.object({ attempt_id: z.string(), reason: z.enum(["cancel", "timeout"]) })
 const stops = z.array(stop).meta({ description: "Attempts to stop" })
 
-export const heartbeatBody = strict({})
+export const heartbeatBody = strictObject({})
 export const heartbeat = z.object({ stop: stops }).meta({ id: "Heartbeat" })
 
-export const claimBody = strict({
+export const claimBody = strictObject({
   free: z.int().min(0).max(MAX_CAPACITY),
   wait_ms: z.int().min(0).max(MAX_WAIT_MS).default(20_000),
   known: z
@@ -89,7 +89,7 @@ export const assignment = z
   })
   .meta({ id: "Assignment" })
 
-export const claimed = z
+export const claimReply = z
   .object({
     assignments: z.array(assignment),
     stop: stops,
@@ -102,19 +102,19 @@ export const claimed = z
 const instantMs = z.number().min(0).max(8.64e15)
 const error = z.string().max(65_536)
 
-const usage = strict({
+const usage = strictObject({
   maxRssBytes: z.number().optional(),
   cpuUserMs: z.number().optional(),
   cpuSystemMs: z.number().optional(),
   signal: z.string().max(20).optional(),
 })
 
-export const result = strict({
+export const attemptResult = strictObject({
   state: z.enum(ATTEMPT_STATES),
   started_at: instantMs.nullable(),
   finished_at: instantMs,
   output: z
-    .union([strict({ inline: z.unknown() }), strict({ bytes: z.int().min(0) })])
+    .union([strictObject({ inline: z.unknown() }), strictObject({ bytes: z.int().min(0) })])
     .optional()
     .meta({ description: "`bytes`: the size of an output that was sent to `/outputs` before" }),
   error: error.optional(),
@@ -126,18 +126,18 @@ export const result = strict({
 })
 
 const reportEntry = z.discriminatedUnion("kind", [
-  strict({ ...fence, kind: z.literal("started"), at: instantMs, external_id: z.string().max(300).optional() }),
-  strict({ ...fence, kind: z.literal("progress"), fraction: z.number().min(0).max(1).nullable(), details: z.unknown() }),
-  strict({ ...fence, kind: z.literal("ended"), result }),
-  strict({ ...fence, kind: z.literal("released") }),
+  strictObject({ ...fence, kind: z.literal("started"), at: instantMs, external_id: z.string().max(300).optional() }),
+  strictObject({ ...fence, kind: z.literal("progress"), fraction: z.number().min(0).max(1).nullable(), details: z.unknown() }),
+  strictObject({ ...fence, kind: z.literal("ended"), result: attemptResult }),
+  strictObject({ ...fence, kind: z.literal("released") }),
 ])
 
-export const reportBody = strict({
+export const reportBody = strictObject({
   now: instantMs.meta({ description: "Time of the worker's clock. All times are in milliseconds since the epoch" }),
   entries: z.array(reportEntry).min(1).max(MAX_ENTRIES),
 })
 
-export const reported = z.object({
+export const reportReply = z.object({
   refused: z.array(z.string()).meta({ description: "Attempts that the worker no longer holds" }),
 })
 
@@ -147,8 +147,8 @@ export const logReply = z.object({
   ),
 })
 
-export const attemptQuery = strict({ row: z.coerce.number().int().min(1), attempt_id: uuid })
-export const upstreamQuery = strict({ ...attemptQuery.shape, task: z.string().max(600) })
+export const attemptQuery = strictObject({ row: z.coerce.number().int().min(1), attempt_id: uuid })
+export const upstreamQuery = strictObject({ ...attemptQuery.shape, task: z.string().max(600) })
 export const outputReply = z.object({ bytes: z.int() })
 
 export const ATTEMPT_TOKEN_HEADER = "x-ork-attempt-token"
@@ -179,7 +179,7 @@ export const aliveBody = z.object({ tokens: z.array(z.string()).max(MAX_CAPACITY
 export const aliveReply = z.object({ unknown: z.array(z.string()) })
 
 /** Body of `POST /internal/task-result`, which reports the result of a task. */
-export const taskResultBody = strict({
+export const taskResultBody = strictObject({
   task_instance_id: z.string().max(100),
   status: z
     .enum(["success", "failed", "lost", "SUCCESS", "FAILED"])

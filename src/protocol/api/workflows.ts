@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { RUN_STATUSES } from "../../core/model/status.ts"
 import { PARAM_TYPES } from "../../core/model/workflow.ts"
-import { at, instant, json, list, object, page, problem, strict, text, workflowName } from "./common.ts"
+import { dateTime, instant, json, list, object, page, problem, strictObject, text, workflowName } from "./common.ts"
 
 export const scheduleSpec = z
   .object({
@@ -24,16 +24,16 @@ const summary = {
   tags: z.array(z.string()),
   paused: z.boolean(),
   schedules: z.array(scheduleSpec),
-  created_at: at,
-  updated_at: at,
+  created_at: dateTime,
+  updated_at: dateTime,
 }
 
 const lastRun = z.object({
   id: z.string(),
   status: z.enum(RUN_STATUSES),
-  created_at: at,
-  started_at: at.nullable(),
-  finished_at: at.nullable(),
+  created_at: dateTime,
+  started_at: dateTime.nullable(),
+  finished_at: dateTime.nullable(),
 })
 
 const bundleHash = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")
@@ -42,7 +42,7 @@ export const bundleParams = z.object({ hash: bundleHash })
 
 export const bundle = z.object({ hash: z.string(), bytes: z.int() }).meta({ id: "Bundle" })
 
-export const definitionQuery = strict({
+export const definitionQuery = strictObject({
   bundle: bundleHash
     .optional()
     .meta({ description: "Hash of the bundle with the files that the definition names, sent before by PUT /bundles/{hash}" }),
@@ -51,7 +51,7 @@ export const definitionQuery = strict({
 export const workflowSummary = z
   .object({
     ...summary,
-    next_at: at.nullable().meta({ description: "Next tick of its schedules" }),
+    next_at: dateTime.nullable().meta({ description: "Next tick of its schedules" }),
     last_runs: z.array(lastRun).meta({ description: "Newest first" }),
   })
   .meta({ id: "WorkflowSummary" })
@@ -90,19 +90,19 @@ export const workflow = z
   .meta({ id: "Workflow" })
 
 export const version = z
-  .object({ version: z.int(), hash: z.string(), definition: z.string(), created_at: at })
+  .object({ version: z.int(), hash: z.string(), definition: z.string(), created_at: dateTime })
   .meta({ id: "WorkflowVersion" })
 
 export const workflowList = list(workflowSummary)
 export const versionList = list(version)
 
-export const workflowParams = strict({ name: workflowName })
-export const workflowQuery = strict({
+export const workflowParams = strictObject({ name: workflowName })
+export const workflowQuery = strictObject({
   search: text(1, 128).optional().meta({ description: "Part of the name" }),
   tag: text(1, 128).optional(),
   ...page,
 })
-export const pageQuery = strict({ ...page })
+export const pageQuery = strictObject({ ...page })
 
 export const validation = z
   .object({
@@ -113,7 +113,7 @@ export const validation = z
   })
   .meta({ id: "Validation" })
 
-export const backfillBody = strict({
+export const backfillBody = strictObject({
   from: instant,
   to: instant,
   plan: z.boolean().optional().meta({ description: "Only list the ticks" }),
@@ -122,7 +122,7 @@ export const backfillBody = strict({
 
 export const backfill = z
   .object({
-    ticks: z.array(at),
+    ticks: z.array(dateTime),
     runs: z.array(z.string()).meta({ description: "Ids of the created runs, in the order of the ticks" }),
   })
   .meta({ id: "Backfill" })
@@ -135,14 +135,14 @@ export const schedule = z
     workflow: z.string(),
     ...scheduleSpec.shape,
     paused: z.boolean(),
-    next_at: at.nullable(),
-    last_tick_at: at.nullable(),
-    next_ticks: z.array(at).meta({ description: "Next ticks. Empty while paused" }),
+    next_at: dateTime.nullable(),
+    last_tick_at: dateTime.nullable(),
+    next_ticks: z.array(dateTime).meta({ description: "Next ticks. Empty while paused" }),
   })
   .meta({ id: "Schedule" })
 
 export const scheduleList = list(schedule)
-export const scheduleQuery = strict({
+export const scheduleQuery = strictObject({
   workflow: workflowName.optional(),
   ticks: z.int().min(1).max(MAX_TICKS).default(5).meta({ description: "Number of next ticks of each schedule" }),
   ...page,

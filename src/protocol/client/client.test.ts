@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { afterEach, expect, onTestFinished, test } from "vitest"
 import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
-import { Client, ClientError, everyItem, type StreamItem, take } from "./client.ts"
+import { Client, ClientError, everyItem, type StreamItem, collect } from "./client.ts"
 
 const decoder = new TextDecoder()
 
@@ -12,7 +12,7 @@ const served = async () => {
   return { api, client: new Client({ url, key: ADMIN_KEY }), url, [Symbol.asyncDispose]: () => api[Symbol.asyncDispose]() }
 }
 
-const refused = async (work: Promise<unknown>): Promise<ClientError> => {
+const rejection = async (work: Promise<unknown>): Promise<ClientError> => {
   const error = await work.then(
     () => null,
     (thrown: unknown) => thrown,
@@ -24,8 +24,8 @@ const refused = async (work: Promise<unknown>): Promise<ClientError> => {
 const waits: number[] = []
 afterEach(() => void (waits.length = 0))
 
-/** Waits of less than ten seconds pass at once and are noted; those of deadlines never do. */
-const hasty = {
+/** A clock on which delays of less than ten seconds pass at once and are recorded; longer timeouts never fire. */
+const fastClock = {
   after(ms: number, run: () => void) {
     if (ms >= 10_000) return () => {}
     waits.push(ms)
@@ -34,7 +34,7 @@ const hasty = {
   },
 }
 
-/** A server that answers each request in turn by one of these; the last one stays. */
+/** Starts a server that replies to each request with the next handler; the last one serves all further requests. */
 const scripted = async (...answers: ((request: IncomingMessage, response: ServerResponse) => void)[]) => {
   const seen: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -47,7 +47,7 @@ const scripted = async (...answers: ((request: IncomingMessage, response: Server
     server.close()
   })
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { client: new Client({ url, key: "k", clock: hasty }), seen, url }
+  return { client: new Client({ url, key: "k", clock: fastClock }), seen, url }
 }
 
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) => {
@@ -58,7 +58,7 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
 
 const error = (code: string, message: string) => ({ error: { code, message } })
 
-test("a workflow is deployed, triggered and read back in the API's shapes", async () => {
+test("a workflow can be deployed, triggered and read", async () => {
   await using world = await served()
   const { client, api } = world
   const text = "name: etl\nparams: { n: 1 }\ntasks:\n  a: { command: echo hello }\n"
@@ -73,29 +73,29 @@ test("a workflow is deployed, triggered and read back in the API's shapes", asyn
   expect((await client.getRun(run.id)).status).toBe("success")
   expect((await client.listTasks(run.id)).items).toMatchObject([{ name: "a", status: "success" }])
   expect(await new Response(await client.readLog({ runId: run.id, task: "a" })).text()).toBe("hello\n")
-  expect(await take(client.readLogLines({ runId: run.id, task: "a" }))).toMatchObject([{ line: "hello" }])
+  expect(await collect(client.readLogLines({ runId: run.id, task: "a" }))).toMatchObject([{ line: "hello" }])
 })
 
-test("what is wrong comes as one error with code, status and all details", async () => {
+test("a rejected request throws one error with code, status and all problems", async () => {
   await using world = await served()
   const { client, url } = world
-  const bad = await refused(client.deploy({ text: "name: w\ntasks:\n  a: { comand: x }\n", format: "yaml" }))
+  const bad = await rejection(client.deploy({ text: "name: w\ntasks:\n  a: { comand: x }\n", format: "yaml" }))
   expect([bad.code, bad.status]).toEqual(["VALIDATION_ERROR", 400])
   expect(bad.details).toContainEqual(expect.objectContaining({ line: 3, column: 8, suggestion: "command" }))
-  expect((await refused(client.getWorkflow("none"))).code).toBe("NOT_FOUND")
-  expect((await refused(new Client({ url }).listRuns())).code).toBe("UNAUTHORIZED")
+  expect((await rejection(client.getWorkflow("none"))).code).toBe("NOT_FOUND")
+  expect((await rejection(new Client({ url }).listRuns())).code).toBe("UNAUTHORIZED")
 })
 
-test("pages are asked for one after the other", async () => {
+test("a list is requested page by page", async () => {
   await using world = await served()
   for (const name of ["a", "b", "c"]) await world.api.deploy(name, { t: "true" })
-  const names = await take(
+  const names = await collect(
     everyItem((cursor) => world.client.listWorkflows({ limit: 1, ...(cursor !== undefined && { cursor }) })),
   )
   expect(names.map(({ name }) => name)).toEqual(["a", "b", "c"])
 })
 
-test("a run's events come in order from a position that was asked for before, each once", async () => {
+test("the events of a run after a position arrive in order, each once", async () => {
   await using world = await served()
   const { client, api } = world
   await api.deploy("etl", { a: "true", b: { command: "true", depends_on: ["a"] } })
@@ -111,83 +111,83 @@ test("a run's events come in order from a position that was asked for before, ea
   expect(told.filter((each) => each.endsWith("success"))).toEqual(["a success", "b success", "run success"])
 })
 
-test("a log is followed from attempt to attempt until the task ends, also from before it began", async () => {
+test("a log is followed through all attempts until the task finishes, even before it starts", async () => {
   await using world = await served()
   const { client, api } = world
   const retry = { max_attempts: 2, backoff: "fixed", base_delay: 0.01 }
   await api.deploy("late", { a: "block", b: { command: "echo try;fail", depends_on: ["a"], retry } })
   const { run } = await client.trigger("late")
   await api.executor.blocked("a")
-  const bytes = take(client.followLog({ runId: run.id, task: "b" }))
-  const lines = take(client.followLogLines({ runId: run.id, task: "b" }))
+  const bytes = collect(client.followLog({ runId: run.id, task: "b" }))
+  const lines = collect(client.followLogLines({ runId: run.id, task: "b" }))
   api.executor.release("a")
   expect((await bytes).map((each) => decoder.decode(each)).join("")).toBe("try\ntry\n")
   expect((await lines).map(({ line }) => line)).toEqual(["try", "try"])
 })
 
-test("a log of a task that was skipped is followed to nothing", async () => {
+test("the log of a skipped task is empty when followed", async () => {
   await using world = await served()
   await world.api.deploy("etl", { a: { command: "echo a", if: "false" } })
   const id = await world.api.runToEnd("etl")
-  expect(await take(world.client.followLog({ runId: id, task: "a" }))).toEqual([])
+  expect(await collect(world.client.followLog({ runId: id, task: "a" }))).toEqual([])
 })
 
-test("the key goes along, and nothing follows a redirect with it", async () => {
+test("requests carry the key and follow no redirects", async () => {
   const { client, seen } = await scripted((_request, response) => void response.writeHead(302, { location: "/x" }).end())
-  const moved = await refused(client.listRuns())
+  const moved = await rejection(client.listRuns())
   expect([moved.code, moved.status]).toEqual(["UNREADABLE", 302])
   expect(seen.map((request) => [request.url, request.headers["x-api-key"]])).toEqual([["/api/v1/runs", "k"]])
 })
 
-test("a read is tried again with growing waits; a change is not, unless it may be sent twice", async () => {
+test("a read is retried with growing delays; a change is not, unless it is repeatable", async () => {
   const cut = (request: IncomingMessage): void => void request.socket.destroy()
   const { client, seen } = await scripted(cut, cut, json(200, { items: [], next_cursor: null, has_more: false }), cut)
   expect((await client.listRuns()).items).toEqual([])
   expect([seen.length, waits]).toEqual([3, [200, 400]])
-  expect((await refused(client.trigger("w"))).code).toBe("UNREACHABLE")
+  expect((await rejection(client.trigger("w"))).code).toBe("UNREACHABLE")
   expect(seen).toHaveLength(4)
-  expect((await refused(client.trigger("w", { idempotency_key: "k" }))).message).toMatch(/no server answers at http.*cut/)
+  expect((await rejection(client.trigger("w", { idempotency_key: "k" }))).message).toMatch(/no server responds at http.*closed/)
   expect(seen).toHaveLength(8)
 })
 
-test("a change that was put off with Retry-After is sent again after that time", async () => {
+test("a change that was postponed with Retry-After is sent again after that time", async () => {
   const away = json(503, error("UNAVAILABLE", "the database is away"), { "retry-after": "2" })
   const { client, seen } = await scripted(away, json(201, { id: "1" }))
   expect((await client.trigger("w")).run.id).toBe("1")
   expect([seen.length, waits]).toEqual([2, [2000]])
 })
 
-test("after some tries the refusal is told; others are told at once", async () => {
+test("a postponed request fails after some retries, a rejected one at once", async () => {
   const away = json(503, error("UNAVAILABLE", "the database is away"), { "retry-after": "1" })
   const first = await scripted(away)
-  expect((await refused(first.client.listRuns())).message).toBe("the database is away")
+  expect((await rejection(first.client.listRuns())).message).toBe("the database is away")
   expect(first.seen).toHaveLength(4)
   const second = await scripted(json(409, error("CONFLICT", "it has ended")))
-  expect((await refused(second.client.cancelRun("x"))).code).toBe("CONFLICT")
+  expect((await rejection(second.client.cancelRun("x"))).code).toBe("CONFLICT")
   expect(second.seen).toHaveLength(1)
 })
 
-test("where nothing listens it says so", async () => {
+test("a request without a response has the reason in its error", async () => {
   const server = createServer()
   await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   await new Promise((resolve) => void server.close(resolve))
-  const error = await refused(new Client({ url, retries: 0 }).listRuns())
-  expect([error.message, error.status]).toEqual([`no server answers at ${url}: nothing listens there`, null])
+  const error = await rejection(new Client({ url, retries: 0 }).listRuns())
+  expect([error.message, error.status]).toEqual([`no server responds at ${url}: the connection was refused`, null])
 })
 
-test("what is no Ork server is told apart from a refusal", async () => {
+test("a response of another server is UNREADABLE", async () => {
   const page = (_request: IncomingMessage, response: ServerResponse): void => void response.end("<html>")
   const { client } = await scripted(page)
-  expect((await refused(client.listRuns())).code).toBe("UNREADABLE")
+  expect((await rejection(client.listRuns())).code).toBe("UNREADABLE")
   const other = await scripted((_request, response) => void response.writeHead(404).end("<html>"))
-  expect((await refused(other.client.listRuns())).message).toMatch(/answered 404, and not as an Ork server does/)
+  expect((await rejection(other.client.listRuns())).message).toMatch(/replied with status 404, but not like an Ork server/)
 })
 
 const frame = (id: string, status: string): string =>
   `id: ${id}\nevent: run\ndata: ${JSON.stringify({ event: "run", run_id: "r", status })}\n\n`
 
-test("a stream that breaks is taken up again after the last id that arrived", async () => {
+test("a broken stream continues after the last id", async () => {
   const head = { "content-type": "text/event-stream" }
   const { client, seen } = await scripted(
     (_request, response) => void response.writeHead(200, head).end("id: 7.0\n\n"),
@@ -221,13 +221,13 @@ test("an aborted stream ends without an error", async () => {
   expect(items).toHaveLength(1)
 })
 
-test("a stream that is refused is not asked for again", async () => {
+test("a rejected stream is not requested again", async () => {
   const { client, seen } = await scripted(json(401, error("UNAUTHORIZED", "no key")))
-  expect((await refused(take(client.events()))).code).toBe("UNAUTHORIZED")
+  expect((await rejection(collect(client.events()))).code).toBe("UNAUTHORIZED")
   expect(seen).toHaveLength(1)
 })
 
-test("a log that is cut off goes on at the byte that is due", async () => {
+test("a broken log continues at the next byte", async () => {
   const task = (status: string) => json(200, { attempt: 1, status, attempts: [{ attempt: 1 }] })
   const { client, seen } = await scripted(
     task("running"),
@@ -235,7 +235,7 @@ test("a log that is cut off goes on at the byte that is due", async () => {
     (_request, response) => void response.end("two\n"),
     task("success"),
   )
-  const bytes = await take(client.followLog({ runId: "r", task: "a" }))
+  const bytes = await collect(client.followLog({ runId: "r", task: "a" }))
   expect(bytes.map((each) => decoder.decode(each)).join("")).toBe("one\ntwo\n")
   expect(seen.map((request) => request.url?.split("?")[1])).toEqual([
     undefined,

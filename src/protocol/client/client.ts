@@ -1,5 +1,5 @@
-// A typed client of the REST API: one method per route, in the API's own shapes. Used by the command line and the SDK. Every method
-// throws ClientError for what was refused or got no answer.
+// Typed client of the REST API, with one method per route. Used by the command line and the SDK. Every method throws ClientError when the
+// request is rejected or gets no response.
 
 import type { z } from "zod"
 import type * as common from "../api/common.ts"
@@ -16,15 +16,23 @@ import {
   instanceQuery,
   type LogLine,
   type StreamItem,
-  taskPath,
-  type TaskPlace,
+  taskRoute,
+  type TaskAddress,
 } from "./streams.ts"
 import type { ByteStream } from "./sse.ts"
 import { Transport, type TransportOptions } from "./transport.ts"
 
 export type { ByteStream } from "./sse.ts"
 export { ClientError, type ClientErrorCode } from "./errors.ts"
-export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskPlace } from "./streams.ts"
+export type {
+  Event,
+  EventsRequest,
+  FollowLogRequest,
+  LogEvent,
+  LogLine,
+  StreamItem,
+  TaskAddress,
+} from "./streams.ts"
 
 export type Run = z.output<typeof runs.run>
 export type Task = z.output<typeof runs.task>
@@ -95,12 +103,12 @@ export class Client {
     return this.#http.json({ path: `/workflows/${segment(name)}/versions`, query })
   }
 
-  /** `created`: there was none of that name. `ifNew` refuses one that is there. */
+  /** Deploys a definition; with `ifNew`, only when there is no workflow of its name. `created`: the workflow is new. */
   async deploy(
     definition: DefinitionText,
     options: { ifNew?: boolean; bundle?: string } = {},
   ): Promise<{ workflow: Workflow; created: boolean }> {
-    const { status, body } = await this.#http.answer<Workflow>({
+    const { status, body } = await this.#http.reply<Workflow>({
       method: "POST",
       path: "/workflows",
       query: { bundle: options.bundle },
@@ -116,14 +124,14 @@ export class Client {
     return this.#http.json({ method: "POST", path: "/workflows/validate", query, text, repeatable: true })
   }
 
-  /** The files of a definition, before the definition itself. */
+  /** Uploads the files of a definition, which must be done before it is deployed. */
   async putBundle({ hash, bytes }: { hash: string; bytes: Uint8Array }): Promise<void> {
     await this.#http.json({ method: "PUT", path: `/bundles/${segment(hash)}`, bytes, repeatable: true })
   }
 
-  /** With an idempotency key it is tried again when no answer came. `created` is false for the run that the key had made before. */
+  /** Starts a run. With an idempotency key the request is retried, and `created` is false when the key has a run already. */
   async trigger(name: string, run: NewRun = {}): Promise<{ run: Run; created: boolean }> {
-    const { status, body } = await this.#http.answer<Run>({
+    const { status, body } = await this.#http.reply<Run>({
       method: "POST",
       path: `/workflows/${segment(name)}/runs`,
       body: run,
@@ -170,7 +178,7 @@ export class Client {
     return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body: from === undefined ? {} : { from } })
   }
 
-  /** What a retry would run again. */
+  /** Returns what a retry would run again. */
   planRetry(id: string, from?: string): Promise<RetryPlan> {
     const body = { plan: true, ...(from !== undefined && { from }) }
     return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body, repeatable: true })
@@ -186,30 +194,30 @@ export class Client {
     return this.#http.json({ path: `/runs/${runId}/tasks`, query })
   }
 
-  getTask(place: TaskPlace): Promise<Task> {
-    return this.#http.json({ path: taskPath(place), query: instanceQuery(place) })
+  getTask(task: TaskAddress): Promise<Task> {
+    return this.#http.json({ path: taskRoute(task), query: instanceQuery(task) })
   }
 
-  retryTask(place: TaskPlace): Promise<Run> {
-    return this.#http.json({ method: "POST", path: `${taskPath(place)}/retry`, query: instanceQuery(place) })
+  retryTask(task: TaskAddress): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `${taskRoute(task)}/retry`, query: instanceQuery(task) })
   }
 
-  /** To a task that waits for approval. */
-  answerTask({ path, ...place }: TaskPlace, approved: boolean, comment?: string): Promise<Task> {
+  /** Approves or rejects a task that waits for approval. */
+  decideApproval({ path, ...task }: TaskAddress, approved: boolean, comment?: string): Promise<Task> {
     const verb = approved ? "approve" : "reject"
     const body = { ...(comment !== undefined && { comment }), ...(path !== undefined && { path }) }
-    return this.#http.json({ method: "POST", path: `${taskPath(place)}/${verb}`, body })
+    return this.#http.json({ method: "POST", path: `${taskRoute(task)}/${verb}`, body })
   }
 
-  /** What is there now, piece by piece. A negative offset counts from the end. */
-  async readLog(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): Promise<ByteStream> {
-    const response = await this.#http.open({ path: `${taskPath(place)}/logs`, query: { ...instanceQuery(place), ...options } })
+  /** Returns the log up to now. A negative offset counts from the end. */
+  async readLog(task: TaskAddress, options: { attempt?: number; offset?: number } = {}): Promise<ByteStream> {
+    const response = await this.#http.open({ path: `${taskRoute(task)}/logs`, query: { ...instanceQuery(task), ...options } })
     return response.body!
   }
 
-  async *readLogLines(place: TaskPlace, options: { attempt?: number; offset?: number } = {}): AsyncGenerator<LogLine> {
-    const query = { ...instanceQuery(place), ...options }
-    const { body } = await this.#http.open({ path: `${taskPath(place)}/logs`, query, headers: { accept: NDJSON } })
+  async *readLogLines(task: TaskAddress, options: { attempt?: number; offset?: number } = {}): AsyncGenerator<LogLine> {
+    const query = { ...instanceQuery(task), ...options }
+    const { body } = await this.#http.open({ path: `${taskRoute(task)}/logs`, query, headers: { accept: NDJSON } })
     yield* linesOf(body!)
   }
 
@@ -223,17 +231,17 @@ export class Client {
 
   // -- events --------------------------------------------------------------------------------------------------------------------
 
-  /** Connects again by itself, and goes on after the last event that arrived. */
+  /** Yields events; reconnects after a broken connection and continues after the last event. */
   events(request: EventsRequest = {}): AsyncGenerator<StreamItem> {
     return followEvents(this.#http, request)
   }
 
-  /** Where the events are now: what is started after this call is all after that id. */
+  /** Returns the id of the current position: all events of actions after this call have a later id. */
   async position(): Promise<string> {
     for await (const item of this.events()) {
       if (item.type === "position" || item.type === "event") return item.id
     }
-    throw new Error("a stream of events without an end has ended")
+    throw new Error("the event stream ended without a position")
   }
 
   // -- jobs and queues -----------------------------------------------------------------------------------------------------------
@@ -266,7 +274,7 @@ export class Client {
     return this.#http.json({ path: `/jobs/${id}/result` })
   }
 
-  /** Followed, it goes on until the job ends. */
+  /** Returns the log of a job; with `follow`, until the job finishes. */
   async jobLog(id: string, options: { offset?: number; follow?: boolean } = {}): Promise<ByteStream> {
     return (await this.#http.open({ path: `/jobs/${id}/logs`, query: options })).body!
   }
@@ -323,7 +331,7 @@ async function* linesOf(body: ByteStream): AsyncGenerator<LogLine> {
   }
 }
 
-/** Every entry of a list, page by page; a page is asked for when it is needed. */
+/** Yields every item of a list; requests each page when it is needed. */
 export async function* everyItem<Item>(page: (cursor: string | undefined) => Promise<Page<Item>>): AsyncGenerator<Item> {
   let cursor: string | undefined
   for (;;) {
@@ -334,12 +342,12 @@ export async function* everyItem<Item>(page: (cursor: string | undefined) => Pro
   }
 }
 
-/** The first so many of them, or all. */
-export const take = async <Item>(items: AsyncIterable<Item>, limit = Infinity): Promise<Item[]> => {
-  const taken: Item[] = []
+/** Collects the first `limit` items, or all. */
+export const collect = async <Item>(items: AsyncIterable<Item>, limit = Infinity): Promise<Item[]> => {
+  const collected: Item[] = []
   for await (const item of items) {
-    taken.push(item)
-    if (taken.length >= limit) break
+    collected.push(item)
+    if (collected.length >= limit) break
   }
-  return taken
+  return collected
 }

@@ -1,21 +1,21 @@
-// The one error of the client: what the server refused, or that there was no answer.
+// The error of the client: a request that the server rejected, or that got no response.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Problem } from "../../core/model/problems.ts"
 import { isObject } from "../../core/model/json.ts"
 import type { ErrorCode } from "../api/common.ts"
 
-/** `UNREACHABLE`: no answer. `UNREADABLE`: an answer that is not one of an Ork server. */
+/** `UNREACHABLE`: no response. `UNREADABLE`: a response that is not from an Ork server. */
 export type ClientErrorCode = ErrorCode | "UNREACHABLE" | "UNREADABLE"
 
 export class ClientError extends Error {
   override readonly name = "ClientError"
   readonly code: ClientErrorCode
-  /** null: there was no answer. */
+  /** HTTP status; null without a response. */
   readonly status: number | null
-  /** All that is wrong, where the server says more than one thing. */
+  /** Problems of the request, when the server reports more than one. */
   readonly details: readonly Problem[]
-  /** The server asks to come again after so long: it has changed nothing. */
+  /** Set when the server changed nothing and asks to retry after this time. */
   readonly retryAfterMs: number | null
 
   constructor(
@@ -31,15 +31,15 @@ export class ClientError extends Error {
   }
 }
 
-/** The error of an answer that is no success. */
-export const refusalOf = async (response: Response, url: string): Promise<ClientError> => {
+/** Reads the error from a response that is not a success. */
+export const errorOfResponse = async (response: Response, url: string): Promise<ClientError> => {
   const { status } = response
   const seconds = Number(response.headers.get("retry-after") ?? "none")
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null
   const body = parse(await response.text().catch(() => ""))
   const error = isObject(body) && isObject(body["error"]) ? body["error"] : null
   if (error === null || typeof error["code"] !== "string" || typeof error["message"] !== "string") {
-    return new ClientError("UNREADABLE", `${url} answered ${status}, and not as an Ork server does; is it one?`, {
+    return new ClientError("UNREADABLE", `${url} replied with status ${status}, but not like an Ork server; check the URL`, {
       status,
       retryAfterMs,
     })
@@ -56,19 +56,19 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** Why there was no answer, in words: the cause of a failed fetch says it, fetch itself does not. */
+/** Describes a request without a response; the reason is in the cause of the error that fetch throws. */
 export const unreachable = (url: string, error: unknown): ClientError => {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
-  const late = error instanceof Error && error.name === "TimeoutError"
-  const reason = late ? "it did not answer in time" : (REASONS[code] ?? messageOf(cause))
-  return new ClientError("UNREACHABLE", `no server answers at ${url}: ${reason}`, { cause: error })
+  const isTimeout = error instanceof Error && error.name === "TimeoutError"
+  const reason = isTimeout ? "it did not respond in time" : (REASONS[code] ?? messageOf(cause))
+  return new ClientError("UNREACHABLE", `no server responds at ${url}: ${reason}`, { cause: error })
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "nothing listens there",
-  ECONNRESET: "the connection was cut",
-  UND_ERR_SOCKET: "the connection was cut",
+  ECONNREFUSED: "the connection was refused",
+  ECONNRESET: "the connection was closed",
+  UND_ERR_SOCKET: "the connection was closed",
   ENOTFOUND: "there is no such host",
   EAI_AGAIN: "the host name could not be looked up",
 }

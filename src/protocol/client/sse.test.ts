@@ -8,39 +8,39 @@ const MESSAGES = [
   { id: "2.0", event: "log", data: "x" },
 ]
 
-test("messages are the same however the bytes are cut", () => {
+test("messages do not depend on how the text is split", () => {
   for (let size = 1; size <= WIRE.length; size++) {
     const parser = new SseParser()
     const found = []
-    for (let at = 0; at < WIRE.length; at += size) found.push(...parser.take(WIRE.slice(at, at + size)))
+    for (let at = 0; at < WIRE.length; at += size) found.push(...parser.push(WIRE.slice(at, at + size)))
     expect(found).toEqual(MESSAGES)
   }
 })
 
-test("lines may end as on any system", () => {
+test("lines may end with LF, CR or CRLF", () => {
   for (const end of ["\r\n", "\r"]) {
     // A last line that goes on: a return at the very end may be half of a line's end.
-    expect(new SseParser().take(`${WIRE.replaceAll("\n", end)}:`)).toEqual(MESSAGES)
+    expect(new SseParser().push(`${WIRE.replaceAll("\n", end)}:`)).toEqual(MESSAGES)
   }
 })
 
-test("a return and a newline in two pieces end one line", () => {
+test("CR and LF in two pieces end one line", () => {
   const parser = new SseParser()
   const wire = WIRE.replaceAll("\n", "\r\n")
-  expect([...wire].flatMap((char) => parser.take(char))).toEqual(MESSAGES)
+  expect([...wire].flatMap((char) => parser.push(char))).toEqual(MESSAGES)
 })
 
-test("what is not whole yet is not told, and an id with a NUL is none", () => {
+test("an incomplete message is not returned, and an id with a NUL is ignored", () => {
   const parser = new SseParser()
-  expect(parser.take("id: 3.0\ndata: x\n")).toEqual([])
-  expect(parser.take("\n")).toEqual([{ id: "3.0", event: "message", data: "x" }])
-  expect(parser.take("id: 4\u00000\ndata: y\n\n")).toEqual([{ id: "3.0", event: "message", data: "y" }])
+  expect(parser.push("id: 3.0\ndata: x\n")).toEqual([])
+  expect(parser.push("\n")).toEqual([{ id: "3.0", event: "message", data: "x" }])
+  expect(parser.push("id: 4\u00000\ndata: y\n\n")).toEqual([{ id: "3.0", event: "message", data: "y" }])
 })
 
-test("a line without an end is not kept for ever", () => {
+test("a line that is too long fails", () => {
   const parser = new SseParser()
   const piece = "x".repeat(2 ** 22)
   expect(() => {
-    for (let i = 0; i < 8; i++) parser.take(piece)
+    for (let i = 0; i < 8; i++) parser.push(piece)
   }).toThrow("too long")
 })

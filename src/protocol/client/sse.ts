@@ -1,28 +1,28 @@
-// Server-sent events as they come over the wire: bytes in, messages out (https://html.spec.whatwg.org/#server-sent-events).
+// Parser of server-sent events (https://html.spec.whatwg.org/#server-sent-events).
 
 export interface SseMessage {
-  /** The last id that was sent, also by messages without data. */
+  /** The last id so far, including ids of messages without data. */
   id: string
   event: string
-  /** Empty: only an id. Such a message tells a position and nothing else. */
+  /** Empty for a message that has only an id, which reports a position. */
   data: string
 }
 
-/** The body of an answer, as it comes. */
+/** Body of a response. */
 export type ByteStream = ReadableStream<Uint8Array>
 
-/** A line longer than this is no event of Ork's. */
+/** A longer line is not from an Ork server. */
 const MAX_LINE = 16 * 2 ** 20
 
 export class SseParser {
   #rest = ""
   #id = ""
-  #named = false
+  #hasId = false
   #event = ""
   #data: string[] = []
 
-  /** Messages that are whole with this text. */
-  take(text: string): SseMessage[] {
+  /** Adds text; returns the messages that it completes. */
+  push(text: string): SseMessage[] {
     const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/)
     this.#rest = lines.pop() ?? ""
     if (this.#rest.length > MAX_LINE) throw new Error("a line of an event stream is too long")
@@ -39,24 +39,24 @@ export class SseParser {
     if (field === "data") this.#data.push(value)
     if (field === "id" && !value.includes("\0")) {
       this.#id = value
-      this.#named = true
+      this.#hasId = true
     }
     return null
   }
 
   #end(): SseMessage | null {
     const message = { id: this.#id, event: this.#event || "message", data: this.#data.join("\n") }
-    const empty = this.#data.length === 0 && !this.#named
+    const empty = this.#data.length === 0 && !this.#hasId
     this.#event = ""
     this.#data = []
-    this.#named = false
+    this.#hasId = false
     return empty ? null : message
   }
 }
 
-/** The messages of a body, until it ends or breaks. */
+/** Yields the messages of a body until it ends; throws when the connection breaks. */
 export async function* readSse(body: ByteStream): AsyncGenerator<SseMessage> {
   const parser = new SseParser()
   const decoder = new TextDecoder()
-  for await (const bytes of body) yield* parser.take(decoder.decode(bytes, { stream: true }))
+  for await (const bytes of body) yield* parser.push(decoder.decode(bytes, { stream: true }))
 }

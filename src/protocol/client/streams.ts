@@ -1,5 +1,5 @@
-// Streams that outlive a connection: events resume after the last id that arrived, logs at the byte or line that is due. A server
-// that is away is asked again until patience is over.
+// Streams that survive broken connections: events continue after the last id, logs at the next byte or line. Reconnects with growing
+// delays, and gives up after a minute without a connection.
 
 import type { z } from "zod"
 import { taskEnded } from "../../core/model/status.ts"
@@ -14,7 +14,7 @@ export type LogLine = z.output<typeof streams.logLine>
 export type LogEvent = LogLine & { run_id: string; task: string; index: number | null; path: string; attempt: number }
 type Task = z.output<typeof runs.task>
 
-/** `position`: nothing happened, but the stream is live from this id on. `gap`: some events are no longer kept. */
+/** `position`: the stream is live from this id on. `gap`: some events are no longer stored. */
 export type StreamItem =
   | { type: "event"; id: string; event: Event }
   | { type: "log"; line: LogEvent }
@@ -22,54 +22,54 @@ export type StreamItem =
   | { type: "gap" }
 
 export interface EventsRequest {
-  /** Of all runs if not said. */
+  /** Default: all runs. */
   runId?: string
-  /** Of this id and before nothing; if not said, from now on. */
+  /** Only events after this id. Default: only new events. */
   after?: string
-  /** Log lines of that run too. */
+  /** Include log lines; requires `runId`. */
   logs?: boolean
   signal?: AbortSignal
 }
 
-/** A call, as the compiler would else think that it cannot change while somebody waits. */
-const gone = (signal: AbortSignal | undefined): boolean => signal?.aborted ?? false
+/** A function, because the compiler assumes that the property does not change during an await. */
+const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted ?? false
 
 const FIRST_WAIT_MS = 200
 const MAX_WAIT_MS = 5000
-/** Without any connection for so long, the server is taken to be gone. */
-const PATIENCE_MS = 60_000
+/** After this time without a connection, a stream fails. */
+const MAX_OUTAGE_MS = 60_000
 
-/** Waits between connections: shorter ones first, from the start again whenever something arrived. */
-class Patience {
+/** Delays between connections: they grow, and start over after a successful connection. */
+class ReconnectDelay {
   readonly #transport: Transport
   #waitMs = FIRST_WAIT_MS
-  #spentMs = 0
+  #outageMs = 0
 
   constructor(transport: Transport) {
     this.#transport = transport
   }
 
-  refresh(): void {
+  reset(): void {
     this.#waitMs = FIRST_WAIT_MS
-    this.#spentMs = 0
+    this.#outageMs = 0
   }
 
-  /** Throws what went wrong when waiting is no use or over. */
+  /** Waits before the next connection. Throws the error when it is permanent, or when the outage is too long. */
   async wait(error: unknown, signal: AbortSignal | undefined): Promise<void> {
     const failure = error instanceof ClientError ? error : unreachable(this.#transport.url, error)
-    const passing = failure.code === "UNREACHABLE" || failure.code === "UNAVAILABLE" || failure.status === 502
-    if (!passing || this.#spentMs >= PATIENCE_MS) throw failure
+    const isTemporary = failure.code === "UNREACHABLE" || failure.code === "UNAVAILABLE" || failure.status === 502
+    if (!isTemporary || this.#outageMs >= MAX_OUTAGE_MS) throw failure
     await this.#transport.wait(this.#waitMs, signal)
-    this.#spentMs += this.#waitMs
+    this.#outageMs += this.#waitMs
     this.#waitMs = Math.min(this.#waitMs * 2, MAX_WAIT_MS)
   }
 }
 
 export async function* followEvents(transport: Transport, request: EventsRequest): AsyncGenerator<StreamItem> {
   const { runId, logs, signal } = request
-  const patience = new Patience(transport)
+  const delay = new ReconnectDelay(transport)
   let last = request.after
-  while (!gone(signal)) {
+  while (!isAborted(signal)) {
     try {
       const response = await transport.open({
         path: runId === undefined ? "/events" : `/runs/${runId}/events`,
@@ -77,17 +77,17 @@ export async function* followEvents(transport: Transport, request: EventsRequest
         headers: { accept: "text/event-stream", ...(last !== undefined && { "last-event-id": last }) },
         ...(signal !== undefined && { signal }),
       })
-      patience.refresh()
+      delay.reset()
       for await (const message of readSse(response.body!)) {
         if (message.id !== "") last = message.id
         const item = itemOf(message)
         if (item !== null) yield item
       }
-      // A server that stops ends its streams in order: the next connection goes to the one after it.
-      await patience.wait(new Error("the stream ended"), signal)
+      // A server that shuts down ends its streams; the next connection reaches another server.
+      await delay.wait(new Error("the stream ended"), signal)
     } catch (error) {
-      if (gone(signal)) return
-      await patience.wait(error, signal)
+      if (isAborted(signal)) return
+      await delay.wait(error, signal)
     }
   }
 }
@@ -102,121 +102,121 @@ const itemOf = ({ id, event, data }: SseMessage): StreamItem | null => {
 
 // -- logs ----------------------------------------------------------------------------------------------------------------------
 
-export interface TaskPlace {
+export interface TaskAddress {
   runId: string
   task: string
   index?: number
   path?: string
 }
 
-export const taskPath = ({ runId, task }: TaskPlace): string => `/runs/${runId}/tasks/${encodeURIComponent(task)}`
+export const taskRoute = ({ runId, task }: TaskAddress): string => `/runs/${runId}/tasks/${encodeURIComponent(task)}`
 
-export const instanceQuery = ({ index, path }: TaskPlace): Query => ({ index, path })
+export const instanceQuery = ({ index, path }: TaskAddress): Query => ({ index, path })
 
-export interface FollowLogRequest extends TaskPlace {
-  /** Only this one; if not said, the latest and those after it until the task ends. */
+export interface FollowLogRequest extends TaskAddress {
+  /** Only this attempt. Default: the latest one and those after it, until the task finishes. */
   attempt?: number
   signal?: AbortSignal
 }
 
-/** The bytes that a task writes, each once, until it ends. */
+/** Yields the log of a task, each byte once, until the task finishes. */
 export const followLog = (transport: Transport, request: FollowLogRequest): AsyncGenerator<Uint8Array> =>
   followAttempts(transport, request, rawLog)
 
-/** The same, line by line. */
+/** Yields the log of a task line by line, until the task finishes. */
 export const followLogLines = (transport: Transport, request: FollowLogRequest): AsyncGenerator<LogLine> =>
   followAttempts(transport, request, lineLog)
 
-type Piece<T> = { value: T; size: number }
+type LogPiece<T> = { value: T; size: number }
 
-interface Reading extends FollowLogRequest {
+interface LogReading extends FollowLogRequest {
   attempt: number
-  /** Of the attempt's log: bytes or lines that are not to come again. */
+  /** Bytes or lines of the attempt's log that were yielded already. */
   done: number
-  opened(): void
+  onOpen(): void
 }
 
 async function* followAttempts<T>(
   transport: Transport,
   request: FollowLogRequest,
-  read: (transport: Transport, reading: Reading) => AsyncGenerator<Piece<T>>,
+  read: (transport: Transport, reading: LogReading) => AsyncGenerator<LogPiece<T>>,
 ): AsyncGenerator<T> {
   const { attempt: only, signal } = request
-  const patience = new Patience(transport)
-  const look = (): Promise<Task> =>
+  const delay = new ReconnectDelay(transport)
+  const readTask = (): Promise<Task> =>
     transport.json<Task>({
-      path: taskPath(request),
+      path: taskRoute(request),
       query: instanceQuery(request),
       ...(signal !== undefined && { signal }),
     })
   let attempt = only ?? 0
   let done = 0
-  while (!gone(signal)) {
+  while (!isAborted(signal)) {
     try {
-      if (attempt === 0) attempt = await begun(transport, request, look, 1)
+      if (attempt === 0) attempt = await waitForAttempt(transport, request, readTask, 1)
       if (attempt === 0) return
-      for await (const { value, size } of read(transport, { ...request, attempt, done, opened: () => patience.refresh() })) {
+      for await (const { value, size } of read(transport, { ...request, attempt, done, onOpen: () => delay.reset() })) {
         done += size
         yield value
       }
-      const now = await look()
-      const live = now.attempt === attempt && (now.status === "running" || now.status === "dispatched")
-      if (live) throw new Error("the stream ended before the attempt did")
+      const now = await readTask()
+      const isRunning = now.attempt === attempt && (now.status === "running" || now.status === "dispatched")
+      if (isRunning) throw new Error("the stream ended before the attempt finished")
       if (only !== undefined || (taskEnded(now.status) && now.attempt <= attempt)) return
-      const next = await begun(transport, request, look, attempt + 1)
+      const next = await waitForAttempt(transport, request, readTask, attempt + 1)
       if (next === 0) return
-      // One after the other: an attempt that came and went meanwhile has its log too.
+      // One by one: an attempt that has finished meanwhile has a log too.
       attempt += 1
       done = 0
     } catch (error) {
-      if (gone(signal)) return
-      await patience.wait(error, signal)
+      if (isAborted(signal)) return
+      await delay.wait(error, signal)
     }
   }
 }
 
-/** Waits for an attempt; gives the number of the latest, or 0 when the task has ended without it. */
-const begun = async (
+/** Waits for an attempt; returns the number of the latest one, or 0 when the task has finished without it. */
+const waitForAttempt = async (
   transport: Transport,
   { runId, task, signal }: FollowLogRequest,
-  look: () => Promise<Task>,
+  readTask: () => Promise<Task>,
   wanted: number,
 ): Promise<number> => {
-  const standing = async (): Promise<number | null> => {
-    const now = await look()
+  const latestAttempt = async (): Promise<number | null> => {
+    const now = await readTask()
     const latest = Math.max(0, ...now.attempts.map((each) => each.attempt))
     if (latest >= wanted) return latest
     return taskEnded(now.status) ? 0 : null
   }
-  const known = await standing()
+  const known = await latestAttempt()
   if (known !== null) return known
-  // From the moment that the stream is live, nothing is missed: so, a look then, and one whenever something happens to the task.
+  // Reads the task once the stream is live, and after each of its events: so nothing is missed.
   for await (const item of followEvents(transport, { runId, ...(signal !== undefined && { signal }) })) {
     if (item.type === "event" && item.event.event === "task" && item.event.task !== task) continue
-    const found = await standing()
+    const found = await latestAttempt()
     if (found !== null) return found
   }
   return 0
 }
 
-const openLog = async (transport: Transport, reading: Reading, query: Query, accept: string): Promise<ByteStream> => {
-  const { attempt, signal, opened } = reading
+const openLog = async (transport: Transport, reading: LogReading, query: Query, accept: string): Promise<ByteStream> => {
+  const { attempt, signal, onOpen } = reading
   const response = await transport.open({
-    path: `${taskPath(reading)}/logs`,
+    path: `${taskRoute(reading)}/logs`,
     query: { ...instanceQuery(reading), attempt, follow: true, ...query },
     headers: { accept },
     ...(signal !== undefined && { signal }),
   })
-  opened()
+  onOpen()
   return response.body!
 }
 
-async function* rawLog(transport: Transport, reading: Reading): AsyncGenerator<Piece<Uint8Array>> {
+async function* rawLog(transport: Transport, reading: LogReading): AsyncGenerator<LogPiece<Uint8Array>> {
   const body = await openLog(transport, reading, { offset: reading.done }, "text/plain")
   for await (const bytes of body) yield { value: bytes, size: bytes.byteLength }
 }
 
-async function* lineLog(transport: Transport, reading: Reading): AsyncGenerator<Piece<LogLine>> {
+async function* lineLog(transport: Transport, reading: LogReading): AsyncGenerator<LogPiece<LogLine>> {
   const body = await openLog(transport, reading, {}, "text/event-stream")
   let seen = 0
   for await (const { event, data } of readSse(body)) {

@@ -1,8 +1,8 @@
-// Requests of the client: the key, JSON in and out, tries again with growing waits. fetch keeps connections alive by itself.
-// Tried again: reads that got no answer, and anything that the server put off with 503 or 429, which changed nothing.
+// HTTP requests of the client: authentication, JSON, retries with growing delays. Retries reads without a response, and all requests that
+// the server postponed with 503 or 429, because those changed nothing.
 
 import type { Clock } from "../../core/model/ports.ts"
-import { ClientError, refusalOf, unreachable } from "./errors.ts"
+import { ClientError, errorOfResponse, unreachable } from "./errors.ts"
 
 export interface TransportOptions {
   /** Without a slash at the end. */
@@ -10,26 +10,26 @@ export interface TransportOptions {
   key: string | null
   fetch?: typeof fetch
   clock?: Pick<Clock, "after">
-  /** Tries beyond the first. */
+  /** Attempts after the first one. */
   retries?: number
-  /** For one answer to begin. */
+  /** Time until the headers of a response. */
   timeoutMs?: number
 }
 
 export interface Request {
   method?: "GET" | "POST" | "PUT" | "DELETE"
-  /** Below /api/v1. */
+  /** Path after /api/v1. */
   path: string
   query?: Query
   /** Sent as JSON. */
   body?: unknown
-  /** Sent as it stands, in place of `body`. */
+  /** Replaces `body`; sent unchanged. */
   text?: { content: string; type: string }
-  /** The same for bytes. */
+  /** Replaces `body`; sent unchanged. */
   bytes?: Uint8Array
   headers?: Record<string, string>
   signal?: AbortSignal
-  /** A change that may be sent twice: it carries an idempotency key. */
+  /** The request may be sent twice: it changes nothing, or has an idempotency key. */
   repeatable?: boolean
 }
 
@@ -65,35 +65,36 @@ export class Transport {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
   }
 
-  /** The answer's JSON; undefined for 204. Throws ClientError. */
+  /** Returns the JSON of the response; undefined for status 204. Throws ClientError. */
   async json<T>(request: Request): Promise<T> {
-    return (await this.answer<T>(request)).body
+    return (await this.reply<T>(request)).body
   }
 
-  async answer<T>(request: Request): Promise<{ status: number; body: T }> {
+  async reply<T>(request: Request): Promise<{ status: number; body: T }> {
     const response = await this.open(request)
     try {
       return { status: response.status, body: (response.status === 204 ? undefined : await response.json()) as T }
     } catch (error) {
-      if (error instanceof SyntaxError) throw new ClientError("UNREADABLE", `${this.url} did not answer with JSON; is it Ork?`)
+      if (error instanceof SyntaxError)
+        throw new ClientError("UNREADABLE", `${this.url} did not reply with JSON; check that it is the URL of an Ork server`)
       throw unreachable(this.url, error)
     }
   }
 
-  /** A successful answer whose body is still to be read. */
+  /** Returns a successful response whose body is not read yet. Throws ClientError. */
   async open(request: Request): Promise<Response> {
-    for (let tries = 0; ; tries++) {
+    for (let retries = 0; ; retries++) {
       try {
-        return await this.#once(request)
+        return await this.#send(request)
       } catch (error) {
-        const waitMs = tries < this.#retries ? waitOf(error, request, tries) : null
-        if (waitMs === null || request.signal?.aborted === true) throw error
-        await this.wait(waitMs, request.signal)
+        const delayMs = retries < this.#retries ? retryDelay(error, request, retries) : null
+        if (delayMs === null || request.signal?.aborted === true) throw error
+        await this.wait(delayMs, request.signal)
       }
     }
   }
 
-  /** Resolves early when aborted. */
+  /** Waits; resolves early when aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.resolve()
     return new Promise((resolve) => {
@@ -102,45 +103,45 @@ export class Transport {
     })
   }
 
-  async #once(request: Request): Promise<Response> {
+  async #send(request: Request): Promise<Response> {
     const { method = "GET", path, query, signal } = request
-    const sent = bodyOf(request)
-    const begun = new AbortController()
-    const late = this.#clock.after(this.#timeoutMs, () => begun.abort(new DOMException("too late", "TimeoutError")))
+    const body = bodyOf(request)
+    const timeout = new AbortController()
+    const cancelTimeout = this.#clock.after(this.#timeoutMs, () => timeout.abort(new DOMException("too late", "TimeoutError")))
     let response: Response
     try {
       response = await this.#fetch(`${this.url}${PREFIX}${path}${queryText(query)}`, {
         method,
         headers: {
           ...(this.#key !== null && { "x-api-key": this.#key }),
-          ...(sent !== null && { "content-type": sent.type }),
+          ...(body !== null && { "content-type": body.type }),
           ...request.headers,
         },
         redirect: "manual",
-        signal: signal === undefined ? begun.signal : AbortSignal.any([begun.signal, signal]),
-        ...(sent !== null && { body: sent.content }),
+        signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
+        ...(body !== null && { body: body.content }),
       })
     } catch (error) {
       throw unreachable(this.url, error)
     } finally {
-      late()
+      cancelTimeout()
     }
     if (response.ok) return response
-    throw await refusalOf(response, this.url)
+    throw await errorOfResponse(response, this.url)
   }
 }
 
-/** Before the next try; null: there is no use in one, or it could do something twice. */
-const waitOf = (error: unknown, request: Request, tries: number): number | null => {
+/** Returns the delay before the next attempt; null when a retry cannot help, or could apply a change twice. */
+const retryDelay = (error: unknown, request: Request, retries: number): number | null => {
   if (!(error instanceof ClientError)) return null
-  const backOff = FIRST_WAIT_MS * 2 ** tries
-  if (error.retryAfterMs !== null) return Math.min(Math.max(error.retryAfterMs, backOff), MAX_WAIT_MS)
-  const safe = (request.method ?? "GET") === "GET" || request.repeatable === true
-  return safe && (error.code === "UNREACHABLE" || GATEWAY.includes(error.status ?? 0)) ? backOff : null
+  const backoff = FIRST_WAIT_MS * 2 ** retries
+  if (error.retryAfterMs !== null) return Math.min(Math.max(error.retryAfterMs, backoff), MAX_WAIT_MS)
+  const isRepeatable = (request.method ?? "GET") === "GET" || request.repeatable === true
+  return isRepeatable && (error.code === "UNREACHABLE" || GATEWAY_ERRORS.includes(error.status ?? 0)) ? backoff : null
 }
 
-/** What proxies say while the server behind them is away. */
-const GATEWAY: readonly number[] = [502, 503, 504]
+/** Statuses of proxies whose server is not available. */
+const GATEWAY_ERRORS: readonly number[] = [502, 503, 504]
 
 const bodyOf = ({ body, text, bytes }: Request): { content: string | Uint8Array; type: string } | null => {
   if (text !== undefined) return text
@@ -149,7 +150,7 @@ const bodyOf = ({ body, text, bytes }: Request): { content: string | Uint8Array;
 }
 
 const queryText = (query: Query = {}): string => {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null) given.set(name, String(value))
-  return given.size === 0 ? "" : `?${given.toString()}`
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== null) params.set(name, String(value))
+  return params.size === 0 ? "" : `?${params.toString()}`
 }

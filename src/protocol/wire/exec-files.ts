@@ -1,5 +1,5 @@
-// The files by which an engine and `ork exec` speak, beside the log and the output under an attempt's prefix: `spec.json` says what to
-// run, `status.json` how far it is. Read on both sides with these schemas: either side may be of another version.
+// Files through which the engine and `ork exec` communicate, beside the log and the output under the attempt's prefix: `spec.json` tells
+// what to run, `status.json` reports the state. Both sides validate them, because they may have different versions.
 
 import { z } from "zod"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
@@ -12,14 +12,14 @@ export const SPEC_FILE = "spec.json"
 export const STATUS_FILE = "status.json"
 export const OUTPUT_FILE = "output.json"
 
-/** Where `ork exec` finds its spec: a key, or the whole address of the object. */
+/** Variable with the location of the spec: a key, or the address of the object. */
 export const SPEC_VARIABLE = "TASK_SPEC_PATH"
-/** Before the name of each variable of the task that is secret: those travel in the environment, never in the spec. */
+/** Prefix of secret variables of the task: they are passed through the environment, never in the spec. */
 export const SECRET_VARIABLE = "ORK_EXEC_SECRET_"
 
-/** Between two beats of a live `ork exec`. */
+/** Interval between two heartbeats of `ork exec`. */
 export const HEARTBEAT_MS = 10_000
-/** A beat older than this: whoever ran it is gone. */
+/** Age of the last heartbeat from which on `ork exec` is taken for dead. */
 export const STALE_MS = 60_000
 
 export const execSpec = z.object({
@@ -34,19 +34,19 @@ export const execSpec = z.object({
   parallel_index: z.int().nullable(),
   parallel_count: z.int().nullable(),
   logical_date: text.nullable(),
-  /** Which executor runs it there. */
+  /** Executor that `ork exec` uses. */
   executor: text,
   command: z.union([z.object({ shell: text }), z.object({ argv: z.array(text) })]).nullable(),
   file: text.nullable(),
   function: text.nullable(),
   input: json,
   env: record(text),
-  /** Names of those that come by the environment. */
+  /** Names of the variables that are passed through the environment. */
   secret_env: z.array(text),
-  /** null: where `ork exec` was started. */
+  /** null: the working directory of `ork exec`. */
   working_dir: text.nullable(),
   script_dir: text.nullable(),
-  /** Large outputs of upstream tasks by task name: objects, as seen from the folder of the spec. */
+  /** Large outputs of upstream tasks, by task name: keys of objects, relative to the folder of the spec. */
   upstream: record(text),
   timeout_ms: z.number().nullable(),
   grace_ms: z.number(),
@@ -57,7 +57,7 @@ export type ExecSpec = z.infer<typeof execSpec>
 export const execStatus = z.object({
   version: z.literal(1),
   status: z.enum(["running", ...ATTEMPT_STATES]),
-  /** Counts up with every write: a reader sees by it that the writer lives, whatever their clocks say. */
+  /** Increases with every write, so that a reader detects a live writer without comparing clocks. */
   beat: z.int(),
   heartbeat_at: z.iso.datetime(),
   started_at: z.iso.datetime().nullable(),
@@ -66,10 +66,10 @@ export const execStatus = z.object({
   progress: z.object({ fraction: z.number().nullable(), details: json }).nullable(),
   error: text.nullable(),
   exit_code: z.int().nullable(),
-  /** Of a success: how large `output.json` is. */
+  /** Size of `output.json` after a success. */
   output_bytes: z.int().nullable(),
   usage: record(z.union([z.number(), text])),
-  /** false: trying again cannot help. */
+  /** false: another attempt cannot succeed. */
   retryable: z.boolean().nullable(),
   retry_after_ms: z.number().nullable(),
 })

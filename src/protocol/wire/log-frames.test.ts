@@ -16,7 +16,7 @@ const frame = fc.record({
 const encode = (frames: { index: Buffer; raw: Buffer }[]): Buffer =>
   Buffer.concat(frames.flatMap(({ index, raw, ...header }) => encodeFrame(header as never, index, raw)))
 
-test("frames come back as they were sent", () => {
+test("decoded frames equal the encoded ones", () => {
   fc.assert(
     fc.property(fc.array(frame), (frames) => {
       const back = decodeFrames(encode(frames))!
@@ -26,7 +26,7 @@ test("frames come back as they were sent", () => {
   )
 })
 
-test("a body that was cut off, or is something else, is none", () => {
+test("a truncated or foreign body has no frames", () => {
   fc.assert(
     fc.property(frame, fc.nat(), (one, cut) => {
       const body = encode([one])

@@ -1,5 +1,5 @@
-// Pieces of the logs of several attempts in one body. A frame: u32 length of its header, the header as JSON, index records, raw bytes. The
-// records are those of objects/logs/log-index.ts. A frame says where it belongs, so sending it again changes nothing.
+// Encodes parts of the logs of several attempts into one body. A frame is the u32 length of its header, the header as JSON, index records
+// (objects/logs/log-index.ts) and raw bytes. It contains its position in the log, so that sending it twice changes nothing.
 
 export const RECORD_BYTES = 24
 
@@ -7,9 +7,9 @@ export interface FrameHeader {
   row: number
   attempt_id: string
   token: string
-  /** Which piece of this log it is, from 1. */
+  /** Number of the frame in its log, from 1. */
   number: number
-  /** Where its first byte lies in the raw log, and its first record in the index. */
+  /** Position of the first byte in the raw log, and of the first record in the index. */
   offset: number
   record: number
   bytes: number
@@ -31,7 +31,7 @@ export const encodeFrame = (header: Omit<FrameHeader, "bytes" | "records">, inde
 const NUMBERS = ["row", "number", "offset", "record", "bytes", "records"] as const
 const MAX_HEADER = 1000
 
-/** null: the body is not made of frames. */
+/** Returns the frames of a body, or null when it is not made of frames. */
 export const decodeFrames = (body: Buffer): Frame[] | null => {
   const frames: Frame[] = []
   for (let at = 0; at < body.length;) {
@@ -55,6 +55,6 @@ const parseHeader = (text: string): FrameHeader | null => {
   } catch {
     return null
   }
-  const whole = NUMBERS.every((name) => Number.isSafeInteger(value[name]) && value[name]! >= 0)
-  return whole && typeof value.attempt_id === "string" && typeof value.token === "string" ? (value as FrameHeader) : null
+  const hasNumbers = NUMBERS.every((name) => Number.isSafeInteger(value[name]) && value[name]! >= 0)
+  return hasNumbers && typeof value.attempt_id === "string" && typeof value.token === "string" ? (value as FrameHeader) : null
 }

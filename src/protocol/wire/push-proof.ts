@@ -1,5 +1,5 @@
-// How a server proves a request to a worker that listens. The headers alone carry the proof (an HMAC over time, path and the hash of the
-// body), so that the worker reads nothing from a stranger, and what was said to one path cannot be said to another.
+// Authenticates requests of a server to a push worker. The proof is in the headers (an HMAC over time, path and hash of the body), so that
+// the worker can reject a request before it reads the body, and a request for one path cannot be replayed on another.
 
 import { createHash } from "node:crypto"
 import { SIGNATURE_HEADER, signatureOf, signatureProblem, TIMESTAMP_HEADER } from "./signature.ts"
@@ -19,13 +19,13 @@ export const proofOf = (key: string, { path, body }: { path: string; body: strin
 }
 
 export interface Proof {
-  /** In seconds since the epoch. */
+  /** Seconds since the epoch. */
   at: number
-  /** Of the body that must follow. */
+  /** Hash that the body must have. */
   hash: string
 }
 
-/** What the headers prove, or what is wrong with them. */
+/** Verifies the headers; returns the proof, or the problem. */
 export const readProof = (
   key: string,
   path: string,
@@ -36,9 +36,10 @@ export const readProof = (
     const value = headers[name]
     return typeof value === "string" ? value : undefined
   })
-  if (hash === undefined) return { problem: "the header X-Ork-Content-Sha256 is needed: the SHA-256 of the body in hex" }
+  if (hash === undefined)
+    return { problem: "the header X-Ork-Content-Sha256 is missing: set it to the SHA-256 of the body in hex" }
   const problem = signatureProblem(key, { timestamp, signature, body: signed(path, hash) }, nowMs)
-  return problem === null ? { at: Number(timestamp), hash } : { problem: `${problem}; here body is PATH.HASH` }
+  return problem === null ? { at: Number(timestamp), hash } : { problem: `${problem}; for this request, body is PATH.HASH` }
 }
 
 const signed = (path: string, hash: string): string => `${path}.${hash}`

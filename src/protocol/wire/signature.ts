@@ -1,5 +1,5 @@
-// The signature of webhooks, in and out: `X-Ork-Signature: sha256=HEX`, an HMAC over `timestamp.body`; `X-Ork-Timestamp` is in
-// seconds since the epoch and must be recent, so that a message that was overheard cannot be sent again later.
+// Signatures of incoming and outgoing webhooks: `X-Ork-Signature: sha256=HEX` is an HMAC over `timestamp.body`. `X-Ork-Timestamp`, in
+// seconds since the epoch, must be recent, so that a recorded message cannot be replayed later.
 
 import { createHmac, timingSafeEqual } from "node:crypto"
 
@@ -16,16 +16,16 @@ export interface SignedMessage {
   body: string
 }
 
-/** What is wrong with the signature, or null. */
+/** Returns the problem of a signature, or null. */
 export const signatureProblem = (secret: string, message: SignedMessage, nowMs: number): string | null => {
   const { timestamp, signature, body } = message
-  if (timestamp === undefined || signature === undefined) return "the headers X-Ork-Timestamp and X-Ork-Signature are needed"
+  if (timestamp === undefined || signature === undefined) return "the headers X-Ork-Timestamp and X-Ork-Signature are missing"
   if (!/^\d{1,12}$/.test(timestamp)) return "X-Ork-Timestamp must be seconds since the epoch"
   const expected = Buffer.from(signatureOf(secret, timestamp, body))
   const given = Buffer.from(signature)
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
-    return "X-Ork-Signature does not fit: it is sha256= and the HMAC-SHA256 of timestamp.body in hex"
+    return "X-Ork-Signature does not match: it must be sha256= and the HMAC-SHA256 of timestamp.body in hex"
   }
   const age = Math.abs(nowMs / 1000 - Number(timestamp))
-  return age > MAX_AGE_SECONDS ? "X-Ork-Timestamp is more than five minutes away from the server's clock" : null
+  return age > MAX_AGE_SECONDS ? "X-Ork-Timestamp differs from the server's clock by more than five minutes" : null
 }

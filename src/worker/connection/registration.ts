@@ -3,7 +3,7 @@
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
 import type { Logger } from "../../engine/ports.ts"
-import type { newWorker, registered } from "../../protocol/api/workers.ts"
+import type { newWorker, registeredWorker } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
 /** One registration of the worker: from its acceptance until the worker deregisters or is evicted. */
@@ -14,7 +14,7 @@ export class Registration {
   readonly heartbeatMs: number
   readonly #ended = new AbortController()
 
-  constructor({ id, token, lease_ms, heartbeat_ms }: z.output<typeof registered>) {
+  constructor({ id, token, lease_ms, heartbeat_ms }: z.output<typeof registeredWorker>) {
     this.id = id
     this.token = token
     this.leaseMs = lease_ms
@@ -51,7 +51,7 @@ export const register = async (options: RegistrationOptions): Promise<Registrati
   let rejections = 0
   for (let failures = 0; ;) {
     try {
-      const response = await client.json<z.output<typeof registered>>({ path: "/workers", key, body, signal })
+      const response = await client.json<z.output<typeof registeredWorker>>({ path: "/workers", key, body, signal })
       log.info({ worker: response.id, server: client.server }, "registered")
       return new Registration(response)
     } catch (error) {
