@@ -24,15 +24,7 @@ import { Transport, type TransportOptions } from "./transport.ts"
 
 export type { ByteStream } from "./sse.ts"
 export { ClientError, type ClientErrorCode } from "./errors.ts"
-export type {
-  Event,
-  EventsRequest,
-  FollowLogRequest,
-  LogEvent,
-  LogLine,
-  StreamItem,
-  TaskAddress,
-} from "./streams.ts"
+export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskAddress } from "./streams.ts"
 
 export type Run = z.output<typeof runs.run>
 export type Task = z.output<typeof runs.task>
