@@ -10,7 +10,7 @@ import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
 import { Database } from "./connection/database.ts"
-import { eventLog, logEvents } from "./advance/event-log.ts"
+import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import { InFlightRows } from "./cache/in-flight.ts"
 import {
@@ -103,7 +103,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     const value = work(tx)
     tx.limits.save()
     tx.queues.save()
-    logEvents(tx)
+    appendEvents(tx)
     wakeOthers ||= tx.wakeOthers
     return value
   }

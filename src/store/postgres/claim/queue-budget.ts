@@ -3,7 +3,7 @@
 
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
-import { type Rate, refill, tokenWaitMs } from "../../shared/rate.ts"
+import { type Rate, refill, tokenWaitMs } from "../../../core/rules/queue-budget.ts"
 import { tryLockLimits } from "./limits.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"

@@ -3,6 +3,7 @@
 // do.
 
 import type { RunId } from "../../../core/model/ids.ts"
+import { startsPending } from "../../../core/rules/activation.ts"
 import { runPriority } from "../../../core/rules/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
@@ -45,7 +46,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const planned = runs.map((run) => {
     const compiled = workflows.now(run.versionId)
     const priority = runPriority(compiled, run.priority)
-    const waits = compiled.maxActiveRuns !== undefined || run.waitForSchedule === true
+    const waits = startsPending(compiled, run.waitForSchedule === true)
     return { run, priority, waits, ...planRun(compiled, { priority, private: run.private }) }
   })
   const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]

@@ -8,7 +8,7 @@ import type { Access, Tx } from "../connection/tx.ts"
 
 const ADD = "INSERT INTO notifications (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
 
-export const addNotices = (tx: Tx, runId: RunId, notices: readonly NewNotification[], afterMs = 0): void => {
+export const addNotifications = (tx: Tx, runId: RunId, notices: readonly NewNotification[], afterMs = 0): void => {
   for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
 }
 

@@ -4,7 +4,7 @@
 import type { Fence } from "../../../core/model/change.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { Claim } from "../../contract/store.ts"
-import { CANDIDATE, type Columns, candidateOf, readState } from "../claim/candidates.ts"
+import { CANDIDATE, type CandidateColumns, candidateOf, readState } from "../claim/candidates.ts"
 import { claimerOf } from "../claim/claim.ts"
 import { type ClaimedRow, toClaims } from "../claim/to-claims.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -15,10 +15,10 @@ const LIVE = `SELECT ${CANDIDATE}, waiting_on, started_at FROM tasks WHERE id = 
 export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
   const found: ClaimedRow[] = []
   for (const { row, attemptId } of fences) {
-    const columns = tx.db.get<[...Columns, string | null, string | null]>(LIVE, row, attemptId)
+    const columns = tx.db.get<[...CandidateColumns, string | null, string | null]>(LIVE, row, attemptId)
     if (columns === undefined) continue
     const [waits, startedAt] = columns.slice(-2) as [string | null, string | null]
-    const candidate = candidateOf(columns as unknown as Columns, "", readState(tx, columns[1]))
+    const candidate = candidateOf(columns as unknown as CandidateColumns, "", readState(tx, columns[1]))
     found.push({ ...candidate, attemptId, waitingOn: waitingOnOf(tx, waits, startedAt) })
   }
   return toClaims(tx, found)

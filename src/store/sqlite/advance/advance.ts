@@ -1,29 +1,30 @@
-// One turn of the loop in one transaction: timers, changes and what they release, cancels, ends of runs, freed limits, claims.
+// One transaction of the loop: apply timers and changes, unblock, cancel, close runs, free slots, claim.
 
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
-import { cancellingRuns, cancelPending, cancellingRunsOf } from "./cancel-pending.ts"
-import { claimGates, claimWork, claimerOf } from "../claim/claim.ts"
+import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
+import { claimerOf, claimGates, claimWork } from "../claim/claim.ts"
 import { closeRuns } from "./close-runs.ts"
 import { cancelOverdue } from "./group-deadlines.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import type { RoundRobin } from "../claim/lane-groups.ts"
-import { takeOnward } from "../claim/claim-unblocked.ts"
-import { Effects } from "./unblock.ts"
-import { applyChanges } from "./finish-attempts.ts"
+import { claimUnblocked } from "../claim/claim-unblocked.ts"
+import { BatchEffects } from "./batch-effects.ts"
+import { applyChanges } from "./changes.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
-import { fireTimers, nextDueMs, overdue } from "./timers.ts"
+import { fireTimers, nextDueMs, startTimeouts } from "./timers.ts"
 import type { Tx } from "../connection/tx.ts"
 import { claimResumed, nextResumeMs } from "./waiting.ts"
 
+/** Positions of the claims, which live as long as the store. */
 export interface Cursors {
   work: RoundRobin
   gate: RoundRobin
 }
 
-export const advance = (tx: Tx, batch: Batch, turns: Cursors): Advanced => {
-  const effects = new Effects(tx, { onward: true })
-  effects.expire(overdue(tx))
+export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
+  const effects = new BatchEffects(tx, { deferUnblock: true })
+  effects.expire(startTimeouts(tx))
   const moreDue = fireTimers(tx)
   const rejected = applyChanges(tx, effects, batch.changes)
   effects.apply()
@@ -35,25 +36,26 @@ export const advance = (tx: Tx, batch: Batch, turns: Cursors): Advanced => {
   for (const { runSeq } of closed) effects.touch(runSeq)
   tx.wakeOthers ||= effects.concernsOthers(batch.gate.lanes)
   effects.unpark()
-  const taker = claimerOf(tx, batch.holder)
-  const { claim } = batch
-  // Before the gate is asked: some of these may be for it.
-  const onward = takeOnward(tx, taker, claim, effects.successes)
-  const { lanes, limit } = batch.gate
-  // What was woken has half of the gate's places to itself, and what is left of the rest goes to what is new.
-  const woken = claimResumed(tx, taker, { lanes, limit: Math.ceil(limit / 2) })
-  const gates = claimGates(tx, taker, { lanes, limit: limit - woken.claims.length }, turns.gate)
-  const work = claimWork(tx, taker, { ...claim, limit: claim.limit - onward.length }, turns.work)
+
+  const claimer = claimerOf(tx, batch.holder)
+  const { claim, gate } = batch
+  // Before the claims of the gate: some of the unblocked rows go to the gate.
+  const unblocked = claimUnblocked(tx, claimer, claim, effects.unblocked)
+  // Resumed rows may use half of the gate's capacity; new rows use the rest.
+  const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, limit: Math.ceil(gate.limit / 2) })
+  const gates = claimGates(tx, claimer, { lanes: gate.lanes, limit: gate.limit - resumed.claims.length }, cursors.gate)
+  const work = claimWork(tx, claimer, { ...claim, limit: claim.limit - unblocked.length }, cursors.work)
   tx.limits.save()
+  const resumeMs = gate.limit > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {
     rejected,
-    claims: onward.length === 0 ? work.claims : [...toClaims(tx, onward), ...work.claims],
-    gates: [...woken.claims, ...gates.claims],
+    claims: unblocked.length === 0 ? work.claims : [...toClaims(tx, unblocked), ...work.claims],
+    gates: [...resumed.claims, ...gates.claims],
     cancelling: cancellingRunsOf(tx, batch.holder, cancelling, closed),
-    cancelRequested: stopRequestsOf(tx, taker),
+    cancelRequested: stopRequestsOf(tx, claimer),
     closed,
     events: tx.events,
-    more: moreDue || moreToCancel || moreToExpire || woken.more || gates.more || work.more,
-    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), limit > 0 && taker !== null ? nextResumeMs(tx, lanes) : null),
+    more: moreDue || moreToCancel || moreToExpire || resumed.more || gates.more || work.more,
+    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), resumeMs),
   }
 }

@@ -1,5 +1,5 @@
-// Ends the pending rows of runs that are being cancelled, a bounded number a transaction. Live rows are left to the engine,
-// which stops them; containers with instances are left until those have ended, for the gate to gather.
+// Cancels the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in
+// flight. Containers with children stay until the children have finished, for the gate to gather.
 
 import type { HolderId } from "../../../core/model/ids.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
@@ -9,8 +9,7 @@ import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
 import { limitIds } from "../claim/limits.ts"
 import { ANY_PRIORITY } from "../claim/ready-queue.ts"
-import type { Effects } from "./unblock.ts"
-import { ROOM } from "../runs/insert-rows.ts"
+import type { BatchEffects } from "./batch-effects.ts"
 import type { Tx } from "../connection/tx.ts"
 import { resumeCancelled } from "./waiting.ts"
 
@@ -27,7 +26,7 @@ export const cancellingRuns = (tx: Tx): CancellingRun[] =>
 
 const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) WHERE seq = ? AND cancelling IS NULL"
 
-/** A pause must not keep the gate from gathering what has ended. */
+/** A paused run must not keep the gate from gathering finished children. */
 const UNPARK_CONTAINERS = `
 UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
 WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
@@ -38,36 +37,37 @@ export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => 
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
 
-/** What is read of a row `t` that may be ended. */
-export const DOOMED =
+/** Columns of a row `t` for `cancelRow`, in the order of `CancellableColumns`. */
+export const CANCELLABLE_COLUMNS =
   "t.id, t.node, t.path, t.kind, t.hook, t.parent_id, t.limits, t.parked, t.attempt, t.started_at IS NOT NULL"
 
-/** Of rows `t`: those that wait, but for containers that are to be gathered. */
+export type CancellableColumns = [
+  id: number,
+  node: number,
+  path: string,
+  kind: RowKind,
+  hook: number,
+  parent: number | null,
+  limits: string | null,
+  parked: number | null,
+  attempt: number,
+  started: number,
+]
+
+/** Condition: the row `t` is pending and unclaimed, and no container to gather. */
 export const CANCELLABLE = `
 t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)`
 
-/** Top-level rows are as few as the workflow has nodes; what is inside of others has an index of what waits. */
+/** Top-level rows are found by their nodes; rows inside containers have an index of pending ones. */
 const ROWS = `
-SELECT ${DOOMED} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_key ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
+SELECT ${CANCELLABLE_COLUMNS} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_key ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
 WHERE ${CANCELLABLE}
 UNION ALL
-SELECT ${DOOMED} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${CANCELLABLE}
+SELECT ${CANCELLABLE_COLUMNS} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${CANCELLABLE}
 LIMIT ?3 + 0`
 
-export type Columns = [number, number, string, RowKind, number, number | null, string | null, number | null, number, number]
-
-const CANCEL = `
-UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?, room = ${ROOM.ended}
-WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
-
-/** The gate died in the middle of an expansion: what was made so far is all that is waited for, unless a retry goes on with it. */
-const CUT = `
-UPDATE tasks SET children_pending = children_pending - (children_total - children_created),
-  status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
-WHERE id = ?`
-
-/** Returns whether rows are left for the next transaction. */
-export const cancelPending = (tx: Tx, effects: Effects, runs: readonly CancellingRun[]): boolean => {
+/** Cancels pending rows and resumes waiting ones, up to a bound. Returns whether rows are left for the next transaction. */
+export const cancelPending = (tx: Tx, effects: BatchEffects, runs: readonly CancellingRun[]): boolean => {
   let left = MAX_CANCEL
   for (const run of runs) {
     if (!run.started) continue
@@ -75,37 +75,47 @@ export const cancelPending = (tx: Tx, effects: Effects, runs: readonly Cancellin
     left -= resumeCancelled(tx, run.seq, left)
     if (left === 0) return true
     const top = rootNodes(tx.versions.get(tx.runs.get(run.seq).versionId))
-    const rows = tx.db.all<Columns>(ROWS, run.seq, JSON.stringify(top), left)
+    const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, JSON.stringify(top), left)
     left -= rows.length
     for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
   }
   return left === 0
 }
 
-/** `useful`: those of its limits whose room somebody else can use now. */
+const CANCEL = `
+UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finished_at = ?
+WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
+
+/** Makes a container whose expansion was interrupted wait for the created children only. A retry creates the rest. */
+const STOP_EXPANSION = `
+UPDATE tasks SET children_pending = children_pending - (children_total - children_created),
+  status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
+WHERE id = ?`
+
+/** Cancels a pending row. `usable`: selects those of its limits whose slots other rows can use now. */
 export const cancelRow = (
   tx: Tx,
-  effects: Effects,
+  effects: BatchEffects,
   runSeq: number,
-  [id, node, path, kind, hook, parent, limits, parked, attempt, started]: Columns,
-  useful: (limits: readonly number[]) => readonly number[],
+  [id, node, path, kind, hook, parent, limits, parked, attempt, started]: CancellableColumns,
+  usable: (limits: readonly number[]) => readonly number[],
 ): void => {
   if (kind !== "task" && started === 1) {
-    tx.db.run(CUT, id)
+    tx.db.run(STOP_EXPANSION, id)
     return
   }
   tx.db.run(CANCEL, tx.at, id)
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
-  if (parked === null) effects.passedOn(useful(row.limits))
-  effects.ended(row, "cancelled", null, false)
+  if (parked === null) effects.passOn(usable(row.limits))
+  effects.finish(row, "cancelled", null, false)
   emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }
 
-const HOLDS = `
+const HAS_IN_FLIGHT = `
 SELECT 1 FROM tasks INDEXED BY tasks_in_flight JOIN holders h ON h.seq = tasks.holder
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') AND h.id = ? LIMIT 1`
 
-/** Which of these runs this holder has live attempts of. Those that were closed have hooks at most. */
+/** Returns the runs of which this holder has attempts in flight. Closed runs are left out: only their hooks can be in flight. */
 export const cancellingRunsOf = (
   tx: Tx,
   holder: HolderId,
@@ -113,5 +123,5 @@ export const cancellingRunsOf = (
   closed: Advanced["closed"],
 ): Advanced["cancelling"] =>
   runs
-    .filter(({ seq }) => !closed.some(({ runSeq }) => runSeq === seq) && tx.db.get(HOLDS, seq, holder) !== undefined)
+    .filter(({ seq }) => !closed.some(({ runSeq }) => runSeq === seq) && tx.db.get(HAS_IN_FLIGHT, seq, holder) !== undefined)
     .map(({ seq, reason }) => ({ runSeq: seq, reason }))

@@ -1,19 +1,29 @@
-// The end of a run: its status, its hooks in the same transaction, and the start of runs that waited for its place.
+// Closes runs in which nothing is open: sets the status, adds the hooks, and starts pending runs that waited for the place.
 
+import { planStart, runsToStart } from "../../../core/rules/activation.ts"
 import { closeStatus } from "../../../core/rules/effects.ts"
-import { deadlineNotifications, endNotifications } from "../../../core/rules/notifications.ts"
-import { initialRows, hookRows } from "../../../core/rules/new-rows.ts"
-import type { RunStatus } from "../../../core/model/status.ts"
+import { endNotifications } from "../../../core/rules/notifications.ts"
+import { hookRows } from "../../../core/rules/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"
 import { emitRun } from "./events.ts"
-import { addNotices } from "../admin/notifications.ts"
+import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 import { resumeParent } from "./waiting.ts"
 
 const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
+
+/** Closes finished runs, and cancelled runs that were never started. */
+export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
+  const done = tx.db.all<[number]>(DONE).map(([seq]) => seq)
+  const neverStarted = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
+  if (done.length + neverStarted.length === 0) return []
+  const closed = [...done, ...neverStarted].map((seq) => closeRun(tx, seq))
+  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) activate(tx, workflowId)
+  return closed
+}
 
 const READ = "SELECT cancelling, failed, error, parent_row FROM runs WHERE seq = ?"
 
@@ -24,73 +34,68 @@ WHERE run_seq = ? AND status = 'failed' AND parent_id IS NULL AND hook = 0 ORDER
 const CLOSE = `
 UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL WHERE seq = ?`
 
-export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
-  const done = tx.db.all<[number]>(DONE).map(([seq]) => seq)
-  const never = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
-  if (done.length + never.length === 0) return []
-  const closed = [...done, ...never].map((seq) => close(tx, seq))
-  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) activate(tx, workflowId)
-  return closed
-}
-
-const close = (tx: Tx, seq: number): Advanced["closed"][number] => {
-  const fact = tx.runs.get(seq)
-  const compiled = tx.versions.get(fact.versionId)
-  const [cancelling, failed, known, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(READ, seq)!
+const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
+  const run = tx.runs.get(seq)
+  const workflow = tx.versions.get(run.versionId)
+  const [cancelling, failed, runError, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(
+    READ,
+    seq,
+  )!
   const status = closeStatus({ cancelling, failed })
-  const hooks = hookRows(compiled, fact, status)
-  let error = known
+  const hooks = hookRows(workflow, run, status)
+  let error = runError
   if (error === null && status === "failed") {
     const first = tx.db.get<[number]>(FIRST_FAILED, seq)
-    if (first !== undefined) error = taskFailed(compiled.nodes[first[0]]!.name)
+    if (first !== undefined) error = taskFailed(workflow.nodes[first[0]]!.name)
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
-  insertRows(tx, fact, hooks, true)
+  insertRows(tx, run, hooks, true)
   if (parent !== null) resumeParent(tx, parent)
-  addNotices(tx, fact.id, endNotifications(compiled, fact, status))
-  emitRun(tx, fact.id, status, error)
-  return { runSeq: seq, runId: fact.id, status: status satisfies RunStatus }
+  addNotifications(tx, run.id, endNotifications(workflow, run, status))
+  emitRun(tx, run.id, status, error)
+  return { runSeq: seq, runId: run.id, status }
 }
 
-/** One that queues behind its schedule is passed over while an earlier run of that schedule has not ended. */
+const MAX_STARTS = 100
+
+/** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
 const OLDEST_PENDING = `
 SELECT seq FROM runs r INDEXED BY runs_active
 WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL
   AND (queue_behind = 0 OR NOT EXISTS (
     SELECT 1 FROM runs e INDEXED BY runs_of_schedule
     WHERE e.schedule_id = r.schedule_id AND e.finished_at IS NULL AND e.seq < r.seq))
-ORDER BY seq LIMIT 1`
+ORDER BY seq LIMIT ${MAX_STARTS}`
 
 const COUNT_RUNNING = `
 SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND status = 'running' AND finished_at IS NULL`
 
-/** Starts the oldest waiting runs of a workflow while `max_active_runs` and their schedules allow it. */
+/** Starts the oldest pending runs of a workflow while `max_active_runs` and their schedules allow it. */
 export const activate = (tx: Tx, workflowId: number): void => {
-  let running: number | null = null
-  for (;;) {
-    const oldest = tx.db.get<[number]>(OLDEST_PENDING, workflowId)
-    if (oldest === undefined) return
-    running ??= tx.db.get<[number]>(COUNT_RUNNING, workflowId)![0]
-    const max = tx.versions.get(tx.runs.get(oldest[0]).versionId).maxActiveRuns
-    if (max !== undefined && running >= max) return
-    startRun(tx, oldest[0])
-    running++
-    tx.wakeOthers = true
+  for (let isFull = false; !isFull;) {
+    const pending = tx.db.all<[number]>(OLDEST_PENDING, workflowId).map(([seq]) => {
+      const { maxActiveRuns } = tx.versions.get(tx.runs.get(seq).versionId)
+      return { seq, workflowId, maxActiveRuns }
+    })
+    if (pending.length === 0) return
+    const [running] = tx.db.get<[number]>(COUNT_RUNNING, workflowId)!
+    const starting = runsToStart(pending, new Map([[workflowId, running]]))
+    for (const { seq } of starting) startRun(tx, seq)
+    if (starting.length > 0) tx.wakeOthers = true
+    isFull = starting.length < MAX_STARTS
   }
 }
 
 const START = `
 UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open_tasks = ?, tasks_total = ? WHERE seq = ?`
 
-/** A pending run gets its rows. */
+/** Starts a pending run: inserts its rows and timers. */
 export const startRun = (tx: Tx, seq: number): void => {
-  const fact = tx.runs.get(seq)
-  const compiled = tx.versions.get(fact.versionId)
-  const rows = initialRows(compiled, fact)
-  const timeoutAt = compiled.timeoutMs === undefined ? null : tx.iso(tx.now + compiled.timeoutMs)
-  const tasks = rows.reduce((n, row) => (row.kind === "task" ? n + 1 : n), 0)
+  const run = tx.runs.get(seq)
+  const { rows, tasks, timeoutMs, notifications, deadlineMs } = planStart(tx.versions.get(run.versionId), run)
+  const timeoutAt = timeoutMs === null ? null : tx.iso(tx.now + timeoutMs)
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
-  insertRows(tx, fact, rows, false)
-  addNotices(tx, fact.id, deadlineNotifications(compiled, fact), compiled.deadlineMs)
-  emitRun(tx, fact.id, "running", null)
+  insertRows(tx, run, rows, false)
+  addNotifications(tx, run.id, notifications, deadlineMs)
+  emitRun(tx, run.id, "running", null)
 }

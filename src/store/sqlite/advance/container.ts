@@ -1,19 +1,19 @@
-// What an expansion and the opening of a group share: children are made in chunks under the container's fence; with the last
-// chunk it waits for them.
+// Creation of a container's children, for fan-outs and groups: in chunks under the container's fence. After the last chunk the
+// container waits for its children.
 
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import type { TaskStatus } from "../../../core/model/status.ts"
+import { type TaskStatus, taskEnded } from "../../../core/model/status.ts"
 import { startDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
-import type { Effects } from "./unblock.ts"
-import type { LoadedRow } from "../runs/insert-rows.ts"
+import { type BatchEffects, COUNTER } from "./batch-effects.ts"
+import type { LoadedRow } from "../runs/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type Chunk = Pick<Extract<Change, { kind: "expand" | "open_group" }>, "total" | "offset" | "attemptId">
 
-/** Whether this chunk is the next one. */
-export const makesChildren = (row: LoadedRow, { total, offset }: Chunk, length: number): boolean =>
+/** Returns whether this chunk is the next one of the container. */
+export const isNextChunk = (row: LoadedRow, { total, offset }: Chunk, length: number): boolean =>
   row.childrenCreated === offset && length > 0 && offset + length <= total && (offset === 0 || row.childrenTotal === total)
 
 const FIRST_CHUNK =
@@ -25,8 +25,8 @@ const LAST_CHUNK = `
 UPDATE tasks SET children_created = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
 WHERE id = ?3 AND attempt_id = ?4`
 
-/** Counts a chunk that was made; true with the last one. */
-export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId }: Chunk, length: number): boolean => {
+/** Counts a chunk that was inserted. Returns whether it was the last one. */
+export const countChunk = (tx: Tx, row: LoadedRow, { total, offset, attemptId }: Chunk, length: number): boolean => {
   if (offset === 0) tx.db.run(FIRST_CHUNK, total, tx.at, row.id)
   row.childrenTotal = total
   row.childrenCreated = offset + length
@@ -35,12 +35,12 @@ export const childrenMade = (tx: Tx, row: LoadedRow, { total, offset, attemptId 
     return false
   }
   tx.db.run(LAST_CHUNK, row.childrenCreated, gateLane(tx.runs.get(row.runSeq)), row.id, attemptId)
-  begun(tx, row, total)
+  startContainer(tx, row, total)
   return true
 }
 
-/** It waits for its children now. */
-export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
+/** Starts the deadline and emits the start of a container that waits for its children. */
+export const startContainer = (tx: Tx, row: LoadedRow, total: number): void => {
   row.status = "running"
   row.attemptId = null
   startDeadline(tx, row)
@@ -49,14 +49,12 @@ export const begun = (tx: Tx, row: LoadedRow, total: number): void => {
 
 export type StatusCount = [status: TaskStatus, count: number]
 
-const COUNTED = { success: "success", failed: "taskFailed", skipped: "skipped", cancelled: "cancelled" } as const
-
-/** Takes listed rows out of the run's counts; returns how many there are. */
-export const uncount = (effects: Effects, row: LoadedRow, counts: readonly StatusCount[]): number => {
+/** Subtracts tasks from the counters of the run. Returns how many there are. */
+export const uncount = (effects: BatchEffects, row: LoadedRow, counts: readonly StatusCount[]): number => {
   let all = 0
-  for (const [status, n] of counts) {
-    all += n
-    if (!row.hook && status in COUNTED) effects.run(row.runSeq)[COUNTED[status as keyof typeof COUNTED]] -= n
+  for (const [status, count] of counts) {
+    all += count
+    if (!row.hook && taskEnded(status)) effects.run(row.runSeq)[COUNTER[status]] -= count
   }
   return all
 }

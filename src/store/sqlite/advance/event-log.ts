@@ -1,4 +1,4 @@
-// The log of events: written as part of each operation that has some, read by streams, trimmed by age.
+// The event log: each operation appends its events as one batch, streams read it, retention trims it by age.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
@@ -8,14 +8,14 @@ import type { EventLog, LoggedEvent } from "../../contract/event-log.ts"
 import type { Access, Session, Tx } from "../connection/tx.ts"
 
 export const eventLog = ({ read, write }: Access): EventLog => ({
-  readEvents: (query) => read((s) => readEvents(s, query)),
+  readEvents: (query) => read((session) => readEvents(session, query)),
   trimEvents: (query) => write((tx) => trimEvents(tx, query)),
 })
 
 const APPEND = "INSERT INTO events (at, size, runs, events) VALUES (?, ?, ?, ?)"
 
-/** At the end of an operation. */
-export const logEvents = (tx: Tx): void => {
+/** Appends the events of the operation. Called at its end. */
+export const appendEvents = (tx: Tx): void => {
   if (tx.events.length === 0) return
   const { runs, text } = encodeEvents(tx.events)
   tx.db.run(APPEND, tx.at, tx.events.length, JSON.stringify(runs), text)
@@ -26,7 +26,9 @@ const OLDEST = "SELECT batch FROM events ORDER BY batch LIMIT 1"
 
 const PAGE = "SELECT batch, size, at, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
 
-/** Looks at `MAX_BATCHES` at most; the cursor then stands behind what was looked at, found or not. */
+type Row = [batch: number, size: number, at: string, runs: string, events: string]
+
+/** Reads at most MAX_BATCHES batches. The returned cursor stands after the last batch read, even if no event of it matched. */
 const readEvents = (
   session: Session,
   { after, runId, limit }: { after: string | null; runId?: RunId; limit: number },
@@ -40,16 +42,15 @@ const readEvents = (
   const gap = from.batch > 0 && from.batch < oldest
   const events: LoggedEvent[] = []
   let cursor = after!
-  type Row = [batch: number, size: number, at: string, runs: string, events: string]
   for (const [batch, size, at, runs, text] of session.db.all<Row>(PAGE, from.batch, MAX_BATCHES)) {
     const first = batch === from.batch ? from.place + 1 : 0
     if (first < size && (runId === undefined || runs.includes(runId))) {
-      const told = decodeEvents(JSON.parse(runs) as RunId[], text, at)
-      for (let place = first; place < size; place++) {
-        const event = told[place]!
+      const decoded = decodeEvents(JSON.parse(runs) as RunId[], text, at)
+      for (let index = first; index < size; index++) {
+        const event = decoded[index]!
         if (runId !== undefined && event.runId !== runId) continue
-        events.push({ ...event, id: eventId(batch, place) })
-        if (events.length === limit) return { events, cursor: eventId(batch, place), gap }
+        events.push({ ...event, id: eventId(batch, index) })
+        if (events.length === limit) return { events, cursor: eventId(batch, index), gap }
       }
     }
     if (first < size) cursor = eventId(batch, size - 1)
@@ -57,14 +58,15 @@ const readEvents = (
   return { events, cursor, gap }
 }
 
-const OLD = "SELECT batch, at FROM events WHERE batch < (SELECT max(batch) FROM events) ORDER BY batch LIMIT ? + 0"
+/** Every batch but the newest, whose id the next cursor needs. */
+const TRIMMABLE = "SELECT batch, at FROM events WHERE batch < (SELECT max(batch) FROM events) ORDER BY batch LIMIT ? + 0"
 
 const TRIM = "DELETE FROM events WHERE batch <= ?"
 
 const trimEvents = (tx: Tx, { olderThanMs, limit }: { olderThanMs: number; limit: number }): number => {
   const before = iso(tx.now - olderThanMs)
-  const kept = tx.db.all<[number, string]>(OLD, limit)
-  const young = kept.findIndex(([, at]) => at >= before)
-  const last = (young === -1 ? kept : kept.slice(0, young)).at(-1)
+  const batches = tx.db.all<[number, string]>(TRIMMABLE, limit)
+  const firstKept = batches.findIndex(([, at]) => at >= before)
+  const last = (firstKept === -1 ? batches : batches.slice(0, firstKept)).at(-1)
   return last === undefined ? 0 : tx.db.run(TRIM, last[0])
 }

@@ -1,11 +1,11 @@
-// What a transaction tells: one event per change of a run's or a task's status, in order.
+// Emits one event per change of a run's or a task's status, in order. A job's row emits the status of the job.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus, TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingView } from "../../../core/model/waiting-on.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Progress, StoreEvent } from "../../contract/store.ts"
-import { followRow } from "../jobs/status.ts"
+import { setStatusOfRow } from "../jobs/edges.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export interface TaskEvent {
@@ -19,24 +19,23 @@ export interface TaskEvent {
   progress?: Progress
 }
 
-/** Jobs are told of as such. */
-export const emitTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, told: TaskEvent): void => {
-  if (isJobRow(row.runSeq)) return followRow(tx, row.path, told)
-  const fact = tx.runs.get(row.runSeq)
+export const emitTask = (tx: Tx, row: { runSeq: number; node: number; path: string }, task: TaskEvent): void => {
+  if (isJobRow(row.runSeq)) return setStatusOfRow(tx, row.path, task)
+  const run = tx.runs.get(row.runSeq)
   const event: StoreEvent = {
     type: "task",
-    runId: fact.id,
-    task: tx.versions.get(fact.versionId).nodes[row.node]!.name,
+    runId: run.id,
+    task: tx.versions.get(run.versionId).nodes[row.node]!.name,
     path: row.path,
-    attempt: told.attempt,
-    status: told.status,
-    at: told.at,
+    attempt: task.attempt,
+    status: task.status,
+    at: task.at,
   }
-  if (told.error !== undefined) event.error = told.error
-  if (told.availableAt !== undefined) event.availableAt = told.availableAt
-  if (told.total !== undefined) event.total = told.total
-  if (told.waiting !== undefined) event.waiting = told.waiting
-  if (told.progress !== undefined) event.progress = told.progress
+  if (task.error !== undefined) event.error = task.error
+  if (task.availableAt !== undefined) event.availableAt = task.availableAt
+  if (task.total !== undefined) event.total = task.total
+  if (task.waiting !== undefined) event.waiting = task.waiting
+  if (task.progress !== undefined) event.progress = task.progress
   tx.events.push(event)
 }
 

@@ -1,20 +1,21 @@
-// The tasks of a group, made in chunks under the group's fence, at its path. The group takes its slots with the first chunk; one
-// that finds no slot is parked, out of the index that the gate reads, until one is free.
+// Creates the tasks of a group, in chunks at the group's path. The group takes its slots with the first chunk; while a limit is
+// full, it is parked instead.
 //
-// An earlier opening (before a user's retry) left its rows: they are reset in place. An open change without rows is about a group
-// that a retry goes on with: its rows are there, and are held back until it has its slots again.
+// Rows of an earlier opening, before a retry of the run, are reset in place. A change without rows continues a group that a retry
+// keeps: its rows exist, parked until the group has its slots again.
 
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
+import { freeSlots } from "../../../core/rules/queue-budget.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import { begun, childrenMade, makesChildren, type StatusCount, uncount } from "./container.ts"
+import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../claim/limits.ts"
-import type { Effects } from "./unblock.ts"
+import type { BatchEffects } from "./batch-effects.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
-import type { LoadedRow } from "../runs/insert-rows.ts"
+import type { LoadedRow } from "../runs/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
-type Open = Extract<Change, { kind: "open_group" }>
+type OpenGroup = Extract<Change, { kind: "open_group" }>
 
 const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_pending, lane, priority, limits)
@@ -24,28 +25,28 @@ ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked =
   upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits`
 
-export const openGroup = (tx: Tx, effects: Effects, row: LoadedRow, change: Open): boolean => {
+export const openGroup = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: OpenGroup): boolean => {
   const { offset, rows } = change
-  if (rows.length === 0) return goOn(tx, row, change)
-  if (!makesChildren(row, change, rows.length)) return false
+  if (rows.length === 0) return continueGroup(tx, row, change)
+  if (!isNextChunk(row, change, rows.length)) return false
   if (offset === 0 && !takeSlots(tx, row, change)) return true
-  const values = rows.map((each) => [
-    each.node,
-    each.kind,
-    each.upstreamPending,
-    each.lane,
-    each.priority,
-    limitText(each.limits.length === 0 ? [] : tx.limits.ensure(each.limits)),
+  const values = rows.map(({ node, kind, upstreamPending, lane, priority, limits }) => [
+    node,
+    kind,
+    upstreamPending,
+    lane,
+    priority,
+    limitText(limits.length === 0 ? [] : tx.limits.ensure(limits)),
   ])
   const reset = supersede(tx, effects, row, rows)
   tx.db.run(INSERT, row.runSeq, row.workflowId, row.id, row.path, JSON.stringify(values))
   effects.run(row.runSeq).total += rows.filter(({ kind }) => kind === "task").length - reset
-  childrenMade(tx, row, change, rows.length)
+  countChunk(tx, row, change, rows.length)
   return true
 }
 
-/** Below a container, down to what has ended and to groups that wait for slots of their own. */
-const RELEASE = `
+/** Unparks the rows below a container, except finished ones and those below groups that wait for slots of their own. */
+const UNPARK_BELOW = `
 WITH RECURSIVE below (id, is_open) AS (
   SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
   UNION ALL
@@ -54,26 +55,26 @@ WITH RECURSIVE below (id, is_open) AS (
 )
 UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
 
-const GO_ON = `
+const CONTINUE = `
 UPDATE tasks SET started_at = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL
 WHERE id = ?3 AND attempt_id = ?4`
 
-const goOn = (tx: Tx, row: LoadedRow, change: Open): boolean => {
+const continueGroup = (tx: Tx, row: LoadedRow, change: OpenGroup): boolean => {
   if (row.started || row.childrenCreated === 0 || row.childrenCreated !== change.total || row.childrenTotal !== change.total)
     return false
   if (!takeSlots(tx, row, change)) return true
-  tx.db.run(GO_ON, tx.at, gateLane(tx.runs.get(row.runSeq)), row.id, change.attemptId)
-  tx.db.run(RELEASE, row.id)
-  begun(tx, row, change.total)
+  tx.db.run(CONTINUE, tx.at, gateLane(tx.runs.get(row.runSeq)), row.id, change.attemptId)
+  tx.db.run(UNPARK_BELOW, row.id)
+  startContainer(tx, row, change.total)
   return true
 }
 
 const PARK = "UPDATE tasks SET parked = ?, attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ?"
 
-/** False: there is none, and the group waits for it. */
-const takeSlots = (tx: Tx, row: LoadedRow, { limits, attemptId }: Open): boolean => {
+/** Takes a slot of each limit. Parks the group and returns false while one is full. */
+const takeSlots = (tx: Tx, row: LoadedRow, { limits, attemptId }: OpenGroup): boolean => {
   const ids = tx.limits.ensure(limits)
-  const full = ids.find((id) => tx.limits.state(id).used >= tx.limits.state(id).cap)
+  const full = ids.find((id) => freeSlots(tx.limits.state(id)) === 0)
   if (full === undefined) {
     for (const id of ids) tx.limits.use(id, 1)
     return true
@@ -91,9 +92,10 @@ const SUPERSEDE_OLD = `${SUPERSEDE_WHERE} ${OLD}`
 
 const COUNT_OLD = `SELECT status, count(*) FROM tasks WHERE ${OLD} AND kind = 'task' GROUP BY status`
 
-const supersede = (tx: Tx, effects: Effects, row: LoadedRow, rows: Open["rows"]): number => {
+/** Moves attempts of an earlier opening to the history and uncounts its tasks. Returns how many were counted. */
+const supersede = (tx: Tx, effects: BatchEffects, row: LoadedRow, rows: OpenGroup["rows"]): number => {
   if (tx.db.get(EXISTS, row.runSeq, rows[0]!.node, row.path) === undefined) return 0
-  const place = [row.runSeq, row.path, JSON.stringify(rows.map(({ node }) => node))] as const
-  tx.db.run(SUPERSEDE_OLD, ...place)
-  return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...place))
+  const tasks = [row.runSeq, row.path, JSON.stringify(rows.map(({ node }) => node))] as const
+  tx.db.run(SUPERSEDE_OLD, ...tasks)
+  return uncount(effects, row, tx.db.all<StatusCount>(COUNT_OLD, ...tasks))
 }

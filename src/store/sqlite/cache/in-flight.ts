@@ -1,9 +1,9 @@
-// Rows that are in flight, as this store saw them last: most changes speak of one, and need not read it first. A write that relies
-// on that says in its WHERE what it takes for granted, since other processes write to the file too; when it finds no such row, the
-// row is read after all.
+// Task rows in flight, as this store last wrote them, by attempt id: a start or a finish needs no read first. Other processes
+// write to the file too, so the statements that rely on this cache check the cached status in their WHERE; when they match no
+// row, the caller reads the row.
 
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { LoadedRow } from "../runs/insert-rows.ts"
+import type { LoadedRow } from "../runs/load-rows.ts"
 
 const MAX_CACHED = 10_000
 
@@ -18,10 +18,10 @@ export class InFlightRows {
     return this.#rows.has(attemptId)
   }
 
-  /** How a row stands after something was done to it under this attempt. Whether a job was stopped is asked first: it is read. */
-  keep(attemptId: string, row: LoadedRow): void {
-    const live = row.status === "dispatched" || row.status === "running"
-    if (live && !row.isWaiting && !isJobRow(row.runSeq)) this.#set(attemptId, row)
+  /** Caches the row, or drops it once it is no longer in flight. Jobs are never cached: a stop request must be read first. */
+  update(attemptId: string, row: LoadedRow): void {
+    const isInFlight = (row.status === "dispatched" || row.status === "running") && !row.isWaiting
+    if (isInFlight && !isJobRow(row.runSeq)) this.#set(attemptId, row)
     else this.#rows.delete(attemptId)
   }
 

@@ -1,12 +1,14 @@
-// Ready rows that may be taken, in the order that they are owed: the highest priority, its workflows in turn, then by run and row.
+// Ready rows that a claim considers, in claim order: the highest priority first, its workflows in turn, then by run and row.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
+import { compareReady } from "../../../core/rules/claim-order.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_GROUPS } from "../../shared/bounds.ts"
+import { claimOrder } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
-import { served, type RoundRobin, workflowTurn } from "./lane-groups.ts"
+import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-groups.ts"
 import { limitIds } from "./limits.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
@@ -27,12 +29,13 @@ export interface Candidate {
   limits: readonly number[]
   childrenCreated: number
   childrenTotal: number | null
-  childrenLeft: number | null
+  childrenPending: number | null
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
+  /** The run is paused, or is being cancelled and the row is no container to gather: the claim parks the row. */
   paused: boolean
   run: RunState
-  /** Minted when it is taken. */
+  /** null until the row is claimed. */
   attemptId: AttemptId | null
   waitingOn: TaskClaim["waitingOn"]
 }
@@ -50,68 +53,70 @@ export const NEXT_WORKFLOW = `
 SELECT workflow_id FROM tasks INDEXED BY tasks_ready
 WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id > ? ORDER BY workflow_id LIMIT 1`
 
+/** Columns of a candidate, in the order of `CandidateColumns`. */
 export const CANDIDATE = `id, run_seq, node, path, kind, parent_id, attempt, failures, losses, priority, item, limits,
   children_created, children_total, children_pending, children_failed, upstream_failed, upstream_unmet, upstream_waived`
 
 const ROWS = `
 SELECT ${CANDIDATE}
-FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ? ORDER BY run_seq, id LIMIT ? + 0`
+FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ? AND priority = ? AND workflow_id = ?
+ORDER BY ${claimOrder()} LIMIT ? + 0`
 
 const RUN_STATE = "SELECT status, cancelling, error, paused FROM runs WHERE seq = ?"
 
-export type Columns = [
-  number,
-  number,
-  number,
-  string,
-  RowKind,
-  number | null,
-  number,
-  number,
-  number,
-  number,
-  string | null,
-  string | null,
-  number,
-  number | null,
-  number | null,
-  number,
-  number,
-  number,
-  number,
+export type CandidateColumns = [
+  row: number,
+  runSeq: number,
+  node: number,
+  path: string,
+  kind: RowKind,
+  parent: number | null,
+  attempt: number,
+  failures: number,
+  losses: number,
+  priority: number,
+  item: string | null,
+  limits: string | null,
+  childrenCreated: number,
+  childrenTotal: number | null,
+  childrenPending: number | null,
+  childrenFailed: number,
+  upstreamFailed: number,
+  upstreamUnmet: number,
+  upstreamWaived: number,
 ]
 
-/** Candidates of the highest priority in these lanes, divided among its workflows in turn. Empty: nothing may be taken. */
-export const pickCandidates = (tx: Tx, lanes: readonly string[], want: number, turn: RoundRobin): Candidate[] => {
-  const tops = lanes.map((lane) => topOf(tx, lane))
-  const priority = Math.max(...tops)
-  if (priority === NOTHING) return []
-  const here = lanes.filter((_, i) => tops[i] === priority)
-  const rooms = new Rooms(tx)
-  const workflows = inTurn(workflowsOf(tx, here, priority), workflowTurn(turn, lanes))
+/** Returns up to `limit` candidates of the highest priority in these lanes, divided among its workflows in turn. */
+export const pickCandidates = (tx: Tx, lanes: readonly string[], limit: number, cursor: RoundRobin): Candidate[] => {
+  const priorities = lanes.map((lane) => topPriority(tx, lane))
+  const priority = Math.max(...priorities)
+  if (priority === NOTHING_READY) return []
+  const topLanes = lanes.filter((_, i) => priorities[i] === priority)
+  const budget = new CandidateBudget(tx)
+  const workflows = rotate(workflowsOf(tx, topLanes, priority), lastWorkflow(cursor, lanes))
   const picked: Candidate[] = []
   for (const [i, workflowId] of workflows.entries()) {
-    const share = Math.ceil((want - picked.length) / (workflows.length - i))
+    const share = Math.ceil((limit - picked.length) / (workflows.length - i))
     if (share === 0) break
-    picked.push(...rowsOf(tx, here, priority, workflowId, share, rooms))
-    served(turn, lanes, workflowId)
+    picked.push(...rowsOf(tx, topLanes, { priority, workflowId, share }, budget))
+    setLastWorkflow(cursor, lanes, workflowId)
   }
   return picked
 }
 
-const NOTHING = Number.NEGATIVE_INFINITY
+const NOTHING_READY = Number.NEGATIVE_INFINITY
 
-/** The highest priority that waits in a lane, unless its queue allows nothing. */
-const topOf = (tx: Tx, lane: string): number => {
+/** Returns the highest priority of the ready rows of a lane, or NOTHING_READY, also when its queue allows no start. */
+const topPriority = (tx: Tx, lane: string): number => {
   const top = tx.db.get<[number]>(TOP_PRIORITY, lane)?.[0]
-  if (top === undefined) return NOTHING
-  if (tx.queues.room(lane) > 0) return top
-  tx.queues.left(lane)
-  return NOTHING
+  if (top === undefined) return NOTHING_READY
+  if (tx.queues.available(lane) > 0) return top
+  tx.queues.noteUnclaimed(lane)
+  return NOTHING_READY
 }
 
-/** How many more of a queue's rows may be candidates; lanes of one queue share it. */
-class Rooms {
+/** Number of candidates that each queue allows. Lanes of one queue share it. */
+class CandidateBudget {
   readonly #tx: Tx
   readonly #left = new Map<string, number>()
 
@@ -119,15 +124,16 @@ class Rooms {
     this.#tx = tx
   }
 
-  of(lane: string): number {
-    return this.#left.get(queueOfLane(lane) ?? lane) ?? this.#tx.queues.room(lane)
+  available(lane: string): number {
+    return this.#left.get(queueOfLane(lane) ?? lane) ?? this.#tx.queues.available(lane)
   }
 
   use(lane: string, rows: number): void {
-    this.#left.set(queueOfLane(lane) ?? lane, this.of(lane) - rows)
+    this.#left.set(queueOfLane(lane) ?? lane, this.available(lane) - rows)
   }
 }
 
+/** Returns the workflows with ready rows, by skipping through the index. */
 const workflowsOf = (tx: Tx, lanes: readonly string[], priority: number): number[] => {
   const found = new Set<number>()
   for (const lane of lanes)
@@ -139,8 +145,8 @@ const workflowsOf = (tx: Tx, lanes: readonly string[], priority: number): number
   return [...found].toSorted((a, b) => a - b)
 }
 
-/** Those after the last one served come first. */
-const inTurn = (workflows: number[], last: number): number[] => [
+/** Puts the workflows after `last` first. */
+const rotate = (workflows: number[], last: number): number[] => [
   ...workflows.filter((id) => id > last),
   ...workflows.filter((id) => id <= last),
 ]
@@ -148,22 +154,19 @@ const inTurn = (workflows: number[], last: number): number[] => [
 const rowsOf = (
   tx: Tx,
   lanes: readonly string[],
-  priority: number,
-  workflowId: number,
-  share: number,
-  rooms: Rooms,
+  { priority, workflowId, share }: { priority: number; workflowId: number; share: number },
+  budget: CandidateBudget,
 ): Candidate[] => {
   const stateOf = runStates(tx)
   const found = lanes.flatMap((lane) => {
-    const rows = tx.db.all<Columns>(ROWS, lane, priority, workflowId, Math.min(share, rooms.of(lane)))
-    rooms.use(lane, rows.length)
+    const rows = tx.db.all<CandidateColumns>(ROWS, lane, priority, workflowId, Math.min(share, budget.available(lane)))
+    budget.use(lane, rows.length)
     return rows.map((columns) => candidateOf(columns, lane, stateOf(columns[1])))
   })
-  if (lanes.length === 1) return found
-  return found.toSorted((a, b) => a.runSeq - b.runSeq || a.row - b.row).slice(0, share)
+  return lanes.length === 1 ? found : found.toSorted(compareReady).slice(0, share)
 }
 
-/** The states of runs, each read once. */
+/** Returns a function that reads the state of each run once. */
 export const runStates = (tx: Tx): ((seq: number) => RunState) => {
   const states = new Map<number, RunState>()
   return (seq) => {
@@ -184,8 +187,8 @@ export const readState = (tx: Tx, seq: number): RunState => {
 
 const JOB_STATE: RunState = { status: "running", cancelling: null, error: null, paused: false }
 
-export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate => {
-  const gathering = c[4] !== "task" && c[12] > 0 && c[14] === 0
+export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): Candidate => {
+  const isGathering = c[4] !== "task" && c[12] > 0 && c[14] === 0
   return {
     row: c[0],
     runSeq: c[1],
@@ -202,10 +205,10 @@ export const candidateOf = (c: Columns, lane: string, run: RunState): Candidate 
     limits: limitIds(c[11]),
     childrenCreated: c[12],
     childrenTotal: c[13],
-    childrenLeft: c[14],
+    childrenPending: c[14],
     childrenFailed: c[15],
     upstream: { failed: c[16], unmet: c[17], waived: c[18] },
-    paused: run.cancelling === null ? run.paused : !gathering,
+    paused: run.cancelling === null ? run.paused : !isGathering,
     run,
     attemptId: null,
     waitingOn: null,

@@ -1,121 +1,110 @@
-// Rows that become ready and go on at once: released and taken in one write. That is for rows which a claim would take first: no ready
-// one stands before them, and no other workflow or lane waits for its turn. All others are released, and wait for a claim.
+// Claims rows in the same write that unblocks them, when no queued row would be claimed first (core/rules/claim-order.ts). All
+// other rows are unblocked and wait for a claim. It spares one of four writes of a task, see docs/decisions/fast-paths.md.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
 import { wildcardFunctions, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
+import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claim-order.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
-import { dispatched, type Claimer, type ClaimRequest } from "./claim.ts"
+import { type Claimer, type ClaimRequest, recordDispatch } from "./claim.ts"
 import type { ClaimedRow } from "./to-claims.ts"
 import { readyLanes } from "./lane-groups.ts"
 import { READY } from "./ready-queue.ts"
-import { release, type Success } from "../advance/unblock.ts"
-import { ROOM } from "../runs/insert-rows.ts"
+import { unblock, type UnblockedRow } from "../advance/batch-effects.ts"
 import type { Tx } from "../connection/tx.ts"
 
-interface Below {
-  success: Success
-  lane: string
-  priority: number
-  workflowId: number
-}
+type UnblockedReadyRow = UnblockedRow & ReadyRow
 
-interface Head {
-  lane: string
-  priority: number
-  workflowId: number
-  runSeq: number
-  row: number
-}
-
-/** The rows that were taken, in the order of claims. */
-export const takeOnward = (tx: Tx, taker: Claimer, wanted: ClaimRequest, successes: readonly Success[]): ClaimedRow[] => {
-  const { lanes } = wanted
-  const limit = Math.min(wanted.limit, MAX_CANDIDATES)
-  const taken: ClaimedRow[] = []
-  const idle = successes.length === 0 || taker === null || limit <= 0 || wildcardFunctions(lanes).length > 0
-  const rows = idle ? null : inOrder(tx, successes, limit)
-  const head = rows === null ? "several" : headOf(tx, lanes)
-  if (rows === null || head === "several") {
-    for (const success of successes) release(tx, success)
-    return taken
+/** Unblocks all of these rows and returns those that it claimed with it, in claim order. */
+export const claimUnblocked = (
+  tx: Tx,
+  claimer: Claimer,
+  request: ClaimRequest,
+  unblocked: readonly UnblockedRow[],
+): ClaimedRow[] => {
+  const { lanes } = request
+  const limit = Math.min(request.limit, MAX_CANDIDATES)
+  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0 || wildcardFunctions(lanes).length > 0
+  const rows = isIdle ? null : inClaimOrder(tx, unblocked, limit)
+  const head = rows === null ? "shared" : headOfQueue(tx, lanes)
+  if (rows === null || head === "shared") {
+    for (const row of unblocked) unblock(tx, row)
+    return []
   }
+  const claimed: ClaimedRow[] = []
   const stateOf = runStates(tx)
-  const isWanted = wantedLanes(lanes)
-  for (const [i, below] of rows.entries()) {
-    const run = stateOf(below.success.runSeq)
-    const free = run.status === "running" && run.cancelling === null && !run.paused
-    // One that cannot go on at once keeps its place.
-    const may = free && i < limit && isWanted(below.lane) && isFirst(below, head) && hasNoSettings(tx, below.lane)
-    const row = may ? goOn(tx, taker!, below, run) : null
-    if (row === null) release(tx, below.success)
-    else taken.push(row)
+  const isRequested = requestedLanes(lanes)
+  for (const [i, row] of rows.entries()) {
+    const run = stateOf(row.runSeq)
+    const isStartable = run.status === "running" && run.cancelling === null && !run.paused
+    // A row that cannot be claimed counts toward the limit: a claim would have considered it too.
+    const mayClaim =
+      isStartable && i < limit && isRequested(row.lane) && precedesQueued(row, head) && hasNoSettings(tx, row.lane)
+    const claim = mayClaim ? claimRow(tx, claimer!, row, run) : null
+    if (claim === null) unblock(tx, row)
+    else claimed.push(claim)
   }
-  return taken
+  return claimed
 }
 
-/** As claims would take them; null: several workflows, or lanes that there is no room for, share what is free. */
-const inOrder = (tx: Tx, successes: readonly Success[], limit: number): Below[] | null => {
-  const rows = successes.map((success): Below => {
-    const fact = tx.runs.get(success.runSeq)
-    const node = tx.versions.get(fact.versionId).nodes[success.node]!
-    return { success, lane: workLane(fact, node), priority: taskPriority(node, fact.priority), workflowId: fact.workflowId }
+/** Returns the rows in claim order; null when several workflows, or several lanes beyond the limit, share the claim. */
+const inClaimOrder = (tx: Tx, unblocked: readonly UnblockedRow[], limit: number): UnblockedReadyRow[] | null => {
+  const rows = unblocked.map((row): UnblockedReadyRow => {
+    const run = tx.runs.get(row.runSeq)
+    const node = tx.versions.get(run.versionId).nodes[row.node]!
+    return { ...row, lane: workLane(run, node), priority: taskPriority(node, run.priority), workflowId: run.workflowId }
   })
   const { lane, workflowId } = rows[0]!
   if (rows.some((row) => row.workflowId !== workflowId || (rows.length > limit && row.lane !== lane))) return null
-  return rows.sort((a, b) => b.priority - a.priority || a.success.runSeq - b.success.runSeq || a.success.node - b.success.node)
+  return rows.sort(compareReady)
 }
 
 const HEAD = `
 SELECT priority, workflow_id, run_seq, id FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ?
 ORDER BY priority DESC, workflow_id, run_seq, id LIMIT 1`
 
-/** The first ready row of these lanes; null: there is none. */
-const headOf = (tx: Tx, lanes: readonly string[]): Head | null | "several" => {
-  const every = wildcardRange(lanes)
-  const found = every === null ? lanes : [...new Set([...lanes, ...readyLanes(tx, every.from, every.to, 2)])]
-  let head: Head | null = null
-  for (const lane of found) {
+/** Returns the queued row that a claim of these lanes takes first, or null. "shared": several lanes or workflows share it. */
+const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "shared" => {
+  const range = wildcardRange(lanes)
+  const candidates = range === null ? lanes : [...new Set([...lanes, ...readyLanes(tx, range.from, range.to, 2)])]
+  let head: ReadyRow | null = null
+  for (const lane of candidates) {
     const first = tx.db.get<[number, number, number, number]>(HEAD, lane)
     if (first === undefined) continue
-    if (head !== null) return "several"
+    if (head !== null) return "shared"
     const [priority, workflowId, runSeq, row] = first
     head = { lane, priority, workflowId, runSeq, row }
   }
-  const shared = head !== null && tx.db.get(NEXT_WORKFLOW, head.lane, head.priority, head.workflowId) !== undefined
-  return shared ? "several" : head
+  const isShared = head !== null && tx.db.get(NEXT_WORKFLOW, head.lane, head.priority, head.workflowId) !== undefined
+  return isShared ? "shared" : head
 }
 
-const isFirst = ({ lane, priority, workflowId, success }: Below, head: Head | null): boolean => {
-  if (head === null) return true
-  if (lane !== head.lane || priority !== head.priority) return lane === head.lane && priority > head.priority
-  if (workflowId !== head.workflowId || success.runSeq !== head.runSeq)
-    return workflowId === head.workflowId && success.runSeq < head.runSeq
-  return success.row < head.row
+const requestedLanes = (lanes: readonly string[]): ((lane: string) => boolean) => {
+  const range = wildcardRange(lanes)
+  return (lane) => lanes.includes(lane) || (range !== null && lane > range.from && lane < range.to)
 }
 
-const wantedLanes = (lanes: readonly string[]): ((lane: string) => boolean) => {
-  const every = wildcardRange(lanes)
-  return (lane) => lanes.includes(lane) || (every !== null && lane > every.from && lane < every.to)
-}
+const hasNoSettings = (tx: Tx, lane: string): boolean => tx.queues.available(lane) === Number.POSITIVE_INFINITY
 
-const hasNoSettings = (tx: Tx, lane: string): boolean => tx.queues.room(lane) === Number.POSITIVE_INFINITY
-
-/** What it was made with is asked for too, and that it was never tried: so nothing of it has to be read. */
-const GO_ON = `
-UPDATE tasks SET upstream_pending = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
-  room = ${ROOM.dispatched}
+/** Matches the row only as it was created and never claimed, so that nothing of it has to be read. */
+const UNBLOCK_AND_CLAIM = `
+UPDATE tasks SET upstream_pending = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?
 WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' AND upstream_pending = ? AND lane = ? AND priority = ?
   AND kind = 'task' AND parent_id IS NULL AND attempt = 0 AND attempt_id IS NULL AND limits IS NULL AND parked IS NULL AND available_at IS NULL
   AND upstream_failed = 0 AND upstream_unmet = 0 AND upstream_waived = 0`
 
-const goOn = (tx: Tx, taker: NonNullable<Claimer>, { success, lane, priority }: Below, run: RunState): ClaimedRow | null => {
-  const { row, runSeq, node, ended } = success
+/** Returns null when no row matches. */
+const claimRow = (
+  tx: Tx,
+  claimer: NonNullable<Claimer>,
+  { row, runSeq, node, finished, lane, priority }: UnblockedReadyRow,
+  run: RunState,
+): ClaimedRow | null => {
   const attemptId = newAttemptId(tx.now, tx.random.hex128())
-  const values = [attemptId, taker.seq, taker.name, tx.at, row, runSeq, node, ended, lane, priority]
-  if (tx.db.run(GO_ON, ...values) === 0) return null
-  const taken: ClaimedRow = {
+  const values = [attemptId, claimer.seq, claimer.name, tx.at, row, runSeq, node, finished, lane, priority]
+  if (tx.db.run(UNBLOCK_AND_CLAIM, ...values) === 0) return null
+  const claimed: ClaimedRow = {
     row,
     runSeq,
     node,
@@ -131,7 +120,7 @@ const goOn = (tx: Tx, taker: NonNullable<Claimer>, { success, lane, priority }: 
     limits: [],
     childrenCreated: 0,
     childrenTotal: null,
-    childrenLeft: null,
+    childrenPending: null,
     childrenFailed: 0,
     upstream: { failed: 0, unmet: 0, waived: 0 },
     paused: false,
@@ -139,6 +128,6 @@ const goOn = (tx: Tx, taker: NonNullable<Claimer>, { success, lane, priority }: 
     attemptId,
     waitingOn: null,
   }
-  dispatched(tx, taken)
-  return taken
+  recordDispatch(tx, claimed)
+  return claimed
 }

@@ -1,9 +1,8 @@
-// Takes ready rows for work or for the gate. Order: priority, then workflows in turn, then run, then row. What meets a full
-// limit or a pause is parked, out of the index, so that it is looked at once. A queue's own settings hold its lanes back as a
-// whole: they are just not read further.
+// Claims ready rows for work or for the gate. A row that meets a full limit or a paused run is parked, so that a claim reads it
+// only once. Settings of a queue bound its lanes as a whole: rows beyond them stay ready and unread.
 //
-// A run that is being cancelled gives nothing away but containers whose instances have ended; its other rows are put aside
-// for the cancel cursor.
+// A run that is being cancelled gives out only containers whose children have finished; its other rows are parked until
+// `cancelPending` finishes them.
 
 import { admit } from "../../../core/rules/admit.ts"
 import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
@@ -14,7 +13,7 @@ import { type Candidate, pickCandidates } from "./candidates.ts"
 import { type ClaimedRow, toClaims, toTaskClaims } from "./to-claims.ts"
 import { emitTask } from "../advance/events.ts"
 import { laneGroups, type RoundRobin } from "./lane-groups.ts"
-import { type LoadedRow, ROOM } from "../runs/insert-rows.ts"
+import type { LoadedRow } from "../runs/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export interface ClaimRequest {
@@ -22,103 +21,106 @@ export interface ClaimRequest {
   limit: number
 }
 
-export interface ClaimResult<C extends Claim> {
-  claims: C[]
-  /** The bound on candidates was reached before the wanted number. */
+export interface ClaimResult<T extends Claim = Claim> {
+  claims: T[]
+  /** The claim stopped at a bound on what it reads, before it had the requested number. */
   more: boolean
 }
 
 const HOLDER = "SELECT seq, name FROM holders WHERE id = ? AND dead = 0"
 
+/** The lease holder that claims; null: it is not registered or was evicted, and claims nothing. */
 export type Claimer = { seq: number; name: string } | null
 
-/** A holder that is not registered, or was given up on, takes nothing. */
 export const claimerOf = (tx: Tx, holder: HolderId): Claimer => {
   const found = tx.db.get<[number, string]>(HOLDER, holder)
   return found === undefined ? null : { seq: found[0], name: found[1] }
 }
 
-export const claimWork = (tx: Tx, taker: Claimer, wanted: ClaimRequest, turn: RoundRobin): ClaimResult<Claim> => {
-  const { taken, more } = take(tx, taker, wanted, turn, true)
-  return { claims: toClaims(tx, taken), more }
+export const claimWork = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimResult => {
+  const { rows, more } = claimRows(tx, claimer, request, cursor, "work")
+  return { claims: toClaims(tx, rows), more }
 }
 
-export const claimGates = (tx: Tx, taker: Claimer, wanted: ClaimRequest, turn: RoundRobin): ClaimResult<TaskClaim> => {
-  const { taken, more } = take(tx, taker, wanted, turn, false)
-  return { claims: toTaskClaims(tx, taken), more }
+/** Claims rows for the gate, which are all of runs: jobs do not pass a gate. */
+export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimResult<TaskClaim> => {
+  const { rows, more } = claimRows(tx, claimer, request, cursor, "gate")
+  return { claims: toTaskClaims(tx, rows), more }
 }
 
-const take = (
+type Purpose = "work" | "gate"
+
+const claimRows = (
   tx: Tx,
-  taker: Claimer,
-  wanted: ClaimRequest,
-  turn: RoundRobin,
-  work: boolean,
-): { taken: ClaimedRow[]; more: boolean } => {
-  if (taker === null || wanted.limit <= 0 || wanted.lanes.length === 0) return { taken: [], more: false }
-  const taken: ClaimedRow[] = []
-  const looked = laneGroups(tx, wanted.lanes, turn)
-  let { groups } = looked
+  claimer: Claimer,
+  request: ClaimRequest,
+  cursor: RoundRobin,
+  purpose: Purpose,
+): { rows: ClaimedRow[]; more: boolean } => {
+  if (claimer === null || request.limit <= 0 || request.lanes.length === 0) return { rows: [], more: false }
+  const rows: ClaimedRow[] = []
+  const { groups: firstGroups, isPartial } = laneGroups(tx, request.lanes, cursor)
+  let groups = firstGroups
   let seen = 0
-  while (groups.length > 0 && taken.length < wanted.limit && seen < MAX_CANDIDATES) {
-    const again: (readonly string[])[] = []
+  while (groups.length > 0 && rows.length < request.limit && seen < MAX_CANDIDATES) {
+    const nonEmpty: (readonly string[])[] = []
     for (const [i, lanes] of groups.entries()) {
-      const left = Math.min(wanted.limit - taken.length, MAX_CANDIDATES - seen)
+      const left = Math.min(request.limit - rows.length, MAX_CANDIDATES - seen)
       if (left === 0) break
-      const candidates = pickCandidates(tx, lanes, Math.ceil(left / (groups.length - i)), turn)
+      const candidates = pickCandidates(tx, lanes, Math.ceil(left / (groups.length - i)), cursor)
       if (candidates.length === 0) continue
       seen += candidates.length
-      for (const candidate of admitted(tx, candidates, work)) taken.push(hold(tx, taker, candidate, work))
-      turn.lane = lanes[0]!
-      again.push(lanes)
+      for (const candidate of admitCandidates(tx, candidates, purpose)) rows.push(claimRow(tx, claimer, candidate, purpose))
+      cursor.lane = lanes[0]!
+      nonEmpty.push(lanes)
     }
-    groups = again
+    groups = nonEmpty
   }
-  const more = taken.length < wanted.limit && (looked.cut || groups.length > 0)
-  return { taken, more }
+  return { rows, more: rows.length < request.limit && (isPartial || groups.length > 0) }
 }
 
 const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 
-/** The candidates that may go; the others are parked. The gate is under no limit. */
-const admitted = (tx: Tx, candidates: Candidate[], work: boolean): Candidate[] => {
-  if (candidates.every(({ paused, limits }) => !paused && (!work || limits.length === 0))) return candidates
-  const judged = candidates.map(({ row, paused, limits }) => ({ row, paused, limits: work ? limits : [] }))
-  const admission = admit(judged, tx.limits.states(new Set(judged.flatMap(({ limits }) => limits))))
+/** Returns the candidates that may be claimed and parks the others. Limits do not apply to the gate. */
+const admitCandidates = (tx: Tx, candidates: Candidate[], purpose: Purpose): Candidate[] => {
+  const isWork = purpose === "work"
+  if (candidates.every(({ paused, limits }) => !paused && (!isWork || limits.length === 0))) return candidates
+  const limited = candidates.map(({ row, paused, limits }) => ({ row, paused, limits: isWork ? limits : [] }))
+  const admission = admit(limited, tx.limits.states(new Set(limited.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)
   for (const [id, rows] of admission.unpark) tx.limits.unpark(id, rows)
-  const take = new Set(admission.claim)
-  return candidates.filter((candidate) => take.has(candidate.row))
+  const admitted = new Set(admission.claim)
+  return candidates.filter((candidate) => admitted.has(candidate.row))
 }
 
 const DISPATCH = `
 UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
-  outcome = NULL, error = NULL, exit_code = NULL, progress = NULL, room = ${ROOM.dispatched}
+  outcome = NULL, error = NULL, exit_code = NULL, progress = NULL
 WHERE id = ?`
 
-const HOLD = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"
+const CLAIM_FOR_GATE = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"
 
-/** Mints the attempt id. The candidate itself is changed: copies would cost as much as the statement. */
-const hold = (tx: Tx, taker: NonNullable<Claimer>, candidate: Candidate, work: boolean): ClaimedRow => {
-  const taken = candidate as ClaimedRow
-  taken.attemptId = newAttemptId(tx.now, tx.random.hex128())
-  if (work) {
-    tx.db.put(DISPATCH, taken.attemptId, taker.seq, taker.name, tx.at, taken.row)
-    dispatched(tx, taken)
-  } else tx.db.run(HOLD, taken.attemptId, taker.seq, taken.row)
-  return taken
+/** Claims a row under a new attempt id. It changes the candidate in place: a copy costs as much as the statement. */
+const claimRow = (tx: Tx, claimer: NonNullable<Claimer>, candidate: Candidate, purpose: Purpose): ClaimedRow => {
+  const row = candidate as ClaimedRow
+  row.attemptId = newAttemptId(tx.now, tx.random.hex128())
+  if (purpose === "work") {
+    tx.db.put(DISPATCH, row.attemptId, claimer.seq, claimer.name, tx.at, row.row)
+    recordDispatch(tx, row)
+  } else tx.db.run(CLAIM_FOR_GATE, row.attemptId, claimer.seq, row.row)
+  return row
 }
 
-/** It was written so: what goes with it. */
-export const dispatched = (tx: Tx, taken: ClaimedRow): void => {
-  taken.attempt++
-  if (!isJobRow(taken.runSeq)) tx.inFlight.keep(taken.attemptId, heldRow(tx, taken))
-  tx.queues.take(taken.lane)
-  emitTask(tx, taken, { status: "dispatched", at: tx.at, attempt: taken.attempt })
+/** Counts and emits a claim for work that the caller has written. */
+export const recordDispatch = (tx: Tx, row: ClaimedRow): void => {
+  row.attempt++
+  if (!isJobRow(row.runSeq)) tx.inFlight.update(row.attemptId, loadedRow(tx, row))
+  tx.queues.use(row.lane)
+  emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
 }
 
-const heldRow = (
+const loadedRow = (
   tx: Tx,
   { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: ClaimedRow,
 ): LoadedRow => {

@@ -1,8 +1,10 @@
-// Slots of limits inside one transaction. Their counts are read once, changed in memory (the transaction is the only
-// writer) and written back by `save`.
+// Slots of limits inside one transaction. Each limit is read once, counted in memory (the transaction is the only writer) and
+// written back by `save`.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
+import { freeSlots } from "../../../core/rules/queue-budget.ts"
+import { claimOrder } from "../../shared/claim-order.ts"
 import type { Database } from "../connection/database.ts"
 
 const READ = "SELECT cap, used, key GLOB '[rt]:*' FROM limits WHERE id = ?"
@@ -11,42 +13,42 @@ const PUT = `
 INSERT INTO limits (key, cap) VALUES (?, ?)
 ON CONFLICT (key) DO UPDATE SET cap = excluded.cap WHERE cap <> excluded.cap`
 
-const FIND = "SELECT id, cap, used FROM limits WHERE key = ?"
+const FIND = "SELECT id, cap FROM limits WHERE key = ?"
 
 const WRITE = "UPDATE limits SET used = ? WHERE id = ?"
 
 const UNPARK = `
 UPDATE tasks SET parked = NULL WHERE id IN (
-  SELECT id FROM tasks WHERE parked = ? ORDER BY priority DESC, run_seq, id LIMIT ? + 0
+  SELECT id FROM tasks WHERE parked = ? ORDER BY ${claimOrder()} LIMIT ? + 0
 ) RETURNING run_seq`
 
-interface KnownLimit extends LimitState {
-  /** Rows of several runs are under it; `r:` and `t:` are a run's own. */
-  shared: boolean
+interface ReadLimit extends LimitState {
+  /** Rows of several runs share the limit. Limits with the prefixes `r:` and `t:` belong to one run. */
+  isShared: boolean
 }
 
 export class LimitUsage {
   readonly #db: Database
-  readonly #states = new Map<number, KnownLimit>()
-  readonly #dirty = new Set<number>()
+  readonly #states = new Map<number, ReadLimit>()
+  readonly #changed = new Set<number>()
 
   constructor(db: Database) {
     this.#db = db
   }
 
-  state(id: number): KnownLimit {
+  state(id: number): ReadLimit {
     let state = this.#states.get(id)
     if (state === undefined) {
-      const [cap, used, own] = this.#db.get<[number, number, number]>(READ, id)!
-      state = { cap, used, shared: own === 0 }
+      const [cap, used, ofOneRun] = this.#db.get<[number, number, number]>(READ, id)!
+      state = { cap, used, isShared: ofOneRun === 0 }
       this.#states.set(id, state)
     }
     return state
   }
 
-  /** Those whose room other runs could use when this one is paused or cancelled. */
+  /** Returns the limits whose slots other runs can use while this run is paused or cancelled. */
   shared(ids: readonly number[]): readonly number[] {
-    return ids.length === 0 ? ids : ids.filter((id) => this.state(id).shared)
+    return ids.length === 0 ? ids : ids.filter((id) => this.state(id).isShared)
   }
 
   states(ids: Iterable<number>): Map<number, LimitState> {
@@ -55,15 +57,15 @@ export class LimitUsage {
     return states
   }
 
-  /** The ids of these limits, made on first use. A cap that was raised lets that many parked rows have another look. */
+  /** Returns the ids of these limits and creates those that are new. A raised cap unparks as many rows. */
   ensure(limits: readonly Limit[]): number[] {
     return limits.map(({ key, cap }) => {
-      const before = this.#db.get<[number, number, number]>(FIND, key)
+      const before = this.#db.get<[number, number]>(FIND, key)
       if (before !== undefined && before[1] === cap) return before[0]
       this.#db.run(PUT, key, cap)
-      const [id] = this.#db.get<[number, number, number]>(FIND, key)!
-      const known = this.#states.get(id)
-      if (known !== undefined) known.cap = cap
+      const [id] = this.#db.get<[number, number]>(FIND, key)!
+      const state = this.#states.get(id)
+      if (state !== undefined) state.cap = cap
       if (before !== undefined && cap > before[1]) this.unpark(id, cap - before[1])
       return id
     })
@@ -71,30 +73,32 @@ export class LimitUsage {
 
   use(id: number, slots: number): void {
     this.state(id).used += slots
-    this.#dirty.add(id)
+    this.#changed.add(id)
   }
 
-  /** Gives slots back, never below 0. */
+  /** Frees slots. The number of used slots never falls below 0. */
   free(id: number, slots: number): void {
     const state = this.state(id)
     state.used = Math.max(0, state.used - slots)
-    this.#dirty.add(id)
+    this.#changed.add(id)
   }
 
-  /** Lets the next rows that wait under this limit be claimed, as far as it has room. Returns their runs. */
+  /** Unparks up to this many rows, as far as the limit has free slots. Returns their runs. */
   unpark(id: number, rows: number): number[] {
-    const { cap, used } = this.state(id)
-    const room = Math.min(rows, cap - used)
-    return room <= 0 ? [] : this.#db.all<[number]>(UNPARK, id, room).map(([runSeq]) => runSeq)
+    const count = Math.min(rows, freeSlots(this.state(id)))
+    return count === 0 ? [] : this.#db.all<[number]>(UNPARK, id, count).map(([runSeq]) => runSeq)
   }
 
   save(): void {
-    for (const id of this.#dirty) this.#db.run(WRITE, this.#states.get(id)!.used, id)
-    this.#dirty.clear()
+    for (const id of this.#changed) this.#db.run(WRITE, this.#states.get(id)!.used, id)
+    this.#changed.clear()
   }
 }
 
+/** Reads the column `limits` of a task row. */
 export const limitIds = (text: string | null): readonly number[] => (text === null ? NONE : (JSON.parse(text) as number[]))
+
+/** Writes the column `limits` of a task row. */
 export const limitText = (ids: readonly number[]): string | null => (ids.length === 0 ? null : JSON.stringify(ids))
 
 const NONE: readonly number[] = []

@@ -1,18 +1,24 @@
-// What the queues of a claim's lanes allow, inside one transaction: read once, counted in memory, tokens written back by `save`.
-// A queue without a row allows everything.
+// Settings of the queues of a claim's lanes inside one transaction: read once, counted in memory, tokens written back by `save`.
+// A queue without a row has no settings and allows every start. The rules are in core/rules/queue-budget.ts.
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import { iso } from "../../../core/model/ports.ts"
-import { refill, tokenWaitMs } from "../../shared/rate.ts"
+import {
+  availableStarts,
+  freeSlots,
+  nextStartMs,
+  openBucket,
+  type QueueBudget,
+  type TokenBucket,
+} from "../../../core/rules/queue-budget.ts"
+import { soonest } from "../../../core/time/soonest.ts"
 import type { Database } from "../connection/database.ts"
 import type { LimitUsage } from "./limits.ts"
 
-interface Queue {
+interface Queue extends QueueBudget {
   name: string
-  paused: boolean
-  /** The limit that counts what runs. */
+  /** Id of the limit on attempts in flight, or null. */
   limit: number | null
-  rate: { limit: number; periodMs: number; tokens: number } | null
 }
 
 const READ = `
@@ -23,14 +29,14 @@ type Columns = [number, number | null, number | null, number, string | null, num
 
 const WRITE = "UPDATE queues SET tokens = ?, refilled_at = ? WHERE name = ?"
 
-export class QueueBudget {
+export class QueueBudgets {
   readonly #db: Database
   readonly #limits: LimitUsage
   readonly #now: number
-  /** By name, and by lane: the latter is asked for every row. */
-  readonly #queues = new Map<string, Queue | null>()
-  readonly #lanes = new Map<string, Queue | null>()
-  readonly #spent = new Set<Queue>()
+  readonly #byName = new Map<string, Queue | null>()
+  /** Second key of the same queues: a claim asks by lane for every row. */
+  readonly #byLane = new Map<string, Queue | null>()
+  readonly #spent = new Map<string, TokenBucket>()
   #waitMs: number | null = null
 
   constructor(db: Database, limits: LimitUsage, now: number) {
@@ -39,70 +45,64 @@ export class QueueBudget {
     this.#now = now
   }
 
-  /** How many rows of this lane may start now. */
-  room(lane: string): number {
-    const queue = this.#of(lane)
+  /** Returns how many rows of this lane may start now; infinite without settings. */
+  available(lane: string): number {
+    const queue = this.#ofLane(lane)
     if (queue === null) return Number.POSITIVE_INFINITY
-    if (queue.paused) return 0
-    let room = Number.POSITIVE_INFINITY
-    if (queue.limit !== null) {
-      const { cap, used } = this.#limits.state(queue.limit)
-      room = Math.max(0, cap - used)
-    }
-    return queue.rate === null ? room : Math.min(room, Math.floor(queue.rate.tokens))
+    const slots = queue.limit === null ? Number.POSITIVE_INFINITY : freeSlots(this.#limits.state(queue.limit))
+    return availableStarts(queue, slots)
   }
 
-  /** A row of this lane was taken. */
-  take(lane: string): void {
-    const queue = this.#of(lane)
+  /** Counts a claimed row of this lane. */
+  use(lane: string): void {
+    const queue = this.#ofLane(lane)
     if (queue === null) return
     if (queue.limit !== null) this.#limits.use(queue.limit, 1)
-    if (queue.rate === null) return
-    queue.rate.tokens -= 1
-    this.#spent.add(queue)
+    if (queue.bucket === null) return
+    queue.bucket.tokens -= 1
+    this.#spent.set(queue.name, queue.bucket)
   }
 
-  /** The limit whose slot a live row of this lane has. */
+  /** Returns the limit of which an attempt in this lane uses a slot, or null. */
   limitOf(lane: string): number | null {
-    return this.#of(lane)?.limit ?? null
+    return this.#ofLane(lane)?.limit ?? null
   }
 
-  /** Ready rows of this lane were left: when the queue's rate held them back, the next turn is due when it has a token again. */
-  left(lane: string): void {
-    const queue = this.#of(lane)
-    if (queue === null || queue.paused || queue.rate === null || queue.rate.tokens >= 1) return
-    this.#waitMs = Math.min(this.#waitMs ?? Number.POSITIVE_INFINITY, tokenWaitMs(queue.rate, queue.rate.tokens))
+  /** Notes that ready rows of this lane were left unclaimed, for `waitMs`. */
+  noteUnclaimed(lane: string): void {
+    const queue = this.#ofLane(lane)
+    if (queue !== null) this.#waitMs = soonest(this.#waitMs, nextStartMs(queue))
   }
 
+  /** Milliseconds until a queue with unclaimed rows has a token again, or null. */
   get waitMs(): number | null {
     return this.#waitMs
   }
 
   save(): void {
-    for (const { name, rate } of this.#spent) this.#db.run(WRITE, rate!.tokens, iso(this.#now), name)
+    for (const [name, { tokens }] of this.#spent) this.#db.run(WRITE, tokens, iso(this.#now), name)
     this.#spent.clear()
   }
 
-  #of(lane: string): Queue | null {
-    let queue = this.#lanes.get(lane)
-    if (queue === undefined) this.#lanes.set(lane, (queue = this.#named(queueOfLane(lane))))
+  #ofLane(lane: string): Queue | null {
+    let queue = this.#byLane.get(lane)
+    if (queue === undefined) this.#byLane.set(lane, (queue = this.#named(queueOfLane(lane))))
     return queue
   }
 
   #named(name: string | null): Queue | null {
     if (name === null) return null
-    let queue = this.#queues.get(name)
-    if (queue === undefined) {
-      const found = this.#db.get<Columns>(READ, name, queueLimitKey(name))
-      this.#queues.set(name, (queue = found === undefined ? null : this.#queueOf(name, found)))
-    }
+    let queue = this.#byName.get(name)
+    if (queue === undefined) this.#byName.set(name, (queue = this.#read(name)))
     return queue
   }
 
-  #queueOf(name: string, [paused, limit, periodMs, tokens, refilledAt, id]: Columns): Queue {
-    const rate = limit === null || periodMs === null ? null : { limit, periodMs }
-    const passed = refilledAt === null ? 0 : this.#now - Date.parse(refilledAt)
-    const left = rate === null ? null : { ...rate, tokens: refill(rate, tokens, passed) }
-    return { name, paused: paused === 1, limit: id, rate: left }
+  #read(name: string): Queue | null {
+    const found = this.#db.get<Columns>(READ, name, queueLimitKey(name))
+    if (found === undefined) return null
+    const [paused, rateLimit, periodMs, tokens, refilledAt, limit] = found
+    const passedMs = refilledAt === null ? 0 : this.#now - Date.parse(refilledAt)
+    const bucket = openBucket({ limit: rateLimit, periodMs }, tokens, passedMs)
+    return { name, paused: paused === 1, limit, bucket }
   }
 }

@@ -10,7 +10,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import type { Candidate } from "./candidates.ts"
 import { readJobClaim } from "../jobs/reads.ts"
-import type { Result } from "../advance/results.ts"
+import type { Result } from "../cache/results.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export interface ClaimedRow extends Candidate {
@@ -129,7 +129,7 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
       parentItem: parentItemOf(row, workflow),
       count: countOf(row, workflow),
       childrenCreated: row.childrenCreated,
-      childrenPending: row.childrenLeft,
+      childrenPending: row.childrenPending,
       childrenFailed: row.childrenFailed,
       waitingOn: row.waitingOn,
       upstream: row.upstream,

@@ -4,8 +4,8 @@ import { type JobPlan, planNewJobs, rejectNewJobs } from "../../../core/rules/jo
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
+import { emitJob } from "./edges.ts"
 import { readJob } from "./reads.ts"
-import { emitJob } from "./status.ts"
 import { limitText } from "../claim/limits.ts"
 import type { Tx } from "../connection/tx.ts"
 

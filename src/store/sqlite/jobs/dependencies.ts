@@ -3,8 +3,7 @@
 import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
-import { blockDependents } from "./edges.ts"
-import { moveJob } from "./status.ts"
+import { blockDependents, setJobStatus } from "./edges.ts"
 import type { Session, Tx } from "../connection/tx.ts"
 
 const FIND = `
@@ -65,9 +64,9 @@ export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly s
   if (job.status !== "PENDING") return
   const { status, pending, error } = planJob(dependencies, statusesOf(existing))
   tx.db.run(SET_PENDING, pending, job.row)
-  if (status === "READY") moveJob(tx, job.id, "READY", {})
+  if (status === "READY") setJobStatus(tx, job.id, "READY", {})
   if (error === null) return
   tx.db.run(BLOCK, error, tx.at, job.row)
-  moveJob(tx, job.id, status, { error })
+  setJobStatus(tx, job.id, status, { error })
   blockDependents(tx, { row: job.row, id: job.id })
 }

@@ -7,13 +7,12 @@ import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs } from "./create.ts"
 import { changeDependencies, checkDependencies } from "./dependencies.ts"
-import { deleteRow } from "./edges.ts"
+import { deleteRow, setJobStatus } from "./edges.ts"
 import { getJob, readJob } from "./reads.ts"
 import { searchJobs } from "./search.ts"
-import { moveJob } from "./status.ts"
 import { limitText } from "../claim/limits.ts"
-import { Effects } from "../advance/unblock.ts"
-import { type LoadedRow, loadRows } from "../runs/insert-rows.ts"
+import { BatchEffects } from "../advance/batch-effects.ts"
+import { type LoadedRow, loadRows } from "../runs/load-rows.ts"
 import { requestStop } from "../advance/stop-requests.ts"
 import type { Access, Tx } from "../connection/tx.ts"
 
@@ -81,12 +80,12 @@ const MOVE = "UPDATE tasks SET lane = ?, limits = ?, parked = NULL WHERE id = ?"
 
 /** A live attempt takes its slots along, whether or not there is room. */
 const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
-  const effects = new Effects(tx)
+  const effects = new BatchEffects(tx)
   const lane = jobLane(job)
   const limits = tx.limits.ensure(jobLimits(job))
-  if (row.status === "pending") effects.passedOn(row.limits)
+  if (row.status === "pending") effects.passOn(row.limits)
   else {
-    effects.freed(row)
+    effects.free(row)
     for (const slot of [...limits, tx.queues.limitOf(lane)]) if (slot !== null) tx.limits.use(slot, 1)
   }
   tx.db.run(MOVE, lane, limitText(limits), row.id)
@@ -104,11 +103,11 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
   const { row } = found
   if (row.status !== "pending") requestStop(tx, row.id)
   else {
-    const effects = new Effects(tx)
+    const effects = new BatchEffects(tx)
     tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
-    moveJob(tx, id, "FAILED", { error: JOB_CANCELLED })
-    effects.passedOn(row.limits)
-    effects.ended(row, "cancelled", null, true)
+    setJobStatus(tx, id, "FAILED", { error: JOB_CANCELLED })
+    effects.passOn(row.limits)
+    effects.finish(row, "cancelled", null, true)
     effects.apply()
     effects.unpark()
   }
@@ -135,8 +134,8 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
     return null
   }
   deleteRow(tx, row.id)
-  const effects = new Effects(tx)
-  if (row.status === "pending") effects.passedOn(row.limits)
+  const effects = new BatchEffects(tx)
+  if (row.status === "pending") effects.passOn(row.limits)
   effects.unpark()
   return null
 }

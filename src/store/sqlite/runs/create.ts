@@ -1,6 +1,7 @@
 // New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already or it waits
 // for an earlier run of its schedule.
 
+import { startsPending } from "../../../core/rules/activation.ts"
 import { runPriority } from "../../../core/rules/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { activate, startRun } from "../advance/close-runs.ts"
@@ -23,7 +24,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   for (const [i, { seq, created }] of made.entries()) {
     const { versionId, workflowId, waitForSchedule } = runs[i]!
     if (!created) continue
-    if (tx.versions.get(versionId).maxActiveRuns === undefined && waitForSchedule !== true) startRun(tx, seq)
+    if (!startsPending(tx.versions.get(versionId), waitForSchedule === true)) startRun(tx, seq)
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) activate(tx, workflowId)

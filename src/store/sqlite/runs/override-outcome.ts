@@ -12,8 +12,8 @@ import {
 } from "../../../core/rules/overrides.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
-import { Effects } from "../advance/unblock.ts"
-import { type LoadedRow, loadRows } from "./insert-rows.ts"
+import { BatchEffects } from "../advance/batch-effects.ts"
+import { type LoadedRow, loadRows } from "./load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type Override = Parameters<StatsStore["overrideOutcome"]>[0]
@@ -26,7 +26,7 @@ const VERSION = "SELECT version_id FROM runs WHERE id = ?"
 export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<StatsStore["overrideOutcome"]>> => {
   const row = findRow(tx, override)
   if (row === null) return "not_found"
-  const effects = new Effects(tx)
+  const effects = new BatchEffects(tx)
   const target = overrideTarget(row)
   switch (target) {
     case "in_flight":
@@ -65,11 +65,11 @@ const IS_READY = "SELECT parked IS NULL AND upstream_pending = 0 FROM tasks WHER
 const FINISH_PENDING = `
 UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ? AND status = 'pending'`
 
-const finishPending = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+const finishPending = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   const [isReady] = tx.db.get<[number]>(IS_READY, row.id)!
   tx.db.run(FINISH_PENDING, override.status, overrideError(override), tx.at, row.id)
-  if (isReady === 1) effects.passedOn(row.limits)
-  effects.ended(row, override.status, null, true)
+  if (isReady === 1) effects.passOn(row.limits)
+  effects.finish(row, override.status, null, true)
 }
 
 const FINISH_WAITING = `
@@ -78,9 +78,9 @@ UPDATE tasks SET status = ?1, outcome = ?1, error = ?2, finished_at = ?3, holder
 WHERE id = ?4 AND waiting_on IS NOT NULL`
 
 /** If a holder has resumed the row, that holder loses its fence. */
-const finishWaiting = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+const finishWaiting = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   tx.db.run(FINISH_WAITING, override.status, overrideError(override), tx.at, row.id)
-  effects.ended(row, override.status, null, true)
+  effects.finish(row, override.status, null, true)
 }
 
 const SKIP_REASON = "SELECT skip_reason FROM tasks WHERE id = ?"
@@ -89,7 +89,7 @@ const SET_STATUS = "UPDATE tasks SET status = ?, skip_reason = NULL, error = ? W
 
 const COUNT_FAILED = "UPDATE tasks SET children_failed = children_failed + ? WHERE id = ?"
 
-const overrideFinished = (tx: Tx, effects: Effects, row: LoadedRow, override: Override): void => {
+const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   const before = row.status as TaskEnd
   const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
   tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)

@@ -1,0 +1,244 @@
+// BatchEffects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
+// below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
+
+import { edgesOf } from "../../../core/rules/effects.ts"
+import { gateLane } from "../../../core/routing/lanes.ts"
+import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
+import { taskKey } from "../cache/results.ts"
+import type { LoadedRow } from "../runs/load-rows.ts"
+import type { Tx } from "../connection/tx.ts"
+
+/** Upstream tasks of a row that the batch finished. */
+interface FinishedUpstreams {
+  /** Row number, if the rows of the run were inserted in the order of their nodes. */
+  row: number
+  node: number
+  path: string
+  finished: number
+  failed: number
+  unmet: number
+  waived: number
+  /** Lane that the row moves to, or null. */
+  lane: string | null
+}
+
+/** Changes of a run's counters. */
+interface RunDelta {
+  open: number
+  failed: number
+  hooks: number
+  total: number
+  success: number
+  taskFailed: number
+  skipped: number
+  cancelled: number
+}
+
+/** A top-level row without a gate, whose `finished` upstream tasks of this batch all succeeded. */
+export interface UnblockedRow {
+  row: number
+  runSeq: number
+  node: number
+  finished: number
+}
+
+type FinishedRow = Pick<LoadedRow, "id" | "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
+
+/** Counter of the run that a finished task belongs to. */
+export const COUNTER = {
+  success: "success",
+  failed: "taskFailed",
+  skipped: "skipped",
+  cancelled: "cancelled",
+} as const satisfies Record<TaskEnd, keyof RunDelta>
+
+export class BatchEffects {
+  readonly #tx: Tx
+  readonly #downstream = new Map<number, Map<number | string, FinishedUpstreams>>()
+  readonly #parents = new Map<number, { finished: number; failed: number }>()
+  readonly #runs = new Map<number, RunDelta>()
+  readonly #freedSlots = new Map<number, number>()
+  readonly #unusedSlots = new Map<number, number>()
+  readonly #touchedRuns = new Set<number>()
+  readonly #jobs: FinishedJob[] = []
+  readonly #overdueGroups = new Set<number>()
+  readonly #unblocked: UnblockedRow[] = []
+  readonly #deferUnblock: boolean
+
+  /** `deferUnblock`: the caller writes the rows of `unblocked`. */
+  constructor(tx: Tx, { deferUnblock = false } = {}) {
+    this.#tx = tx
+    this.#deferUnblock = deferUnblock
+  }
+
+  /** Records a finished row. `countDown`: also count down the rows below it, which a cancelled run does not need. */
+  finish(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null, countDown: boolean): void {
+    if (isJobRow(row.runSeq)) {
+      this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
+      return
+    }
+    const run = this.run(row.runSeq)
+    if (row.kind === "task" && !row.hook) run[COUNTER[status]]++
+    if (row.parent !== null) this.#finishChild(row.parent, status)
+    else if (row.hook) run.hooks--
+    else {
+      run.open--
+      if (status === "failed") run.failed++
+    }
+    if (countDown) this.#countDown(row, status, skipReason)
+  }
+
+  #finishChild(parent: number, status: TaskEnd): void {
+    const failed = status === "failed" || status === "cancelled" ? 1 : 0
+    const counts = this.#parents.get(parent)
+    if (counts === undefined) this.#parents.set(parent, { finished: 1, failed })
+    else {
+      counts.finished++
+      counts.failed += failed
+    }
+  }
+
+  #countDown(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
+    const run = this.#tx.runs.get(row.runSeq)
+    const edges = edgesOf(this.#tx.versions.get(run.versionId), run, row, upstreamEnd(status, skipReason))
+    if (edges.length === 0) return
+    const rows = this.#downstream.get(row.runSeq) ?? new Map<number | string, FinishedUpstreams>()
+    this.#downstream.set(row.runSeq, rows)
+    for (const { node, path, end, reroute } of edges) {
+      const key = taskKey(node, path)
+      let counts = rows.get(key)
+      if (counts === undefined) {
+        const id = row.id - row.node + node
+        counts = { row: id, node, path, finished: 0, failed: 0, unmet: 0, waived: 0, lane: null }
+        rows.set(key, counts)
+      }
+      counts.finished++
+      if (end !== "success") counts[end]++
+      if (reroute !== null) counts.lane = reroute
+    }
+  }
+
+  /** Frees the slots of a row that was in flight: of its limits and of its queue. */
+  free({ limits, lane }: Pick<LoadedRow, "limits" | "lane">): void {
+    for (const id of limits) add(this.#freedSlots, id, 1)
+    const queue = this.#tx.queues.limitOf(lane)
+    if (queue !== null) add(this.#freedSlots, queue, 1)
+  }
+
+  /** Records a ready row that finished without using its slots: the next parked row may use them. */
+  passOn(limits: readonly number[]): void {
+    for (const id of limits) add(this.#unusedSlots, id, 1)
+  }
+
+  /** Records groups that have passed their timeout and may contain unfinished rows. */
+  expire(groups: readonly number[]): void {
+    for (const id of groups) this.#overdueGroups.add(id)
+  }
+
+  get overdueGroups(): ReadonlySet<number> {
+    return this.#overdueGroups
+  }
+
+  /** Records that a row of this run has changed. */
+  touch(seq: number): void {
+    this.#touchedRuns.add(seq)
+  }
+
+  /** Returns whether a changed run has rows outside these gate lanes, which another process has to hear of. */
+  concernsOthers(gateLanes: readonly string[]): boolean {
+    for (const seq of this.#touchedRuns)
+      if (!isJobRow(seq) && !gateLanes.includes(gateLane(this.#tx.runs.get(seq)))) return true
+    return false
+  }
+
+  run(seq: number): RunDelta {
+    let run = this.#runs.get(seq)
+    if (run === undefined) {
+      run = { open: 0, failed: 0, hooks: 0, total: 0, success: 0, taskFailed: 0, skipped: 0, cancelled: 0 }
+      this.#runs.set(seq, run)
+      this.touch(seq)
+    }
+    return run
+  }
+
+  /** Writes the counters of rows and runs, except of rows in `unblocked`. */
+  apply(): void {
+    for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values())
+    for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, finished, failed, id)
+    for (const [seq, run] of this.#runs) countRun(this.#tx, seq, run)
+    for (const job of this.#jobs) unblockDependents(this.#tx, job)
+    this.#downstream.clear()
+    this.#parents.clear()
+    this.#runs.clear()
+    this.#jobs.length = 0
+  }
+
+  #applyDownstream(runSeq: number, rows: Iterable<FinishedUpstreams>): void {
+    const { nodes } = this.#tx.versions.get(this.#tx.runs.get(runSeq).versionId)
+    for (const counts of rows) {
+      const { row, node, path, finished, failed, unmet, waived } = counts
+      const { group, gated } = nodes[node]!
+      const isPlain = path === "" && failed + unmet + waived === 0 && group === null && !gated
+      if (this.#deferUnblock && isPlain) this.#unblocked.push({ row, runSeq, node, finished })
+      else countDown(this.#tx, runSeq, counts)
+    }
+  }
+
+  /** Rows to unblock that `apply` has not written. */
+  get unblocked(): readonly UnblockedRow[] {
+    return this.#unblocked
+  }
+
+  /** Frees the recorded slots and unparks as many rows. */
+  unpark(): void {
+    const { limits } = this.#tx
+    for (const [id, slots] of this.#freedSlots) limits.free(id, slots)
+    for (const [id, slots] of this.#freedSlots) add(this.#unusedSlots, id, slots)
+    for (const [id, rows] of this.#unusedSlots) {
+      const runs = limits.unpark(id, rows)
+      if (runs.some((seq) => !this.#touchedRuns.has(seq))) this.#tx.wakeOthers = true
+    }
+    this.#freedSlots.clear()
+    this.#unusedSlots.clear()
+  }
+}
+
+const add = (counts: Map<number, number>, id: number, count: number): void => {
+  counts.set(id, (counts.get(id) ?? 0) + count)
+}
+
+const COUNT_DOWN_SUCCESS = `
+UPDATE tasks SET upstream_pending = upstream_pending - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
+
+const COUNT_DOWN = `
+UPDATE tasks SET upstream_pending = upstream_pending - ?, upstream_failed = upstream_failed + ?,
+  upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
+WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
+
+const countDown = (tx: Tx, runSeq: number, counts: FinishedUpstreams): void => {
+  const { node, path, finished, failed, unmet, waived, lane } = counts
+  if (failed + unmet + waived === 0) tx.db.put(COUNT_DOWN_SUCCESS, finished, runSeq, node, path)
+  else tx.db.put(COUNT_DOWN, finished, failed, unmet, waived, lane, runSeq, node, path)
+}
+
+export const unblock = (tx: Tx, { runSeq, node, finished }: UnblockedRow): void =>
+  tx.db.put(COUNT_DOWN_SUCCESS, finished, runSeq, node, "")
+
+/** The last child makes its container ready for the gate, which gathers the outputs. */
+const COUNT_CHILDREN = `
+UPDATE tasks SET children_pending = children_pending - ?1, children_failed = children_failed + ?2,
+  status = CASE WHEN status = 'running' AND children_pending = ?1 THEN 'pending' ELSE status END
+WHERE id = ?3`
+
+const COUNT_RUN = `
+UPDATE runs SET open_tasks = open_tasks + ?, failed = failed + ?, hooks_pending = hooks_pending + ?, tasks_total = tasks_total + ?,
+  tasks_success = tasks_success + ?, tasks_failed = tasks_failed + ?, tasks_skipped = tasks_skipped + ?,
+  tasks_cancelled = tasks_cancelled + ?
+WHERE seq = ?`
+
+const countRun = (tx: Tx, seq: number, run: RunDelta): void => {
+  const { open, failed, hooks, total, success, taskFailed, skipped, cancelled } = run
+  tx.db.put(COUNT_RUN, open, failed, hooks, total, success, taskFailed, skipped, cancelled, seq)
+}

@@ -1,0 +1,269 @@
+// Applies changes one after the other, each under its fence: the row must still have the attempt id, and a status that the change
+// may leave (core/rules/transitions.ts). A change whose fence is lost has no effect and is rejected, as are later changes of the
+// batch with the same attempt id.
+
+import type { Change, Fence } from "../../../core/model/change.ts"
+import { hasGroupTimeout } from "../../../core/model/task-path.ts"
+import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
+import { isLegal } from "../../../core/rules/transitions.ts"
+import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
+import { sourceState } from "../../shared/source-state.ts"
+import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
+import { emitTask } from "./events.ts"
+import { deleteChildren, expand } from "./expand.ts"
+import { limitText } from "../claim/limits.ts"
+import { openGroup } from "./open-group.ts"
+import type { BatchEffects } from "./batch-effects.ts"
+import { type LoadedRow, loadRows } from "../runs/load-rows.ts"
+import { amendJob } from "./stop-requests.ts"
+import type { Tx } from "../connection/tx.ts"
+import { releaseResumed, wait } from "./waiting.ts"
+
+/** Applies the changes and returns the fences of those that were rejected. */
+export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Change[]): Fence[] => {
+  if (changes.length === 0) return []
+  const loaded = loadRows(tx, rowsToLoad(tx, changes))
+  const rejected = new Map<string, Fence>()
+  for (const change of changes) {
+    const { row, attemptId } = change
+    if (rejected.has(attemptId)) continue
+    const cached = loaded.has(row) ? undefined : tx.inFlight.get(attemptId)
+    if (cached !== undefined && !mayHaveStopRequest(tx, cached) && applyChange(tx, effects, cached, change)) continue
+    // The cache is stale or not enough: read the row.
+    if (!loaded.has(row)) for (const [id, read] of loadRows(tx, [row])) loaded.set(id, read)
+    if (!applyChange(tx, effects, loaded.get(row), change)) rejected.set(attemptId, { row, attemptId })
+  }
+  return [...rejected.values()]
+}
+
+/** Returns the rows to read. Only statements of `started` and `finish` check the cached status, so other changes need a read. */
+const rowsToLoad = (tx: Tx, changes: readonly Change[]): number[] => {
+  const rows = new Set<number>()
+  for (const { kind, row, attemptId } of changes)
+    if ((kind !== "started" && kind !== "finish") || !tx.inFlight.has(attemptId)) rows.add(row)
+  return [...rows]
+}
+
+/** Rows inside groups with a timeout are read, since finishing them deletes their stop request. */
+const mayHaveStopRequest = (tx: Tx, row: LoadedRow): boolean =>
+  row.parent !== null && hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)
+
+/** Returns false when the change is rejected. */
+const applyChange = (tx: Tx, effects: BatchEffects, row: LoadedRow | undefined, change: Change): boolean => {
+  if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return false
+  const amended = isJobRow(row.runSeq) ? amendJob(tx, row, change) : amendOverdue(tx, effects, row, change)
+  if (!writeChange(tx, effects, row, amended)) return false
+  tx.inFlight.update(change.attemptId, row)
+  effects.touch(row.runSeq)
+  return true
+}
+
+const writeChange = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Change): boolean => {
+  switch (change.kind) {
+    case "started":
+      return start(tx, row, change)
+    case "progress":
+      return setProgress(tx, row, change)
+    case "wait":
+      return wait(tx, effects, row, change)
+    case "finish":
+      return finish(tx, effects, row, change)
+    case "retry":
+      return retry(tx, effects, row, change)
+    case "skip":
+      return finishAtGate(tx, effects, row, { status: "skipped", skipReason: change.skipReason, error: change.reason })
+    case "fail":
+      return finishAtGate(tx, effects, row, { status: "failed", error: change.error })
+    case "reuse":
+      return finishAtGate(tx, effects, row, { status: "success", output: change.output })
+    case "gather":
+      return finishAtGate(tx, effects, row, change)
+    case "enqueue":
+      return enqueue(tx, row, change)
+    case "expand":
+      return expand(tx, effects, row, change)
+    case "open_group":
+      return openGroup(tx, effects, row, change)
+    case "release":
+      return release(tx, effects, row)
+    default:
+      return change satisfies never
+  }
+}
+
+type Of<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>
+
+// -- attempts --------------------------------------------------------------------------------------------------------------------
+
+const START = `
+UPDATE tasks SET status = 'running', started_at = ?, external_id = coalesce(?, external_id)
+WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
+
+/** A second report of the start, after the reply to the first was lost, changes nothing. */
+const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
+  if (row.status === "running") return true
+  const at = tx.iso(change.at)
+  if (tx.db.run(START, at, change.externalId ?? null, row.id, change.attemptId) === 0) return false
+  row.status = "running"
+  emitTask(tx, row, { status: "running", at, attempt: row.attempt })
+  return true
+}
+
+const PROGRESS = "UPDATE tasks SET progress = ? WHERE id = ? AND attempt_id = ?"
+
+const setProgress = (tx: Tx, row: LoadedRow, { fraction, details, attemptId }: Of<"progress">): boolean => {
+  tx.db.run(PROGRESS, JSON.stringify({ fraction, details }), row.id, attemptId)
+  emitTask(tx, row, { status: row.status, at: tx.at, attempt: row.attempt, progress: { fraction, details } })
+  return true
+}
+
+/** Emits the start of an attempt that was reported only with its result. */
+const emitMissingStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
+  if (at !== null && row.status === "dispatched") emitTask(tx, row, { status: "running", at, attempt: row.attempt })
+}
+
+const FINISH = `
+UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL
+WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`
+
+/** Separate from FINISH: SQLite checks the indexes of every column that a statement names. */
+const FINISH_WAITING = `
+UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
+  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
+  waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL
+WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NOT NULL`
+
+const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finish">): boolean => {
+  const { status, result, attemptId } = change
+  const { state, error = null, exitCode = null, usage, externalId = null } = result
+  const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
+  const finishedAt = tx.iso(result.finishedAt)
+  const output = outputColumns(result.output)
+  const usageText = usage === undefined ? null : JSON.stringify(usage)
+  const values = [status, state, ...output, error, exitCode, usageText, externalId, startedAt, finishedAt]
+  const written = tx.db.run(row.isWaiting ? FINISH_WAITING : FINISH, ...values, row.id, attemptId, row.status)
+  if (written === 0) return false
+  emitMissingStart(tx, row, startedAt)
+  if (change.cache !== undefined && status === "success") cacheOutput(tx, row, change.cache, output)
+  row.status = status
+  tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
+  if (!row.isWaiting) effects.free(row)
+  effects.finish(row, status, null, true)
+  emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
+  return true
+}
+
+const CACHE = `
+INSERT INTO cache (workflow_id, task, key, output, output_key, output_bytes, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (workflow_id, task, key) DO UPDATE SET
+  output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, expires_at = excluded.expires_at`
+
+const cacheOutput = (
+  tx: Tx,
+  row: LoadedRow,
+  { key, ttlMs }: NonNullable<Of<"finish">["cache"]>,
+  [output, outputKey, bytes]: OutputColumns,
+): void => {
+  const task = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
+  const inline = output === null && outputKey === null ? "null" : output
+  const expiresAt = ttlMs === null ? null : tx.iso(tx.now + ttlMs)
+  tx.db.run(CACHE, row.workflowId, task, key, inline, outputKey, bytes, expiresAt)
+}
+
+const SUPERSEDE = `
+INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
+  finished_at)
+SELECT id, attempt, attempt_id, ?, worker, coalesce(?, external_id), ?, ?, ?, dispatched_at, coalesce(?, started_at), ?
+FROM tasks WHERE id = ?`
+
+const RETRY = `
+UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
+  outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
+  waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL, progress = NULL
+WHERE id = ? AND attempt_id = ? AND ${sourceState("retry")}`
+
+const retry = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"retry">): boolean => {
+  const { result, lost } = change
+  const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
+  emitMissingStart(tx, row, startedAt)
+  const error = result.error ?? null
+  const exitCode = result.exitCode ?? null
+  const usage = result.usage === undefined ? null : JSON.stringify(result.usage)
+  const finishedAt = tx.iso(result.finishedAt)
+  tx.db.run(SUPERSEDE, result.state, result.externalId ?? null, exitCode, error, usage, startedAt, finishedAt, row.id)
+  const availableAt = change.delayMs > 0 ? tx.iso(tx.now + change.delayMs) : null
+  tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)
+  row.status = "pending"
+  row.attemptId = null
+  if (!row.isWaiting) effects.free(row)
+  const event = { status: "pending", at: tx.at, attempt: row.attempt, error: result.error } as const
+  emitTask(tx, row, availableAt === null ? event : { ...event, availableAt })
+  return true
+}
+
+const RELEASE = `
+UPDATE tasks SET status = 'pending', attempt = attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL
+WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
+
+const RELEASE_FROM_GATE = `
+UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+const release = (tx: Tx, effects: BatchEffects, row: LoadedRow): boolean => {
+  if (row.status === "running") {
+    releaseResumed(tx, row.id)
+    return true
+  }
+  if (row.status === "pending") tx.db.run(RELEASE_FROM_GATE, row.id, row.attemptId)
+  else {
+    tx.db.run(RELEASE, row.id, row.attemptId)
+    row.status = "pending"
+    row.attempt--
+    effects.free(row)
+    emitTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
+  }
+  row.attemptId = null
+  return true
+}
+
+// -- decisions of the gate -------------------------------------------------------------------------------------------------------
+
+const FINISH_AT_GATE = `
+UPDATE tasks SET status = ?, skip_reason = ?, error = ?, output = ?, output_key = ?, output_bytes = ?, finished_at = ?,
+  attempt_id = NULL, holder = NULL
+WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+interface Decision {
+  status: TaskEnd
+  skipReason?: SkipReason
+  error?: string
+  output?: Of<"reuse">["output"]
+}
+
+/** Finishes a row without an attempt. */
+const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: Decision): boolean => {
+  const { status, skipReason = null, error, output } = decision
+  tx.db.run(FINISH_AT_GATE, status, skipReason, error ?? null, ...outputColumns(output), tx.at, row.id, row.attemptId)
+  row.status = status
+  row.attemptId = null
+  if (row.kind !== "task" && row.childrenCreated === 0) deleteChildren(tx, effects, row, 0)
+  if (row.kind === "group") {
+    // A group holds slots from its opening on, or from the moment when a retry continues it.
+    if (row.started) effects.free(row)
+    else effects.passOn(row.limits)
+    deleteDeadline(tx, row)
+  }
+  effects.finish(row, status, skipReason, true)
+  emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
+  return true
+}
+
+const ENQUEUE = `
+UPDATE tasks SET lane = ?, limits = ?, attempt_id = NULL, holder = NULL WHERE id = ? AND attempt_id = ? AND status = 'pending'`
+
+const enqueue = (tx: Tx, row: LoadedRow, change: Of<"enqueue">): boolean => {
+  tx.db.run(ENQUEUE, change.lane, limitText(tx.limits.ensure(change.limits)), row.id, change.attemptId)
+  row.attemptId = null
+  return true
+}
