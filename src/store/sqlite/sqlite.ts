@@ -1,5 +1,5 @@
-// The store on SQLite: one connection, every write through the group-committing writer, reads straight from the connection
-// (between transactions, so they see what is committed).
+// The store on SQLite: one connection. Writes go through the writer, which commits them in groups; reads use the connection
+// directly, between transactions, so they see committed data only.
 
 import { iso } from "../../core/model/ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
@@ -14,22 +14,22 @@ import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import { InFlightRows } from "./cache/in-flight.ts"
 import {
-  forgiveWorkers,
-  heldBy,
+  extendWorkerLeases,
+  listInFlight,
   listHolders,
   reapHolders,
   registerHolder,
-  removeHolder,
-  renewHolder,
+  deregisterHolder,
+  renewLease,
   workerToken,
 } from "./admin/lease-holders.ts"
-import { insight } from "./admin/stats.ts"
+import { statsStore } from "./admin/stats.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
 import { newRoundRobin } from "./claim/lane-groups.ts"
 import { migrate } from "./schema/migrations.ts"
-import { noticeStore } from "./admin/notifications.ts"
-import { picture } from "./runs/run-view.ts"
+import { notificationStore } from "./admin/notifications.ts"
+import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
 import { expiredRuns, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
@@ -58,14 +58,14 @@ export interface SqliteOptions {
   path: string
   clock: Clock
   random: Random
-  /** Whether a holder's process is gone for sure; never, when not given. */
+  /** Returns whether the process of a holder is certainly gone. By default no process is. */
   isDead?: (holder: LeaseHolderRow) => boolean
-  /** Runs a flush of the write queue later; `setImmediate` when not given, so that calls of one turn share a commit. */
+  /** Schedules a flush of the write queue. The default, `setImmediate`, lets calls of one tick share a commit. */
   schedule?: (flush: () => void) => void
 }
 
 export interface SqliteStore extends ServerStore {
-  /** Transactions committed so far. */
+  /** Number of committed transactions. */
   readonly commits: number
 }
 
@@ -82,8 +82,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     inFlight: new InFlightRows(),
   }
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
-  const turns: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
-  const forget = (): void => {
+  const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
+  const clearCaches = (): void => {
     session.versions.clear()
     session.runs.clear()
     session.inFlight.clear()
@@ -95,7 +95,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       wakeOthers = false
       boundWal(db, writer.commits)
     },
-    rolledBack: forget,
+    rolledBack: clearCaches,
     schedule: options.schedule ?? setImmediate,
   })
   const perform = <T>(work: (tx: Tx) => T): T => {
@@ -114,11 +114,11 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...insight(access),
+    ...statsStore(access),
     ...jobStore(access),
     ...keyStore(access),
-    ...noticeStore(access),
-    ...picture(access),
+    ...notificationStore(access),
+    ...runView(access),
     ...queueStore(access),
     kind: "sqlite",
     leases: false,
@@ -136,17 +136,17 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     secret: () => readSecret(access),
     compiled: (versionId) => read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
-    advance: (batch) => writer.writeNow(() => perform((tx) => advance(tx, batch, turns))),
+    advance: (batch) => writer.writeNow(() => perform((tx) => advance(tx, batch, cursors))),
     onWake: (listener) => wake?.listen(listener),
     createRuns: (runs) => write((tx) => createRuns(tx, runs)),
     requestCancel: (runId, reason) => write((tx) => requestCancel(tx, runId, reason)),
     setPaused: (runId, paused) => write((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => write((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
-    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, id, leaseMs)),
-    deregisterHolder: (id) => write((tx) => removeHolder(tx, id)),
-    extendWorkerLeases: () => write(forgiveWorkers),
-    listInFlight: (id) => read((s) => heldBy(s, id)),
+    renewLease: (id, leaseMs) => write((tx) => renewLease(tx, id, leaseMs)),
+    deregisterHolder: (id) => write((tx) => deregisterHolder(tx, id)),
+    extendWorkerLeases: () => write(extendWorkerLeases),
+    listInFlight: (id) => read((s) => listInFlight(s, id)),
     listHolders: () => read(listHolders),
     workerToken: (id) => read((s) => workerToken(s, id)),
     reapHolders: (limit, { workers } = { workers: true }) => write((tx) => reapHolders(tx, { limit, workers }, isDead)),

@@ -1,5 +1,5 @@
-// Deployed workflows and their versions as people see them. A list reads the workflows' own rows and, for each of its page, the
-// newest runs by their index: never the history.
+// Reads deployed workflows and their versions. A list reads the rows of workflows and, for each, the newest runs by an index; its
+// cost does not depend on the history.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"

@@ -1,4 +1,4 @@
-// API keys, known by the hash of their secret, and the audit log.
+// API keys, found by the hash of their secret, and the audit log.
 
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import type { Access, Session, Tx } from "../connection/tx.ts"

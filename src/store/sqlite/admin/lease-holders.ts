@@ -1,5 +1,5 @@
-// Who holds attempts: registration, leases, and what is left by those that died. A judge says whether the process of a server or
-// an `ork run` still lives, whose leases are kept for show; workers live by theirs.
+// Lease holders: registration, leases, and the attempts of dead ones. A worker dies with its lease. A server or an `ork run` is
+// dead when its process is gone (`isDead`); its lease is informational.
 
 import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
@@ -12,7 +12,7 @@ import type {
   NewLeaseHolder,
   RowKind,
 } from "../../contract/store.ts"
-import { jobLeftBehind } from "../jobs/reads.ts"
+import { jobOfOrphan } from "../jobs/reads.ts"
 import type { Session, Tx } from "../connection/tx.ts"
 
 const REGISTER = `
@@ -28,29 +28,29 @@ export const registerHolder = (tx: Tx, holder: NewLeaseHolder): void => {
 
 const RENEW = "UPDATE holders SET lease_ms = ?, lease_until = ? WHERE id = ? AND dead = 0"
 
-export const renewHolder = (tx: Tx, id: HolderId, leaseMs: number): boolean =>
+export const renewLease = (tx: Tx, id: HolderId, leaseMs: number): boolean =>
   tx.db.run(RENEW, leaseMs, tx.iso(tx.now + leaseMs), id) === 1
 
-const FORGIVE = `
+const EXTEND = `
 UPDATE holders SET lease_until = strftime('%Y-%m-%dT%H:%M:%fZ', julianday(?) + lease_ms / 86400000.0)
 WHERE kind = 'worker' AND dead = 0 AND lease_until < ?`
 
-export const forgiveWorkers = (tx: Tx): void => void tx.db.run(FORGIVE, tx.at, tx.at)
+export const extendWorkerLeases = (tx: Tx): void => void tx.db.run(EXTEND, tx.at, tx.at)
 
 const TOKEN = "SELECT token_hash FROM holders WHERE id = ? AND kind = 'worker' AND dead = 0"
 
 export const workerToken = (session: Session, id: HolderId): string | null =>
   session.db.get<[string | null]>(TOKEN, id)?.[0] ?? null
 
-const BURY = "UPDATE holders SET dead = 1 WHERE id = ?"
+const MARK_DEAD = "UPDATE holders SET dead = 1 WHERE id = ?"
 
 const REMOVE_IDLE = `
 DELETE FROM holders WHERE dead = 1 AND NOT EXISTS (
   SELECT 1 FROM tasks INDEXED BY tasks_in_flight WHERE tasks.holder IS NOT NULL AND tasks.holder = holders.seq)`
 
-/** What it still holds is given up on, for the next `reapHolders`. */
-export const removeHolder = (tx: Tx, id: HolderId): void => {
-  tx.db.run(BURY, id)
+/** Deregisters a holder. The next `reapHolders` reports its attempts in flight. */
+export const deregisterHolder = (tx: Tx, id: HolderId): void => {
+  tx.db.run(MARK_DEAD, id)
   tx.db.run(REMOVE_IDLE)
 }
 
@@ -78,13 +78,15 @@ export const listHolders = (session: Session): LeaseHolderRow[] =>
 
 const STOP = "iif(EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
-const HELD = `
+const IN_FLIGHT = `
 SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 
-export const heldBy = (session: Session, id: HolderId): InFlightAttempt[] =>
-  session.db.all<[number, AttemptId, CancelReason | null]>(HELD, id).map(([row, attemptId, stop]) => ({ row, attemptId, stop }))
+export const listInFlight = (session: Session, id: HolderId): InFlightAttempt[] =>
+  session.db
+    .all<[number, AttemptId, CancelReason | null]>(IN_FLIGHT, id)
+    .map(([row, attemptId, stop]) => ({ row, attemptId, stop }))
 
 const OF_DEAD = `
 FROM tasks t INDEXED BY tasks_in_flight JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
@@ -93,16 +95,16 @@ WHERE t.holder IS NOT NULL AND h.dead = 1`
 const RELEASE_GATES = `
 UPDATE tasks SET attempt_id = NULL, holder = NULL WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'pending')`
 
-/** Rows that it had woken are due again. */
-const LET_GO = `
+/** Rows that the holder had resumed are due again. */
+const RELEASE_RESUMED = `
 UPDATE tasks SET holder = NULL, resume_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waiting_on IS NOT NULL)`
 
-const LEFT_BEHIND = `
+const ORPHANED = `
 SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
   t.external_id, ${STOP}
 ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT ? + 0`
 
-type LeftBehind = [
+type OrphanedColumns = [
   number,
   AttemptId,
   number,
@@ -119,21 +121,22 @@ type LeftBehind = [
   CancelReason | null,
 ]
 
+/** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */
 export const reapHolders = (
   tx: Tx,
   { limit, workers }: { limit: number; workers: boolean },
   isDead: (holder: LeaseHolderRow) => boolean,
 ): LiveAttempt[] => {
-  const gone = (holder: LeaseHolderRow): boolean =>
+  const hasDied = (holder: LeaseHolderRow): boolean =>
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
-  for (const holder of listHolders(tx)) if (!holder.dead && gone(holder)) tx.db.run(BURY, holder.id)
-  if (tx.db.run(RELEASE_GATES) + tx.db.run(LET_GO, tx.at) > 0) tx.wakeOthers = true
-  const left = tx.db.all<LeftBehind>(LEFT_BEHIND, limit)
+  for (const holder of listHolders(tx)) if (!holder.dead && hasDied(holder)) tx.db.run(MARK_DEAD, holder.id)
+  if (tx.db.run(RELEASE_GATES) + tx.db.run(RELEASE_RESUMED, tx.at) > 0) tx.wakeOthers = true
+  const orphaned = tx.db.all<OrphanedColumns>(ORPHANED, limit)
   tx.db.run(REMOVE_IDLE)
-  return left.map((c) => {
-    const live = { row: c[0], attemptId: c[1], attempt: c[8], startedAt: c[11], externalId: c[12], cancelling: c[13] }
-    if (isJobRow(c[2])) return { ...live, kind: "job", job: jobLeftBehind(tx, c[0]) }
-    const place = { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }
-    return { ...live, ...place, kind: c[7], failures: c[9], losses: c[10] }
+  return orphaned.map((c) => {
+    const attempt = { row: c[0], attemptId: c[1], attempt: c[8], startedAt: c[11], externalId: c[12], cancelling: c[13] }
+    if (isJobRow(c[2])) return { ...attempt, kind: "job", job: jobOfOrphan(tx, c[0]) }
+    const task = { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }
+    return { ...attempt, ...task, kind: c[7], failures: c[9], losses: c[10] }
   })
 }

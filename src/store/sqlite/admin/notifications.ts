@@ -1,4 +1,4 @@
-// Notices that are owed: each a row until it has arrived.
+// Notifications that are due: each is a row until it was delivered.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewNotification, NotificationKind } from "../../../core/rules/notifications.ts"
@@ -8,33 +8,33 @@ import type { Access, Tx } from "../connection/tx.ts"
 
 const ADD = "INSERT INTO notifications (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
 
-export const addNotifications = (tx: Tx, runId: RunId, notices: readonly NewNotification[], afterMs = 0): void => {
-  for (const { kind, target } of notices) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
+export const addNotifications = (tx: Tx, runId: RunId, notifications: readonly NewNotification[], afterMs = 0): void => {
+  for (const { kind, target } of notifications) tx.db.run(ADD, runId, kind, target, tx.iso(tx.now + afterMs))
 }
 
 const DUE = "SELECT id FROM notifications INDEXED BY notifications_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
 
-const TAKE = "UPDATE notifications SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
+const CLAIM = "UPDATE notifications SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
 
-const take = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] =>
+const claim = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] =>
   tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => {
     const [runId, kind, target, tries] = tx.db.get<[RunId, NotificationKind, number, number]>(
-      TAKE,
+      CLAIM,
       tx.iso(tx.now + leaseMs),
       id,
     )!
     return { id, runId, kind, target, tries }
   })
 
-const PUT_OFF = "UPDATE notifications SET due_at = ? WHERE id = ?"
+const POSTPONE = "UPDATE notifications SET due_at = ? WHERE id = ?"
 
 const REMOVE = "DELETE FROM notifications WHERE id = ?"
 
 const NEXT = "SELECT due_at FROM notifications INDEXED BY notifications_due ORDER BY due_at LIMIT 1"
 
-export const noticeStore = ({ read, write }: Access): NotificationStore => ({
-  claimNotifications: (query) => write((tx) => take(tx, query)),
-  postponeNotification: (id, delayMs) => write((tx) => void tx.db.run(PUT_OFF, iso(tx.now + delayMs), id)),
+export const notificationStore = ({ read, write }: Access): NotificationStore => ({
+  claimNotifications: (query) => write((tx) => claim(tx, query)),
+  postponeNotification: (id, delayMs) => write((tx) => void tx.db.run(POSTPONE, iso(tx.now + delayMs), id)),
   removeNotifications: (ids) => write((tx) => ids.forEach((id) => tx.db.run(REMOVE, id))),
   nextNotificationMs: () =>
     read(({ db, clock }) => {

@@ -1,4 +1,4 @@
-// Queues as people see and set them. A queue is known by its settings, or by work that it has.
+// Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
@@ -22,15 +22,16 @@ const settingsOf = ([, concurrency, limit, periodMs, paused]: Columns): QueueSet
   paused: paused === 1,
 })
 
-const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
+/** Condition: the lane belongs to a queue, not to a private run or the gate. */
+const IN_QUEUE = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
 
 const READY_BY_LANE = `
 SELECT lane, count(*), min(iif(run_seq > 0, run_seq, NULL)), min(iif(run_seq = 0, id, NULL))
-FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${SHARED} GROUP BY lane`
+FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${IN_QUEUE} GROUP BY lane`
 
 const RUNNING_BY_LANE = `
 SELECT lane, count(*) FROM tasks INDEXED BY tasks_in_flight
-WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${SHARED} GROUP BY lane`
+WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${IN_QUEUE} GROUP BY lane`
 
 const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
 
@@ -41,15 +42,15 @@ export const listQueues = (session: Session): QueueRow[] => {
     queues.set(name, row)
     return row
   }
-  const of = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
+  const ofLane = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
   for (const columns of session.db.all<Columns>(SETTINGS)) add(columns[0], settingsOf(columns))
   for (const [lane, count, runSeq, job] of session.db.all<[string, number, number | null, number | null]>(READY_BY_LANE)) {
-    const row = of(lane)
+    const row = ofLane(lane)
     row.ready += count
     const since = oldestReady(session, lane, runSeq, job)
     if (since !== null) row.oldestReadyMs = Math.max(row.oldestReadyMs ?? 0, session.clock.now() - since)
   }
-  for (const [lane, count] of session.db.all<[string, number]>(RUNNING_BY_LANE)) of(lane).running += count
+  for (const [lane, count] of session.db.all<[string, number]>(RUNNING_BY_LANE)) ofLane(lane).running += count
   return [...queues.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
@@ -61,19 +62,19 @@ ON CONFLICT (name) DO UPDATE SET concurrency = ?2, rate_limit = ?3, rate_period_
   tokens = iif(rate_limit IS ?3 AND rate_period_ms IS ?4, tokens, coalesce(?3, 0)),
   refilled_at = iif(rate_limit IS ?3 AND rate_period_ms IS ?4, refilled_at, ?6)`
 
-const COUNT = `
+const SET_LIMIT = `
 INSERT INTO limits (key, cap, used) VALUES (?1, ?2, ?3) ON CONFLICT (key) DO UPDATE SET cap = ?2, used = ?3`
 
-const FORGET = "DELETE FROM limits WHERE key = ?"
+const DELETE_LIMIT = "DELETE FROM limits WHERE key = ?"
 
-/** What runs already counts from the start: so the limit holds at once, and every end frees what was counted. */
+/** Changes the settings. A new limit counts the attempts in flight, so that it holds at once and each finish frees its slot. */
 const putQueue = (tx: Tx, name: string, change: Partial<QueueSettings>): QueueRow => {
   const before = tx.db.get<Columns>(GET, name)
   const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
   tx.db.run(PUT, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused ? 1 : 0, tx.at)
   const row = listQueues(tx).find((queue) => queue.name === name)!
-  if (concurrency === null) tx.db.run(FORGET, queueLimitKey(name))
-  else tx.db.run(COUNT, queueLimitKey(name), concurrency, row.running)
+  if (concurrency === null) tx.db.run(DELETE_LIMIT, queueLimitKey(name))
+  else tx.db.run(SET_LIMIT, queueLimitKey(name), concurrency, row.running)
   tx.wakeOthers = true
   return row
 }

@@ -1,5 +1,5 @@
-// Since when the oldest ready row of a lane has been ready: told from what came before it, since rows do not keep it. The oldest
-// run's first ready row stands for all of its lane.
+// Finds since when the oldest ready row of a lane has been ready. Rows do not store this time: it follows from what made the row
+// ready. The first ready row of the oldest run represents its lane.
 
 import { ANY_PRIORITY, READY } from "../claim/ready-queue.ts"
 import type { Session } from "../connection/tx.ts"
@@ -14,7 +14,7 @@ type Row = [number, number, string, number, number | null, number, string | null
 
 const JOB = "SELECT updated_at FROM jobs WHERE task_id = ?"
 
-/** Epoch milliseconds, for the lane's oldest run and its first job. */
+/** Returns epoch milliseconds, or null. `runSeq`, `job`: the oldest run and the first job with ready rows in the lane. */
 export const oldestReady = (session: Session, lane: string, runSeq: number | null, job: number | null): number | null => {
   const times: string[] = []
   if (job !== null) times.push(session.db.get<[string]>(JOB, job)![0])
@@ -28,14 +28,18 @@ const LAST_ATTEMPT = "SELECT finished_at FROM attempts WHERE task_id = ? AND att
 const CONTAINER = "SELECT started_at FROM tasks WHERE id = ?"
 const UPSTREAM = "SELECT finished_at FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Its last attempt's end, its container's start or its upstreams' end, whichever came last, but not before the run. */
-const readySince = (session: Session, runSeq: number, [id, node, path, attempt, parent, versionId, began]: Row): string => {
-  const ends: (string | null | undefined)[] = [began]
-  if (attempt > 0) ends.push(session.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
-  if (parent !== null) ends.push(session.db.get<[string | null]>(CONTAINER, parent)?.[0])
+/** Returns the latest of: start of the run, end of the last attempt, start of the container or end of the upstream tasks. */
+const readySince = (
+  session: Session,
+  runSeq: number,
+  [id, node, path, attempt, parent, versionId, runStartedAt]: Row,
+): string => {
+  const times: (string | null | undefined)[] = [runStartedAt]
+  if (attempt > 0) times.push(session.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
+  if (parent !== null) times.push(session.db.get<[string | null]>(CONTAINER, parent)?.[0])
   else {
     const { upstream } = session.versions.get(versionId).nodes[node]!
-    for (const up of upstream) ends.push(session.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
+    for (const up of upstream) times.push(session.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
   }
-  return ends.reduce<string>((last, end) => (end !== null && end !== undefined && end > last ? end : last), "")
+  return times.reduce<string>((last, time) => (time !== null && time !== undefined && time > last ? time : last), "")
 }

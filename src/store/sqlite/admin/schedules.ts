@@ -1,5 +1,5 @@
-// Schedules of deployed workflows and the ticks that they fired. A schedule keeps its row, and so its id, by its place in the
-// definition; a tick's key is kept for ever, so no tick makes a second run whatever is deployed, removed or restarted.
+// Schedules of deployed workflows and their fired ticks. A schedule keeps its row and id as long as it keeps its position in the
+// definition. Keys of ticks are kept for ever, so that no tick creates a second run after a deployment, removal or restart.
 
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
@@ -27,14 +27,14 @@ ON CONFLICT (workflow_id, position) DO UPDATE SET version_id = excluded.version_
 
 const REMOVE_FROM = "DELETE FROM schedules WHERE workflow_id = ? AND position >= ?"
 
-/** One whose times are as before goes on where it stands: ticks that it missed meanwhile are still due. */
+/** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
 export const putSchedules = (tx: Tx, { workflowId, versionId, active, specs, nextAt }: Deployed): void => {
   const before = new Map(tx.db.all<[number, string]>(SPECS, workflowId))
   for (const [position, spec] of specs.entries()) {
     const old = before.get(position)
-    const same = old !== undefined && sameTimes(JSON.parse(old) as ScheduleSpec, spec)
+    const isSame = old !== undefined && sameTimes(JSON.parse(old) as ScheduleSpec, spec)
     const next = nextAt[position] ?? null
-    tx.db.run(PUT, workflowId, versionId, position, JSON.stringify(spec), active ? 1 : 0, next, same ? 1 : 0)
+    tx.db.run(PUT, workflowId, versionId, position, JSON.stringify(spec), active ? 1 : 0, next, isSame ? 1 : 0)
   }
   if (before.size > specs.length) tx.db.run(REMOVE_FROM, workflowId, specs.length)
 }
@@ -43,15 +43,15 @@ export const removeSchedules = (tx: Tx, workflowId: number): void => {
   tx.db.run(REMOVE_FROM, workflowId, 0)
 }
 
-const REST = "UPDATE schedules SET active = 0 WHERE workflow_id = ?"
+const PAUSE = "UPDATE schedules SET active = 0 WHERE workflow_id = ?"
 
 export const pauseSchedules = (tx: Tx, workflowId: number): void => {
-  tx.db.run(REST, workflowId)
+  tx.db.run(PAUSE, workflowId)
 }
 
 const RESUME = "UPDATE schedules SET active = 1, next_at = ? WHERE workflow_id = ? AND position = ? AND active = 0"
 
-/** What it missed while it rested is not made up for. */
+/** Resumes paused schedules at their next tick. Ticks during the pause are skipped. */
 export const resumeSchedules = (tx: Tx, workflowId: number, nextAt: readonly (string | null)[]): void => {
   for (const [position, next] of nextAt.entries()) tx.db.run(RESUME, next, workflowId, position)
 }
@@ -101,25 +101,26 @@ export const nextTickMs = (session: Session): number | null => {
   return next === undefined ? null : Math.max(0, Date.parse(next[0]) - session.clock.now())
 }
 
-const TAKE = `
+const FIRE = `
 UPDATE schedules SET next_at = ?, last_tick_at = ? WHERE id = ? AND active = 1 AND next_at = ?
 RETURNING workflow_id, position, spec`
 
-const KEEP = "INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+const INSERT_TICK = "INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 export const fireTicks = (tx: Tx, ticks: readonly Tick[]): { fired: boolean; run: RunRow | null }[] => {
-  const fired = ticks.map((tick) => take(tx, tick))
+  const fired = ticks.map((tick) => fire(tx, tick))
   const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
-  const made = createRuns(tx, runs)
-  return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? made.shift()!.run : null }))
+  const created = createRuns(tx, runs)
+  return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? created.shift()!.run : null }))
 }
 
-const take = (tx: Tx, { scheduleId, expected, tick, nextAt, run }: Tick): boolean => {
-  const taken = tx.db.get<[number, number, string]>(TAKE, nextAt, tick, scheduleId, expected)
-  if (taken === undefined) return false
-  const [workflowId, position, spec] = taken
+/** Returns false when another process has fired the tick, or the schedule has changed. */
+const fire = (tx: Tx, { scheduleId, expected, tick, nextAt, run }: Tick): boolean => {
+  const schedule = tx.db.get<[number, number, string]>(FIRE, nextAt, tick, scheduleId, expected)
+  if (schedule === undefined) return false
+  const [workflowId, position, spec] = schedule
   const key = scheduleText(position, JSON.parse(spec) as ScheduleSpec)
-  return tx.db.run(KEEP, workflowId, key, tick, run === null ? null : run.id) === 1
+  return tx.db.run(INSERT_TICK, workflowId, key, tick, run === null ? null : run.id) === 1
 }
 
 const ACTIVE_RUNS = `

@@ -1,4 +1,4 @@
-// How much there is to do, and who holds the slots of a limit: read from the indexes of what has not ended.
+// Statistics and holders of limits, read from the indexes of unfinished rows.
 
 import { queueLimitKey } from "../../../core/routing/lanes.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
@@ -10,22 +10,22 @@ import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import type { Access, Session } from "../connection/tx.ts"
 
-export const insight = ({ read, write }: Access): StatsStore => ({
+export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
   limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
   stats: () => read(stats),
 })
 
-const LIVE =
+const IN_FLIGHT =
   "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
 const HOLDERS = `
-SELECT t.run_seq, t.node, t.path, t.id ${LIVE}
+SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT}
   AND EXISTS (SELECT 1 FROM json_each(t.limits) slot JOIN limits l ON l.id = slot.value WHERE l.key = ?1)
 ORDER BY t.id LIMIT ?2 + 0`
 
 const QUEUE_HOLDERS = `
-SELECT t.run_seq, t.node, t.path, t.id ${LIVE} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
+SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
 ORDER BY t.id LIMIT ?2 + 0`
 
 /** A group holds slots of its own limit while it is open. */
@@ -41,9 +41,9 @@ type Holder = [runSeq: number, node: number, path: string, row: number]
 const limitHolders = (session: Session, key: string, limit: number): string[] => {
   const { db } = session
   const task = taskOfLimit(key)
-  const live = db.all<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const tasks = db.all<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
-  return [...live, ...groups].map(([runSeq, node, path, row]) => {
+  return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
     return taskDisplayName(session.versions.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
   })
@@ -51,7 +51,7 @@ const limitHolders = (session: Session, key: string, limit: number): string[] =>
 
 const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"
 
-const RUNNING = `SELECT count(*) ${LIVE} AND t.kind = 'task'`
+const RUNNING = `SELECT count(*) ${IN_FLIGHT} AND t.kind = 'task'`
 
 const BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 

@@ -1,4 +1,4 @@
-// Workflows and their versions. A version is known by the hash of what was compiled; the same again changes nothing.
+// Stores workflows and their versions. A version is identified by the hash of its compiled form; storing it again changes nothing.
 
 import type { NewVersion, StoredVersion } from "../../contract/store.ts"
 import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
@@ -23,23 +23,23 @@ UPDATE workflows SET deployed_version = ?1, tags = ?2, updated_at = iif(deployed
 
 export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
   const { compiled, hash, source, deploy } = input
-  const fresh = tx.db.run(PUT_WORKFLOW, compiled.name, tx.at) === 1
+  const isNew = tx.db.run(PUT_WORKFLOW, compiled.name, tx.at) === 1
   const [workflowId, deployed, paused] = tx.db.get<[number, number | null, number]>(WORKFLOW, compiled.name)!
   if (deploy && input.ifNew === true && deployed !== null) {
     const [version] = tx.db.get<[number]>(VERSION_NUMBER, deployed)!
     return { workflowId, versionId: deployed, version, outcome: "exists" }
   }
-  const known = tx.db.get<[number, number]>(VERSION, workflowId, hash)
+  const existing = tx.db.get<[number, number]>(VERSION, workflowId, hash)
   const text = JSON.stringify(compiled)
   const [versionId, version] =
-    known ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, text, compiled.bundle ?? null, tx.at)!
+    existing ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, text, compiled.bundle ?? null, tx.at)!
   if (deploy) {
     tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
     putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt: input.nextAt ?? [] })
     tx.wakeOthers = true
   }
-  const first = fresh || (deploy && deployed === null)
-  return { workflowId, versionId, version, outcome: first ? "new" : known === undefined ? "new_version" : "same" }
+  const isFirst = isNew || (deploy && deployed === null)
+  return { workflowId, versionId, version, outcome: isFirst ? "new" : existing === undefined ? "new_version" : "same" }
 }
 
 const BUNDLES_IN_USE = "SELECT DISTINCT bundle FROM versions WHERE bundle IN (SELECT value FROM json_each(?))"

@@ -1,4 +1,4 @@
-// What never changes about a run, kept in memory: most transactions are about runs that the last one was about too.
+// Immutable data of runs, cached: consecutive transactions mostly concern the same runs.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
@@ -56,8 +56,8 @@ export class RunInfoCache {
   }
 
   get(seq: number): RunInfo {
-    const known = this.#cache.get(seq)
-    if (known !== undefined) return known
+    const cached = this.#cache.get(seq)
+    if (cached !== undefined) return cached
     const found = this.#db.get<Columns>(READ, seq)
     if (found === undefined) throw new NotFound(`there is no run ${seq} in ${this.#db.where}`)
     const [
@@ -73,10 +73,10 @@ export class RunInfoCache {
       isPrivate,
       workingDir,
       timezone,
-      scope,
+      rootRunId,
       depth,
     ] = found
-    const fact: RunInfo = {
+    const run: RunInfo = {
       seq,
       id,
       workflow,
@@ -90,12 +90,12 @@ export class RunInfoCache {
       private: isPrivate === 1,
       workingDir,
       timezone,
-      rootRunId: scope,
+      rootRunId,
       depth,
     }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
-    this.#cache.set(seq, fact)
-    return fact
+    this.#cache.set(seq, run)
+    return run
   }
 
   clear(): void {

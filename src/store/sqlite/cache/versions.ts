@@ -1,4 +1,4 @@
-// Compiled workflows in memory, by version. They never change, so the only bound is their number.
+// Compiled workflows by version, cached. They never change.
 
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
@@ -17,8 +17,8 @@ export class Versions {
   }
 
   get(versionId: number): CompiledWorkflow {
-    const known = this.#cache.get(versionId)
-    if (known !== undefined) return known
+    const cached = this.#cache.get(versionId)
+    if (cached !== undefined) return cached
     const found = this.#db.get<[string]>(READ, versionId)
     if (found === undefined) throw new NotFound(`there is no workflow version ${versionId} in ${this.#db.where}`)
     const compiled = JSON.parse(found[0]) as CompiledWorkflow

@@ -1,4 +1,4 @@
-// Claims as they leave: the row, its run, and what the nodes that it needs have come to, read once per node and run.
+// Builds claims from claimed rows: the row, its run, and the results of the nodes that it reads, each read once.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Json } from "../../../core/model/json.ts"
@@ -19,19 +19,19 @@ export interface ClaimedRow extends Candidate {
 
 const CHILDREN = "SELECT children_total FROM tasks WHERE id = ?"
 
-const NEED = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+const RESULT = "SELECT status, output, output_key, output_bytes FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
-export const toClaims = (tx: Tx, taken: readonly ClaimedRow[]): Claim[] => {
+export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
   const toTaskClaim = taskClaims(tx)
-  return taken.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : toTaskClaim(row)))
+  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : toTaskClaim(row)))
 }
 
-export const toTaskClaims = (tx: Tx, taken: readonly ClaimedRow[]): TaskClaim[] => taken.map(taskClaims(tx))
+export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => rows.map(taskClaims(tx))
 
-/** Returns a function that makes claims of tasks; what several rows share is read once. */
+/** Returns a function that builds claims of tasks and reads data that several rows share once. */
 const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
   const runs = new Map<number, ClaimedRun>()
   const totals = new Map<number, number | null>()
@@ -39,8 +39,8 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
   const runOf = (row: ClaimedRow): ClaimedRun => {
     let run = runs.get(row.runSeq)
     if (run === undefined) {
-      const fact = tx.runs.get(row.runSeq)
-      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = fact
+      const info = tx.runs.get(row.runSeq)
+      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = info
       const { status, cancelling, error } = row.run
       run = {
         workflow,
@@ -49,9 +49,9 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
         priority,
         logicalDate,
         createdAt,
-        private: fact.private,
-        rootRunId: fact.rootRunId,
-        depth: fact.depth,
+        private: info.private,
+        rootRunId: info.rootRunId,
+        depth: info.depth,
         workingDir,
         timezone,
         status,
@@ -63,34 +63,34 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
     return run
   }
 
-  const siblings = (parent: number): number | null => {
+  const siblingCount = (parent: number): number | null => {
     if (!totals.has(parent)) totals.set(parent, tx.db.get<[number | null]>(CHILDREN, parent)?.[0] ?? null)
     return totals.get(parent)!
   }
 
   const countOf = ({ kind, node, parent, childrenTotal }: ClaimedRow, workflow: CompiledWorkflow): number | null => {
     if (kind !== "task") return childrenTotal
-    return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblings(parent)
+    return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblingCount(parent)
   }
 
-  const needOf = (runSeq: number, node: number, path: string): Result | null => {
-    const known = tx.results.get(runSeq, node, path)
-    if (known !== undefined) return known
-    const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(NEED, runSeq, node, path)
+  const resultOf = (runSeq: number, node: number, path: string): Result | null => {
+    const cached = tx.results.get(runSeq, node, path)
+    if (cached !== undefined) return cached
+    const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(RESULT, runSeq, node, path)
     if (found === undefined) return null
-    const need = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
-    tx.results.set(runSeq, node, path, need)
-    return need
+    const result = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
+    tx.results.set(runSeq, node, path, result)
+    return result
   }
 
-  /** Rows beside it share its path, but for the index of an instance; those further out have a beginning of it. */
-  const needsOf = (row: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] => {
+  /** A node in the same group has the same path, without the index of an instance; a node further out has a prefix of it. */
+  const readsOf = (row: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] => {
     const found: TaskClaim["reads"] = new Map()
     const { reads } = workflow.nodes[row.node]!
     if (reads.length === 0) return found
     for (const node of reads) {
-      const need = needOf(row.runSeq, node, enclosingPath(workflow, node, row.path))
-      if (need !== null) found.set(node, need)
+      const result = resultOf(row.runSeq, node, enclosingPath(workflow, node, row.path))
+      if (result !== null) found.set(node, result)
     }
     return found
   }
@@ -101,23 +101,22 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
     const { parent } = workflow.nodes[node]!
     if (parent === undefined) return null
     const at = enclosingPath(workflow, node, path)
-    const place = placeOf(runSeq, parent, at)
-    let item = items.get(place)
-    if (item === undefined)
-      items.set(place, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
+    const key = placeOf(runSeq, parent, at)
+    let item = items.get(key)
+    if (item === undefined) items.set(key, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
     return item
   }
 
   return (row) => {
-    const fact = tx.runs.get(row.runSeq)
-    const workflow = tx.versions.get(fact.versionId)
+    const info = tx.runs.get(row.runSeq)
+    const workflow = tx.versions.get(info.versionId)
     return {
       row: row.row,
       attemptId: row.attemptId,
       runSeq: row.runSeq,
-      runId: fact.id,
-      workflowId: fact.workflowId,
-      versionId: fact.versionId,
+      runId: info.id,
+      workflowId: info.workflowId,
+      versionId: info.versionId,
       node: row.node,
       path: row.path,
       kind: row.kind,
@@ -133,7 +132,7 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
       childrenFailed: row.childrenFailed,
       waitingOn: row.waitingOn,
       upstream: row.upstream,
-      reads: needsOf(row, workflow),
+      reads: readsOf(row, workflow),
       run: runOf(row),
     }
   }

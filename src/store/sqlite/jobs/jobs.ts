@@ -1,4 +1,4 @@
-// Jobs: made, changed, cancelled, deleted. Each verb checks everything before it writes anything.
+// Creates, changes, cancels and deletes jobs. Each operation checks everything before it writes anything.
 
 import { rejectChange } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
@@ -37,7 +37,7 @@ const find = (tx: Tx, id: string): Found | null => {
   return found === undefined ? null : { row: loadRows(tx, [found[0]]).get(found[0])!, status: found[1] }
 }
 
-/** The job, or why it cannot be changed any more. */
+/** Returns the job, or why it accepts no change. */
 const findOpen = (tx: Tx, id: string): Found | JobRejection => {
   const found = find(tx, id)
   if (found === null) return { rejected: "not_found" }
@@ -76,9 +76,9 @@ const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection
   return readJob(tx, row.id)
 }
 
-const MOVE = "UPDATE tasks SET lane = ?, limits = ?, parked = NULL WHERE id = ?"
+const SET_QUEUE = "UPDATE tasks SET lane = ?, limits = ?, parked = NULL WHERE id = ?"
 
-/** A live attempt takes its slots along, whether or not there is room. */
+/** Moves a job to another queue. An attempt in flight takes slots of the new queue even if none is free. */
 const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
   const effects = new BatchEffects(tx)
   const lane = jobLane(job)
@@ -88,7 +88,7 @@ const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
     effects.free(row)
     for (const slot of [...limits, tx.queues.limitOf(lane)]) if (slot !== null) tx.limits.use(slot, 1)
   }
-  tx.db.run(MOVE, lane, limitText(limits), row.id)
+  tx.db.run(SET_QUEUE, lane, limitText(limits), row.id)
   effects.unpark()
 }
 
@@ -118,8 +118,8 @@ const DEPENDENTS = "SELECT 1 FROM job_edges WHERE dependency = ? LIMIT 1"
 const DELETE = "DELETE FROM jobs WHERE task_id = ?"
 const DELETE_EDGES = "DELETE FROM job_edges WHERE dependent = ?"
 
-/** The row of a live attempt stays, under another name, until that has ended. */
-const ORPHAN = "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = ?"
+/** Renames the row of an attempt in flight, which stays until the attempt has finished; the id of the job can be used again. */
+const DETACH = "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = ?"
 
 const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   const found = find(tx, id)
@@ -130,7 +130,7 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   tx.db.run(DELETE_EDGES, row.id)
   if (row.status === "dispatched" || row.status === "running") {
     requestStop(tx, row.id)
-    tx.db.run(ORPHAN, row.id)
+    tx.db.run(DETACH, row.id)
     return null
   }
   deleteRow(tx, row.id)

@@ -1,4 +1,4 @@
-// Jobs as they leave: for people, and for whoever runs them.
+// Reads jobs, and the part of a job that its claim carries.
 
 import type { JobRetryPolicy, JobStatus } from "../../../core/rules/jobs.ts"
 import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
@@ -85,7 +85,7 @@ const taskOf = (text: string | null): JsonObject | null => (text === null ? null
 
 const CLAIM = "SELECT id, name, queue, payload, retry_policy, task, created_at FROM jobs WHERE task_id = ?"
 
-/** null: the job was deleted. */
+/** Returns null when the job was deleted. */
 export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; createdAt: string } | null => {
   const found = session.db.get<[string, string, string, string, string, string | null, string]>(CLAIM, row)
   if (found === undefined) return null
@@ -94,7 +94,7 @@ export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; 
   return { job: { id, name, queue, payload: JSON.parse(payload) as Json, retryPolicy, task: taskOf(task) }, createdAt }
 }
 
-/** Of a job that was deleted only its end is left to tell. */
+/** Stands in for a job that was deleted while its attempt was in flight. */
 const DELETED: ClaimedJob = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
 
-export const jobLeftBehind = (session: Session, row: number): ClaimedJob => readJobClaim(session, row)?.job ?? DELETED
+export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaim(session, row)?.job ?? DELETED

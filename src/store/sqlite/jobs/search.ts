@@ -1,5 +1,5 @@
-// Search over jobs: newest first, then by id. For each priority that fits, a page by the index of the other filters; of those
-// pages the newest are taken. So a page costs the same whatever the number of jobs, and whatever fits.
+// Searches jobs, newest first, then by id. It reads one page per matching priority by the index of the other filters and merges
+// them, so that the cost of a page does not depend on the number of jobs.
 
 import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
@@ -8,9 +8,9 @@ import { readJob } from "./reads.ts"
 import type { Session } from "../connection/tx.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
-type Place = [row: number, createdAt: string, id: string]
+type FoundJob = [row: number, createdAt: string, id: string]
 
-/** By which index, and what comes before the priority in it. */
+/** Returns the index to use, with the condition on its columns before the priority. */
 const indexOf = ({ queue, status }: JobFilter): { index: string; where: string; values: string[] } => {
   if (queue === undefined && status === undefined) return { index: "jobs_created", where: "", values: [] }
   if (status === undefined) return { index: "jobs_of_queue", where: "queue = ? AND", values: [queue!] }
@@ -28,10 +28,10 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
   const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
   const upper = cut ? filter.createdBefore! : (after?.createdAt ?? LATEST)
   const lower = filter.createdAfter ?? ""
-  const page = (priority: number): Place[] => {
+  const page = (priority: number): FoundJob[] => {
     const those: Value[] = [...values, priority]
-    const ties = cut || after === undefined ? [] : session.db.all<Place>(same, ...those, upper, lower, after.id, limit)
-    return [...ties, ...session.db.all<Place>(before, ...those, upper, lower, limit - ties.length)]
+    const ties = cut || after === undefined ? [] : session.db.all<FoundJob>(same, ...those, upper, lower, after.id, limit)
+    return [...ties, ...session.db.all<FoundJob>(before, ...those, upper, lower, limit - ties.length)]
   }
   return prioritiesOf(filter)
     .flatMap(page)
@@ -40,7 +40,7 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
     .map(([row]) => readJob(session, row))
 }
 
-/** Sorts after every instant. */
+/** Text that sorts after every instant. */
 const LATEST = "~"
 
 const prioritiesOf = ({ priorityMin, priorityMax }: JobFilter): number[] => {
@@ -50,5 +50,5 @@ const prioritiesOf = ({ priorityMin, priorityMax }: JobFilter): number[] => {
   return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)
 }
 
-const compare = ([, atA, a]: Place, [, atB, b]: Place): number =>
+const compare = ([, atA, a]: FoundJob, [, atB, b]: FoundJob): number =>
   atA !== atB ? (atA > atB ? -1 : 1) : a < b ? -1 : a > b ? 1 : 0

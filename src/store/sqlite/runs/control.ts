@@ -1,4 +1,4 @@
-// What a user asks of a run that has not ended: cancel, pause, resume.
+// Requests about an unfinished run: cancel, pause, unpause.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"

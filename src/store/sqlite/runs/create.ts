@@ -1,5 +1,5 @@
-// New runs. Each is inserted pending and started at once, unless its workflow has `max_active_runs` of them already or it waits
-// for an earlier run of its schedule.
+// Creates runs. Each is inserted pending and started in the same transaction, unless `max_active_runs` of its workflow or an
+// earlier run of its schedule holds it back.
 
 import { startsPending } from "../../../core/rules/activation.ts"
 import { runPriority } from "../../../core/rules/new-rows.ts"
@@ -19,9 +19,9 @@ RETURNING seq`
 const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
 
 export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
-  const made = runs.map((run) => insertRun(tx, run))
+  const inserted = runs.map((run) => insertRun(tx, run))
   const waiting = new Set<number>()
-  for (const [i, { seq, created }] of made.entries()) {
+  for (const [i, { seq, created }] of inserted.entries()) {
     const { versionId, workflowId, waitForSchedule } = runs[i]!
     if (!created) continue
     if (!startsPending(tx.versions.get(versionId), waitForSchedule === true)) startRun(tx, seq)
@@ -29,7 +29,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   }
   for (const workflowId of waiting) activate(tx, workflowId)
   tx.wakeOthers = true
-  return made.map(({ seq, created }) => {
+  return inserted.map(({ seq, created }) => {
     const run = readRun(tx, seq)!
     if (created && run.status === "pending") emitRun(tx, run.id, "pending", null)
     return { run, created }
@@ -38,7 +38,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
 
 const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
   const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
-  const inserted = tx.db.get<[number]>(
+  const row = tx.db.get<[number]>(
     INSERT,
     id,
     workflowId,
@@ -60,6 +60,6 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.rootRunId ?? null,
     run.parent?.depth ?? 0,
   )
-  if (inserted !== undefined) return { seq: inserted[0], created: true }
+  if (row !== undefined) return { seq: row[0], created: true }
   return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }
 }

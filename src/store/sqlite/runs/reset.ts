@@ -1,16 +1,16 @@
-// Setting rows back to before their first attempt, for a retry of the user and for an expansion that was done before. The
-// attempt's number goes on; the attempt that the row still shows becomes history.
+// SQL fragments that reset rows to the state before their first attempt, for a retry of a run and for repeated expansions. The
+// attempt number continues; the last attempt moves to the history.
 
-/** Columns as before the first attempt; `attempt` stays. */
+/** Assignments for the state before the first attempt. `attempt` stays. */
 export const FRESH = `
   status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0, losses = 0, worker = NULL,
   external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL, output_key = NULL,
   output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
 
-/** Of a container: before the first of its children was made. */
+/** Assignments for a container without children. */
 export const CHILDLESS = "children_created = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
 
-/** Follow with a condition on tasks. */
+/** Copies the last attempts of task rows to the history. A condition on `tasks` must follow. */
 export const SUPERSEDE_WHERE = `
 INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
   finished_at)

@@ -1,4 +1,4 @@
-// Removal of ended runs, in small transactions.
+// Deletes finished runs in small transactions.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
@@ -7,9 +7,9 @@ import type { Session, Tx } from "../connection/tx.ts"
 
 const EXPIRED = `
 SELECT id FROM (
-  SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS place
+  SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
   FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0)
-WHERE finished_at < ?1 OR place > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
+WHERE finished_at < ?1 OR position > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
 
 const OLDER = `
 SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
@@ -35,11 +35,13 @@ const REMOVE_LIMITS = "DELETE FROM limits WHERE key = 'r:' || ?1 OR key GLOB 't:
 
 const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
 
+/** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
 export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   const run = tx.db.get<[number, number]>(RUN, runId)
   if (run === undefined) return true
-  const [seq, ended] = run
-  if (ended === 0) throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
+  const [seq, isFinished] = run
+  if (isFinished === 0)
+    throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
   tx.db.run(REMOVE_ATTEMPTS, seq, maxRows)
   if (tx.db.run(REMOVE_TASKS, seq, maxRows) === maxRows) return false
   tx.db.run(REMOVE_LIMITS, runId)

@@ -1,5 +1,5 @@
-// A user's retry of an ended run: rows of the plan start anew, the run is running again. What the run showed of those rows
-// becomes history; attempt numbers go on, budgets of retries are new.
+// Retries a finished run: resets the rows of the plan and reopens the run. The attempts of reset rows move to the history; attempt
+// numbers continue, retry budgets start again.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RetryReset } from "../../../core/rules/retry-plan.ts"
@@ -11,25 +11,26 @@ import { emitRun } from "../advance/events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../connection/tx.ts"
 
-const ENDED = `
+const FINISHED = `
 SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = coalesce(?2, finished_at)`
 
-const ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
+const HAS_ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
 
 const REOPEN = `
 UPDATE runs SET status = 'running', cancelling = NULL, paused = 0, finished_at = NULL, error = NULL, open_tasks = 0, timeout_at = ?
 WHERE seq = ?`
 
+/** Returns false when the run is not finished, or not as the plan found it. */
 export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
-  const run = tx.db.get<[number, number]>(ENDED, runId, plan.endedAt ?? null)
+  const run = tx.db.get<[number, number]>(FINISHED, runId, plan.endedAt ?? null)
   if (run === undefined) return false
   const [seq, versionId] = run
-  dropHooks(tx, seq)
+  deleteHooks(tx, seq)
   const { timeoutMs } = tx.versions.get(versionId)
   tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)
   tx.wakeOthers = true
-  // Cancelled before it had begun: there is nothing to reset.
-  if (tx.db.get(ROWS, seq) === undefined) {
+  // The run was cancelled before it started: it has no rows to reset.
+  if (tx.db.get(HAS_ROWS, seq) === undefined) {
     startRun(tx, seq)
     return true
   }
@@ -41,13 +42,13 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
 
 const HOOKS = "run_seq = ? AND hook = 1"
 
-const DROP_HOOK_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (SELECT id FROM tasks WHERE ${HOOKS})`
+const DELETE_HOOK_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (SELECT id FROM tasks WHERE ${HOOKS})`
 
-const DROP_HOOKS = `DELETE FROM tasks WHERE ${HOOKS}`
+const DELETE_HOOKS = `DELETE FROM tasks WHERE ${HOOKS}`
 
-const dropHooks = (tx: Tx, seq: number): void => {
-  tx.db.run(DROP_HOOK_ATTEMPTS, seq)
-  tx.db.run(DROP_HOOKS, seq)
+const deleteHooks = (tx: Tx, seq: number): void => {
+  tx.db.run(DELETE_HOOK_ATTEMPTS, seq)
+  tx.db.run(DELETE_HOOKS, seq)
 }
 
 type Reset = RetryReset["nodes"][number]
@@ -55,27 +56,27 @@ type Reset = RetryReset["nodes"][number]
 const NODE =
   "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Children before their containers, which count them. */
+/** Resets the rows of the plan, which lists children before their containers. Containers then count their children. */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
-  const kept: { id: number; node: number; kind: RowKind; queues: boolean }[] = []
+  const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
-    const [id, kind, expanded, total, limited] = found
-    const cut = expanded !== total
-    const whole = kind === "task" || reset.extent === "all" || expanded === 0 || (kind === "group" && cut)
-    if (!whole && reset.extent !== "await") resetInstances(tx, id, reset)
+    const [id, kind, created, total, limited] = found
+    const isInterrupted = created !== total
+    const isWhole = kind === "task" || reset.extent === "all" || created === 0 || (kind === "group" && isInterrupted)
+    if (!isWhole && reset.extent !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
-    if (whole) tx.db.run(FORGET_CHILDREN, id)
-    else kept.push({ id, node: reset.node, kind, queues: kind === "group" && limited === 1 })
+    if (isWhole) tx.db.run(FORGET_CHILDREN, id)
+    else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })
   }
-  const queued = kept.filter(({ id, node, kind, queues }) => {
-    const goesOn = (queues ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
-    if (!goesOn) tx.db.run(FORGET_CHILDREN, id)
-    else if (!queues) startDeadline(tx, { id, runSeq: seq, node, kind })
-    return goesOn && queues
+  const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
+    const continues = (needsSlots ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
+    if (!continues) tx.db.run(FORGET_CHILDREN, id)
+    else if (!needsSlots) startDeadline(tx, { id, runSeq: seq, node, kind })
+    return continues && needsSlots
   })
-  for (const { id } of queued) tx.db.run(HOLD_BACK, id)
+  for (const { id } of waitingForSlots) tx.db.run(HOLD_BACK, id)
 }
 
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
@@ -92,14 +93,14 @@ const CHILDREN = `children_pending = children_total - children_created + (${OPEN
   SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
 WHERE id = ?1 AND (children_created < children_total OR (${OPEN_CHILDREN}) > 0)`
 
-/** Cut off in the middle of its expansion, a fan-out goes on with it. */
+/** A fan-out whose expansion was interrupted continues it. */
 const AWAIT_CHILDREN = `
 UPDATE tasks SET status = iif(children_created < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
 
-/** A group under limits goes on when the gate has found slots for it. */
+/** A group under limits continues when the gate has found slots for it. */
 const AWAIT_SLOT = `UPDATE tasks SET ${CHILDREN}`
 
-/** What is below such a group is not ready before. */
+/** Parks the rows below such a group until then. */
 const HOLD_BACK = `
 WITH RECURSIVE below (id, is_open) AS (
   SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL

@@ -1,4 +1,4 @@
-// Runs as they leave. Counts of ended instances are columns; live ones are counted from the index of held rows.
+// Reads runs. Counts of finished tasks are columns of the run; tasks in flight are counted from their index.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
@@ -51,54 +51,54 @@ export const readRun = (session: Session, seq: number): RunRow | null => runOf(s
 
 export const getRun = (session: Session, id: RunId): RunRow | null => runOf(session, session.db.get<Columns>(BY_ID, id))
 
-const BELOW = "(created_at, id) < (?1, ?2) AND created_at >= ?3"
+const OLDER = "(created_at, id) < (?1, ?2) AND created_at >= ?3"
 const PAGE = "ORDER BY created_at DESC, id DESC LIMIT ?4 + 0"
 
-const LIST = `SELECT seq, created_at, id FROM runs INDEXED BY runs_created WHERE ${BELOW} ${PAGE}`
+const LIST = `SELECT seq, created_at, id FROM runs INDEXED BY runs_created WHERE ${OLDER} ${PAGE}`
 
 const LIST_OF_WORKFLOW = `
-SELECT seq, created_at, id FROM runs INDEXED BY runs_of_workflow WHERE workflow_id = ?5 AND ${BELOW} ${PAGE}`
+SELECT seq, created_at, id FROM runs INDEXED BY runs_of_workflow WHERE workflow_id = ?5 AND ${OLDER} ${PAGE}`
 
 const LIST_OF_KIND = `
-SELECT seq, created_at, id FROM runs INDEXED BY runs_by_kind WHERE "trigger" = ?5 AND status = ?6 AND ${BELOW} ${PAGE}`
+SELECT seq, created_at, id FROM runs INDEXED BY runs_by_kind WHERE "trigger" = ?5 AND status = ?6 AND ${OLDER} ${PAGE}`
 
 const LIST_OF_WORKFLOW_AND_KIND = `
 SELECT seq, created_at, id FROM runs INDEXED BY runs_of_workflow_by_kind
-WHERE workflow_id = ?5 AND "trigger" = ?6 AND status = ?7 AND ${BELOW} ${PAGE}`
+WHERE workflow_id = ?5 AND "trigger" = ?6 AND status = ?7 AND ${OLDER} ${PAGE}`
 
 const WORKFLOW = "SELECT id FROM workflows WHERE name = ?"
 
-/** Sorts after every instant. */
+/** Text that sorts after every instant. */
 const LATEST = "~"
 
-type Place = [seq: number, createdAt: string, id: RunId]
+type ListedRun = [seq: number, createdAt: string, id: RunId]
 
 type RunQuery = Parameters<Store["listRuns"]>[0]
 
 /**
- * By status or trigger: a page of every kind of run that fits, by the index of kinds, of which the newest are taken. So a filter
- * costs the same whatever the number of runs that do not fit.
+ * Lists runs, newest first. A filter by status or trigger reads a page of every matching kind by the index of kinds and merges
+ * them, so that its cost does not depend on the number of other runs.
  */
 export const listRuns = (session: Session, query: RunQuery): RunRow[] => {
   const { createdAt, id } = upperBound(query)
   const page = [createdAt, id, query.createdAfter ?? "", query.limit] as const
   const workflow = query.workflow === undefined ? null : session.db.get<[number]>(WORKFLOW, query.workflow)
   if (workflow === undefined) return []
-  const found = (): Place[] => {
+  const found = (): ListedRun[] => {
     if (query.status === undefined && query.trigger === undefined)
       return workflow === null
-        ? session.db.all<Place>(LIST, ...page)
-        : session.db.all<Place>(LIST_OF_WORKFLOW, ...page, workflow[0])
+        ? session.db.all<ListedRun>(LIST, ...page)
+        : session.db.all<ListedRun>(LIST_OF_WORKFLOW, ...page, workflow[0])
     return kindsOf(query).flatMap(([trigger, status]) =>
       workflow === null
-        ? session.db.all<Place>(LIST_OF_KIND, ...page, trigger, status)
-        : session.db.all<Place>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow[0], trigger, status),
+        ? session.db.all<ListedRun>(LIST_OF_KIND, ...page, trigger, status)
+        : session.db.all<ListedRun>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow[0], trigger, status),
     )
   }
   return newest(found(), query.limit).map(([seq]) => readRun(session, seq)!)
 }
 
-/** Of the cursor and `createdBefore`, what comes first; nothing has an empty id. */
+/** Returns the earlier of the cursor and `createdBefore`. No run has an empty id, so it excludes runs of that instant. */
 const upperBound = ({ before, createdBefore }: RunQuery): { createdAt: string; id: string } => {
   const cursor = before ?? { createdAt: LATEST, id: LATEST }
   return createdBefore !== undefined && createdBefore <= cursor.createdAt ? { createdAt: createdBefore, id: "" } : cursor
@@ -111,12 +111,12 @@ const kindsOf = ({ trigger, status }: RunQuery): [NewRun["trigger"], RunStatus][
   )
 }
 
-const newest = (places: Place[], limit: number): Place[] =>
-  places.toSorted((a, b) => compare(b[1], a[1]) || compare(b[2], a[2])).slice(0, limit)
+const newest = (runs: ListedRun[], limit: number): ListedRun[] =>
+  runs.toSorted((a, b) => compare(b[1], a[1]) || compare(b[2], a[2])).slice(0, limit)
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-const LIVE = `
+const IN_FLIGHT = `
 SELECT status, count(*) FROM tasks INDEXED BY tasks_in_flight
 WHERE run_seq = ? AND holder IS NOT NULL AND status IN ('dispatched', 'running') GROUP BY status`
 
@@ -126,10 +126,10 @@ const WAITING =
 const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   if (c === undefined) return null
   const status = c[6]
-  const live = runEnded(status) ? [] : session.db.all<["dispatched" | "running", number]>(LIVE, c[0])
+  const inFlight = runEnded(status) ? [] : session.db.all<["dispatched" | "running", number]>(IN_FLIGHT, c[0])
   const [total, success, failed, skipped, cancelled] = [c[19], c[20], c[21], c[22], c[23]]
   const tasks = { pending: 0, dispatched: 0, running: 0, success, failed, skipped, cancelled }
-  for (const [state, count] of live) tasks[state] = count
+  for (const [state, count] of inFlight) tasks[state] = count
   if (!runEnded(status)) tasks.running += session.db.get<[number]>(WAITING, c[0])![0]
   tasks.pending = total - success - failed - skipped - cancelled - tasks.dispatched - tasks.running
   return {

@@ -1,4 +1,4 @@
-// What a picture of a run needs, by the index of places.
+// Reads for the run view, by the index of task keys.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { AttemptState, TaskStatus } from "../../../core/model/status.ts"
@@ -7,7 +7,7 @@ import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type Ro
 import type { RowKind } from "../../contract/store.ts"
 import type { Access, Session } from "../connection/tx.ts"
 
-export const picture = ({ read }: Access): RunViewStore => ({
+export const runView = ({ read }: Access): RunViewStore => ({
   listInstances: (query) => read((s) => listInstances(s, query)),
   countRows: (runId) => read((s) => countRows(s, runId)),
 })
@@ -37,15 +37,15 @@ WHERE task_id IN (SELECT value FROM json_each(?)) ORDER BY task_id, attempt`
 
 type PastColumns = [number, number, AttemptState, string | null, string | null, string | null]
 
-const NOTHING = { node: -1, path: "" }
+const START = { node: -1, path: "" }
 
 export const listInstances = (
   session: Session,
-  { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
+  { runId, after = START, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): InstanceRow[] => {
   const rows = session.db.all<Columns>(INSTANCES, runId, after.node, after.path, limit)
-  const again = rows.filter((row) => hasPast({ attempt: row[4], status: row[3] })).map((row) => row[0])
-  const past = again.length === 0 ? new Map<number, PastAttempt[]>() : pastOf(session, again)
+  const retried = rows.filter((row) => hasPast({ attempt: row[4], status: row[3] })).map((row) => row[0])
+  const past = retried.length === 0 ? new Map<number, PastAttempt[]>() : pastOf(session, retried)
   return rows.map((c) => ({
     node: c[1],
     path: c[2],

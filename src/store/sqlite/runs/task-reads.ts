@@ -1,4 +1,4 @@
-// Tasks, their attempts and outputs as they leave.
+// Reads tasks, their attempts and outputs.
 
 import type { Output, Usage } from "../../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
@@ -133,19 +133,19 @@ WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
 type NodeColumns = [number, string, RowKind, TaskStatus, SkipReason | null, number, number | null, number]
 
-const stateOf = ([node, path, kind, status, skip, expanded, total]: NodeColumns): NodeState => ({
+const stateOf = ([node, path, kind, status, skipReason, childrenCreated, total]: NodeColumns): NodeState => ({
   node,
   path,
   kind,
   status,
-  skipReason: skip,
-  childrenCreated: expanded,
+  skipReason,
+  childrenCreated,
   total,
 })
 
 export const listNodes = (session: Session, runId: RunId): NodeState[] => session.db.all<NodeColumns>(NODES, runId).map(stateOf)
 
-/** Leaves that are instances have the same node as their container. */
+/** Rows inside containers, except task instances of a fan-out, which have the same node as their container. */
 const INNER = `
 SELECT t.node, t.path, t.kind, t.status, t.skip_reason, t.children_created, t.children_total, t.id
 FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
@@ -191,7 +191,7 @@ export const listAttempts = (session: Session, row: number): AttemptRow[] =>
     finishedAt: c[10],
   }))
 
-/** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
+/** Instances have ids in the order of their indexes: they are inserted in this order and reset in place. */
 const INSTANCES = `
 SELECT id, node, status, output, output_key, output_bytes FROM tasks INDEXED BY tasks_children
 WHERE parent_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
