@@ -58,11 +58,8 @@ const EXCEPTIONS: readonly (readonly [string, string])[] = [
   ["store/postgres/claim", "store/postgres/jobs/reads.ts"],
   ["store/postgres/connection/tx.ts", "store/postgres/admin/workflows.ts"],
   ["store/postgres/connection/tx.ts", "store/postgres/cache"],
-  ["store/sqlite/cache", "store/sqlite/runs/insert-rows.ts"],
   ["store/sqlite/claim", "store/sqlite/advance"],
   ["store/sqlite/claim", "store/sqlite/jobs/reads.ts"],
-  ["store/sqlite/claim", "store/sqlite/runs/insert-rows.ts"],
-  ["store/sqlite/connection/tx.ts", "store/sqlite/advance"],
   ["store/sqlite/connection/tx.ts", "store/sqlite/cache"],
   ["store/sqlite/connection/tx.ts", "store/sqlite/claim"],
 ]

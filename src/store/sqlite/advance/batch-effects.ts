@@ -7,7 +7,7 @@ import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
 import { taskKey } from "../cache/results.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 /** Upstream tasks of a row that the batch finished. */

@@ -7,7 +7,7 @@ import { type TaskStatus, taskEnded } from "../../../core/model/status.ts"
 import { startDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { type BatchEffects, COUNTER } from "./batch-effects.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type Chunk = Pick<Extract<Change, { kind: "expand" | "open_group" }>, "total" | "offset" | "attemptId">

@@ -8,10 +8,10 @@ import { isGroup } from "../../../core/model/task-path.ts"
 import { freeSlots } from "../../../core/rules/queue-budget.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
 import { countChunk, isNextChunk, type StatusCount, uncount } from "./container.ts"
-import { limitText } from "../claim/limits.ts"
+import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type Expand = Extract<Change, { kind: "expand" }>

@@ -9,10 +9,10 @@ import { gateLane } from "../../../core/routing/lanes.ts"
 import { freeSlots } from "../../../core/rules/queue-budget.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
-import { limitText } from "../claim/limits.ts"
+import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type OpenGroup = Extract<Change, { kind: "open_group" }>

@@ -5,7 +5,7 @@ import { amendJobChange } from "../../../core/rules/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Claimer } from "../claim/claim.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 const REQUEST = `

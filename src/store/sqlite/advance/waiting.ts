@@ -11,7 +11,7 @@ import { type ClaimedRow, toTaskClaims } from "../claim/to-claims.ts"
 import type { Claimer, ClaimRequest, ClaimResult } from "../claim/claim.ts"
 import { emitTask } from "./events.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 /** An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at once. */

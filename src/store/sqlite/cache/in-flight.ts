@@ -3,7 +3,7 @@
 // row, the caller reads the row.
 
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "./load-rows.ts"
 
 const MAX_CACHED = 10_000
 

@@ -9,7 +9,7 @@ import { claimOrder } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
 import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-groups.ts"
-import { limitIds } from "./limits.ts"
+import { limitIds } from "../connection/limit-column.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../connection/tx.ts"
 

@@ -13,7 +13,7 @@ import { type Candidate, pickCandidates } from "./candidates.ts"
 import { type ClaimedRow, toClaims, toTaskClaims } from "./to-claims.ts"
 import { emitTask } from "../advance/events.ts"
 import { laneGroups, type RoundRobin } from "./lane-groups.ts"
-import type { LoadedRow } from "../runs/load-rows.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export interface ClaimRequest {

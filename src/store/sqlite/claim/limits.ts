@@ -94,11 +94,3 @@ export class LimitUsage {
     this.#changed.clear()
   }
 }
-
-/** Reads the column `limits` of a task row. */
-export const limitIds = (text: string | null): readonly number[] => (text === null ? NONE : (JSON.parse(text) as number[]))
-
-/** Writes the column `limits` of a task row. */
-export const limitText = (ids: readonly number[]): string | null => (ids.length === 0 ? null : JSON.stringify(ids))
-
-const NONE: readonly number[] = []

@@ -6,7 +6,7 @@ import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
 import { emitJob } from "./edges.ts"
 import { readJob } from "./reads.ts"
-import { limitText } from "../claim/limits.ts"
+import { limitText } from "../connection/limit-column.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export const createJobs = (tx: Tx, jobs: readonly NewJob[]): JobRow[] | JobRejection => {

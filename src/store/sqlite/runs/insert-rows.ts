@@ -1,7 +1,7 @@
 // Inserts new top-level task rows.
 
 import type { NewRow } from "../../../core/model/row.ts"
-import { limitText } from "../claim/limits.ts"
+import { limitText } from "../connection/limit-column.ts"
 import type { Tx } from "../connection/tx.ts"
 
 /** The JSON list holds numbers only: SQLite parses the text of a nested value again for each `->>`. */

@@ -13,7 +13,7 @@ import {
 import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
-import { type LoadedRow, loadRows } from "./load-rows.ts"
+import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../connection/tx.ts"
 
 type Override = Parameters<StatsStore["overrideOutcome"]>[0]

@@ -2,7 +2,7 @@
 
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { RowKind } from "../../contract/store.ts"
-import { limitIds } from "../claim/limits.ts"
+import { limitIds } from "../connection/limit-column.ts"
 import type { Tx } from "../connection/tx.ts"
 
 export interface LoadedRow {
