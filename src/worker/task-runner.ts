@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { type AssignedTask, untilStopped } from "./tasks/assigned-task.ts"
 import type { TaskTable } from "./tasks/task-table.ts"
 import type { LogShipper } from "./connection/log-shipper.ts"
-import { OutputUploader } from "./connection/output-uploader.ts"
+import { uploadOutput } from "./connection/upload-output.ts"
 import type { Registration } from "./connection/registration.ts"
 import type { Reporter } from "./connection/reporter.ts"
 import type { ServerClient } from "./connection/server-client.ts"
@@ -38,12 +38,10 @@ export interface Connection {
 export class TaskRunner {
   readonly #options: TaskRunnerOptions
   readonly #runner: AttemptRunner
-  readonly #outputs: OutputUploader
 
   constructor(options: TaskRunnerOptions) {
     this.#options = options
-    const { client, tasks, executors, objects, clock, log } = options
-    this.#outputs = new OutputUploader({ client, objects, log, onRejected: (task) => tasks.abandonTask(task) })
+    const { executors, objects, clock } = options
     this.#runner = new AttemptRunner({
       executors,
       clock,
@@ -59,7 +57,10 @@ export class TaskRunner {
     tasks.freeSlot(task)
     try {
       if (!task.abandoned) await logs.finish(task)
-      const reported = task.abandoned ? result : await this.#outputs.send(task, registration, result)
+      const onRejected = (): void => tasks.abandonTask(task)
+      const reported = task.abandoned
+        ? result
+        : await uploadOutput(task, registration, result, { ...this.#options, onRejected })
       await this.#removeFiles(task)
       if (task.abandoned || registration.ended.aborted) tasks.remove(task)
       else reporter.ended(task, reported)

@@ -35,7 +35,7 @@ export const doctor = async (context: Context, options: ReaderFlags): Promise<nu
     await databaseCheck(context, config),
     await objectsCheck(context, config),
     ...(await serverChecks(context, config)),
-    { name: "concurrency", state: "ok", detail: `${config.concurrency} tasks at once` },
+    { name: "concurrency", state: "ok", detail: `${config.concurrency} concurrent tasks` },
   ]
   if (options.json === true) printJson(context, checks)
   else {

@@ -64,7 +64,7 @@ export const longestRunning = (task: TaskView): LiveInstance | null => {
   return found
 }
 
-export const progressBar = (done: number, total: number, width: number): string => {
+const progressBar = (done: number, total: number, width: number): string => {
   const filled = total === 0 ? width : Math.floor((Math.min(done, total) / total) * width)
   return "█".repeat(filled) + "░".repeat(width - filled)
 }

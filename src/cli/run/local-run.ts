@@ -47,7 +47,7 @@ export const runLocally = async (
     log: warningsTo(reporter),
     findWorkflow: childWorkflows(stores.store, workerProfiles),
   })
-  // The run continues when nobody reads its output (`ork run … | head`).
+  // Ignores a closed output (`ork run … | head`): the run continues.
   context.stdout.removeAllListeners("error").on("error", () => {})
   engine.onEvent((event) => {
     if (!isRunEvent(runId, event)) return

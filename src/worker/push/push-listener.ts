@@ -47,7 +47,7 @@ const MAX_CONNECTIONS = 2000
 /** Time for the last results when the worker stops, after its tasks have ended. */
 const SHUTDOWN_MS = 10_000
 
-const reject = (status: number, message: string): Reply => [status, { error: { message } }]
+const errorReply = (status: number, message: string): Reply => [status, { error: { message } }]
 
 /** A pushed task, until its result is delivered. */
 class RunningTask extends StopSignal {
@@ -98,7 +98,7 @@ export class PushListener {
     this.#seen = new SeenTokens(clock.now())
     this.#server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
       this.#handle(request)
-        .catch((error: unknown): Reply => reject(500, messageOf(error)))
+        .catch((error: unknown): Reply => errorReply(500, messageOf(error)))
         .then((reply) => send(response, reply))
         .catch(() => response.destroy())
     })
@@ -150,10 +150,10 @@ export class PushListener {
     const { method, url } = request
     if (method === "GET" && url === "/health") return [200, { status: "ok" }]
     if (method !== "POST" || (url !== "/execute" && url !== "/stop" && url !== "/alive")) {
-      return reject(404, "POST /execute, POST /stop or POST /alive")
+      return errorReply(404, "POST /execute, POST /stop or POST /alive")
     }
     const authenticated = await this.#auth.authenticate(request)
-    if ("problem" in authenticated) return reject(authenticated.status, authenticated.problem)
+    if ("problem" in authenticated) return errorReply(authenticated.status, authenticated.problem)
     const body = JSON.parse(authenticated.body) as unknown
     switch (url) {
       case "/execute":
@@ -170,9 +170,9 @@ export class PushListener {
   #execute(pushed: Pushed, at: number): Reply {
     const { clock, capacity } = this.#options
     if (this.#seen.has(pushed.token)) return [202, { status: "taken" }]
-    if (this.#seen.tooOld(at)) return reject(401, "this was signed too long ago; sign it again")
-    if (this.#draining) return reject(503, "this worker is stopping")
-    if (this.#tasks.size >= capacity) return reject(503, "every slot is in use")
+    if (this.#seen.tooOld(at)) return errorReply(401, "this was signed too long ago; sign it again")
+    if (this.#draining) return errorReply(503, "this worker is stopping")
+    if (this.#tasks.size >= capacity) return errorReply(503, "every slot is in use")
     this.#seen.add(pushed.token, at, clock.now())
     const run = this.#run(pushed).finally(() => this.#runs.delete(run))
     this.#runs.add(run)
@@ -218,7 +218,7 @@ export class PushListener {
 const withBody = <T>(parsed: z.ZodSafeParseResult<T>, use: (body: T) => Reply): Reply =>
   parsed.success
     ? use(parsed.data)
-    : reject(400, parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "))
+    : errorReply(400, parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; "))
 
 /** Closes the connection of a rejected request, because its body may be unread. */
 const send = (response: ServerResponse, [status, body]: Reply): void => {
