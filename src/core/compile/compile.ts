@@ -1,6 +1,7 @@
 // Compiles a definition, whose shape definition/workflow-schema.ts has checked, to a CompiledWorkflow, or reports all of its problems.
 
 import type { NotifyDefinition, WorkflowDefinition } from "../model/definition.ts"
+import { omitUndefined } from "../model/omit-undefined.ts"
 import type { DefinitionProblem } from "../model/problems.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 import { CompileContext, type CompileOptions } from "./context.ts"
@@ -25,23 +26,23 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
   const timeoutMs = compileDuration(context, definition.timeout, ["timeout"])
   const graph = new GraphBuilder(context, definition)
   const topLevel = graph.build()
-  const workflow: CompiledWorkflow = {
-    format: 1,
+  const workflow: CompiledWorkflow = omitUndefined({
+    format: 1 as const,
     name: definition.name,
-    ...(definition.description !== undefined && { description: definition.description }),
+    description: definition.description,
     tags: [...new Set(definition.tags ?? [])],
     params,
     schedules: compileSchedules(context, definition.schedule, params),
-    ...(definition.webhook !== undefined && { webhook: definition.webhook }),
+    webhook: definition.webhook,
     notify: checkNotify(context, definition.notify ?? []),
-    ...(deadlineMs !== undefined && { deadlineMs }),
-    ...(definition.concurrency !== undefined && { concurrency: definition.concurrency }),
-    ...(definition.max_active_runs !== undefined && { maxActiveRuns: definition.max_active_runs }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(definition.priority !== undefined && { priority: definition.priority }),
+    deadlineMs,
+    concurrency: definition.concurrency,
+    maxActiveRuns: definition.max_active_runs,
+    timeoutMs,
+    priority: definition.priority,
     include: checkInclude(context, definition.include ?? []),
     nodes: graph.nodes,
-  }
+  })
   setReads(workflow, checkReferences(context, workflow, graph.scopes, topLevel))
   setParents(context, workflow)
   const problems = moveToDefaults(context.problems.list, definition)

@@ -3,6 +3,7 @@
 import type { TaskDefinition } from "../model/definition.ts"
 import { toText } from "../expressions/expressions.ts"
 import { nearest } from "../model/nearest.ts"
+import { omitUndefined } from "../model/omit-undefined.ts"
 import type { Path } from "../model/problems.ts"
 import { MEMORY_HINT, parseMemory } from "../model/quantities.ts"
 import type { Node, SecretField } from "../model/workflow.ts"
@@ -32,14 +33,7 @@ export const compileLiterals = (
   const scriptDir = literal("script_dir")
   const worker = literal("worker")
   if (worker !== undefined) checkProfile(context, worker, [...path, "worker"])
-  return {
-    ...(file !== undefined && { file }),
-    ...(functionName !== undefined && { function: functionName }),
-    ...(image !== undefined && { image }),
-    ...(runAs !== undefined && { runAs }),
-    ...(scriptDir !== undefined && { scriptDir }),
-    ...(worker !== undefined && { worker }),
-  }
+  return omitUndefined({ file, function: functionName, image, runAs, scriptDir, worker })
 }
 
 const checkProfile = ({ options: { profiles }, problems }: CompileContext, name: string, path: Path): void => {

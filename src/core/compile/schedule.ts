@@ -2,6 +2,7 @@
 
 import { cronProblem, isTimezone } from "../time/cron.ts"
 import type { ScheduleDefinition, WorkflowDefinition } from "../model/definition.ts"
+import { omitUndefined } from "../model/omit-undefined.ts"
 import type { Path } from "../model/problems.ts"
 import type { ParamSpec, ScheduleSpec } from "../model/workflow.ts"
 import type { CompileContext } from "./context.ts"
@@ -46,15 +47,15 @@ const compileOne = (
     context.problems.add(path, `has no value for the required param ${quote(param.name)}; add it under params`)
   }
   const jitterMs = compileDuration(context, rest.jitter, at("jitter"), 0)
-  return {
+  return omitUndefined({
     cron: cron.trim(),
     timezone,
     catchup: rest.catchup ?? "none",
     // With catchup: all, missed ticks fire at the same time; `skip` would run only one of them.
     overlap: rest.overlap ?? (rest.catchup === "all" ? "queue" : "skip"),
-    ...(jitterMs !== undefined && { jitterMs }),
-    ...(rest.start !== undefined && { start: rest.start }),
-    ...(rest.end !== undefined && { end: rest.end }),
-    ...(rest.params !== undefined && { params: context.template(rest.params, [...path, "params"], { node: null }) }),
-  }
+    jitterMs,
+    start: rest.start,
+    end: rest.end,
+    params: rest.params && context.template(rest.params, [...path, "params"], { node: null }),
+  })
 }

@@ -20,14 +20,14 @@ export const outputSchema = (
   output: Json | undefined,
   types: { [name: string]: JsonObject },
   path: Path,
-): { output?: JsonObject } => {
-  if (output === undefined) return {}
+): JsonObject | undefined => {
+  if (output === undefined) return undefined
   if (typeof output === "string") {
-    if (Object.hasOwn(types, output)) return { output: types[output]! }
+    if (Object.hasOwn(types, output)) return types[output]
     const hint = Object.keys(types).length === 0 ? "; `types` is empty" : ""
     context.problems.add(path, `there is no type ${quote(output)}${hint}`, context.nearest(output, Object.keys(types)))
-    return {}
+    return undefined
   }
   checkOne(context, output as JsonObject, path)
-  return { output: output as JsonObject }
+  return output as JsonObject
 }

@@ -1,7 +1,8 @@
 // Compiles a task, already merged with its defaults, to a node. `upstream`, `downstream` and `reads` are set later.
 
 import type { TaskDefinition } from "../model/definition.ts"
-import type { JsonObject } from "../model/json.ts"
+import type { Json, JsonObject } from "../model/json.ts"
+import { omitUndefined } from "../model/omit-undefined.ts"
 import type { Path } from "../model/problems.ts"
 import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory } from "../model/quantities.ts"
 import { QUEUE_NAME, QUEUE_NAME_HINT } from "../model/queue-name.ts"
@@ -43,7 +44,9 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
   const site: ExpressionSite = { node: source.index }
   const { executor, rule, functionName } = selectExecutor(context, source)
   const conditions = compileConditions(context, source, site)
-  return {
+  const template = (value: Json | undefined, field: string): Template | undefined =>
+    value === undefined ? undefined : context.template(value, [...path, field], site)
+  return omitUndefined({
     name: source.name,
     group: source.group,
     hook: source.hook,
@@ -53,28 +56,29 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     reads: [],
     ...conditions,
     gated: conditions.rule !== "all_success" || Object.keys(conditions).length > 1 || ENGINE_EXECUTORS.has(executor),
-    ...(merged.command !== undefined &&
-      rule.accepts.includes("command") && { command: compileCommand(context, merged.command, [...path, "command"], site) }),
+    command:
+      merged.command === undefined || !rule.accepts.includes("command")
+        ? undefined
+        : compileCommand(context, merged.command, [...path, "command"], site),
     ...compileLiterals(context, source, rule),
     ...(functionName !== null && { function: functionName }),
     ...compileFields(context, source, rule, site),
-    ...(merged.input !== undefined && { input: asMap(context.template(merged.input, [...path, "input"], site)) }),
+    input: asMap(template(merged.input, "input")),
     env: { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], site) },
-    ...(merged.working_dir !== undefined && {
-      workingDir: context.template(merged.working_dir, [...path, "working_dir"], site),
-    }),
-    ...compileResources(context, merged, path),
+    workingDir: template(merged.working_dir, "working_dir"),
+    resources: compileResources(context, merged, path),
     retry: compileRetry(context, merged, path),
     lostRetries: merged.lost_retries ?? 3,
     timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
-    ...deferTimeout(merged),
+    // The author's timeout limits deferred work too; the executor's default does not.
+    deferTimeoutMs: parseDuration(merged.timeout) ?? undefined,
     startTimeoutMs: compileDuration(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
-    ...(merged.concurrency !== undefined && { concurrency: merged.concurrency }),
+    concurrency: merged.concurrency,
     queue: compileQueue(context, merged.queue, path),
     labels: [...new Set(merged.labels ?? [])].sort(),
     priority: merged.priority ?? null,
-    ...outputSchema(context, merged.output, source.types, [...path, "output"]),
-  }
+    output: outputSchema(context, merged.output, source.types, [...path, "output"]),
+  })
 }
 
 /** Compiles the fields that the gate evaluates. Any of them, beside a plain rule, makes the node gated. */
@@ -99,15 +103,9 @@ const compileConditions = (
   }
 }
 
-/** The author's timeout limits deferred work too; the executor's default does not. */
-const deferTimeout = ({ timeout }: TaskDefinition): Pick<Node, "deferTimeoutMs"> => {
-  const ms = timeout === undefined ? null : parseDuration(timeout)
-  return ms === null ? {} : { deferTimeoutMs: ms }
-}
-
 /** Makes an input without expressions a map of literals, so that `input` is always a map. */
-const asMap = (template: Template): Template =>
-  "lit" in template
+const asMap = (template: Template | undefined): Template | undefined =>
+  template !== undefined && "lit" in template
     ? { map: Object.fromEntries(Object.entries(template.lit as JsonObject).map(([key, lit]) => [key, { lit }])) }
     : template
 
@@ -128,13 +126,13 @@ export const compileEnv = (
   return compiled
 }
 
-const compileResources = (context: CompileContext, { resources }: TaskDefinition, path: Path): Pick<Node, "resources"> => {
-  if (resources === undefined) return {}
+const compileResources = (context: CompileContext, { resources }: TaskDefinition, path: Path): Node["resources"] => {
+  if (resources === undefined) return undefined
   const cpu = resources.cpu === undefined ? undefined : parseCpu(resources.cpu)
   const memory = resources.memory === undefined ? undefined : parseMemory(resources.memory)
   if (cpu === null) context.problems.add([...path, "resources", "cpu"], `must be ${CPU_HINT}`)
   if (memory === null) context.problems.add([...path, "resources", "memory"], `must be ${MEMORY_HINT}`)
-  return { resources: { ...(typeof cpu === "number" && { cpu }), ...(typeof memory === "number" && { memoryBytes: memory }) } }
+  return omitUndefined({ cpu: cpu ?? undefined, memoryBytes: memory ?? undefined })
 }
 
 const compileQueue = (context: CompileContext, queue: string | undefined, path: Path): string => {

@@ -4,6 +4,7 @@
 import { ExpressionError, parseExpression } from "../expressions/expressions.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
+import { omitUndefined } from "../model/omit-undefined.ts"
 import { DURATION_HINT, parseDuration } from "../model/quantities.ts"
 import type { Poll } from "../model/waiting-on.ts"
 
@@ -40,8 +41,7 @@ export const readDeferral = (output: JsonObject): Deferral | { problem: string }
 
 const readCallback = (value: Json | undefined): { timeoutMs?: number } => {
   const fields = objectAt(value, `${KEY}.callback`, ["timeout"])
-  const timeoutMs = durationAt(fields, "timeout", `${KEY}.callback`)
-  return timeoutMs === undefined ? {} : { timeoutMs }
+  return omitUndefined({ timeoutMs: durationAt(fields, "timeout", `${KEY}.callback`) })
 }
 
 const readPoll = (value: Json | undefined): Poll => {
@@ -56,17 +56,17 @@ const readPoll = (value: Json | undefined): Poll => {
   const timeoutMs = durationAt(fields, "timeout", where)
   const method = textAt(fields, "method", where) ?? "GET"
   if (!/^[A-Za-z]{3,20}$/.test(method)) mistake(`${where}.method`, "must be an HTTP method such as GET or POST")
-  return {
+  return omitUndefined({
     url,
     method: method.toUpperCase(),
     headers: headersAt(fields["headers"], `${where}.headers`),
-    ...(fields["body"] !== undefined && { body: fields["body"] }),
+    body: fields["body"],
     everyMs: Math.max(MIN_EVERY_MS, everyMs),
     doneWhen,
-    ...(failWhen !== undefined && { failWhen }),
-    ...(output !== undefined && { output }),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-  }
+    failWhen,
+    output,
+    timeoutMs,
+  })
 }
 
 const objectAt = (value: Json | undefined, where: string, known: readonly string[]): JsonObject => {
