@@ -28,8 +28,8 @@ const functions = new FunctionExecutor({
   objects: new FileObjectStore(join(folder.path, "objects")),
   clock: systemClock,
   helper: "auto",
-  limit: 64,
-  atOnce: 4 * availableParallelism(),
+  maxWorkers: 64,
+  eagerWorkers: 4 * availableParallelism(),
   maxTasks: 10_000,
   idleMs: 60_000,
 })

@@ -114,8 +114,8 @@ const functionsIn = (folder: string): Executor =>
     objects: new FileObjectStore(join(folder, "objects")),
     clock: systemClock,
     helper: "auto",
-    limit: 256,
-    atOnce: 4 * availableParallelism(),
+    maxWorkers: 256,
+    eagerWorkers: 4 * availableParallelism(),
     maxTasks: 10_000,
     idleMs: 60_000,
   })

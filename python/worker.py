@@ -1,14 +1,14 @@
-"""A worker process for functions in Python, one task at a time: a frame in, the function called, a message out.
+"""The worker process for functions in Python: reads the frame of a task, calls the function, writes a message, one task at a time.
 
-Started by Ork's pool with pipes for messages as descriptors 3 (to write) and 4 (to read); ends when the latter ends.
-Needs nothing but Python 3.9 and its standard library.
+Ork's pool starts it with pipes for messages as descriptors 3 (to write) and 4 (to read); it exits when the latter closes.
+It needs only Python 3.9 and its standard library.
 """
 
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Not this file's own folder, which Python puts first.
+# Removes this file's own folder, which Python puts first.
 sys.path[:] = [os.path.join(HERE, "lib")] + [path for path in sys.path if os.path.abspath(path or ".") != HERE]
 
 if sys.version_info < (3, 9):
@@ -32,19 +32,19 @@ MAX_MESSAGE = 4096
 
 OWN_MODULES = set(sys.modules)
 
-# Compiled files know the time of their source by the second: a change within one would be missed.
+# Compiled files contain the time of their source in seconds: a change within a second would be missed.
 sys.dont_write_bytecode = True
 for descriptor in (UP, DOWN):
     os.set_inheritable(descriptor, False)
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
-speaking = threading.Lock()
+send_lock = threading.Lock()
 
 
-def say(line):
+def send(line):
     data = line.encode("utf-8", "surrogatepass") + b"\n"
-    with speaking:
+    with send_lock:
         while data:
             data = data[os.write(UP, data) :]
 
@@ -56,14 +56,14 @@ def to_json(value):
 # -- code ----------------------------------------------------------------------------------------------------------------------
 
 functions = {}
-told_files = set()
+recorded_files = set()
 
 
 def load_function(frame):
     key = (frame["root"], frame["file"], frame["function"])
     if key not in functions:
         functions[key] = load(*key)
-        tell_files(always=True)
+        report_files(always=True)
     return functions[key]
 
 
@@ -72,7 +72,7 @@ def load(root, file, name):
     path = os.path.join(root, file) if is_file else root
     if is_file and not os.path.isfile(path):
         raise FileNotFoundError(f"{file} does not exist in {root}")
-    # As Python itself does it for a script; the folder of the workflow comes after that of the file.
+    # Like Python for a script; the folder of the workflow comes after that of the file.
     for folder in (root, os.path.dirname(path)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
@@ -80,10 +80,10 @@ def load(root, file, name):
         module_name = os.path.splitext(os.path.basename(file))[0]
         spec = importlib.util.spec_from_file_location(module_name, path)
         if spec is None:
-            raise ImportError(f"{file} is no Python file: its name must end in .py")
+            raise ImportError(f"{file} is not a Python file: its name must end in .py")
         module = importlib.util.module_from_spec(spec)
         sys.modules[module_name] = module
-        seen(path)
+        record_file(path)
         try:
             spec.loader.exec_module(module)
         except BaseException:
@@ -95,39 +95,39 @@ def load(root, file, name):
     if callable(found):
         return found
     own = [one for one, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
-    has = f"it has {', '.join(own)}" if own else "it has no functions"
+    others = f"it has {', '.join(own)}" if own else "it has no functions"
     hint = "" if name else "; name one with `function`"
-    raise AttributeError(f"{file} has no function {name or 'main'}: {has}{hint}")
+    raise AttributeError(f"{file} has no function {name or 'main'}: {others}{hint}")
 
 
-loaded = []
+new_files = []
 
 
-def seen(path):
-    if path in told_files:
+def record_file(path):
+    if path in recorded_files:
         return
     try:
         found = os.stat(path)
     except OSError:
         return
-    told_files.add(path)
-    loaded.append([path, found.st_mtime_ns // 1_000_000, found.st_size])
+    recorded_files.add(path)
+    new_files.append([path, found.st_mtime_ns // 1_000_000, found.st_size])
 
 
 known_modules = set(OWN_MODULES)
 
 
-def tell_files(always=False):
-    """What was loaded since the last time, but for Python's own library and installed packages."""
+def report_files(always=False):
+    """Reports the files that were loaded since the last call, without Python's library and installed packages."""
     if len(sys.modules) != len(known_modules):
         for name in set(sys.modules) - known_modules:
             known_modules.add(name)
             path = getattr(sys.modules.get(name), "__file__", None)
             if path and "site-packages" not in path and not path.startswith((sys.base_prefix, HERE)):
-                seen(path)
-    if loaded or always:
-        say("F " + to_json(loaded))
-        loaded.clear()
+                record_file(path)
+    if new_files or always:
+        send("F " + to_json(new_files))
+        new_files.clear()
 
 
 # -- processes that a function starts --------------------------------------------------------------------------------------------
@@ -145,15 +145,15 @@ def on_audit(event, _args):
 sys.addaudithook(on_audit)
 
 
-def left_behind(attempt_id):
-    """Whether processes of this attempt are alive. They carry its id in their environment."""
+def has_left_processes(attempt_id):
+    """Returns True when processes with this attempt id in their environment are alive."""
     global started_processes
     if not started_processes:
         return False
     started_processes = False
     mark = b"\0ORK_ATTEMPT_ID=" + os.fsencode(attempt_id) + b"\0"
     try:
-        # Twice: one that forks and ends while we look would be missed together with its child.
+        # Checks twice, because a process that forks and exits during the first check may be missed together with its child.
         return any(is_alive(pid, mark) for _ in range(2) for pid in os.listdir("/proc") if pid.isdigit())
     except OSError:
         return True
@@ -174,7 +174,7 @@ def is_alive(pid, mark):
 
 
 class Progress:
-    """Sends the latest of what it is given, at most ten times a second."""
+    """Sends the latest update, at most ten times a second."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -205,17 +205,17 @@ class Progress:
                 return
             text, self._pending, self._waits = to_json(self._pending), {}, False
             self._sent = time.monotonic()
-        say("P " + text)
+        send("P " + text)
 
 
-def listen(stop):
-    """SIGTERM calls `stop` from now on. A signal can be listened to from the main thread only; elsewhere it ends the process."""
+def on_terminate(stop):
+    """Calls `stop` on SIGTERM. Only the main thread can handle signals; in any other, SIGTERM ends the process."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stop())
 
 
 def set_environment(env):
-    """What an earlier task had or set goes."""
+    """Replaces the environment of the earlier task."""
     for name in [name for name in os.environ if name not in env]:
         del os.environ[name]
     for name, value in env.items():
@@ -249,7 +249,7 @@ def error_json(error):
 
 
 def print_error(error):
-    """The stack of the function's own calls; ours above them are of no interest."""
+    """Prints the error with the function's stack, without the frames of this file."""
     stack = error.__traceback__
     while stack is not None and stack.tb_frame.f_code.co_filename in (__file__, os.path.abspath(__file__)):
         stack = stack.tb_next
@@ -275,25 +275,25 @@ def perform(frame):
     try:
         set_environment(frame["env"])
         os.chdir(frame["cwd"])
-        context = ork.Context(frame["context"], log, progress, listen)
+        context = ork.Context(frame["context"], log, progress, on_terminate)
         function = load_function(frame)
         loaded = True
         started_at = time.perf_counter()
-        answer = function(frame["input"], context)
-        if inspect.isawaitable(answer):
-            answer = run_async(answer)
-        text = output_json(answer, frame["maxOutputBytes"])
+        value = function(frame["input"], context)
+        if inspect.isawaitable(value):
+            value = run_async(value)
+        text = output_json(value, frame["maxOutputBytes"])
     except (Exception, KeyboardInterrupt, GeneratorExit) as error:
         kind = "E"
         print_error(error)
         text = error_json(error)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    tell_files()
+    report_files()
     progress.flush()
     flush_streams()
-    # Half-loaded modules stay in memory: then, too, this process has to go.
-    last = 1 if left_behind(frame["env"].get("ORK_ATTEMPT_ID", "")) or not loaded else 0
-    say(f"{kind} {(time.perf_counter() - started_at) * 1000:.2f} {last} {text}")
+    # Retires the process also when the code was not loaded, because partially loaded modules stay in memory.
+    retire = 1 if has_left_processes(frame["env"].get("ORK_ATTEMPT_ID", "")) or not loaded else 0
+    send(f"{kind} {(time.perf_counter() - started_at) * 1000:.2f} {retire} {text}")
 
 
 def run_async(awaitable):
@@ -307,10 +307,10 @@ def run_async(awaitable):
 
 def main():
     with os.fdopen(DOWN, "rb", closefd=False) as frames:
-        say("R")
+        send("R")
         for line in frames:
             perform(json.loads(line))
-    # Threads that a function left running do not keep the process.
+    # Exits even if a function has left threads running.
     flush_streams()
     os._exit(0)
 

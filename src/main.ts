@@ -102,8 +102,8 @@ const functionExecutor = async (runtime: Runtime, config: Config, objects: Objec
     objects,
     clock: systemClock,
     helper: "auto",
-    limit: config.concurrency,
-    atOnce: FUNCTION_WORKERS * availableParallelism(),
+    maxWorkers: config.concurrency,
+    eagerWorkers: FUNCTION_WORKERS * availableParallelism(),
     maxTasks: config.functionTasks,
     idleMs: config.functionIdleMs,
   })
@@ -141,7 +141,7 @@ const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Exec
     new LazyExecutor({
       name: "docker",
       clock,
-      due: () => existsSync(join(config.dataDir, "docker/owners")),
+      needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")),
       async load() {
         const { DockerExecutor } = await import("./executors/docker/docker.ts")
         return new DockerExecutor({ objects, clock, dataDir: config.dataDir, env: process.env })
@@ -215,9 +215,9 @@ const backends: Backends = {
     const database = new DatabaseSync(":memory:")
     const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
     database.close()
-    const { survey } = await import("./executors/probes.ts")
+    const { runProbes } = await import("./executors/probes.ts")
     const { kubeconfig, slurmCommand } = config
-    const surroundings = await survey({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
+    const surroundings = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
     const sqlite = `version ${version}`
     const executor = await processExecutor(config, await backends.openObjects(config))
     try {

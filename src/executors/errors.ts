@@ -1,9 +1,9 @@
-// Errors that say more than that something failed. They are told by a mark, not by their class: a function may have loaded another
-// copy of this file.
+// Errors by which a function controls its retries. They are recognised by a mark and not by their class, because a function may have loaded another copy
+// of this file.
 
 const MARK = Symbol.for("ork.error")
 
-/** Not among what is shown of an error. */
+/** Sets the mark as a property that is not enumerable, so that it is not printed. */
 const mark = (error: Error, value: ErrorMark): void => {
   Object.defineProperty(error, MARK, { value })
 }
@@ -13,7 +13,7 @@ export interface ErrorMark {
   retryAfterMs?: number
 }
 
-/** Trying again cannot help: the task fails at once, whatever retries it has left. */
+/** Fails the task at once, whatever retries it has left: a retry cannot help. */
 export class TerminalError extends Error {
   static {
     this.prototype.name = "TerminalError"
@@ -25,13 +25,13 @@ export class TerminalError extends Error {
   }
 }
 
-/** Try again, if a retry is left, but not before so many seconds. */
+/** Delays the next retry, if one is left, by at least this number of seconds. */
 export class RetryAfter extends Error {
   static {
     this.prototype.name = "RetryAfter"
   }
 
-  constructor(seconds: number, message = `asks to be tried again after ${seconds} s`, options?: ErrorOptions) {
+  constructor(seconds: number, message = `asks for a retry after ${seconds} s`, options?: ErrorOptions) {
     super(message, options)
     if (!Number.isFinite(seconds) || seconds < 0) throw new RangeError(`RetryAfter takes seconds from 0, not ${seconds}`)
     mark(this, { retryAfterMs: Math.round(seconds * 1000) })

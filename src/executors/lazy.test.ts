@@ -3,50 +3,55 @@ import type { Executor } from "./executor.ts"
 import { LazyExecutor } from "./lazy.ts"
 import { assignment, realClock } from "./conformance/fixture.ts"
 
-const setup = (options: { due?: boolean; broken?: number } = {}) => {
-  const seen: string[] = []
+const setup = (options: { needsCleanup?: boolean; broken?: number } = {}) => {
+  const calls: string[] = []
   let broken = options.broken ?? 0
   const inner: Executor = {
     name: "inner",
-    start: async () => void seen.push("start"),
-    stop: async () => void seen.push("stop"),
+    start: async () => void calls.push("start"),
+    stop: async () => void calls.push("stop"),
     launch: async () => ({ state: "success", startedAt: 1, finishedAt: 2 }),
   }
   const load = async () => {
-    seen.push("load")
+    calls.push("load")
     if (broken-- > 0) throw new Error("no such library")
     return inner
   }
-  const executor = new LazyExecutor({ name: "inner", clock: realClock, load, due: () => options.due === true })
+  const executor = new LazyExecutor({
+    name: "inner",
+    clock: realClock,
+    load,
+    needsCleanup: () => options.needsCleanup === true,
+  })
   const run = () =>
     executor.launch(assignment("/", null), { signal: new AbortController().signal, started() {}, progress() {} })
-  return { executor, run, seen }
+  return { executor, run, calls }
 }
 
 test("a module is loaded and started once, at the first launch", async () => {
-  const { executor, run, seen } = setup()
+  const { executor, run, calls } = setup()
   await executor.start()
-  expect(seen).toEqual([])
+  expect(calls).toEqual([])
   expect(await Promise.all([run(), run()])).toEqual(Array(2).fill({ state: "success", startedAt: 1, finishedAt: 2 }))
   await executor.stop()
-  expect(seen).toEqual(["load", "start", "stop"])
+  expect(calls).toEqual(["load", "start", "stop"])
 })
 
-test("one that was never used is not loaded by a stop", async () => {
-  const { executor, seen } = setup()
+test("a stop does not load a module that was never used", async () => {
+  const { executor, calls } = setup()
   await executor.start()
   await executor.stop()
-  expect(seen).toEqual([])
+  expect(calls).toEqual([])
 })
 
-test("one with something to tidy up is loaded at start", async () => {
-  const { executor, seen } = setup({ due: true })
+test("a module that must clean up is loaded at the start", async () => {
+  const { executor, calls } = setup({ needsCleanup: true })
   await executor.start()
-  expect(seen).toEqual(["load", "start"])
+  expect(calls).toEqual(["load", "start"])
 })
 
-test("a module that cannot be loaded fails the attempt in words, and the next launch tries again", async () => {
-  const { executor, run } = setup({ due: true, broken: 2 })
+test("a module that cannot be loaded fails the attempt with the reason, and the next launch tries again", async () => {
+  const { executor, run } = setup({ needsCleanup: true, broken: 2 })
   await executor.start()
   expect(await run()).toMatchObject({ state: "failed", error: "executor inner could not start: no such library" })
   expect((await run()).state).toBe("success")

@@ -1,5 +1,4 @@
-// Stands for an executor whose module is loaded when it is first needed, so that a command that never uses it pays nothing for it.
-// `main.ts` makes one for each backend.
+// An executor whose module is loaded on first use, so that commands that never use it do not load it. main.ts creates one for each backend.
 
 import { messageOf } from "../core/model/error-message.ts"
 import type { AttemptResult } from "../core/model/change.ts"
@@ -10,10 +9,10 @@ export interface LazyOptions {
   name: string
   remote?: boolean
   clock: Clock
-  /** Imports the module and makes the executor, not yet started. */
+  /** Imports the module and creates the executor without starting it. */
   load(): Promise<Executor>
-  /** Asked at start: true when an earlier process may have left something that only the executor can tidy up. */
-  due?(): boolean
+  /** Returns true when an earlier process may have left something that only the executor can clean up. Called at the start. */
+  needsCleanup?(): boolean
 }
 
 export class LazyExecutor implements Executor {
@@ -29,8 +28,8 @@ export class LazyExecutor implements Executor {
   }
 
   async start(): Promise<void> {
-    if (this.#options.due?.() !== true) return
-    // What is wrong with it is told to the tasks that need it, and a server without such tasks starts all the same.
+    if (this.#options.needsCleanup?.() !== true) return
+    // An error is reported by the tasks that need the executor, so that a server without such tasks starts.
     await this.#get().catch(() => {})
   }
 
@@ -51,7 +50,7 @@ export class LazyExecutor implements Executor {
     await loaded?.stop?.()
   }
 
-  /** A failure is not kept: the next launch tries again. */
+  /** Forgets a failure, so that the next launch tries again. */
   #get(): Promise<Executor> {
     this.#loading ??= this.#load().catch((error: unknown) => {
       this.#loading = null

@@ -9,7 +9,7 @@ import { streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskStream } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import { JsonCheck } from "./json-check.ts"
+import { JsonValidator } from "./json-validator.ts"
 import { messageOf } from "../core/model/error-message.ts"
 import { formatBytes } from "./messages.ts"
 
@@ -46,7 +46,7 @@ export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputRe
   try {
     return { output: { inline: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Json } }
   } catch {
-    const check = new JsonCheck()
+    const check = new JsonValidator()
     return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it is not valid UTF-8")
   }
 }
@@ -142,7 +142,7 @@ const store = async (
   data: AsyncIterable<Uint8Array>,
   { objects, prefix, secrets }: OutputTarget,
 ): Promise<{ key: string; bytes: number } | { problem: string }> => {
-  const check = new JsonCheck()
+  const check = new JsonValidator()
   const key = `${prefix}output.json`
   try {
     const { bytes } = await objects.putStream(key, checked(maskStream(data, secrets), check))
@@ -165,7 +165,7 @@ const collect = async (data: AsyncIterable<Uint8Array>): Promise<Buffer> => {
 
 class NotJson extends Error {}
 
-async function* checked(data: AsyncIterable<Uint8Array>, check: JsonCheck): AsyncGenerator<Uint8Array> {
+async function* checked(data: AsyncIterable<Uint8Array>, check: JsonValidator): AsyncGenerator<Uint8Array> {
   for await (const chunk of data) {
     const problem = check.push(chunk)
     if (problem !== null) throw new NotJson(problem)

@@ -7,16 +7,17 @@ import { join } from "node:path"
 import { afterEach, expect, test } from "vitest"
 import type { Clock } from "../core/model/ports.ts"
 import { FakeEngine } from "./docker/testing/fake-engine.ts"
-import { survey, type Surroundings } from "./probes.ts"
+import { runProbes, type ProbeOptions } from "./probes.ts"
 
 const undo: (() => unknown)[] = []
 afterEach(async () => {
   for (const step of undo.splice(0)) await step()
 })
 
-/** Only as long as somebody has patience. */
-const patient: Clock = { now: () => 0, after: () => () => {} }
-const impatient: Clock = {
+/** A clock on which the time limit never passes. */
+const withoutLimit: Clock = { now: () => 0, after: () => () => {} }
+/** A clock on which the time limit passes at once. */
+const immediate: Clock = {
   now: () => 0,
   after: (_ms, fn) => {
     const timer = setImmediate(fn)
@@ -24,21 +25,21 @@ const impatient: Clock = {
   },
 }
 
-/** A machine with these programs and no others. */
-const look = async (programs: { [name: string]: string }, more: Partial<Surroundings> = {}) => {
-  const folder = mkdtempSync(join(tmpdir(), "ork-survey-"))
+/** Runs the probes on a machine with these programs only. */
+const probe = async (programs: { [name: string]: string }, more: Partial<ProbeOptions> = {}) => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-probes-"))
   undo.push(() => rmSync(folder, { recursive: true }))
   for (const [name, script] of Object.entries(programs)) {
     writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`)
     chmodSync(join(folder, name), 0o755)
   }
   const env = { PATH: folder, HOME: folder, ...more.env }
-  const found = await survey({ kubeconfig: "", slurmCommand: "", clock: patient, ...more, env })
+  const found = await runProbes({ kubeconfig: "", slurmCommand: "", clock: withoutLimit, ...more, env })
   return Object.fromEntries(found.map(({ name, state, detail }) => [name, `${state}: ${detail}`]))
 }
 
-/** An address where nobody answers a request. */
-const silent = async (): Promise<string> => {
+/** Returns the address of a server that never responds. */
+const silentServer = async (): Promise<string> => {
   const server = createServer(() => {})
   server.listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -49,30 +50,30 @@ const silent = async (): Promise<string> => {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test("what is not here is told, and is no fault", async () => {
-  expect(await look({}, { env: { XDG_RUNTIME_DIR: "/nowhere" } })).toEqual({
+test("missing programs and services are reported as missing", async () => {
+  expect(await probe({}, { env: { XDG_RUNTIME_DIR: "/nowhere" } })).toEqual({
     python: "none: no python3 in PATH, which `python` tasks need",
     docker: expect.stringMatching(/^none: no socket of Docker or Podman/) as string,
-    kubernetes: "none: no cluster is known: KUBECONFIG is not set, and Ork does not run in one",
+    kubernetes: "none: no cluster is configured: KUBECONFIG is not set, and Ork does not run in a cluster",
     slurm: "none: no sbatch in PATH, which `slurm` tasks need",
   })
 })
 
-test("what is here is told with its version", async () => {
+test("available programs and services are reported with their version", async () => {
   const engine = new FakeEngine()
   const host = await engine.start()
   undo.push(() => engine.stop())
   const programs = { python3: "echo Python 3.12.1", sbatch: "echo slurm-wlm 22.05.8", scontrol: "echo up" }
-  expect(await look(programs, { env: { DOCKER_HOST: host } })).toMatchObject({
+  expect(await probe(programs, { env: { DOCKER_HOST: host } })).toMatchObject({
     python: "ok: Python 3.12.1",
     docker: `ok: version 24.0.7 at ${host}`,
-    slurm: "ok: slurm-wlm 22.05.8, and its controller answers",
+    slurm: "ok: slurm-wlm 22.05.8, and its controller responds",
   })
 })
 
-test("what is here and of no use is told with the reason", async () => {
+test("programs and services that cannot be used are reported with the reason", async () => {
   const programs = { python3: "echo Python 3.8.2", sbatch: "echo slurm 22", scontrol: "echo 'controller is DOWN' >&2; exit 1" }
-  const found = await look(programs, { env: { DOCKER_HOST: "tcp://127.0.0.1:1" }, kubeconfig: "/nowhere/config" })
+  const found = await probe(programs, { env: { DOCKER_HOST: "tcp://127.0.0.1:1" }, kubeconfig: "/nowhere/config" })
   expect(found).toEqual({
     python: "warn: Python 3.8.2: `python` tasks need 3.9 or newer",
     docker: expect.stringMatching(/^warn: the container engine at tcp:\/\/127.0.0.1:1 cannot be reached/) as string,
@@ -81,13 +82,13 @@ test("what is here and of no use is told with the reason", async () => {
   })
 })
 
-test("a command in front of Slurm's that is missing is a fault of the settings", async () => {
-  expect(await look({}, { slurmCommand: "ssh login" })).toMatchObject({
+test("a missing prefix command of Slurm is reported as an error of the settings", async () => {
+  expect(await probe({}, { slurmCommand: "ssh login" })).toMatchObject({
     slurm: expect.stringMatching(/^warn: ssh was not found/),
   })
 })
 
-test("what does not answer is given up", async () => {
-  const found = await look({}, { clock: impatient, env: { DOCKER_HOST: `tcp://${await silent()}` } })
-  expect(found["docker"]).toBe("warn: no answer within 5 s")
+test("a service that does not respond is reported after the time limit", async () => {
+  const found = await probe({}, { clock: immediate, env: { DOCKER_HOST: `tcp://${await silentServer()}` } })
+  expect(found["docker"]).toBe("warn: no response within 5 s")
 })

@@ -1,5 +1,5 @@
-// What executors find on this machine and around it, for `ork doctor`: interpreters, a container engine, clusters. Each look has an end, and
-// what is not there is no fault: only tasks that name it need it.
+// Probes for `ork doctor`: the interpreters, container engine and clusters that executors can use here. Each probe has a time limit. A missing one is no
+// error, because only tasks that name it need it.
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -8,45 +8,45 @@ import { promisify } from "node:util"
 import { messageOf } from "../core/model/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
 
-export interface Finding {
+export interface ProbeResult {
   name: string
-  /** none: not here. warn: here, and of no use as it is. */
+  /** none: missing. warn: present, but not usable. */
   state: "ok" | "warn" | "none"
   detail: string
 }
 
-export interface Surroundings {
+export interface ProbeOptions {
   env: { [name: string]: string | undefined }
   kubeconfig: string
   slurmCommand: string
   clock: Clock
 }
 
-const LOOK_MS = 5000
+const PROBE_MS = 5000
 const OLDEST_PYTHON = [3, 9] as const
 
-type Look = (surroundings: Surroundings) => Promise<Omit<Finding, "name">>
+type Probe = (options: ProbeOptions) => Promise<Omit<ProbeResult, "name">>
 
-const python: Look = async ({ env }) => {
-  const said = await run("python3", ["--version"], env).catch((error: unknown) => error as NodeJS.ErrnoException)
-  if (said instanceof Error) {
-    if (said.code === "ENOENT") return none("no python3 in PATH, which `python` tasks need")
-    return warn(`python3 does not start: ${said.message.trim()}`)
+const python: Probe = async ({ env }) => {
+  const version = await run("python3", ["--version"], env).catch((error: unknown) => error as NodeJS.ErrnoException)
+  if (version instanceof Error) {
+    if (version.code === "ENOENT") return none("no python3 in PATH, which `python` tasks need")
+    return warn(`python3 does not start: ${version.message.trim()}`)
   }
-  const [, major, minor] = /^Python (\d+)\.(\d+)/.exec(said) ?? []
-  const fits = Number(major) === OLDEST_PYTHON[0] && Number(minor) >= OLDEST_PYTHON[1]
-  return fits ? ok(said) : warn(`${said}: \`python\` tasks need ${OLDEST_PYTHON.join(".")} or newer`)
+  const [, major, minor] = /^Python (\d+)\.(\d+)/.exec(version) ?? []
+  const supported = Number(major) === OLDEST_PYTHON[0] && Number(minor) >= OLDEST_PYTHON[1]
+  return supported ? ok(version) : warn(`${version}: \`python\` tasks need ${OLDEST_PYTHON.join(".")} or newer`)
 }
 
-const docker: Look = async ({ env }) => {
+const docker: Probe = async ({ env }) => {
   const [{ Engine }, { engineAddress }] = await Promise.all([import("./docker/engine.ts"), import("./docker/address.ts")])
   const address = engineAddress(env, existsSync)
   if (!env["DOCKER_HOST"] && !existsSync(address.socketPath ?? "")) {
-    return none("no socket of Docker or Podman at the usual places, and DOCKER_HOST is not set")
+    return none("no socket of Docker or Podman at the default paths, and DOCKER_HOST is not set")
   }
   const engine = new Engine(address)
   try {
-    const { Version = "?" } = (await engine.call("GET", "/version", { timeoutMs: LOOK_MS })) as { Version?: string }
+    const { Version = "?" } = (await engine.call("GET", "/version", { timeoutMs: PROBE_MS })) as { Version?: string }
     await engine.connect()
     return ok(`version ${Version} at ${address.shown}`)
   } finally {
@@ -54,15 +54,15 @@ const docker: Look = async ({ env }) => {
   }
 }
 
-const kubernetes: Look = async ({ env, kubeconfig }) => {
-  const usual = join(env["HOME"] ?? "/", ".kube", "config")
-  if (!kubeconfig && !env["KUBECONFIG"] && env["KUBERNETES_SERVICE_HOST"] === undefined && !existsSync(usual)) {
-    return none("no cluster is known: KUBECONFIG is not set, and Ork does not run in one")
+const kubernetes: Probe = async ({ env, kubeconfig }) => {
+  const defaultPath = join(env["HOME"] ?? "/", ".kube", "config")
+  if (!kubeconfig && !env["KUBECONFIG"] && env["KUBERNETES_SERVICE_HOST"] === undefined && !existsSync(defaultPath)) {
+    return none("no cluster is configured: KUBECONFIG is not set, and Ork does not run in a cluster")
   }
   const { Cluster } = await import("./kubernetes/cluster.ts")
   const cluster = new Cluster({ kubeconfig, namespace: "", env })
   try {
-    const signal = AbortSignal.timeout(LOOK_MS)
+    const signal = AbortSignal.timeout(PROBE_MS)
     const { gitVersion = "?" } = await cluster.call<{ gitVersion?: string }>("GET", "/version", { signal })
     return ok(`${gitVersion}, namespace ${cluster.namespace}`)
   } finally {
@@ -70,40 +70,40 @@ const kubernetes: Look = async ({ env, kubeconfig }) => {
   }
 }
 
-const slurm: Look = async ({ env, slurmCommand }) => {
+const slurm: Probe = async ({ env, slurmCommand }) => {
   const { CommandMissing, SlurmCli } = await import("./slurm/cli.ts")
-  const cli = new SlurmCli(slurmCommand, env, LOOK_MS)
+  const cli = new SlurmCli(slurmCommand, env, PROBE_MS)
   const version = await cli.call("sbatch", ["--version"]).catch((error: unknown) => error as Error)
   if (version instanceof Error) {
     const missing = slurmCommand === "" && version instanceof CommandMissing
     return missing ? none("no sbatch in PATH, which `slurm` tasks need") : warn(version.message)
   }
   await cli.call("scontrol", ["ping"])
-  return ok(`${version.trim()}, and its controller answers`)
+  return ok(`${version.trim()}, and its controller responds`)
 }
 
-const LOOKS: { [name: string]: Look } = { python, docker, kubernetes, slurm }
+const PROBES: { [name: string]: Probe } = { python, docker, kubernetes, slurm }
 
-/** All at once: none waits for another. */
-export const survey = (surroundings: Surroundings): Promise<Finding[]> =>
+/** Runs all probes concurrently. */
+export const runProbes = (options: ProbeOptions): Promise<ProbeResult[]> =>
   Promise.all(
-    Object.entries(LOOKS).map(async ([name, look]) => ({
+    Object.entries(PROBES).map(async ([name, probe]) => ({
       name,
-      ...(await within(surroundings.clock, look(surroundings)).catch((error: unknown) => warn(messageOf(error)))),
+      ...(await limited(options.clock, probe(options)).catch((error: unknown) => warn(messageOf(error)))),
     })),
   )
 
-const within = <T>(clock: Clock, work: Promise<T>): Promise<T> =>
+const limited = <T>(clock: Clock, probe: Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    const cancel = clock.after(LOOK_MS, () => reject(new Error(`no answer within ${LOOK_MS / 1000} s`)))
-    work.then(resolve, reject).finally(cancel)
+    const cancel = clock.after(PROBE_MS, () => reject(new Error(`no response within ${PROBE_MS / 1000} s`)))
+    probe.then(resolve, reject).finally(cancel)
   })
 
 const ok = (detail: string) => ({ state: "ok", detail }) as const
 const warn = (detail: string) => ({ state: "warn", detail }) as const
 const none = (detail: string) => ({ state: "none", detail }) as const
 
-const run = async (program: string, args: string[], env: Surroundings["env"]): Promise<string> => {
-  const { stdout, stderr } = await promisify(execFile)(program, args, { env, timeout: LOOK_MS, killSignal: "SIGKILL" })
+const run = async (program: string, args: string[], env: ProbeOptions["env"]): Promise<string> => {
+  const { stdout, stderr } = await promisify(execFile)(program, args, { env, timeout: PROBE_MS, killSignal: "SIGKILL" })
   return (stdout || stderr).trim()
 }

@@ -16,9 +16,9 @@ interface Size {
 describe("register", () => {
   it("takes a function once, under a name that a definition can hold", () => {
     register("sdk.once", nothing)
-    expect(() => register("sdk.once", nothing)).toThrow("a function sdk.once is registered already")
+    expect(() => register("sdk.once", nothing)).toThrow("a function sdk.once is already registered")
     expect(() => register("a b", nothing)).toThrow('"a b" is not a valid function name: use at most 64 letters')
-    expect(() => register("none", 1 as unknown as TaskFunction)).toThrow("what is registered as none is no function")
+    expect(() => register("none", 1 as unknown as TaskFunction)).toThrow("the value registered as none is not a function")
   })
 
   it("knows the types of what it takes", () => {

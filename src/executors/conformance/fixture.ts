@@ -1,4 +1,4 @@
-// What the conformance tests of executors share: an executor with a store of its own, assignments, and a look at the processes.
+// Shared by the conformance tests of executors: an executor with its own store, assignments, and the processes of a test.
 
 import { readdirSync, readFileSync } from "node:fs"
 import { randomBytes } from "node:crypto"
@@ -15,19 +15,19 @@ import type { Assignment, Executor, StopReason } from "../executor.ts"
 export interface ExecutorFixture {
   executor: Executor
   objects: ObjectStore
-  /** An empty folder of the test's own. */
+  /** An empty folder for the test. */
   folder: string
   cleanup(): Promise<void>
 }
 
 export interface Capabilities {
-  /** Peak memory and CPU time are known. */
+  /** Peak memory and CPU time are measured. */
   usage: boolean
-  /** Finds processes that left their session and cleared their environment. */
+  /** Processes that left their session and cleared their environment are found. */
   scrubbed: boolean
-  /** A task does not see the processes of the server. */
+  /** Tasks do not see the processes of the server. */
   hidden: boolean
-  /** Says that a process was ended for its memory. */
+  /** The error names the memory limit when a process was killed at it. */
   memoryKill: boolean
 }
 
@@ -78,12 +78,11 @@ export const assignment = (folder: string, command: Assignment["command"], { nod
   }
 }
 
-/** A launch under way. */
 export interface Launched {
   result: Promise<AttemptResult>
   started: Promise<{ at: number; externalId?: string }>
   log: TaskLog
-  /** Resolves with the first line on which `text` is seen while the task runs. */
+  /** Resolves with the first line that contains `text`, while the task runs. */
   line(text: string): Promise<LogLine>
   stop(reason: StopReason): void
 }
@@ -114,7 +113,7 @@ export const allLines = async (log: TaskLog): Promise<LogLine[]> => {
   return all
 }
 
-/** Live processes with the mark in their environment or arguments. Zombies are dead. */
+/** Returns the pids of running processes (no zombies) with the mark in their environment or arguments. */
 export const marked = (mark: string, except: number[] = []): number[] =>
   readdirSync("/proc").flatMap((name) => {
     if (!/^[0-9]+$/.test(name) || except.includes(Number(name))) return []

@@ -1,4 +1,4 @@
-// A function executor with a store and a folder of its own, and the language that its functions are written in.
+// A function executor with its own store and folder, and the language of its functions.
 
 import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -9,26 +9,26 @@ import type { Runtime } from "../pool/runtime.ts"
 import { assignment, type ExecutorFixture, launch, type Launched, marked, type Overrides, realClock } from "./fixture.ts"
 
 export interface FunctionFixture extends ExecutorFixture {
-  /** Worker processes of its pool that are alive. */
+  /** Returns the pids of its worker processes. */
   workers(): number[]
 }
 
 export interface Language {
   name: string
   extension: string
-  /** The functions of the suite, by name. */
+  /** Source of the functions of the suite. */
   functions: string
-  /** A file whose default function returns this number. */
+  /** Returns the source of a default function that returns this number. */
   returning(value: number): string
-  /** A file whose default function returns what `lib` in the same folder gives, and that file. */
+  /** Sources of a default function that returns a value of `lib`, and of `lib`. */
   importing: { main: string; lib(value: number): string; libName: string }
 }
 
-/** What tests do with a fixture that they are given later. */
-export const workIn = ({ extension }: Language, fixture: () => FunctionFixture) => {
+/** Returns functions that launch tasks and write files, on a fixture that is created later. */
+export const launcherFor = ({ extension }: Language, fixture: () => FunctionFixture) => {
   const go = (name: string | null, { node, ...rest }: Overrides = {}): Launched => {
-    const place = { file: `functions.${extension}`, ...(name !== null && { function: name }), ...node }
-    return launch(fixture(), assignment(fixture().folder, null, { ...rest, node: place }))
+    const target = { file: `functions.${extension}`, ...(name !== null && { function: name }), ...node }
+    return launch(fixture(), assignment(fixture().folder, null, { ...rest, node: target }))
   }
   return {
     go,
@@ -45,7 +45,7 @@ export const functionFixture = async (
   const parent = realpathSync(mkdtempSync(join(tmpdir(), "ork-functions-")))
   chmodSync(parent, 0o755)
   const objects = new FileObjectStore(join(parent, "objects"))
-  const options = { clock: realClock, limit: 4, atOnce: 2, maxTasks, idleMs: 60_000 }
+  const options = { clock: realClock, maxWorkers: 4, eagerWorkers: 2, maxTasks, idleMs: 60_000 }
   const executor = new FunctionExecutor({ runtime, objects, helper, ...options })
   await executor.start()
   const main = runtime.argv().at(-1)!
@@ -53,7 +53,6 @@ export const functionFixture = async (
     executor,
     objects,
     folder: parent,
-    // The shell that starts a worker becomes it.
     workers: () => marked(main).filter((pid) => marked(`-${process.pid}-`).includes(pid)),
     async cleanup() {
       await executor.stop()

@@ -1,18 +1,17 @@
-// What holds for every executor of functions, whatever their language: what a function sees, says and gives. A language brings the
-// same functions, written in it.
+// Tests of what a function sees, writes and returns, for every language. Each language provides the same functions.
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Progress } from "../executor.ts"
-import { type FunctionFixture, type Language, workIn } from "./function-fixture.ts"
+import { type FunctionFixture, type Language, launcherFor } from "./function-fixture.ts"
 import { allLines, assignment } from "./fixture.ts"
 
-/** Of waits for a change that is looked for every 50 ms. */
+/** Timeout for a change of code, which the executor checks every 50 ms. */
 const PATIENCE = { timeout: 20_000 }
 
 export const functionTests = (language: Language, make: () => Promise<FunctionFixture>): void => {
   const file = `functions.${language.extension}`
   let fixture: FunctionFixture
-  const { go, run, put } = workIn(language, () => fixture)
+  const { go, run, put } = launcherFor(language, () => fixture)
 
   describe(`functions in ${language.name}`, () => {
     beforeAll(async () => {
@@ -21,35 +20,35 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
     })
     afterAll(() => fixture.cleanup())
 
-    test("what a function returns is the output, sync or async, and nothing is null", async () => {
+    test("the return value is the output, sync or async, and no return value is null", async () => {
       expect(await run("echo")).toMatchObject({ state: "success", output: { inline: { greeting: "hello" } } })
       expect(await run("later", { input: [1, "ü"] })).toMatchObject({ state: "success", output: { inline: [1, "ü"] } })
       expect(await run("nothing")).toMatchObject({ state: "success", output: { inline: null } })
     })
 
-    test("one worker runs many tasks, one after the other", async () => {
+    test("a worker runs many tasks, one after the other", async () => {
       const pids = [await run("nothing"), await run("nothing"), await run("nothing")].map((end) => end.externalId)
       expect(new Set(pids).size).toBe(1)
       expect(Number(pids[0])).toBeGreaterThan(1)
       expect(fixture.workers()).toContain(Number(pids[0]))
     })
 
-    test("tasks that take long run at once, in workers of their own", async () => {
+    test("long tasks run concurrently in several workers", async () => {
       const running = [go("meet", { input: 3 }), go("meet", { input: 3 }), go("meet", { input: 3 })]
       const ends = await Promise.all(running.map(({ result }) => result))
       expect(ends.map((end) => end.state)).toEqual(["success", "success", "success"])
       expect(new Set(ends.map((end) => end.externalId)).size).toBe(3)
     })
 
-    test("the context tells about the task", async () => {
-      const facts = { attempt: 3, parallelIndex: 1, parallelCount: 4, logicalDate: "2026-01-02T00:00:00.000Z" }
-      const { output } = await run("facts", facts)
+    test("the context describes the task", async () => {
+      const task = { attempt: 3, parallelIndex: 1, parallelCount: 4, logicalDate: "2026-01-02T00:00:00.000Z" }
+      const { output } = await run("context", task)
       expect(output).toEqual({
         inline: ["run-1", "task-1", "task", "conformance", 3, 1, 4, "2026-01-02T00:00:00.000Z"],
       })
     })
 
-    test("its variables are those of the task, and are gone with it", async () => {
+    test("a function has the variables of its task, and not those of an earlier one", async () => {
       process.env["ORK_TEST_SERVER_SECRET"] = "hidden"
       const first = await run("environment", { env: { COLOUR: "red" } })
       delete process.env["ORK_TEST_SERVER_SECRET"]
@@ -61,24 +60,24 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect((second.output as { inline: object }).inline).not.toHaveProperty("COLOUR")
     })
 
-    test("it runs in the task's folder, though its file lies in another", async () => {
+    test("a function runs in the task's folder, even if its file is in another", async () => {
       const code = { folder: fixture.folder, bundle: null }
       expect(await run("folder", { workingDir: "/", code })).toMatchObject({ output: { inline: "/" } })
     })
 
-    test("what it prints is its log, with streams, also what its child processes print", async () => {
+    test("everything that a function and its child processes print is in the log, by stream", async () => {
       const { result, log } = go("talk")
       expect((await result).state).toBe("success")
       const lines = (await allLines(log)).map(({ stream, line }) => `${stream} ${line}`)
       expect(lines.filter((line) => line.startsWith("stdout"))).toEqual([
         "stdout printed",
         "stdout from a child",
-        "stdout told",
+        "stdout logged",
       ])
       expect(lines.filter((line) => line.startsWith("stderr"))).toEqual(["stderr complained", "stderr warning: careful"])
     })
 
-    test("a megabyte that it prints is there to the last line", async () => {
+    test("a log of a megabyte is complete", async () => {
       const { result, log } = go("flood")
       await result
       const lines = await allLines(log)
@@ -86,7 +85,7 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect(lines.at(-1)!.line).toMatch(/^line 19999 x+$/)
     })
 
-    test("secrets are taken out of log and error", async () => {
+    test("secrets are masked in log and error", async () => {
       const { result, log } = go("blab", { input: "hunter22", secrets: ["hunter22"] })
       expect((await result).error).toBe("I know ***")
       const text = (await allLines(log)).map(({ line }) => line).join("\n")
@@ -105,18 +104,18 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect((await run("nothing")).externalId).toBe(end.externalId)
     })
 
-    test("a terminal error is not tried again; one may say when to try", async () => {
+    test("a terminal error is not retried, and another one may delay the retry", async () => {
       expect(await run("give_up")).toMatchObject({ state: "failed", error: "bad input", retryable: false })
       expect(await run("come_back")).toMatchObject({ state: "failed", retryAfterMs: 2500 })
     })
 
-    test("an output that is no JSON fails, in words", async () => {
+    test("a return value that is not JSON fails with the reason", async () => {
       const end = await run("not_json")
       expect(end).toMatchObject({ state: "failed" })
-      expect(end.error).toMatch(/cannot be written as JSON|is no JSON/)
+      expect(end.error).toMatch(/cannot be written as JSON|is not JSON/)
     })
 
-    test("a large output becomes an object; one over the limit fails", async () => {
+    test("a large output becomes an object; one above the limit fails", async () => {
       const end = await run("large", { input: 200_000 })
       expect(end.output).toMatchObject({ bytes: 200_002 })
       const stored = await fixture.objects.get((end.output as { key: string }).key)
@@ -126,12 +125,12 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect(over.error).toMatch(/larger than the limit/)
     })
 
-    test("a large input arrives whole", async () => {
+    test("a large input arrives completely", async () => {
       const input = { text: "ä".repeat(500_000), end: true }
       expect((await run("measure", { input })).output).toEqual({ inline: 500_000 })
     })
 
-    test("progress and heartbeats are told while it runs, the last of them for certain", async () => {
+    test("progress and heartbeats are reported while a function runs, the last one always", async () => {
       const updates: Progress[] = []
       const work = assignment(fixture.folder, null, { node: { file, function: "advance" } })
       const context = {
@@ -145,7 +144,7 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect(updates.length).toBeLessThan(50)
     })
 
-    test("a missing file, a missing function and a file that does not load say so", async () => {
+    test("a missing file, a missing function and a broken file fail with the reason", async () => {
       const missing = `missing.${language.extension}`
       expect((await run(null, { node: { file: missing } })).error).toBe(`${missing} does not exist in ${fixture.folder}`)
       expect((await run("absent")).error).toMatch(new RegExp(`${file} has no function absent.*echo`))
@@ -153,13 +152,13 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect((await run(null, { node: { file: `broken.${language.extension}` } })).state).toBe("failed")
     })
 
-    test("a path out of its folder is refused", async () => {
+    test("a path outside of the folder fails without a retry", async () => {
       const end = await run(null, { node: { file: `../x.${language.extension}` } })
       expect(end).toMatchObject({ state: "failed", retryable: false, startedAt: null })
-      expect(end.error).toMatch(/lies outside of/)
+      expect(end.error).toMatch(/is outside of/)
     })
 
-    test("a changed file is loaded anew", async () => {
+    test("a changed file is loaded again", async () => {
       const name = `changing.${language.extension}`
       put(name, language.returning(1))
       expect((await run(null, { node: { file: name } })).output).toEqual({ inline: 1 })
@@ -170,7 +169,7 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       }, PATIENCE)
     })
 
-    test("a change of what it imports counts too, but not in a bundle", async () => {
+    test("a change of an imported file is noticed too, but not in a bundle", async () => {
       const { main, lib, libName } = language.importing
       const name = `importing.${language.extension}`
       put(name, main)

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../core/model/ports.ts"
 
-/** Goes on when told to; timers fire in order, and what they started is given time to settle. */
+/** Moves only by `pass`, which fires timers in order and waits for the promises that they settle. */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000
   #timers: { at: number; fn: () => void }[] = []

@@ -1,4 +1,4 @@
-// How an attempt ends by itself: success, output, failure.
+// Tests of attempts that end by themselves: success, output, failure.
 
 import { expect, test } from "vitest"
 import type { Assignment } from "../executor.ts"
@@ -10,7 +10,7 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     launch(fixture(), assignment(fixture().folder, toCommand(command), overrides))
   const run = (command: string | string[], overrides?: Overrides) => go(command, overrides).result
 
-  test("exit 0 is success, with the pid, the times and no output", async () => {
+  test("exit code 0 is a success, with pid, times and no output", async () => {
     const { result, started } = go("true")
     const { at, externalId } = await started
     const end = await result
@@ -54,7 +54,7 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     }
   })
 
-  test("a last line that came in pieces between lines of stderr is still the output", async () => {
+  test("a last line in pieces between lines of stderr is the output", async () => {
     const script = `printf '{"a":'; while ! grep -qs '{"a":' "$LOG"; do :; done; echo noise >&2; while ! grep -qs noise "$LOG"; do :; done; echo '1}'`
     const work = assignment(fixture().folder, { shell: script })
     const { objects } = fixture()
@@ -72,7 +72,7 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     expect((await run("printf '\"\\377\"' > $ORK_OUTPUT")).error).toMatch(/not valid UTF-8/)
   })
 
-  test("a large output becomes an object and is not carried inline", async () => {
+  test("a large output becomes an object and is not inline", async () => {
     const { result, log } = go(`(printf '["'; head -c 1000000 /dev/zero | tr '\\0' x; printf '"]') > $ORK_OUTPUT`)
     const end = await result
     expect(end.state).toBe("success")
@@ -101,19 +101,19 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     expect(await fixture().objects.list(work.prefix)).toEqual([])
   })
 
-  test("an output over the limit fails with both sizes", async () => {
+  test("an output above the limit fails with both sizes", async () => {
     const end = await run("head -c 300000 /dev/zero | tr '\\0' 1 > $ORK_OUTPUT", { maxOutputBytes: 100_000 })
     expect(end.state).toBe("failed")
     expect(end.error).toMatch(/output of 293 KiB is larger than the limit of 97.7 KiB/)
   })
 
-  test("a failure says the exit code, and its output does not count", async () => {
+  test("a failure has its exit code, and no output", async () => {
     const end = await run(`echo '{"a":1}' > $ORK_OUTPUT; exit 3`)
     expect(end).toMatchObject({ state: "failed", exitCode: 3, error: "exit code 3" })
     expect(end.output).toBeUndefined()
   })
 
-  test("a process that a signal ended says which", async () => {
+  test("a process that was killed by a signal fails with its name", async () => {
     const end = await run("kill -SEGV $$")
     expect(end).toMatchObject({ state: "failed", error: "killed by SIGSEGV", usage: { signal: "SIGSEGV" } })
     expect(end.exitCode).toBeUndefined()
@@ -149,22 +149,22 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     expect((await allLines(log)).map((line) => line.line)).toEqual(["nobody", '{"greeting":"hello"}'])
   })
 
-  test("too large or impossible variables are refused before anything starts", async () => {
+  test("invalid or too large variables fail the attempt before its start", async () => {
     const big = await run("true", { env: { BIG: "x".repeat(110_000) } })
     expect(big).toMatchObject({ state: "failed", startedAt: null, retryable: false })
     expect(big.error).toMatch(/environment variable BIG is 110000 bytes long/)
-    expect((await run("true", { env: { NUL: "a\0b" } })).error).toMatch(/NUL holds a NUL character/)
+    expect((await run("true", { env: { NUL: "a\0b" } })).error).toMatch(/NUL contains a NUL character/)
     expect((await run(["echo", "a\0b"])).error).toMatch(/argument 1 .* NUL/)
   })
 
-  test("a memory limit is kept", async () => {
+  test("a memory limit is enforced", async () => {
     const end = await run(["python3", "-c", "x = bytearray(300 << 20)"], { node: { resources: { memoryBytes: 64 << 20 } } })
     expect(end.state).toBe("failed")
     if (can.memoryKill) expect(end.error).toBe("killed: used more than 64 MiB of memory")
     expect(await run("true", { node: { resources: { memoryBytes: 64 << 20, cpu: 0.5 } } })).toMatchObject({ state: "success" })
   })
 
-  test("200 at once all end, each with its own output", async () => {
+  test("200 concurrent tasks have their own outputs", async () => {
     const ends = await Promise.all(Array.from({ length: 200 }, (_, i) => run(`echo "[${i}]"`)))
     expect(ends.map((end) => end.output)).toEqual(Array.from({ length: 200 }, (_, i) => ({ inline: [i] })))
   })

@@ -1,4 +1,4 @@
-// What a task was given to keep for itself does not reach its log or what is stored of its output, however it says it.
+// Tests that secrets are neither in the log nor in a stored output, however the task writes them.
 
 import { expect, test } from "vitest"
 import { assignment, launch } from "./fixture.ts"
@@ -17,32 +17,32 @@ export const secretTests = (fixture: () => ExecutorFixture): void => {
     return { result, log: texts[log] ?? "", everything: texts.join("\n") }
   }
 
-  test("a secret is masked on both streams, whole and in the middle of other text", async () => {
+  test("a secret is masked on both streams, also inside of other text", async () => {
     const { log, everything } = await run('echo "<$TOKEN$TOKEN>"; echo "to stderr: $TOKEN" >&2; echo "${TOKEN%more}"')
     expect(log.split("\n").toSorted()).toEqual(["", "<******>", "hunter2-and-", "to stderr: ***"])
     expect(everything).not.toContain(SECRET)
   })
 
-  test("a secret is masked when it comes in pieces, slower than partial lines are written", async () => {
+  test("a secret is masked even if it is written in pieces, slower than partial lines are stored", async () => {
     const { log } = await run(
       'printf "say: hunter2"; sleep 0.4; printf -- "-and"; printf -- "-mor"; printf e; echo; printf hunter2',
     )
     expect(log).toBe("say: ***\nhunter2")
   })
 
-  test("a stream of secrets without a line end is masked in constant memory", async () => {
+  test("a stream of secrets without newlines is masked in constant memory", async () => {
     const script =
       'i=0; while [ $i -lt 300 ]; do t="$t$TOKEN."; i=$((i+1)); done; i=0; while [ $i -lt 100 ]; do printf %s "$t"; i=$((i+1)); done'
     const { log } = await run(script)
     expect(log).toBe("***.".repeat(30_000))
   })
 
-  test("the lines of a secret of several lines are masked one by one", async () => {
+  test("each line of a secret with several lines is masked", async () => {
     const { log } = await run('echo "$TOKEN" | sed "s/^/> /"', "first line\nsecond line")
     expect(log).toBe("> ***\n> ***\n")
   })
 
-  test("an output on the last line is the masked one", async () => {
+  test("an output on the last line is masked", async () => {
     const { result } = await run(`printf '{"token":"%s"}' "$TOKEN"`)
     expect(result).toMatchObject({ state: "success", output: { inline: { token: "***" } } })
   })

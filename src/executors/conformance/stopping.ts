@@ -1,4 +1,4 @@
-// How an attempt is stopped, and that nothing of it survives its end, whatever that was.
+// Tests of stops, and that no process survives the end of its attempt.
 
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url"
 import { expect, test, vi } from "vitest"
 import { allLines, assignment, launch, marked } from "./fixture.ts"
 import type { Capabilities, ExecutorFixture, Overrides } from "./fixture.ts"
-import { leaveBehindScript, leftBehind, newMark } from "./leave-behind.ts"
+import { leftoverScript, leftoverCount, newMark } from "./leftover-processes.ts"
 
-/** Arguments for host.ts, which runs the same kind of executor in a process of its own. */
+/** Returns the arguments for host.ts, which runs the same kind of executor in a process of its own. */
 export type HostArguments = (folder: string) => string[]
 
 const HOST = fileURLToPath(new URL("./host.ts", import.meta.url))
@@ -17,15 +17,15 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
   const shell = (script: string, overrides?: Overrides) =>
     launch(fixture(), assignment(fixture().folder, { shell: script }, overrides))
 
-  test("cancel ends it by SIGTERM", async () => {
+  test("a cancel ends the task by SIGTERM", async () => {
     const running = shell("echo ready; exec sleep 600")
     await running.line("ready")
     running.stop("cancel")
     expect(await running.result).toMatchObject({ state: "cancelled", error: "cancelled", usage: { signal: "SIGTERM" } })
   })
 
-  test("every process of it is told, and may clean up within the grace", async () => {
-    // The child goes on after the main process is gone, until it has cleaned up.
+  test("every process gets SIGTERM, and can clean up within the grace period", async () => {
+    // The child continues after the main process has ended, until it has cleaned up.
     const cleanUp = "while kill -0 $PPID 2>/dev/null; do :; done; sleep 0.1; echo child cleaned; exit 0"
     const child = `trap "${cleanUp}" TERM; echo child ready; while :; do sleep 0.01; done`
     const running = shell(`CHILD='${child}'; sh -c "$CHILD" & trap 'echo main gone; exit 0' TERM; wait`)
@@ -37,7 +37,7 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     expect(lines).toContain("child cleaned")
   })
 
-  test("a process that ignores SIGTERM is killed after the grace", async () => {
+  test("a process that ignores SIGTERM is killed after the grace period", async () => {
     const running = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done", { graceMs: 100 })
     await running.line("ready")
     running.stop("timeout")
@@ -48,7 +48,7 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     })
   })
 
-  test("what the main process leaves behind when stopped is killed after the grace", async () => {
+  test("processes that a stopped main process leaves are killed after the grace period", async () => {
     const mark = newMark()
     const script = `(trap '' TERM; echo ready; while :; do sleep 0.01; done) & wait`
     const running = shell(script, { graceMs: 100, env: { MARK: mark } })
@@ -58,7 +58,7 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     expect(marked(mark)).toEqual([])
   })
 
-  test("the reason of the stop is the state, even when the process exits 0", async () => {
+  test("the state is the reason of the stop, even if the process exits with 0", async () => {
     for (const [reason, state] of [
       ["cancel", "cancelled"],
       ["timeout", "timeout"],
@@ -72,7 +72,7 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     }
   })
 
-  test("a stop at once, or before the start, is a stop", async () => {
+  test("an attempt can be stopped right after its launch, or before", async () => {
     const work = assignment(fixture().folder, { shell: "exec sleep 600" })
     const running = launch(fixture(), { ...work })
     running.stop("cancel")
@@ -83,45 +83,45 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     expect(end).toMatchObject({ state: "cancelled", startedAt: null })
   })
 
-  test("what it left running in the background dies at its end, also after exit 0", async () => {
+  test("background processes are killed at the end of the task, also after exit code 0", async () => {
     const mark = newMark()
-    const running = shell(leaveBehindScript(mark, can.scrubbed), { env: { MARK: mark } })
+    const running = shell(leftoverScript(mark, can.scrubbed), { env: { MARK: mark } })
     expect(await running.result).toMatchObject({ state: "success" })
     expect(marked(mark)).toEqual([])
   })
 
-  test("daemonised grandchildren die on cancel", async () => {
+  test("a cancel kills daemonised grandchildren", async () => {
     const mark = newMark()
-    const running = shell(`${leaveBehindScript(mark, can.scrubbed)}\nwait`, { env: { MARK: mark } })
+    const running = shell(`${leftoverScript(mark, can.scrubbed)}\nwait`, { env: { MARK: mark } })
     await running.line("ready")
-    expect(marked(mark).length).toBe(leftBehind(can.scrubbed))
+    expect(marked(mark).length).toBe(leftoverCount(can.scrubbed))
     running.stop("cancel")
     expect((await running.result).state).toBe("cancelled")
     expect(marked(mark)).toEqual([])
   })
 
-  test("the end of one task does not touch the daemons of another", async () => {
+  test("the end of a task does not kill the daemons of another", async () => {
     const mark = newMark()
-    const other = shell(`${leaveBehindScript(mark, can.scrubbed)}\nwait`, { env: { MARK: mark } })
+    const other = shell(`${leftoverScript(mark, can.scrubbed)}\nwait`, { env: { MARK: mark } })
     await other.line("ready")
     const before = marked(mark)
-    expect(before.length).toBe(leftBehind(can.scrubbed))
+    expect(before.length).toBe(leftoverCount(can.scrubbed))
     for (let i = 0; i < 5; i++) expect((await shell("sleep 600 & true").result).state).toBe("success")
     expect(marked(mark)).toEqual(before)
     other.stop("cancel")
     await other.result
   })
 
-  test("kill -9 of the process that runs the executor leaves nothing", async () => {
+  test("kill -9 of the process that runs the executor leaves no processes", async () => {
     const mark = newMark()
     const child = spawn(process.execPath, [HOST, ...host(fixture().folder), mark], { stdio: ["ignore", "pipe", "inherit"] })
     const [first] = (await once(child.stdout, "data")) as [Buffer]
     expect(first.toString()).toBe("ready\n")
-    expect(marked(mark, [child.pid!]).length).toBe(leftBehind(can.scrubbed))
+    expect(marked(mark, [child.pid!]).length).toBe(leftoverCount(can.scrubbed))
     expect(marked(`-${child.pid}-`, [child.pid!])).not.toEqual([])
     child.kill("SIGKILL")
     await once(child, "close")
-    // Tasks by their mark, and the helper by the name of its owner among its arguments.
+    // Tasks are found by their mark, and the helper by its owner among its arguments.
     await vi.waitFor(() => expect([...marked(mark), ...marked(`-${child.pid}-`)]).toEqual([]), { timeout: 10_000, interval: 5 })
   })
 }

@@ -1,4 +1,4 @@
-// What every executor that runs commands on this machine must do, whichever way it starts them.
+// The conformance suite of executors that run commands on this machine.
 
 import { afterAll, beforeAll, describe } from "vitest"
 import type { Capabilities, ExecutorFixture } from "./fixture.ts"
@@ -6,7 +6,7 @@ import { outcomeTests } from "./outcomes.ts"
 import { secretTests } from "./secrets.ts"
 import { stoppingTests } from "./stopping.ts"
 import type { HostArguments } from "./stopping.ts"
-import { surroundingTests } from "./surroundings.ts"
+import { environmentTests } from "./environment.ts"
 
 export const executorSuite = (
   name: string,
@@ -20,7 +20,7 @@ export const executorSuite = (
     })
     afterAll(() => fixture.cleanup())
     outcomeTests(() => fixture, options.can)
-    surroundingTests(() => fixture, options.can)
+    environmentTests(() => fixture, options.can)
     secretTests(() => fixture)
     stoppingTests(() => fixture, options.can, options.host)
   })

@@ -1,12 +1,12 @@
-// What a function sees of its task, whether it runs in a worker process or in a program that holds a worker.
+// The context that a function receives, in a worker process and in a program that contains a worker.
 
 import { format } from "node:util"
 import type { FunctionContext, FunctionLog } from "../../core/model/function.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { LogStream } from "../../objects/logs/log-index.ts"
-import type { TaskFacts } from "../pool/frames.ts"
+import type { TaskInfo } from "../pool/frames.ts"
 
-/** Progress goes up no more often than that. */
+/** Minimum interval between progress reports. */
 const PROGRESS_MS = 100
 
 interface Update {
@@ -14,21 +14,21 @@ interface Update {
   details?: Json
 }
 
-/** Where what a function says goes, and how it is told to stop. */
+/** Receives what a function reports and writes, and provides its abort signal. */
 export interface ContextPorts {
   progress(update: Update): void
   write(stream: LogStream, text: string): void
-  /** Called when the function asks for it. */
+  /** Called when the function uses its signal. */
   signal(): AbortSignal
 }
 
 const createLog = (write: ContextPorts["write"]): FunctionLog => {
   const to =
     (stream: LogStream, level: string) =>
-    (...said: unknown[]): void =>
-      write(stream, `${level}${format(...said)}\n`)
+    (...values: unknown[]): void =>
+      write(stream, `${level}${format(...values)}\n`)
   const info = to("stdout", "")
-  return Object.assign((...said: unknown[]) => info(...said), {
+  return Object.assign((...values: unknown[]) => info(...values), {
     debug: to("stdout", "debug: "),
     info,
     warn: to("stderr", "warning: "),
@@ -52,15 +52,15 @@ export class TaskContext implements FunctionContext {
   #timer: NodeJS.Timeout | null = null
   #sentAt = Number.NEGATIVE_INFINITY
 
-  constructor(facts: TaskFacts, env: { readonly [name: string]: string }, ports: ContextPorts) {
-    this.runId = facts.runId
-    this.taskId = facts.taskId
-    this.taskName = facts.taskName
-    this.workflowName = facts.workflowName
-    this.attempt = facts.attempt
-    this.parallelIndex = facts.parallelIndex
-    this.parallelCount = facts.parallelCount
-    this.logicalDate = facts.logicalDate
+  constructor(task: TaskInfo, env: { readonly [name: string]: string }, ports: ContextPorts) {
+    this.runId = task.runId
+    this.taskId = task.taskId
+    this.taskName = task.taskName
+    this.workflowName = task.workflowName
+    this.attempt = task.attempt
+    this.parallelIndex = task.parallelIndex
+    this.parallelCount = task.parallelCount
+    this.logicalDate = task.logicalDate
     this.env = env
     this.#ports = ports
   }
@@ -73,7 +73,7 @@ export class TaskContext implements FunctionContext {
     return this.#ports.signal()
   }
 
-  // Bound, so that a function may take it apart: `({ progress }) => …`.
+  // Bound, so that a function may destructure the context: `({ progress }) => …`.
   readonly heartbeat = (details?: Json): void => this.#update(details === undefined ? {} : { details })
 
   readonly progress = (fraction: number, details?: Json): void => {
@@ -81,7 +81,7 @@ export class TaskContext implements FunctionContext {
     this.#update({ fraction, ...(details !== undefined && { details }) })
   }
 
-  /** The task has ended. */
+  /** Reports the last progress at the end of the task. */
   end(): void {
     this.#flush()
   }

@@ -1,6 +1,6 @@
-// Files of handlers: functions by queue name, the default export, for jobs without a task of their own; and functions that the file
-// registers under names, for tasks that call them. They run as functions do, in worker processes; what there is is asked of a process
-// too, so that none of their code runs in the server.
+// Files of handlers contain functions by queue name (the default export), for jobs without a task of their own, and functions that they register under
+// names, for tasks that call them. They run in worker processes like other functions. Their names are read by a process too, so that none
+// of their code runs in the server.
 
 import { execFile } from "node:child_process"
 import { basename, dirname } from "node:path"
@@ -13,22 +13,22 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { Assignment, Executor, LaunchContext } from "../executor.ts"
 import { serverEnvironment } from "../process/environment.ts"
-import type { HandlerNames } from "./code.ts"
+import type { HandlerNames } from "./function-loader.ts"
 import { unknownFunction } from "../registry.ts"
 import { nodeArgv } from "./runtime.ts"
 
 const NAMES = fileURLToPath(
   new URL(import.meta.url.endsWith(".ts") ? "./handler-names.ts" : "./handler-names.js", import.meta.url),
 )
-const ASK_MS = 30_000
+const LOAD_MS = 30_000
 
-/** Rejects with what is wrong with the file. */
+/** Reads the names in a file of handlers. Rejects with the error of a file that cannot be loaded. */
 export const handlerNames = async (file: string): Promise<HandlerNames> => {
   const [program, ...args] = nodeArgv(NAMES)
-  const asked = promisify(execFile)(program!, [...args, file], { env: serverEnvironment(process.env), timeout: ASK_MS })
-  const { stdout } = await asked.catch((error: Error & { stderr?: string }) => {
-    const said = (error.stderr ?? "").trim().split("\n")
-    throw new Error(said.find((line) => /error|: /i.test(line)) ?? error.message, { cause: error })
+  const loading = promisify(execFile)(program!, [...args, file], { env: serverEnvironment(process.env), timeout: LOAD_MS })
+  const { stdout } = await loading.catch((error: Error & { stderr?: string }) => {
+    const lines = (error.stderr ?? "").trim().split("\n")
+    throw new Error(lines.find((line) => /error|: /i.test(line)) ?? error.message, { cause: error })
   })
   return JSON.parse(stdout.trim().split("\n").at(-1)!) as HandlerNames
 }
@@ -42,13 +42,13 @@ interface Kind {
 const HANDLERS: Kind = { name: HANDLER_EXECUTOR, nameOf: ({ queue }) => queue, registered: false }
 const FUNCTIONS: Kind = { name: FUNCTION_EXECUTOR, nameOf: (node) => node.function ?? "", registered: true }
 
-/** Where the functions lie: the file by queue, and by name. */
+/** Paths of files by queue, and by name of a registered function. */
 export interface HandlerFiles {
   queues: ReadonlyMap<string, string>
   functions: ReadonlyMap<string, string>
 }
 
-/** `node`: the executor of that name, which somebody else starts and stops. */
+/** `node`: the executor of that name, which the caller starts and stops. */
 export const handlerExecutors = ({ queues, functions }: HandlerFiles, node: Executor, clock: Clock): Executor[] => [
   new HandlerExecutor(HANDLERS, queues, node, clock),
   new HandlerExecutor(FUNCTIONS, functions, node, clock),
@@ -80,7 +80,7 @@ class HandlerExecutor implements Executor {
     return this.#node.launch({ ...assignment, node, code: { folder: dirname(file), bundle: null, registered } }, context)
   }
 
-  /** Nobody gives it such a task, but an `ork run`, which has its own alone. */
+  /** Only `ork run` launches tasks of unknown functions, because it does not route by capabilities. */
   #unknown(name: string): AttemptResult {
     const error = `${unknownFunction(name, this.#files.keys(), "here")}; name the file that registers it with --handlers`
     return { state: "failed", startedAt: null, finishedAt: this.#clock.now(), error, retryable: false }

@@ -14,7 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), "ork-in-process-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const setup = (call: AnyFunction) => {
-  /** What waits for its time, by the milliseconds. */
+  /** Pending timers by their milliseconds. */
   const timers = new Map<number, () => void>()
   const after = (ms: number, fn: () => void) => {
     timers.set(ms, fn)
@@ -34,7 +34,7 @@ const setup = (call: AnyFunction) => {
 const linesOf = async ({ log }: Launched): Promise<string[]> => (await allLines(log)).map(({ line }) => line)
 
 describe("a function in this process", () => {
-  it("gets its input and context, and its value is the output", async () => {
+  it("gets its input and context, and its return value is the output", async () => {
     const { go } = setup((input: { greeting: string }, ctx: FunctionContext) => {
       ctx.log("saw", input)
       ctx.log.warn("careful")
@@ -54,7 +54,7 @@ describe("a function in this process", () => {
     expect(await linesOf(run)).toEqual(["saw { greeting: 'hello' }", "warning: careful"])
   })
 
-  it("fails by what it throws, with its stack in the log", async () => {
+  it("fails with the error that it throws, with its stack in the log", async () => {
     const run = setup(() => {
       throw new Error("no such row")
     }).go()
@@ -64,7 +64,7 @@ describe("a function in this process", () => {
     expect(lines[1]).toContain("in-process.test.ts")
   })
 
-  it("says whether and when to try again", async () => {
+  it("decides by its error whether and when it is retried", async () => {
     const thrown = (error: Error) =>
       setup(() => {
         throw error
@@ -73,7 +73,7 @@ describe("a function in this process", () => {
     expect(await thrown(new RetryAfter(2))).toMatchObject({ state: "failed", retryAfterMs: 2000 })
   })
 
-  it("keeps secrets out of log and error", async () => {
+  it("has secrets masked in log and error", async () => {
     const run = setup((_: unknown, ctx: FunctionContext) => {
       ctx.log("it is", ctx.env["TOKEN"])
       throw new Error(`I know ${ctx.env["TOKEN"]}`)
@@ -82,7 +82,7 @@ describe("a function in this process", () => {
     expect((await linesOf(run)).join("\n")).not.toContain("hush-hush")
   })
 
-  it("has an output that is stored when it is large, and refused when it is too large", async () => {
+  it("has a large output stored as an object, and fails if it is too large", async () => {
     const { go, objects } = setup(() => "x".repeat(100_000))
     const { output } = await go().result
     expect(output).toMatchObject({ bytes: 100_002 })
@@ -93,12 +93,12 @@ describe("a function in this process", () => {
     })
   })
 
-  it("is told by its signal that it is stopped", async () => {
+  it("has its signal aborted when it is stopped", async () => {
     const { go } = setup(async (_: unknown, { signal, log }: FunctionContext) => {
       const aborted = once(signal, "abort")
       log("waiting")
       await aborted
-      return "tidied up"
+      return "cleaned up"
     })
     const run = go()
     await run.line("waiting")
@@ -106,7 +106,7 @@ describe("a function in this process", () => {
     expect(await run.result).toMatchObject({ state: "cancelled" })
   })
 
-  it("is left to itself after the grace, and what it says then is said to nobody", async () => {
+  it("keeps running after the grace period, and what it writes then is ignored", async () => {
     const [begun, later, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const { executor, objects, timers } = setup(async (_: unknown, ctx: FunctionContext) => {
       ctx.log("waiting")
@@ -117,8 +117,8 @@ describe("a function in this process", () => {
       ended.resolve()
     })
     const stop = new AbortController()
-    const heard: unknown[] = []
-    const context = { signal: stop.signal, started: () => {}, progress: (update: unknown) => void heard.push(update) }
+    const updates: unknown[] = []
+    const context = { signal: stop.signal, started: () => {}, progress: (update: unknown) => void updates.push(update) }
     const work = assignment(folder, null, { graceMs: 1000, node: { function: "resize" } })
     const result = executor.launch(work, context)
     await begun.promise
@@ -127,14 +127,14 @@ describe("a function in this process", () => {
     expect(await result).toMatchObject({ state: "timeout" })
     later.resolve()
     await ended.promise
-    expect(heard).toEqual([])
+    expect(updates).toEqual([])
     expect((await allLines(new TaskLog(objects, work.prefix))).map(({ line }) => line)).toEqual([
       "waiting",
-      "ork: the function did not end when it was stopped; it runs on in its process",
+      "ork: the function did not end when it was stopped, and keeps running in its process",
     ])
   })
 
-  it("that is not there is told with those that are, and is not tried again", async () => {
+  it("that does not exist fails without a retry, and the error lists those that do", async () => {
     expect(await setup(() => 1).go({ node: { function: "resise" } }).result).toMatchObject({
       state: "failed",
       error: "no function resise is registered here; there are resize",
@@ -142,7 +142,7 @@ describe("a function in this process", () => {
     })
   })
 
-  it("is not called when it was stopped before", async () => {
+  it("is not called when it was stopped before its start", async () => {
     const { executor } = setup(() => {
       throw new Error("called")
     })

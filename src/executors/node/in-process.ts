@@ -1,5 +1,5 @@
-// Runs functions in this very process, for a program that holds a worker (`startWorker`). What that means: a function that is stopped
-// hears of it by its signal; one that does not end within the grace is left to itself, and its attempt ends without it.
+// Runs functions in this process, for a program that contains a worker (`startWorker`). A stop only aborts the function's signal: a function that does
+// not end within the grace period keeps running, and its attempt ends without it.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { AnyFunction } from "../../core/model/function.ts"
@@ -9,25 +9,25 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import { orkVariables } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { AttemptOutput, failureOf, storeOutput } from "../pool/attempt-output.ts"
-import { factsOf, type FunctionError } from "../pool/frames.ts"
+import { taskInfoOf, type FunctionError } from "../pool/frames.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
 import { stoppedResult } from "../stopped.ts"
-import { ErrorReport, jsonOf } from "./answer.ts"
+import { ErrorReport, jsonOf } from "./function-result.ts"
 import { stopError, TaskContext } from "./context.ts"
 import { unknownFunction } from "../registry.ts"
 
 export interface InProcessOptions {
   name: string
   functions: ReadonlyMap<string, AnyFunction>
-  /** Which of them a task calls. */
+  /** Returns the name of the function that a task calls. */
   nameOf(node: Node): string
   objects: ObjectStore
   clock: Clock
 }
 
-type End = { json: string } | { error: ErrorReport }
+type FunctionEnd = { json: string } | { error: ErrorReport }
 
-const LEFT = "ork: the function did not end when it was stopped; it runs on in its process\n"
+const STILL_RUNNING = "ork: the function did not end when it was stopped, and keeps running in its process\n"
 
 export class InProcessExecutor implements Executor {
   readonly name: string
@@ -42,63 +42,63 @@ export class InProcessExecutor implements Executor {
     const { functions, nameOf, clock, objects } = this.#options
     const name = nameOf(assignment.node)
     const call = functions.get(name)
-    const unstarted = resultBase(null, clock.now())
+    const notStarted = resultBase(null, clock.now())
     if (call === undefined) {
-      return { ...unstarted, state: "failed", error: unknownFunction(name, functions.keys(), "here"), retryable: false }
+      return { ...notStarted, state: "failed", error: unknownFunction(name, functions.keys(), "here"), retryable: false }
     }
     const { signal } = context
-    if (signal.aborted) return stoppedResult(signal.reason as StopReason, unstarted, assignment)
-    const begun: StartedProcess = { at: clock.now(), externalId: String(process.pid) }
-    context.started(begun)
+    if (signal.aborted) return stoppedResult(signal.reason as StopReason, notStarted, assignment)
+    const started: StartedProcess = { at: clock.now(), externalId: String(process.pid) }
+    context.started(started)
     const output = new AttemptOutput(objects, assignment, context)
     const { end, stopped } = await this.#run(call, assignment, output, signal)
-    if (end === null) await output.output("stderr", LEFT)
+    if (end === null) await output.output("stderr", STILL_RUNNING)
     else if ("error" in end) await output.output("stderr", `${end.error.stack}\n`)
-    const problem = await output.close()
-    const base = resultBase(begun, clock.now())
+    const logProblem = await output.close()
+    const base = resultBase(started, clock.now())
     if (end === null || stopped) return stoppedResult(signal.reason as StopReason, base, assignment)
-    if (problem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${problem}` }
+    if (logProblem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${logProblem}` }
     if ("error" in end) return { ...base, ...failureOf(JSON.parse(end.error.json) as FunctionError, assignment.secrets) }
-    const answer = await storeOutput(objects, Buffer.from(end.json), assignment)
-    return "error" in answer
-      ? { ...base, state: "failed", error: answer.error }
-      : { ...base, state: "success", output: answer.output }
+    const stored = await storeOutput(objects, Buffer.from(end.json), assignment)
+    return "error" in stored
+      ? { ...base, state: "failed", error: stored.error }
+      : { ...base, state: "success", output: stored.output }
   }
 
-  /** `end` is null for a function that has not ended. */
+  /** Calls the function. `end` is null when it has not ended within the grace period of a stop. */
   async #run(
     call: AnyFunction,
     assignment: Assignment,
     output: AttemptOutput,
     signal: AbortSignal,
-  ): Promise<{ end: End | null; stopped: boolean }> {
+  ): Promise<{ end: FunctionEnd | null; stopped: boolean }> {
     const abort = new AbortController()
-    let over = false
-    const places = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir }
-    const env = { ...assignment.env, ...orkVariables(assignment, places) }
-    // What a function says after its attempt has ended is said to nobody.
-    const task = new TaskContext(factsOf(assignment), env, {
-      progress: (update) => void (over || output.progress(update)),
-      write: (stream, text) => void (over || output.output(stream, text)),
+    let ended = false
+    const paths = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir }
+    const env = { ...assignment.env, ...orkVariables(assignment, paths) }
+    // Ignores what a function writes after the end of its attempt.
+    const task = new TaskContext(taskInfoOf(assignment), env, {
+      progress: (update) => void (ended || output.progress(update)),
+      write: (stream, text) => void (ended || output.output(stream, text)),
       signal: () => abort.signal,
     })
-    const givenUp = Promise.withResolvers<null>()
-    let cancelGrace = (): void => {}
+    const graceOver = Promise.withResolvers<null>()
+    let cancelTimer = (): void => {}
     const onAbort = (): void => {
       abort.abort(stopError())
-      cancelGrace = this.#options.clock.after(assignment.graceMs, () => givenUp.resolve(null))
+      cancelTimer = this.#options.clock.after(assignment.graceMs, () => graceOver.resolve(null))
     }
     signal.addEventListener("abort", onAbort, { once: true })
-    const end = await Promise.race([perform(call, assignment, task), givenUp.promise])
-    cancelGrace()
+    const end = await Promise.race([perform(call, assignment, task), graceOver.promise])
+    cancelTimer()
     signal.removeEventListener("abort", onAbort)
     task.end()
-    over = true
+    ended = true
     return { end, stopped: abort.signal.aborted }
   }
 }
 
-const perform = async (call: AnyFunction, { input, maxOutputBytes }: Assignment, task: TaskContext): Promise<End> => {
+const perform = async (call: AnyFunction, { input, maxOutputBytes }: Assignment, task: TaskContext): Promise<FunctionEnd> => {
   try {
     return { json: jsonOf(await call(input, task), maxOutputBytes) }
   } catch (error) {

@@ -1,36 +1,36 @@
-// A worker process for functions in TypeScript and JavaScript, one task at a time: a frame in, the function called, a message out.
-// Started by the pool with pipes for messages as descriptors 3 (to write) and 4 (to read); ends when the latter ends.
+// The worker process for functions in TypeScript and JavaScript: reads the frame of a task, calls the function, writes a message, one task at a time. The
+// pool starts it with pipes for messages as descriptors 3 (to write) and 4 (to read); it exits when the latter closes.
 
 import { writeSync } from "node:fs"
 import { Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import type { TaskFrame } from "../pool/frames.ts"
-import { ErrorReport, jsonOf } from "./answer.ts"
-import { loadFunction, newFiles } from "./code.ts"
+import { ErrorReport, jsonOf } from "./function-result.ts"
+import { loadFunction, newFiles } from "./function-loader.ts"
 import { TaskContext } from "./context.ts"
-import { leftBehind, watchChildren } from "./children.ts"
+import { hasLeftProcesses, trackChildProcesses } from "./child-processes.ts"
 import { TermSignal } from "./term-signal.ts"
 
 const UP = 3
 const DOWN = 4
 
-const say = (line: string): void => {
+const send = (line: string): void => {
   const bytes = Buffer.from(`${line}\n`)
   for (let done = 0; done < bytes.length;) done += writeSync(UP, bytes, done)
 }
 
-/** What an earlier task had or set goes. Every touch of `process.env` is a call of the system's: none is made in vain. */
+/** Replaces the environment of the earlier task. Writes only differences, because every write to `process.env` is a call into the C library. */
 const setEnvironment = (env: TaskFrame["env"]): void => {
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(env, name)) delete process.env[name]
   for (const name of Object.keys(env)) if (process.env[name] !== env[name]) process.env[name] = env[name]
 }
 
-const tellFiles = (): void => {
+const reportFiles = (): void => {
   const files = newFiles()
-  if (files.length > 0) say(`F ${JSON.stringify(files)}`)
+  if (files.length > 0) send(`F ${JSON.stringify(files)}`)
 }
 
-/** The task at work; null: none. */
+/** The current task; null when there is none. */
 let current: { frame: TaskFrame; context: TaskContext; term: TermSignal; startedAt: number } | null = null
 
 const flushed = (stream: NodeJS.WriteStream): Promise<void> | undefined =>
@@ -45,7 +45,7 @@ const fail = (error: unknown): string => {
 const perform = async (frame: TaskFrame): Promise<void> => {
   const term = new TermSignal()
   const context = new TaskContext(frame.context, frame.env, {
-    progress: (update) => say(`P ${JSON.stringify(update)}`),
+    progress: (update) => send(`P ${JSON.stringify(update)}`),
     write: (stream, text) => void process[stream].write(text),
     signal: () => term.signal,
   })
@@ -58,7 +58,7 @@ const perform = async (frame: TaskFrame): Promise<void> => {
     process.chdir(frame.cwd)
     const call = await loadFunction(frame)
     loaded = true
-    tellFiles()
+    reportFiles()
     json = jsonOf(await call(frame.input, context), frame.maxOutputBytes)
   } catch (error) {
     kind = "E"
@@ -67,26 +67,26 @@ const perform = async (frame: TaskFrame): Promise<void> => {
   await finish(kind, json, loaded)
 }
 
-/** Node never tries again to load a module that it could not load: then, too, this process has to go. */
+/** Ends the task. Requests a retirement when the code was not loaded, because Node.js never loads a failed module again. */
 const finish = async (kind: "O" | "E", json: string, loaded = true): Promise<void> => {
   const { frame, context, term, startedAt } = current!
-  tellFiles()
+  reportFiles()
   context.end()
   term.end()
   for (const stream of [process.stdout, process.stderr]) await flushed(stream)
-  const last = leftBehind(frame.env["ORK_ATTEMPT_ID"] ?? "") || !loaded ? 1 : 0
+  const retire = hasLeftProcesses(frame.env["ORK_ATTEMPT_ID"] ?? "") || !loaded ? 1 : 0
   current = null
-  say(`${kind} ${(performance.now() - startedAt).toFixed(2)} ${last} ${json}`)
+  send(`${kind} ${(performance.now() - startedAt).toFixed(2)} ${retire} ${json}`)
 }
 
-/** Thrown where nobody waits for it (a timer, a promise without a handler): this process is of no use any more. */
+// The process exits after an error that nobody handles, in a timer or a promise.
 process.on("uncaughtException", (error) => {
   const json = fail(error)
   if (current === null) process.exit(1)
   void finish("E", json).finally(() => process.exit(1))
 })
 
-watchChildren()
+trackChildProcesses()
 let parts: string[] = []
 const down = new Socket({ fd: DOWN, readable: true, writable: false })
 down.setEncoding("utf8")
@@ -99,4 +99,4 @@ down.on("data", (chunk: string) => {
 })
 down.on("end", () => process.exit(0))
 down.on("error", () => process.exit(0))
-say("R")
+send("R")

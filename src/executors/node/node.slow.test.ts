@@ -1,8 +1,8 @@
-// The same with the spawn helper in JavaScript, which finds processes by a variable only.
+// Runs the tests of stops with the spawn helper in JavaScript, which finds processes only by a variable.
 
-import { functionEndingTests } from "../conformance/function-ends.ts"
+import { functionStopTests } from "../conformance/function-stopping.ts"
 import { functionFixture } from "../conformance/function-fixture.ts"
 import { nodeRuntime } from "./runtime.ts"
 import { typescript } from "./testing.ts"
 
-functionEndingTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "node", options), limits: false })
+functionStopTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "node", options), limits: false })

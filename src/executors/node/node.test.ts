@@ -1,4 +1,4 @@
-import { functionEndingTests } from "../conformance/function-ends.ts"
+import { functionStopTests } from "../conformance/function-stopping.ts"
 import { functionFixture } from "../conformance/function-fixture.ts"
 import { functionTests } from "../conformance/functions.ts"
 import { nodeRuntime } from "./runtime.ts"
@@ -6,4 +6,4 @@ import { typescript } from "./testing.ts"
 
 functionTests(typescript, () => functionFixture(nodeRuntime, "native"))
 
-functionEndingTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "native", options), limits: true })
+functionStopTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "native", options), limits: true })

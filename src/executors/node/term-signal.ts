@@ -1,5 +1,5 @@
-// The signal of the one task that a worker process runs. It is made when it is asked for, and with it the handler of SIGTERM: a
-// function that never asked could not come to an end by it, so SIGTERM ends its process at once.
+// The abort signal of the task that a worker process runs. It is created on first use, together with the handler of SIGTERM: a function that does not
+// use it could not react to SIGTERM, which therefore ends the process at once.
 
 import { stopError } from "./context.ts"
 
@@ -14,7 +14,7 @@ export class TermSignal {
     return this.#abort.signal
   }
 
-  /** The task has ended. */
+  /** Restores the default of SIGTERM at the end of the task. */
   end(): void {
     process.off("SIGTERM", this.#onTerm)
   }

@@ -1,4 +1,4 @@
-// The functions of the conformance suite in this language.
+// The functions of the conformance suite in TypeScript.
 
 import type { Language } from "../conformance/function-fixture.ts"
 
@@ -18,7 +18,7 @@ export const meet = async (count: number, ctx: FunctionContext) => {
   mkdirSync("met-" + process.pid)
   while (readdirSync(".").filter((name) => name.startsWith("met-")).length < count) await new Promise((resolve) => setTimeout(resolve, 2))
 }
-export const facts = (_: unknown, c: FunctionContext) =>
+export const context = (_: unknown, c: FunctionContext) =>
   [c.runId, c.taskId, c.taskName, c.workflowName, c.attempt, c.parallelIndex, c.parallelCount, c.logicalDate]
 export const environment = () => ({ ...process.env })
 export const folder = () => process.cwd()
@@ -26,7 +26,7 @@ export const talk = (_: unknown, ctx: FunctionContext) => {
   console.log("printed")
   console.error("complained")
   execFileSync("sh", ["-c", "echo from a child"], { stdio: "inherit" })
-  ctx.log("told")
+  ctx.log("logged")
   ctx.log.warn("careful")
 }
 export const flood = () => { for (let i = 0; i < 20000; i++) console.log("line " + i + " " + "x".repeat(40)) }
@@ -47,7 +47,7 @@ export const listen = async (_: unknown, { signal }: FunctionContext) => {
   const stopped = once(signal, "abort")
   console.log("listening")
   await stopped
-  console.log("tidied up")
+  console.log("cleaned up")
 }
 export const ignore = (_: unknown, { signal }: FunctionContext) => {
   signal.addEventListener("abort", () => {})

@@ -1,4 +1,4 @@
-// What a function says and answers, on its way to the object store and into the result of its attempt; wherever it ran.
+// Stores the log and the output of a function, and converts its errors to results, wherever it ran.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
@@ -10,7 +10,7 @@ import { messageOf } from "../../core/model/error-message.ts"
 import type { FunctionError } from "./frames.ts"
 import type { TaskListener } from "./worker.ts"
 
-/** From what a function returned, as JSON. */
+/** Stores or parses the return value of a function, given as JSON. */
 export const storeOutput = async (
   objects: ObjectStore,
   json: Buffer,
@@ -28,7 +28,7 @@ export const storeOutput = async (
   }
 }
 
-/** From what a function threw. */
+/** Converts an error that a function threw. */
 export const failureOf = (
   { message, terminal, retryAfterMs }: FunctionError,
   secrets: readonly string[],
@@ -39,7 +39,7 @@ export const failureOf = (
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 })
 
-/** What a task says goes to its log, which is made with the first of it. */
+/** Writes a task's output to its log, which is opened at the first byte. */
 export class AttemptOutput implements TaskListener {
   readonly #objects: ObjectStore
   readonly #assignment: Assignment
@@ -53,10 +53,10 @@ export class AttemptOutput implements TaskListener {
     this.#context = context
   }
 
-  async output(...said: Parameters<LogSink["write"]>): Promise<void> {
+  async output(...args: Parameters<LogSink["write"]>): Promise<void> {
     try {
       this.#log ??= openLog(this.#objects, this.#assignment.prefix, this.#assignment)
-      await this.#log.write(...said)
+      await this.#log.write(...args)
     } catch (error) {
       this.#problem ??= messageOf(error)
     }
@@ -66,7 +66,7 @@ export class AttemptOutput implements TaskListener {
     this.#context.progress(...update)
   }
 
-  /** What went wrong with the log, if anything did. */
+  /** Closes the log. Returns why it could not be stored; null when it was. */
   async close(): Promise<string | null> {
     try {
       await this.#log?.close()

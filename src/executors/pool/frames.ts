@@ -1,29 +1,29 @@
-// What a pool and its worker processes say to each other: lines on two pipes of their own, so that stdout and stderr stay the
-// function's. Down goes one JSON object per task. Up goes a letter, a blank and JSON; JSON on one line holds no line break.
+// The protocol between a pool and its worker processes: lines on two pipes, so that stdout and stderr belong to the function. The pool sends one JSON
+// object per task. A worker sends a letter, a blank and JSON on one line.
 
 import type { Json } from "../../core/model/json.ts"
 import type { Assignment } from "../executor.ts"
 
-/** One task, as a worker process gets it. */
+/** A task as it is sent to a worker process. */
 export interface TaskFrame {
   /** The folder that `file` is relative to. */
   root: string
   file: string
-  /** null: the runtime's default. */
+  /** null for the runtime's default. */
   function: string | null
-  /** The file registers the function under that name, rather than exporting it. */
+  /** True when the file registers the function under that name, instead of exporting it. */
   registered?: boolean
   /** The folder to run in. */
   cwd: string
   /** The whole environment while the task runs. */
   env: { [name: string]: string }
-  context: TaskFacts
+  context: TaskInfo
   input: Json
   maxOutputBytes: number
 }
 
-/** What a function is told about its task. */
-export interface TaskFacts {
+/** The information about its task that a function gets. */
+export interface TaskInfo {
   runId: string
   taskId: string
   taskName: string
@@ -34,7 +34,7 @@ export interface TaskFacts {
   logicalDate: string | null
 }
 
-export const factsOf = (assignment: Assignment): TaskFacts => ({
+export const taskInfoOf = (assignment: Assignment): TaskInfo => ({
   runId: assignment.runId,
   taskId: assignment.taskId,
   taskName: assignment.task,
@@ -45,28 +45,28 @@ export const factsOf = (assignment: Assignment): TaskFacts => ({
   logicalDate: assignment.logicalDate,
 })
 
-/** A code file that was loaded, as it was then. */
+/** A code file at the time when it was loaded. */
 export type CodeFile = [path: string, mtimeMs: number, size: number]
 
 export interface FunctionError {
   message: string
-  /** Trying again cannot help. */
+  /** True when a retry cannot help. */
   terminal?: boolean
   retryAfterMs?: number
 }
 
 export type WorkerMessage =
   | { kind: "ready" }
-  /** How long the function took, whether the worker has to go after it (it left processes behind), and its output as JSON text. */
-  | { kind: "output"; ms: number; last: boolean; json: Buffer }
-  | { kind: "error"; ms: number; last: boolean; error: FunctionError }
+  /** `ms`: duration of the function. `retire`: the worker must not run another task, for example because the function left processes. */
+  | { kind: "output"; ms: number; retire: boolean; json: Buffer }
+  | { kind: "error"; ms: number; retire: boolean; error: FunctionError }
   | { kind: "progress"; fraction?: number; details?: Json }
   | { kind: "files"; files: CodeFile[] }
 
 const NEWLINE = 0x0a
 const BLANK = 0x20
 
-/** Splits what comes up into messages. A line longer than `maxBytes` is a fault of the worker. */
+/** Splits the bytes from a worker into messages. Throws for a line of more than `maxBytes`. */
 export class MessageReader {
   readonly #maxBytes: number
   #parts: Buffer[] = []
@@ -82,7 +82,7 @@ export class MessageReader {
       const end = chunk.indexOf(NEWLINE, from)
       const piece = chunk.subarray(from, end < 0 ? undefined : end)
       this.#length += piece.length
-      if (this.#length > this.#maxBytes) throw new Error("its message is too long")
+      if (this.#length > this.#maxBytes) throw new Error("the worker's message is too long")
       if (end < 0) {
         this.#parts.push(piece)
         break
@@ -96,17 +96,17 @@ export class MessageReader {
   }
 }
 
-/** `O 0.2 0 {"rows":3}`: an output after 0.2 ms; the worker can go on. */
+/** Parses a message such as `O 0.2 0 {"rows":3}`: an output after 0.2 ms, from a worker that can run another task. */
 const parseMessage = (line: Buffer): WorkerMessage => {
-  const [kind, rest] = word(line)
+  const [kind, rest] = splitWord(line)
   switch (kind) {
     case "R":
       return { kind: "ready" }
     case "O":
     case "E": {
-      const [ms, afterMs] = word(rest)
-      const [last, json] = word(afterMs)
-      const base = { ms: Number(ms), last: last === "1" }
+      const [ms, afterMs] = splitWord(rest)
+      const [retire, json] = splitWord(afterMs)
+      const base = { ms: Number(ms), retire: retire === "1" }
       return kind === "O"
         ? { kind: "output", ...base, json }
         : { kind: "error", ...base, error: JSON.parse(json.toString()) as FunctionError }
@@ -116,11 +116,11 @@ const parseMessage = (line: Buffer): WorkerMessage => {
     case "F":
       return { kind: "files", files: JSON.parse(rest.toString()) as CodeFile[] }
     default:
-      throw new Error("its message cannot be understood")
+      throw new Error("the worker's message has an unknown type")
   }
 }
 
-const word = (bytes: Buffer): [string, Buffer] => {
+const splitWord = (bytes: Buffer): [string, Buffer] => {
   const end = bytes.indexOf(BLANK)
   return end < 0 ? [bytes.toString("latin1"), Buffer.alloc(0)] : [bytes.toString("latin1", 0, end), bytes.subarray(end + 1)]
 }

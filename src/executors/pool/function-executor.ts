@@ -1,11 +1,10 @@
-// Runs functions in warm worker processes, one task at a time each: the executors `node` and `python`, told apart by their runtime.
-// One attempt: worker from the pool → frame → output, progress → end → worker back, or away with all that it started.
-// A stop is SIGTERM to all processes of the worker, SIGKILL after the grace: a function that never looks at its signal ends at once.
+// The executors `node` and `python`, which differ in their runtime: run functions in warm worker processes, one task at a time each. One attempt:
+// acquire a worker → send the task → receive output and progress → end → return or retire the worker. A stop sends SIGTERM to all processes of
+// the worker, and SIGKILL after the grace period; a function that does not use its signal is killed at once.
 
 import { resolve, sep } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
@@ -13,31 +12,31 @@ import { currentOwner } from "../../objects/owner.ts"
 import { taskEnvironment } from "../process/environment.ts"
 import { HelperSupply } from "../process/helper-supply.ts"
 import type { HelperChoice } from "../process/helper-supply.ts"
-import { killAttempt } from "../process/leftovers.ts"
+import { killAttempt } from "../process/orphans.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
 import { describeExit } from "../process/messages.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptOutput, failureOf, storeOutput } from "./attempt-output.ts"
-import { factsOf, type TaskFrame } from "./frames.ts"
-import { type GroupOptions, WorkerPool } from "./pool.ts"
+import { taskInfoOf, type TaskFrame } from "./frames.ts"
+import { type PoolOptions, type WorkerSetOptions, WorkerPool } from "./pool.ts"
 import type { Runtime } from "./runtime.ts"
 import { WorkerStarter } from "./worker-starter.ts"
 import type { PoolWorker, TaskEnd } from "./worker.ts"
 
-/** Between looks at processes that were told to end. */
-const LOOK_MS = 5
+/** Interval between kills of processes that are left. */
+const KILL_POLL_MS = 5
 
-export interface FunctionExecutorOptions extends HelperChoice {
+export interface FunctionExecutorOptions extends HelperChoice, PoolOptions {
   runtime: Runtime
   objects: ObjectStore
-  clock: Clock
-  /** Worker processes at most. */
-  limit: number
-  atOnce: number
-  /** A worker process goes after so many tasks. */
-  maxTasks: number
-  /** An idle one after so long. */
-  idleMs: number
+}
+
+interface RunningFunction {
+  worker: PoolWorker
+  set: WorkerSetOptions
+  frame: TaskFrame
+  assignment: Assignment
+  context: LaunchContext
 }
 
 export class FunctionExecutor implements Executor {
@@ -71,33 +70,33 @@ export class FunctionExecutor implements Executor {
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { signal } = context
     const frame = this.#frame(assignment)
-    if (typeof frame === "string") return { ...this.#unstarted(frame), retryable: false }
-    const group = this.#group(assignment, frame)
+    if (typeof frame === "string") return { ...this.#notStarted(`could not start: ${frame}`), retryable: false }
+    if (signal.aborted) return this.#stopped(null, assignment, signal)
+    const set = this.#workerSet(assignment, frame)
     let worker: PoolWorker
     try {
-      const given = signal.aborted ? null : this.#pool.acquire(group, signal)
-      if (given === null) return this.#stopped(null, assignment, signal)
-      worker = given instanceof Promise ? await given : given
+      const acquired = this.#pool.acquire(set, signal)
+      worker = acquired instanceof Promise ? await acquired : acquired
     } catch (error) {
       if (signal.aborted) return this.#stopped(null, assignment, signal)
-      return this.#unstarted(`could not start: ${messageOf(error)}`)
+      return this.#notStarted(`could not start: ${messageOf(error)}`)
     }
-    return this.#run(worker, group, frame, assignment, context)
+    return this.#run({ worker, set, frame, assignment, context })
   }
 
-  /** What the worker is told; a text: what is wrong with it. */
+  /** Builds the frame of a task. Returns a string that says why it cannot be run. */
   #frame(assignment: Assignment): TaskFrame | string {
     const { node } = assignment
-    if (node.file === undefined) return "could not start: the task has no file"
+    if (node.file === undefined) return "the task has no file"
     const root = resolve(assignment.code?.folder ?? assignment.workingDir)
-    if (!resolve(root, node.file).startsWith(root + sep)) return `could not start: ${node.file} lies outside of ${root}`
-    const places = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir, owner: this.#owner }
-    const env = taskEnvironment(this.#starter.server, assignment, places)
+    if (!resolve(root, node.file).startsWith(root + sep)) return `${node.file} is outside of ${root}`
+    const paths = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir, owner: this.#owner }
+    const env = taskEnvironment(this.#starter.server, assignment, paths)
     const problem = environmentProblem(
       Object.entries(env).map(([name, value]) => `${name}=${value}`),
       [],
     )
-    if (problem !== null) return `could not start: ${problem}`
+    if (problem !== null) return problem
     return {
       root,
       file: node.file,
@@ -105,17 +104,17 @@ export class FunctionExecutor implements Executor {
       cwd: assignment.workingDir,
       env,
       ...(assignment.code?.registered === true && { registered: true }),
-      context: factsOf(assignment),
+      context: taskInfoOf(assignment),
       input: assignment.input,
       maxOutputBytes: assignment.maxOutputBytes,
     }
   }
 
-  /** A task with a user or limits of its own gets a worker of its own. */
-  #group({ node, code, maxOutputBytes }: Assignment, { root }: TaskFrame): GroupOptions {
+  /** Returns the set of workers that may run the task. A task with a user or limits has a worker of its own. */
+  #workerSet({ node, code, maxOutputBytes }: Assignment, { root }: TaskFrame): WorkerSetOptions {
     const { runAs = "", resources = {} } = node
     const { memoryBytes = 0, cpu = 0 } = resources
-    const wish = {
+    const request = {
       runAs,
       memoryBytes,
       cpuMillis: Math.round(cpu * 1000),
@@ -127,46 +126,39 @@ export class FunctionExecutor implements Executor {
       name: `${root}\0${code?.bundle ?? ""}\0${runAs}\0${memoryBytes}\0${cpu}`,
       fixed: typeof code?.bundle === "string",
       single: node.runAs !== undefined || node.resources !== undefined,
-      start: () => this.#starter.startWorker(wish),
+      start: () => this.#starter.startWorker(request),
     }
   }
 
-  async #run(
-    worker: PoolWorker,
-    group: GroupOptions,
-    frame: TaskFrame,
-    assignment: Assignment,
-    context: LaunchContext,
-  ): Promise<AttemptResult> {
+  async #run({ worker, set, frame, assignment, context }: RunningFunction): Promise<AttemptResult> {
     const { clock } = this.#options
     const { signal } = context
-    const begun: StartedProcess = { at: clock.now(), externalId: String(worker.pid) }
-    context.started(begun)
-    let told = false
-    let cancelGrace = (): void => {}
+    const started: StartedProcess = { at: clock.now(), externalId: String(worker.pid) }
+    context.started(started)
+    let stopRequested = false
+    let cancelKill = (): void => {}
     const onAbort = (): void => {
-      told = true
+      stopRequested = true
       worker.terminate()
-      cancelGrace = clock.after(assignment.graceMs, () => worker.kill())
+      cancelKill = clock.after(assignment.graceMs, () => worker.kill())
     }
     signal.addEventListener("abort", onAbort, { once: true })
     if (signal.aborted) onAbort()
     const listener = new AttemptOutput(this.#options.objects, assignment, context)
     const end = await worker.run(frame, listener)
-    // From here on it is a success or failure of its own; what the worker still does has to end within the grace all the same.
-    const stopped = told
+    // A later stop does not change the result; processes that the function left still have the grace period to end.
+    const stopped = stopRequested
     signal.removeEventListener("abort", onAbort)
-    const last = end.kind === "output" || end.kind === "error" ? end.last : false
-    // What it started has the grace to end by SIGTERM, as it had.
-    await this.#pool.release(group, worker, stopped || last ? assignment.graceMs : null)
-    if (stopped || last || worker.dead) await this.#sweep(assignment.attemptId)
-    cancelGrace()
-    const problem = await listener.close()
-    if (end.kind !== "lost" && stopped) return this.#stopped(begun, assignment, signal)
-    const base = resultBase(begun, clock.now(), end.kind === "exited" ? end.exited : undefined)
-    if (problem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${problem}` }
+    const retire = stopped || ((end.kind === "output" || end.kind === "error") && end.retire)
+    await this.#pool.returnWorker(set, worker, retire ? assignment.graceMs : null)
+    if (retire || worker.dead) await this.#killLeftovers(assignment.attemptId)
+    cancelKill()
+    const logProblem = await listener.close()
+    if (end.kind !== "lost" && stopped) return this.#stopped(started, assignment, signal)
+    const base = resultBase(started, clock.now(), end.kind === "exited" ? end.exited : undefined)
+    if (logProblem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${logProblem}` }
     const result = await this.#result(base, end, assignment)
-    await this.#pool.tell(group)
+    await this.#pool.reportReady(set)
     return result
   }
 
@@ -175,32 +167,33 @@ export class FunctionExecutor implements Executor {
       case "lost":
         return { ...base, state: "lost", error: end.reason }
       case "output": {
-        const answer = await storeOutput(this.#options.objects, end.json, assignment)
-        return "error" in answer
-          ? { ...base, state: "failed", error: answer.error }
-          : { ...base, state: "success", output: answer.output }
+        const output = await storeOutput(this.#options.objects, end.json, assignment)
+        return "error" in output
+          ? { ...base, state: "failed", error: output.error }
+          : { ...base, state: "success", output: output.output }
       }
       case "error":
         return { ...base, ...failureOf(end.error, assignment.secrets) }
       case "exited": {
-        const how = describeExit(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
-        return { ...base, state: "failed", error: `its worker process ended before the function did: ${how}` }
+        const exit = describeExit(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
+        return { ...base, state: "failed", error: `its worker process ended before the function did: ${exit}` }
       }
       default:
         return end satisfies never
     }
   }
 
-  /** A helper that cannot tell whose a process is has left those that went their own ways. */
-  async #sweep(attemptId: string): Promise<void> {
-    while (killAttempt(attemptId) > 0) await new Promise<void>((look) => this.#options.clock.after(LOOK_MS, look))
+  /** Kills processes that left their session, which the helper in JavaScript does not find. */
+  async #killLeftovers(attemptId: string): Promise<void> {
+    const { clock } = this.#options
+    while (killAttempt(attemptId) > 0) await new Promise<void>((resolve) => clock.after(KILL_POLL_MS, resolve))
   }
 
-  #stopped(begun: StartedProcess | null, assignment: Assignment, signal: AbortSignal): AttemptResult {
-    return stoppedResult(signal.reason as StopReason, resultBase(begun, this.#options.clock.now()), assignment)
+  #stopped(started: StartedProcess | null, assignment: Assignment, signal: AbortSignal): AttemptResult {
+    return stoppedResult(signal.reason as StopReason, resultBase(started, this.#options.clock.now()), assignment)
   }
 
-  #unstarted(error: string): AttemptResult {
+  #notStarted(error: string): AttemptResult {
     return { ...resultBase(null, this.#options.clock.now()), state: "failed", error }
   }
 }

@@ -1,6 +1,6 @@
-// The four pipes of a worker process: its stdout, its stderr, and one for messages in each direction. They are named pipes, since
-// the process is started by the spawn helper, which hands no descriptors over. This side holds both ends of each, so that none
-// ends before the worker has opened it; that the worker is gone is told by the helper.
+// The four pipes of a worker process: stdout, stderr, and one for messages in each direction. They are named pipes, because the spawn helper that
+// starts the process passes no descriptors. This process opens both ends of each, so that none closes before the worker has opened it;
+// the helper reports the exit of the worker.
 
 import { constants, openSync } from "node:fs"
 import { Socket } from "node:net"
@@ -10,7 +10,7 @@ const NAMES = ["out", "err", "up", "down"] as const
 
 export const pipePaths = (folder: string): string[] => NAMES.map((name) => join(folder, name))
 
-/** Starts a program with these pipes: stdout, stderr, 3 to write messages, 4 to read them. */
+/** Returns a command that runs a program with these pipes: stdout, stderr, 3 to write messages, 4 to read them. */
 export const withPipes = (folder: string, argv: string[]): string[] => {
   const [out, err, up, down] = pipePaths(folder)
   const script = 'o=$1 e=$2 u=$3 d=$4; shift 4; exec "$@" >"$o" 2>"$e" 3>"$u" 4<"$d"'
@@ -30,12 +30,12 @@ export class Pipes {
     this.err = reader(err!)
     this.up = reader(up!)
     this.down = new Socket({ fd: down!, readable: false, writable: true })
-    // A worker that has gone is told of elsewhere.
+    // The helper reports a worker that has ended.
     for (const socket of [this.out, this.err, this.up, this.down]) socket.on("error", () => {})
   }
 
-  /** The worker sees its input end, and ends. */
-  hangUp(): void {
+  /** Closes the worker's input, which makes it exit. */
+  closeInput(): void {
     this.down.destroy()
   }
 
@@ -45,8 +45,8 @@ export class Pipes {
 }
 
 /**
- * Calls back when all that a worker wrote before the message that was just read has been read too: whatever was in its pipes then
- * is taken by the next turn of the event loop at the latest.
+ * Calls back when everything that a worker wrote before the current message has been read: the next iteration of the event loop reads what its pipes
+ * contain.
  */
 export const afterReading = (then: () => void): void => {
   setImmediate(() => setImmediate(then))

@@ -4,14 +4,14 @@ import { expect, test } from "vitest"
 import { temporaryFolder } from "../../../test/support/ork.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { CodeFile } from "./frames.ts"
-import { type GroupOptions, type PoolOptions, WorkerPool } from "./pool.ts"
-import type { PoolWorker, WorkerGone } from "./worker.ts"
+import { type WorkerSetOptions, type PoolOptions, WorkerPool } from "./pool.ts"
+import type { PoolWorker, WorkerExit } from "./worker.ts"
 
 class FakeWorker {
   readonly name: string
-  readonly #gone = Promise.withResolvers<WorkerGone>()
-  readonly gone = this.#gone.promise
-  looks = 0
+  readonly #gone = Promise.withResolvers<WorkerExit>()
+  readonly exited = this.#gone.promise
+  busyPolls = 0
   loaded = true
   lastMs = 0
   tasks = 0
@@ -22,13 +22,13 @@ class FakeWorker {
     this.name = name
   }
 
-  hangUp(): void {
+  closeInput(): void {
     this.dead = true
     this.#gone.resolve({ kind: "lost", reason: "" })
   }
 
   kill(): void {
-    this.hangUp()
+    this.closeInput()
   }
 }
 
@@ -43,10 +43,10 @@ const setup = (options: Partial<PoolOptions> = {}) => {
       return () => void timers.delete(timer)
     },
   }
-  const pool = new WorkerPool({ clock, limit: 4, atOnce: 2, maxTasks: 10, idleMs: 1000, ...options })
+  const pool = new WorkerPool({ clock, maxWorkers: 4, eagerWorkers: 2, maxTasks: 10, idleMs: 1000, ...options })
   const started: FakeWorker[] = []
   const failures: Error[] = []
-  const group = (name: string, rest: Partial<GroupOptions> = {}): GroupOptions => ({
+  const group = (name: string, rest: Partial<WorkerSetOptions> = {}): WorkerSetOptions => ({
     name,
     fixed: true,
     single: false,
@@ -66,9 +66,10 @@ const setup = (options: Partial<PoolOptions> = {}) => {
     failures,
     group,
     settled,
-    acquire: async (options: GroupOptions, signal = new AbortController().signal) =>
+    acquire: async (options: WorkerSetOptions, signal = new AbortController().signal) =>
       (await pool.acquire(options, signal)) as unknown as FakeWorker,
-    release: (options: GroupOptions, worker: FakeWorker) => pool.release(options, worker as unknown as PoolWorker, null),
+    release: (options: WorkerSetOptions, worker: FakeWorker) =>
+      pool.returnWorker(options, worker as unknown as PoolWorker, null),
     async pass(ms: number) {
       now += ms
       for (const timer of [...timers].filter(({ at }) => at <= now)) {
@@ -80,7 +81,7 @@ const setup = (options: Partial<PoolOptions> = {}) => {
   }
 }
 
-test("an idle worker is taken again, the one that was used last first", async () => {
+test("idle workers are reused, the last one first", async () => {
   const { acquire, release, group, started } = setup()
   const a = group("a")
   const [one, two] = [await acquire(a), await acquire(a)]
@@ -91,7 +92,7 @@ test("an idle worker is taken again, the one that was used last first", async ()
   expect(started).toHaveLength(2)
 })
 
-test("short tasks wait for one of as many workers as are started at once; long ones get more, up to the limit", async () => {
+test("short tasks wait for one of the eager workers; long tasks get more workers, up to the maximum", async () => {
   const { acquire, release, group, started, pass, settled } = setup()
   const a = group("a")
   const [one] = [await acquire(a), await acquire(a)]
@@ -107,7 +108,7 @@ test("short tasks wait for one of as many workers as are started at once; long o
   expect(await Promise.race(waiting)).toBeDefined()
 })
 
-test("tasks that took long get more workers at once; a few that were held up are no reason", async () => {
+test("long tasks get more workers at once; a few slow ones among short tasks do not", async () => {
   const startedAfter = async (times: number[]): Promise<number> => {
     const { acquire, release, group, started, settled } = setup({ maxTasks: 100 })
     const a = group("a")
@@ -122,12 +123,12 @@ test("tasks that took long get more workers at once; a few that were held up are
     return started.length
   }
   expect(await startedAfter([500, 0.1, 0.1, 500, 0.1])).toBe(2)
-  // The one there is, and as many as are started at once.
+  // The existing worker and the eager ones.
   expect(await startedAfter(Array.from({ length: 8 }, () => 20))).toBe(3)
 })
 
-test("the first tasks of workers, which load their code, are no long ones", async () => {
-  const { acquire, release, group, started, settled } = setup({ atOnce: 8, limit: 64 })
+test("the first task of a worker, which loads the code, does not count as long", async () => {
+  const { acquire, release, group, started, settled } = setup({ eagerWorkers: 8, maxWorkers: 64 })
   const a = group("a")
   const workers = await Promise.all(Array.from({ length: 8 }, () => acquire(a)))
   for (const worker of workers) {
@@ -140,7 +141,7 @@ test("the first tasks of workers, which load their code, are no long ones", asyn
   expect(started).toHaveLength(8)
 })
 
-test("workers that load their code are no reason for more, until that takes very long", async () => {
+test("workers that load their code cause no more workers, until that takes very long", async () => {
   const { acquire, group, started, pass } = setup()
   const a = group("a")
   for (const worker of [await acquire(a), await acquire(a)]) worker.loaded = false
@@ -151,7 +152,7 @@ test("workers that load their code are no reason for more, until that takes very
   expect(started).toHaveLength(3)
 })
 
-test("a pause of the server itself is no long task", async () => {
+test("a pause of the server itself does not count as a long task", async () => {
   const { acquire, group, started, pass } = setup()
   const a = group("a")
   await acquire(a)
@@ -161,13 +162,13 @@ test("a pause of the server itself is no long task", async () => {
   expect(started).toHaveLength(2)
 })
 
-test("ends of short tasks are told together while others wait for a worker", async () => {
-  const { acquire, release, group, pool, pass, settled } = setup({ atOnce: 1, limit: 1 })
+test("results of short tasks are reported together while others wait for a worker", async () => {
+  const { acquire, release, group, pool, pass, settled } = setup({ eagerWorkers: 1, maxWorkers: 1 })
   const a = group("a")
-  const told: number[] = []
+  const reported: number[] = []
   const end = async (worker: FakeWorker, number: number): Promise<void> => {
     await release(a, worker)
-    void pool.tell(a).then(() => told.push(number))
+    void pool.reportReady(a).then(() => reported.push(number))
     await settled()
   }
   let worker = await acquire(a)
@@ -175,25 +176,25 @@ test("ends of short tasks are told together while others wait for a worker", asy
   await end(worker, 1)
   worker = await waiting[0]!
   await end(worker, 2)
-  expect(told).toEqual([])
-  // As many have ended as there are left to wait.
+  expect(reported).toEqual([])
+  // As many tasks have ended as wait.
   await end(await waiting[1]!, 3)
-  expect(new Set(told)).toEqual(new Set([1, 2, 3]))
+  expect(new Set(reported)).toEqual(new Set([1, 2, 3]))
   void acquire(a)
   await end(await waiting[2]!, 4)
-  expect(told).not.toContain(4)
+  expect(reported).not.toContain(4)
   await pass(4)
-  expect(told).toContain(4)
+  expect(reported).toContain(4)
 })
 
-test("with nobody waiting, or where tasks take long, an end is told at once", async () => {
-  const { acquire, release, group, pool, settled } = setup({ atOnce: 1, limit: 1 })
+test("without waiting tasks, or if tasks are long, a result is reported at once", async () => {
+  const { acquire, release, group, pool, settled } = setup({ eagerWorkers: 1, maxWorkers: 1 })
   const a = group("a")
-  const told: number[] = []
+  const reported: number[] = []
   await release(a, await acquire(a))
-  void pool.tell(a).then(() => told.push(1))
+  void pool.reportReady(a).then(() => reported.push(1))
   await settled()
-  expect(told).toEqual([1])
+  expect(reported).toEqual([1])
   for (let i = 0; i < 9; i++) {
     const worker = await acquire(a)
     worker.tasks += 1
@@ -203,12 +204,12 @@ test("with nobody waiting, or where tasks take long, an end is told at once", as
   const worker = await acquire(a)
   void Promise.allSettled([acquire(a), acquire(a), acquire(a)])
   await release(a, worker)
-  void pool.tell(a).then(() => told.push(2))
+  void pool.reportReady(a).then(() => reported.push(2))
   await settled()
-  expect(told).toEqual([1, 2])
+  expect(reported).toEqual([1, 2])
 })
 
-test("a worker with old code goes also when the change is heard of from one that loaded the new code first", async () => {
+test("a worker with outdated code is retired even if another worker has already loaded the new code", async () => {
   const { acquire, release, group, pass } = setup()
   const a = group("a", { fixed: false })
   const path = join(temporaryFolder(), "code.js")
@@ -228,8 +229,8 @@ test("a worker with old code goes also when the change is heard of from one that
   expect(one.dead).toBe(true)
 })
 
-test("another group takes the place of the worker that was idle longest", async () => {
-  const { acquire, release, group, started, pool } = setup({ limit: 2 })
+test("a worker of another set replaces the one that was idle longest", async () => {
+  const { acquire, release, group, started, pool } = setup({ maxWorkers: 2 })
   const [a, b] = [group("a"), group("b")]
   const [one, two] = [await acquire(a), await acquire(a)]
   await release(a, one)
@@ -240,7 +241,7 @@ test("another group takes the place of the worker that was idle longest", async 
   expect(pool.size).toBe(2)
 })
 
-test("a worker that cannot be started fails one task, and the next is tried", async () => {
+test("a worker that cannot be started fails one task only", async () => {
   const { acquire, group, failures } = setup()
   failures.push(new Error("python3 was not found in PATH"))
   const a = group("a")
@@ -249,8 +250,8 @@ test("a worker that cannot be started fails one task, and the next is tried", as
   expect(second.status).toBe("fulfilled")
 })
 
-test("a task that was stopped while it waited takes no worker from another", async () => {
-  const { acquire, release, group } = setup({ atOnce: 1, limit: 1 })
+test("a task that is stopped while it waits gets no worker", async () => {
+  const { acquire, release, group } = setup({ eagerWorkers: 1, maxWorkers: 1 })
   const a = group("a")
   const one = await acquire(a)
   const stop = new AbortController()
@@ -262,7 +263,7 @@ test("a task that was stopped while it waited takes no worker from another", asy
   expect(await next).toBe(one)
 })
 
-test("workers go after their tasks, after an idle time, and with the pool", async () => {
+test("workers are retired after their tasks, after an idle time, and by a stop of the pool", async () => {
   const { acquire, release, group, pass, started, pool } = setup({ maxTasks: 2 })
   const a = group("a")
   const one = await acquire(a)

@@ -1,44 +1,43 @@
-// Keeps worker processes warm, in groups that share code and runtime. A task takes an idle worker of its group, else waits for one.
-// There are a few workers per core at once; more, up to the limit, only where tasks take long enough for another process to
-// help. Workers go after so many tasks, when their code changed, when nobody needed them for a while, or to make place for
-// another group's.
+// Keeps worker processes warm, in sets that share code and runtime. A task gets an idle worker of its set, or waits for one. A few workers per core are
+// started at once; more, up to the maximum, only if tasks take long enough for another process to help. Workers are retired after a number
+// of tasks, when their code has changed, after an idle time, or in favour of another set.
 
 import type { Clock } from "../../core/model/ports.ts"
-import { CodeWatch } from "./code-watch.ts"
-import { Ends } from "./ends.ts"
+import { CodeFiles } from "./code-files.ts"
+import { ReportBatcher } from "./report-batcher.ts"
 import type { PoolWorker } from "./worker.ts"
 
-/** Shorter tasks are waited for: a new process would come later than the next free one. */
+/** Average duration from which tasks justify another process: for shorter ones, a worker becomes free before a new one is ready. */
 const LONG_TASK_MS = 5
-/** Between looks at tasks that wait. */
-const LOOK_MS = 10
+/** Interval between polls while tasks wait. */
+const POLL_MS = 10
 /**
- * A task that was seen at work so often is a long one, though none has ended yet. Looks are counted rather than time: when this process
- * itself was held up, ends have come that it has not read.
+ * Polls after which a running task counts as long although none has ended yet. Polls are counted instead of time: after a pause of this process, there
+ * are ends that it has not read.
  */
-const LONG_LOOKS = 5
-/** The same of a worker that may be loading its code, which no other process would do sooner. */
-const LONG_LOAD_LOOKS = 20
-/** How long a worker may take to end by itself. */
-const GOODBYE_MS = 2000
+const LONG_TASK_POLLS = 5
+/** Polls for a worker that may still load its code, which another process would not do faster. */
+const LONG_LOAD_POLLS = 20
+/** Time for a retired worker to exit by itself. */
+const RETIRE_MS = 2000
 
 export interface PoolOptions {
   clock: Clock
-  /** Worker processes at most. */
-  limit: number
-  /** Worker processes that are started at once, without looking how long tasks take. */
-  atOnce: number
-  /** A worker goes after so many tasks. */
+  maxWorkers: number
+  /** Number of workers up to which one is started at once, however short tasks are. */
+  eagerWorkers: number
+  /** Number of tasks after which a worker is retired. */
   maxTasks: number
+  /** Idle time after which a worker is retired. */
   idleMs: number
 }
 
-export interface GroupOptions {
-  /** Groups of the same name are one. */
+export interface WorkerSetOptions {
+  /** Identifies the set. */
   name: string
-  /** The code cannot change: nobody looks. */
+  /** True when the code cannot change and is not checked. */
   fixed: boolean
-  /** A worker runs one task and goes. */
+  /** True when each worker runs only one task. */
   single: boolean
   start(): Promise<PoolWorker>
 }
@@ -49,41 +48,41 @@ interface Waiter {
   reject(error: unknown): void
 }
 
-class Group {
-  readonly options: GroupOptions
-  readonly watch = new CodeWatch()
-  /** The one that was used last is taken first, so that others become idle for good. */
+class WorkerSet {
+  readonly options: WorkerSetOptions
+  readonly code = new CodeFiles()
+  /** Used as a stack, so that workers that are not needed stay idle until they are retired. */
   readonly idle: { worker: PoolWorker; since: number }[] = []
   readonly busy = new Set<PoolWorker>()
-  /** Those at work with code that has changed since. */
-  readonly old = new Set<PoolWorker>()
+  /** Busy workers whose code has changed. */
+  readonly outdated = new Set<PoolWorker>()
   readonly waiting: Waiter[] = []
-  readonly ends: Ends
+  readonly reports: ReportBatcher
   starting = 0
-  /** A moving average, in which a few tasks that were held up do not count for more than others. */
-  taskMs = 0
+  /** Moving average of the duration of tasks, with a cap on single ones. */
+  averageMs = 0
 
-  constructor(options: GroupOptions, clock: Clock) {
+  constructor(options: WorkerSetOptions, clock: Clock) {
     this.options = options
-    this.ends = new Ends(clock)
+    this.reports = new ReportBatcher(clock)
   }
 
-  get short(): boolean {
-    return this.taskMs < LONG_TASK_MS
+  get hasShortTasks(): boolean {
+    return this.averageMs < LONG_TASK_MS
   }
 
   get size(): number {
-    return this.idle.length + this.busy.size + this.old.size + this.starting
+    return this.idle.length + this.busy.size + this.outdated.size + this.starting
   }
 }
 
 export class WorkerPool {
   readonly #options: PoolOptions
-  readonly #groups = new Map<string, Group>()
-  /** Workers on their way out. */
-  readonly #leaving = new Set<Promise<unknown>>()
-  #cancelLook: (() => void) | null = null
-  #cancelTidy: (() => void) | null = null
+  readonly #sets = new Map<string, WorkerSet>()
+  /** Workers that are starting or exiting. */
+  readonly #pending = new Set<Promise<unknown>>()
+  #cancelPoll: (() => void) | null = null
+  #cancelIdleCheck: (() => void) | null = null
   #stopped = false
 
   constructor(options: PoolOptions) {
@@ -92,69 +91,69 @@ export class WorkerPool {
 
   get size(): number {
     let size = 0
-    for (const group of this.#groups.values()) size += group.size
+    for (const set of this.#sets.values()) size += set.size
     return size
   }
 
-  /** A worker for one task. Rejects when none can be started, or with the signal's reason. */
-  acquire(options: GroupOptions, signal: AbortSignal): Promise<PoolWorker> | PoolWorker {
+  /** Returns a worker for one task. Rejects when none can be started, or when the signal aborts. */
+  acquire(options: WorkerSetOptions, signal: AbortSignal): Promise<PoolWorker> | PoolWorker {
     if (this.#stopped) throw new Error("the pool has stopped")
-    let group = this.#groups.get(options.name)
-    if (group === undefined) this.#groups.set(options.name, (group = new Group(options, this.#options.clock)))
-    this.#dropOld(group)
-    for (let found = group.idle.pop(); found !== undefined; found = group.idle.pop()) {
+    let set = this.#sets.get(options.name)
+    if (set === undefined) this.#sets.set(options.name, (set = new WorkerSet(options, this.#options.clock)))
+    this.#retireOutdated(set)
+    for (let found = set.idle.pop(); found !== undefined; found = set.idle.pop()) {
       if (found.worker.dead) continue
-      group.busy.add(found.worker)
+      set.busy.add(found.worker)
       return found.worker
     }
-    return this.#wait(group, signal)
+    return this.#wait(set, signal)
   }
 
   /**
-   * The task has ended. With `retireMs` the worker goes, with all that the task left behind, and is killed if that takes longer.
-   * Resolves when it is gone or free.
+   * Returns a worker whose task has ended. With `retireMs`, the worker and all processes that the task left are ended, and killed after that time.
+   * Resolves when the worker is free, or gone if `retireMs` is given.
    */
-  async release(options: GroupOptions, worker: PoolWorker, retireMs: number | null): Promise<void> {
-    const group = this.#groups.get(options.name)!
-    group.busy.delete(worker)
-    const old = group.old.delete(worker)
-    // The first of several tasks loads the code for all.
-    if (worker.tasks > 1 || options.single) group.taskMs = group.taskMs * 0.9 + Math.min(worker.lastMs, 2 * LONG_TASK_MS) * 0.1
-    const done =
-      retireMs !== null || old || worker.dead || options.single || worker.tasks >= this.#options.maxTasks || this.#stopped
-    if (!done) return this.#give(group, worker)
-    const leaving = this.#dismiss(worker, retireMs ?? GOODBYE_MS)
-    this.#grow(group)
-    // Only what the task left behind is worth waiting for.
-    if (retireMs !== null) await leaving
+  async returnWorker(options: WorkerSetOptions, worker: PoolWorker, retireMs: number | null): Promise<void> {
+    const set = this.#sets.get(options.name)!
+    set.busy.delete(worker)
+    const outdated = set.outdated.delete(worker)
+    // The first of several tasks is not counted, because it loads the code.
+    if (worker.tasks > 1 || options.single)
+      set.averageMs = set.averageMs * 0.9 + Math.min(worker.lastMs, 2 * LONG_TASK_MS) * 0.1
+    const { maxTasks } = this.#options
+    const reusable = !outdated && !worker.dead && !options.single && worker.tasks < maxTasks && !this.#stopped
+    if (reusable && retireMs === null) return this.#assign(set, worker)
+    const retired = this.#retire(worker, retireMs ?? RETIRE_MS)
+    this.#grow(set)
+    if (retireMs !== null) await retired
   }
 
-  /** Resolves when the end of a task of this group may be told. */
-  async tell({ name }: GroupOptions): Promise<void> {
-    const group = this.#groups.get(name)
-    if (group?.short === true) await group.ends.tell(group.waiting.length)
+  /** Resolves when the result of a task of this set may be reported. */
+  async reportReady({ name }: WorkerSetOptions): Promise<void> {
+    const set = this.#sets.get(name)
+    if (set?.hasShortTasks === true) await set.reports.ready(set.waiting.length)
   }
 
   /** Ends every worker. */
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#cancelLook?.()
-    this.#cancelTidy?.()
-    for (const group of this.#groups.values()) {
-      for (const { worker } of group.idle.splice(0)) void this.#dismiss(worker)
-      for (const worker of [...group.busy, ...group.old]) {
+    this.#cancelPoll?.()
+    this.#cancelIdleCheck?.()
+    for (const set of this.#sets.values()) {
+      for (const { worker } of set.idle.splice(0)) void this.#retire(worker)
+      for (const worker of [...set.busy, ...set.outdated]) {
         worker.kill()
-        this.#leaving.add(worker.gone)
+        this.#pending.add(worker.exited)
       }
-      for (const waiter of group.waiting.splice(0)) waiter.reject(new Error("stopped, because Ork is shutting down"))
-      group.ends.flush()
+      for (const waiter of set.waiting.splice(0)) waiter.reject(new Error("stopped, because Ork is shutting down"))
+      set.reports.flush()
     }
-    await Promise.all(this.#leaving)
+    await Promise.all(this.#pending)
   }
 
   // -- waiting and starting ----------------------------------------------------------------------------------------------------
 
-  #wait(group: Group, signal: AbortSignal): Promise<PoolWorker> {
+  #wait(set: WorkerSet, signal: AbortSignal): Promise<PoolWorker> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         since: this.#options.clock.now(),
@@ -168,121 +167,125 @@ export class WorkerPool {
         },
       }
       const onAbort = (): void => {
-        const place = group.waiting.indexOf(waiter)
-        if (place >= 0) group.waiting.splice(place, 1)
+        const index = set.waiting.indexOf(waiter)
+        if (index >= 0) set.waiting.splice(index, 1)
         waiter.reject(new Error("stopped"))
       }
       signal.addEventListener("abort", onAbort, { once: true })
-      group.waiting.push(waiter)
-      this.#grow(group)
+      set.waiting.push(waiter)
+      this.#grow(set)
     })
   }
 
-  #give(group: Group, worker: PoolWorker): void {
-    const waiter = group.waiting.shift()
+  /** Gives a worker to the task that has waited longest, or makes it idle. */
+  #assign(set: WorkerSet, worker: PoolWorker): void {
+    const waiter = set.waiting.shift()
     if (waiter !== undefined) {
-      group.busy.add(worker)
+      set.busy.add(worker)
       waiter.resolve(worker)
       return
     }
-    group.idle.push({ worker, since: this.#options.clock.now() })
-    this.#tidyLater()
+    set.idle.push({ worker, since: this.#options.clock.now() })
+    this.#scheduleIdleCheck()
   }
 
-  #grow(group: Group): void {
-    while (group.waiting.length > group.starting && this.#mayStart(group)) this.#start(group)
-    if (group.waiting.length > 0) this.#lookLater()
+  #grow(set: WorkerSet): void {
+    while (set.waiting.length > set.starting && this.#mayStart(set)) this.#start(set)
+    if (set.waiting.length > 0) this.#schedulePoll()
   }
 
-  #mayStart(group: Group): boolean {
-    const { limit, atOnce } = this.#options
-    if (group.starting >= atOnce) return false
-    if (group.size >= atOnce && group.short) {
-      for (const worker of group.busy) if (worker.looks < (worker.loaded ? LONG_LOOKS : LONG_LOAD_LOOKS)) return false
+  #mayStart(set: WorkerSet): boolean {
+    const { maxWorkers, eagerWorkers } = this.#options
+    if (set.starting >= eagerWorkers) return false
+    if (set.size >= eagerWorkers && set.hasShortTasks) {
+      for (const worker of set.busy) {
+        if (worker.busyPolls < (worker.loaded ? LONG_TASK_POLLS : LONG_LOAD_POLLS)) return false
+      }
     }
-    return this.size < limit || this.#makePlace()
+    return this.size < maxWorkers || this.#retireLongestIdle()
   }
 
-  /** Sends away the worker that was idle longest. */
-  #makePlace(): boolean {
-    let oldest: Group | null = null
-    for (const group of this.#groups.values()) {
-      if (group.idle.length > 0 && (oldest === null || group.idle[0]!.since < oldest.idle[0]!.since)) oldest = group
+  /** Returns false when no worker is idle. */
+  #retireLongestIdle(): boolean {
+    let oldest: WorkerSet | null = null
+    for (const set of this.#sets.values()) {
+      if (set.idle.length > 0 && (oldest === null || set.idle[0]!.since < oldest.idle[0]!.since)) oldest = set
     }
     if (oldest === null) return false
-    void this.#dismiss(oldest.idle.shift()!.worker)
+    void this.#retire(oldest.idle.shift()!.worker)
     return true
   }
 
-  #start(group: Group): void {
-    group.starting += 1
-    const starting = group.options
+  #start(set: WorkerSet): void {
+    set.starting += 1
+    const starting = set.options
       .start()
       .then(
         (worker) => {
-          group.starting -= 1
+          set.starting -= 1
           worker.onFiles = (files) => {
-            if (!group.options.fixed) group.watch.add(files)
+            if (!set.options.fixed) set.code.add(files)
           }
-          if (this.#stopped) void this.#dismiss(worker)
-          else this.#give(group, worker)
+          if (this.#stopped) void this.#retire(worker)
+          else this.#assign(set, worker)
         },
         (error: unknown) => {
-          group.starting -= 1
-          group.waiting.shift()?.reject(error)
-          this.#grow(group)
+          set.starting -= 1
+          set.waiting.shift()?.reject(error)
+          this.#grow(set)
         },
       )
-      .finally(() => this.#leaving.delete(starting))
-    this.#leaving.add(starting)
+      .finally(() => this.#pending.delete(starting))
+    this.#pending.add(starting)
   }
 
-  #lookLater(): void {
-    this.#cancelLook ??= this.#options.clock.after(LOOK_MS, () => {
-      this.#cancelLook = null
-      for (const group of this.#groups.values()) {
-        if (group.waiting.length === 0) continue
-        for (const worker of group.busy) worker.looks += 1
-        this.#grow(group)
+  #schedulePoll(): void {
+    this.#cancelPoll ??= this.#options.clock.after(POLL_MS, () => {
+      this.#cancelPoll = null
+      for (const set of this.#sets.values()) {
+        if (set.waiting.length === 0) continue
+        for (const worker of set.busy) worker.busyPolls += 1
+        this.#grow(set)
       }
     })
   }
 
-  // -- leaving -----------------------------------------------------------------------------------------------------------------
+  // -- retiring ----------------------------------------------------------------------------------------------------------------
 
-  /** After a change of the code every worker of the group is old: those at work go when their task has ended. */
-  #dropOld(group: Group): void {
-    if (group.options.fixed || !group.watch.changed(this.#options.clock.now())) return
-    for (const { worker } of group.idle.splice(0)) void this.#dismiss(worker)
-    for (const worker of group.busy) group.old.add(worker)
-    group.busy.clear()
+  /** Retires all workers of a set whose code has changed: idle ones at once, busy ones after their task. */
+  #retireOutdated(set: WorkerSet): void {
+    if (set.options.fixed || !set.code.changed(this.#options.clock.now())) return
+    for (const { worker } of set.idle.splice(0)) void this.#retire(worker)
+    for (const worker of set.busy) set.outdated.add(worker)
+    set.busy.clear()
   }
 
-  #dismiss(worker: PoolWorker, patienceMs = GOODBYE_MS): Promise<unknown> {
-    worker.hangUp()
+  /** Makes a worker exit, and kills it after `patienceMs`. Resolves when it has exited. */
+  #retire(worker: PoolWorker, patienceMs = RETIRE_MS): Promise<unknown> {
+    worker.closeInput()
     const cancel = this.#options.clock.after(patienceMs, () => worker.kill())
-    const leaving = worker.gone.finally(() => {
+    const exiting = worker.exited.finally(() => {
       cancel()
-      this.#leaving.delete(leaving)
+      this.#pending.delete(exiting)
     })
-    this.#leaving.add(leaving)
-    return leaving
+    this.#pending.add(exiting)
+    return exiting
   }
 
-  #tidyLater(): void {
-    this.#cancelTidy ??= this.#options.clock.after(this.#options.idleMs / 2, () => {
-      this.#cancelTidy = null
-      this.#tidy()
+  #scheduleIdleCheck(): void {
+    this.#cancelIdleCheck ??= this.#options.clock.after(this.#options.idleMs / 2, () => {
+      this.#cancelIdleCheck = null
+      this.#retireIdle()
     })
   }
 
-  #tidy(): void {
+  #retireIdle(): void {
     const { clock, idleMs } = this.#options
     const now = clock.now()
-    for (const [name, group] of this.#groups) {
-      while (group.idle.length > 0 && now - group.idle[0]!.since >= idleMs) void this.#dismiss(group.idle.shift()!.worker)
-      if (group.idle.length > 0) this.#tidyLater()
-      else if (group.size === 0 && group.waiting.length === 0) this.#groups.delete(name)
+    for (const [name, set] of this.#sets) {
+      while (set.idle.length > 0 && now - set.idle[0]!.since >= idleMs) void this.#retire(set.idle.shift()!.worker)
+      if (set.idle.length > 0) this.#scheduleIdleCheck()
+      else if (set.size === 0 && set.waiting.length === 0) this.#sets.delete(name)
     }
   }
 }

@@ -1,8 +1,8 @@
-// What tells one language from another for the function executor.
+// The language-specific part of the function executor.
 
 export interface Runtime {
-  /** Of the executor. */
+  /** Name of the executor. */
   readonly name: "node" | "python"
-  /** What starts a worker process. */
+  /** Returns the command that starts a worker process. */
   argv(): string[]
 }

@@ -1,4 +1,4 @@
-// Starts worker processes through the spawn helper: a folder with the four pipes, the least environment, the runtime's program.
+// Starts worker processes by the spawn helper: a folder with the four pipes, a minimal environment, the runtime's program.
 
 import { randomBytes } from "node:crypto"
 import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
@@ -16,7 +16,7 @@ import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
 
 const MEMORY = "/dev/shm"
 
-export interface WorkerWish extends Pick<WorkerSpec, "runAs" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
+export interface WorkerRequest extends Pick<WorkerSpec, "runAs" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
   runtime: Runtime
   cwd: string
 }
@@ -36,7 +36,7 @@ export class WorkerStarter {
 
   start(): void {
     mkdirSync(this.#folder, { recursive: true })
-    // Workers of other users reach their pipes, whose names they are told.
+    // Workers of other users may open their pipes, whose paths they know, but not list the folder.
     chmodSync(this.#folder, 0o711)
     removeStaleFolders(join(this.#folder, ".."))
   }
@@ -45,24 +45,24 @@ export class WorkerStarter {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  async startWorker({ runtime, ...wish }: WorkerWish): Promise<PoolWorker> {
+  async startWorker({ runtime, ...request }: WorkerRequest): Promise<PoolWorker> {
     const helper = await this.#supply.get()
     const name = `worker-${(this.#last += 1)}-${randomBytes(8).toString("hex")}`
     const folder = join(this.#folder, name)
     mkdirSync(folder)
     chmodSync(folder, 0o711)
     try {
-      await this.#makePipes(helper, folder, wish.runAs !== "")
-      // Known by a name of its own where processes are found by a variable; its children carry that of the attempt.
+      await this.#createPipes(helper, folder, request.runAs !== "")
+      // The worker has its own name in the variable by which processes are found; its children have that of the attempt.
       const env = { ...this.server, [OWNER_VARIABLE]: this.#owner, [ATTEMPT_VARIABLE]: name }
       const worker = await PoolWorker.start(helper, {
-        ...wish,
+        ...request,
         folder,
         argv: runtime.argv(),
         env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
-        homeOfUser: wish.runAs !== "",
+        homeOfUser: request.runAs !== "",
       })
-      void worker.gone.then(() => remove(folder))
+      void worker.exited.then(() => remove(folder))
       return worker
     } catch (error) {
       remove(folder)
@@ -70,8 +70,8 @@ export class WorkerStarter {
     }
   }
 
-  /** Node cannot make named pipes; `mkfifo` can. */
-  #makePipes(helper: Helper, folder: string, forOthers: boolean): Promise<void> {
+  /** Creates the pipes by `mkfifo`, because Node.js cannot. */
+  #createPipes(helper: Helper, folder: string, forOthers: boolean): Promise<void> {
     const argv = ["mkfifo", "-m", forOthers ? "666" : "600", ...pipePaths(folder)]
     const request = {
       argv,
@@ -88,7 +88,7 @@ export class WorkerStarter {
       secrets: [],
     }
     return new Promise((resolve, reject) => {
-      const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be made: ${reason}`))
+      const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be created: ${reason}`))
       helper.run(request, {
         started: () => {},
         failed: (failed) => fail(describeStartFailure(failed, request)),

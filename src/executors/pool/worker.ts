@@ -1,5 +1,5 @@
-// One worker process: started through the spawn helper, which ends all of its processes with it; runs one task at a time.
-// A task: frame down → output on its pipes, messages up → its end, once everything that it wrote before has been read.
+// One worker process, which runs one task at a time. The spawn helper starts it, and ends all of its processes with it. A task: send its frame → receive
+// output and messages → end, once everything that was written before has been read.
 
 import { constants } from "node:os"
 import { join } from "node:path"
@@ -12,44 +12,54 @@ import { type CodeFile, type FunctionError, MessageReader, type TaskFrame, type 
 import { afterReading, Pipes, withPipes } from "./pipes.ts"
 
 const { SIGTERM, SIGKILL } = constants.signals
-/** What a worker that could not start is quoted with. */
-const MAX_EARLY = 4096
-/** Beyond the largest output: the message around it. */
-const MESSAGE_SLACK = 1 << 16
+/** Characters of stderr that are kept until the worker is ready, for the error if it is not. */
+const MAX_START_STDERR = 4096
+/** Bytes of a message beyond the largest output. */
+const MESSAGE_OVERHEAD = 1 << 16
 
 export interface WorkerSpec extends Pick<
   StartRequest,
   "argv" | "env" | "cwd" | "runAs" | "homeOfUser" | "memoryBytes" | "cpuMillis"
 > {
-  /** Holds the pipes; they are there already. */
+  /** Folder that contains the pipes. */
   folder: string
   maxOutputBytes: number
 }
 
-/** What a task says while it runs. */
+/** Receives the output and progress of a running task. */
 export interface TaskListener {
-  /** Not called again before the promise, if there is one, is settled. */
+  /** Not called again before the returned promise is settled. */
   output(stream: LogStream, bytes: Buffer): Promise<void> | undefined
   progress(progress: Progress): void
 }
 
 export type TaskEnd =
-  | { kind: "output"; json: Buffer; last: boolean }
-  | { kind: "error"; error: FunctionError; last: boolean }
-  | WorkerGone
+  | { kind: "output"; json: Buffer; retire: boolean }
+  | { kind: "error"; error: FunctionError; retire: boolean }
+  | WorkerExit
 
-/** Its process has ended, or nobody knows any more what it does. */
-export type WorkerGone = { kind: "exited"; exited: Exited } | { kind: "lost"; reason: string }
+/** The exit of the process, or the loss of its helper. */
+export type WorkerExit = { kind: "exited"; exited: Exited } | { kind: "lost"; reason: string }
 
 export class WorkerNotStarted extends Error {}
 
-interface Running {
+interface RunningTask {
   listener: TaskListener
-  /** Set with the first message that ends it. */
+  /** Set by the first message that ends the task. */
   end: TaskEnd | null
-  /** Writes to its log that are not done yet. */
+  /** Writes to the log in progress. */
   writing: number
-  settle(end: TaskEnd): void
+  resolve(end: TaskEnd): void
+}
+
+interface StartedWorker {
+  helper: Helper
+  /** Id of the process at the helper. */
+  id: number
+  pid: number
+  pipes: Pipes
+  exited: Promise<WorkerExit>
+  reader: MessageReader
 }
 
 export class PoolWorker {
@@ -57,29 +67,31 @@ export class PoolWorker {
   readonly #helper: Helper
   readonly #id: number
   readonly #pipes: Pipes
-  readonly #gone: Promise<WorkerGone>
-  #running: Running | null = null
+  /** Resolves when no process of the worker is left. */
+  readonly exited: Promise<WorkerExit>
+  #running: RunningTask | null = null
   #dead = false
-  #faulty = false
-  /** Milliseconds that the last function took, by its own clock. */
+  /** True after an invalid message. */
+  #broken = false
+  /** Duration of the last function in milliseconds, by the worker's clock. */
   lastMs = 0
   tasks = 0
-  /** How often the pool has seen its task at work. */
-  looks = 0
-  /** It has told of code that it loaded. */
+  /** Successive polls in which the pool has seen the current task running. */
+  busyPolls = 0
+  /** True once the worker has reported loaded code. */
   loaded = false
   onFiles: (files: CodeFile[]) => void = () => {}
 
-  private constructor(helper: Helper, id: number, pid: number, pipes: Pipes, gone: Promise<WorkerGone>, reader: MessageReader) {
+  private constructor({ helper, id, pid, pipes, exited, reader }: StartedWorker) {
     this.#helper = helper
     this.#id = id
     this.pid = pid
     this.#pipes = pipes
-    this.#gone = gone
+    this.exited = exited
     this.#listen(pipes.out, "stdout")
     this.#listen(pipes.err, "stderr")
     pipes.up.on("data", (chunk: Buffer) => this.#read(reader, chunk))
-    void gone.then((end) => {
+    void exited.then((end) => {
       this.#dead = true
       afterReading(() => {
         this.#end(end)
@@ -91,7 +103,7 @@ export class PoolWorker {
   /** Resolves when the worker is ready for tasks; rejects with WorkerNotStarted. */
   static start(helper: Helper, spec: WorkerSpec): Promise<PoolWorker> {
     const pipes = new Pipes(spec.folder)
-    const gone = Promise.withResolvers<WorkerGone>()
+    const exit = Promise.withResolvers<WorkerExit>()
     const { folder, maxOutputBytes, ...rest } = spec
     const request: StartRequest = {
       ...rest,
@@ -104,8 +116,8 @@ export class PoolWorker {
     }
     return new Promise((resolve, reject) => {
       let pid = 0
-      let early = ""
-      const hear = (chunk: Buffer): void => void (early = (early + chunk.toString()).slice(-MAX_EARLY))
+      let stderr = ""
+      const collect = (chunk: Buffer): void => void (stderr = (stderr + chunk.toString()).slice(-MAX_START_STDERR))
       const fail = (reason: string): void => {
         pipes.close()
         reject(new WorkerNotStarted(reason))
@@ -113,42 +125,42 @@ export class PoolWorker {
       const id = helper.run(request, {
         started: (started) => (pid = started),
         failed: (failed) => fail(describeStartFailure(failed, { ...request, argv: spec.argv })),
-        exited: (exited) => gone.resolve({ kind: "exited", exited }),
-        lost: (reason) => gone.resolve({ kind: "lost", reason }),
+        exited: (exited) => exit.resolve({ kind: "exited", exited }),
+        lost: (reason) => exit.resolve({ kind: "lost", reason }),
       })
-      pipes.err.on("data", hear)
-      const reader = new MessageReader(maxOutputBytes + MESSAGE_SLACK)
+      pipes.err.on("data", collect)
+      const reader = new MessageReader(maxOutputBytes + MESSAGE_OVERHEAD)
       let ready = false
       pipes.up.on("data", function first(chunk: Buffer) {
         if (!reader.read(chunk).some((message) => message.kind === "ready")) return
         ready = true
         pipes.up.off("data", first)
-        pipes.err.off("data", hear)
-        resolve(new PoolWorker(helper, id, pid, pipes, gone.promise, reader))
+        pipes.err.off("data", collect)
+        resolve(new PoolWorker({ helper, id, pid, pipes, exited: exit.promise, reader }))
       })
-      void gone.promise.then((end) =>
+      void exit.promise.then((end) =>
         afterReading(() => {
-          if (!ready) fail(notStarted(end, spec.argv[0] ?? "", early))
+          if (!ready) fail(describeStartExit(end, spec.argv[0] ?? "", stderr))
         }),
       )
     })
   }
 
   get dead(): boolean {
-    return this.#dead || this.#faulty
+    return this.#dead || this.#broken
   }
 
   run(frame: TaskFrame, listener: TaskListener): Promise<TaskEnd> {
     this.tasks += 1
-    this.looks = 0
-    return new Promise((settle) => {
-      this.#running = { listener, end: null, writing: 0, settle }
-      if (this.dead) void this.#gone.then((end) => this.#end(end))
+    this.busyPolls = 0
+    return new Promise((resolve) => {
+      this.#running = { listener, end: null, writing: 0, resolve }
+      if (this.dead) void this.exited.then((end) => this.#end(end))
       else this.#pipes.down.write(`${JSON.stringify(frame)}\n`)
     })
   }
 
-  /** SIGTERM to all of its processes; a function that looks at its signal may come to an end. */
+  /** Sends SIGTERM to all processes of the worker, so that a function that uses its signal can end by itself. */
   terminate(): void {
     this.#helper.kill(this.#id, SIGTERM)
   }
@@ -157,20 +169,15 @@ export class PoolWorker {
     this.#helper.kill(this.#id, SIGKILL)
   }
 
-  /** Its function has ended: it may go, and what it left behind goes with it. */
-  hangUp(): void {
-    this.#pipes.hangUp()
-  }
-
-  /** Resolves when nothing of it is left. */
-  get gone(): Promise<WorkerGone> {
-    return this.#gone
+  /** Makes the worker exit, together with the processes that its functions left. */
+  closeInput(): void {
+    this.#pipes.closeInput()
   }
 
   #listen(socket: Pipes["out"], stream: LogStream): void {
     socket.on("data", (bytes: Buffer) => {
       const running = this.#running
-      // What comes between two tasks is of none.
+      // Output between two tasks belongs to none.
       if (running === null) return
       const writing = running.listener.output(stream, bytes)
       if (writing === undefined) return
@@ -186,17 +193,17 @@ export class PoolWorker {
   }
 
   #read(reader: MessageReader, chunk: Buffer): void {
-    if (this.#faulty) return
+    if (this.#broken) return
     try {
-      for (const message of reader.read(chunk)) this.#take(message)
+      for (const message of reader.read(chunk)) this.#apply(message)
     } catch {
-      // Nobody but the function can have written there: such a worker is of no use any more.
-      this.#faulty = true
+      // A function has written to the worker's pipe.
+      this.#broken = true
       this.kill()
     }
   }
 
-  #take(message: WorkerMessage): void {
+  #apply(message: WorkerMessage): void {
     switch (message.kind) {
       case "ready":
         return
@@ -206,7 +213,7 @@ export class PoolWorker {
       }
       case "files":
         this.loaded = true
-        this.looks = 0
+        this.busyPolls = 0
         return this.onFiles(message.files)
       case "output":
       case "error": {
@@ -222,20 +229,20 @@ export class PoolWorker {
     }
   }
 
-  /** The first end counts, once its output is written. */
+  /** Ends the task as soon as its output is written. The first end counts. */
   #end(end: TaskEnd, running = this.#running): void {
     if (running === null || running !== this.#running) return
     running.end ??= end
     if (running.writing > 0) return
     this.#running = null
-    running.settle(running.end)
+    running.resolve(running.end)
   }
 }
 
-const notStarted = (gone: WorkerGone, program: string, stderr: string): string => {
-  if (gone.kind === "lost") return gone.reason
-  const { code, signal } = gone.exited
-  // The shell's own answer for a program that it cannot find.
+const describeStartExit = (exit: WorkerExit, program: string, stderr: string): string => {
+  if (exit.kind === "lost") return exit.reason
+  const { code, signal } = exit.exited
+  // The exit code of the shell for a missing program.
   if (code === 127) return `${program} was not found in PATH`
   const last = stderr.trimEnd().split("\n").at(-1) ?? ""
   const how = code === null ? `was killed by signal ${signal}` : `ended with exit code ${code}`

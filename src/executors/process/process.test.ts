@@ -5,7 +5,7 @@ import { describe, expect, test, vi } from "vitest"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { assignment, launch, marked, realClock } from "../conformance/fixture.ts"
 import type { Capabilities, ExecutorFixture } from "../conformance/fixture.ts"
-import { leaveBehindScript, newMark } from "../conformance/leave-behind.ts"
+import { leftoverScript, newMark } from "../conformance/leftover-processes.ts"
 import { executorSuite } from "../conformance/suite.ts"
 import { nativeHelper } from "./native.ts"
 import { ProcessExecutor } from "./process.ts"
@@ -70,7 +70,7 @@ describe.each(kinds)("when the helper dies: %s", (_, kind) => {
   test("its attempts are lost, their processes are killed, and the next launch starts a new helper", async () => {
     const fixture = await setup(kind)
     const mark = newMark()
-    const script = `${leaveBehindScript(mark, false)}\nwait`
+    const script = `${leftoverScript(mark, false)}\nwait`
     const running = launch(fixture, assignment(fixture.folder, { shell: script }, { env: { MARK: mark } }))
     await running.line("ready")
     for (const pid of marked(`-${process.pid}-`, [process.pid, ...marked(mark)])) process.kill(pid, "SIGKILL")

@@ -1,4 +1,4 @@
-import { functionEndingTests } from "../conformance/function-ends.ts"
+import { functionStopTests } from "../conformance/function-stopping.ts"
 import { functionFixture } from "../conformance/function-fixture.ts"
 import { functionTests } from "../conformance/functions.ts"
 import { pythonRuntime } from "./runtime.ts"
@@ -6,4 +6,4 @@ import { python } from "./testing.ts"
 
 functionTests(python, () => functionFixture(pythonRuntime, "native"))
 
-functionEndingTests({ language: python, make: (options) => functionFixture(pythonRuntime, "native", options), limits: true })
+functionStopTests({ language: python, make: (options) => functionFixture(pythonRuntime, "native", options), limits: true })

@@ -1,5 +1,4 @@
-// How a worker process for functions in Python is started: the `python3` of the server's PATH, with a worker and a module `ork` of
-// ours that nobody has to install.
+// The runtime for functions in Python: worker processes run the `python3` in the server's PATH with python/worker.py, which provides the module `ork`.
 
 import { fileURLToPath } from "node:url"
 import type { Runtime } from "../pool/runtime.ts"

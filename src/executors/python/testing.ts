@@ -1,4 +1,4 @@
-// The functions of the conformance suite in this language.
+// The functions of the conformance suite in Python.
 
 import type { Language } from "../conformance/function-fixture.ts"
 
@@ -17,7 +17,7 @@ def nothing(input, ctx): pass
 def meet(count, ctx):
     os.mkdir(f"met-{os.getpid()}")
     while len([name for name in os.listdir(".") if name.startswith("met-")]) < count: time.sleep(0.002)
-def facts(_, c):
+def context(_, c):
     return [c.run_id, c.task_id, c.task_name, c.workflow_name, c.attempt, c.parallel_index, c.parallel_count, c.logical_date]
 def environment(input, ctx): return dict(os.environ)
 def folder(input, ctx): return os.getcwd()
@@ -25,7 +25,7 @@ def talk(input, ctx):
     print("printed")
     print("complained", file=sys.stderr)
     subprocess.run(["sh", "-c", "echo from a child"], check=True)
-    ctx.log("told")
+    ctx.log("logged")
     ctx.log.warning("careful")
 def flood(input, ctx):
     for i in range(20000): print("line", i, "x" * 40)
@@ -50,7 +50,7 @@ def listen(input, ctx):
     cancelled = ctx.cancelled
     print("listening")
     while not cancelled.wait(0.01): pass
-    print("tidied up")
+    print("cleaned up")
 def ignore(input, ctx):
     ctx.cancelled
     print("ignoring")

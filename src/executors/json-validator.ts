@@ -1,5 +1,5 @@
-// Checks that a stream of bytes is one JSON value, in constant memory (one entry per level of nesting) and without building it. Used for
-// outputs that are kept as objects: they may be large, and nobody here needs their value.
+// Checks that a stream of bytes is one JSON value, without building it and in constant memory (one entry per level of nesting). Used for outputs that are
+// stored as objects, which may be large.
 
 const MAX_DEPTH = 10_000
 const MAX_WORD = 1024
@@ -23,14 +23,14 @@ const table = (characters: string): Uint8Array => {
 const SPACE = table(" \t\n\r")
 const ESCAPED = table('"\\/bfnrt')
 const HEX = table("0123456789abcdefABCDEF")
-/** Numbers and the three names are made of these. */
+/** Characters of numbers and of `true`, `false` and `null`. */
 const WORD = table("0123456789+-.eEtrufalsn")
 const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
 const NAMES = new Set(["true", "false", "null"])
 
 type Expect = "value" | "firstValue" | "firstKey" | "key" | "colon" | "commaOrEnd" | "nothing"
 
-export class JsonCheck {
+export class JsonValidator {
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
   readonly #closers: number[] = []
   #expect: Expect = "value"
@@ -40,7 +40,7 @@ export class JsonCheck {
   #stringIsKey = false
   #problem: string | null = null
 
-  /** Gives the problem as soon as there is one. */
+  /** Returns the problem as soon as there is one. */
   push(chunk: Uint8Array): string | null {
     if (this.#problem !== null) return this.#problem
     try {
@@ -96,7 +96,7 @@ export class JsonCheck {
     } else if (byte === BACKSLASH) {
       this.#mode = "escape"
     } else {
-      return "a control character stands in a string"
+      return "a string contains a control character"
     }
     return null
   }

@@ -1,4 +1,4 @@
-// Whether a function has left processes behind. Nothing is looked for unless one was started.
+// Detects processes that a function has left running. The process table is only read if a process was started.
 
 import * as childProcess from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
@@ -6,18 +6,18 @@ import { createRequire, syncBuiltinESMExports } from "node:module"
 
 let started = false
 
-interface Starters {
+interface Functions {
   [name: string]: (...args: unknown[]) => unknown
 }
 
-/** Notes every start from now on. */
-export const watchChildren = (): void => {
-  noteCalls(childProcess.ChildProcess.prototype as unknown as Starters, ["spawn"])
-  noteCalls(createRequire(import.meta.url)("node:child_process") as Starters, ["spawnSync", "execSync", "execFileSync"])
+/** Records from now on that a process is started, by wrapping the functions of node:child_process. */
+export const trackChildProcesses = (): void => {
+  trackCalls(childProcess.ChildProcess.prototype as unknown as Functions, ["spawn"])
+  trackCalls(createRequire(import.meta.url)("node:child_process") as Functions, ["spawnSync", "execSync", "execFileSync"])
   syncBuiltinESMExports()
 }
 
-const noteCalls = (owner: Starters, names: string[]): void => {
+const trackCalls = (owner: Functions, names: string[]): void => {
   for (const name of names) {
     const start = owner[name]!
     owner[name] = function (this: unknown, ...args) {
@@ -27,11 +27,11 @@ const noteCalls = (owner: Starters, names: string[]): void => {
   }
 }
 
-/** True: processes of this attempt are alive. They carry its id in their environment. */
-export const leftBehind = (attemptId: string): boolean => {
+/** Returns true when processes with this attempt id in their environment are alive. */
+export const hasLeftProcesses = (attemptId: string): boolean => {
   if (!started) return false
   started = false
-  // Twice: one that forks and ends while we look would be missed together with its child.
+  // Checks twice, because a process that forks and exits during the first check may be missed together with its child.
   return anyAlive(attemptId) || anyAlive(attemptId)
 }
 

@@ -1,4 +1,4 @@
-// Loads the functions of tasks, and tells which files that took. `ork` can be imported from anywhere, installed or not.
+// Loads the functions of tasks, and records the files that were loaded. Makes `ork` importable from every file, even if it is not installed.
 
 import { existsSync, statSync } from "node:fs"
 import { registerHooks } from "node:module"
@@ -19,21 +19,21 @@ let files: CodeFile[] = []
 registerHooks({
   resolve: (specifier, context, next) => (specifier === "ork" ? { url: OWN, shortCircuit: true } : next(specifier, context)),
   load(url, context, next) {
-    if (url.startsWith("file:") && !url.startsWith(OWN_FOLDER)) note(fileURLToPath(url))
+    if (url.startsWith("file:") && !url.startsWith(OWN_FOLDER)) recordFile(fileURLToPath(url))
     return next(url, context)
   },
 })
 
-const note = (path: string): void => {
+const recordFile = (path: string): void => {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found !== undefined) files.push([path, Math.floor(found.mtimeMs), found.size])
 }
 
-/** Files loaded since the last time. */
+/** Returns the files that were loaded since the last call. */
 export const newFiles = (): CodeFile[] => {
-  const taken = files
+  const loaded = files
   files = []
-  return taken
+  return loaded
 }
 
 export const loadFunction = (frame: TaskFrame): Promise<AnyFunction> => {
@@ -46,20 +46,22 @@ export const loadFunction = (frame: TaskFrame): Promise<AnyFunction> => {
 const load = async ({ root, file, function: name, registered }: TaskFrame): Promise<AnyFunction> => {
   const path = join(root, file)
   if (!existsSync(path)) throw new Error(`${file} does not exist in ${root}`)
-  // Also one that does not load is looked at for changes.
-  note(path)
+  // Recorded even if it fails to load, so that a change is noticed.
+  recordFile(path)
   const exported = (await import(pathToFileURL(path).href)) as { [name: string]: unknown }
   if (registered === true) return registeredCall(name ?? "", file)
   const call = name === null ? defaultOf(exported) : (exported[name] ?? membersOf(exported["default"])[name])
   if (typeof call === "function") return call as AnyFunction
-  const there = [...new Set([...Object.keys(exported), ...Object.keys(membersOf(exported["default"]))])]
-  const functionNames = there.filter((one) => one !== "default" && one !== "module.exports")
-  const has = functionNames.length === 0 ? "it exports nothing by name" : `it exports ${functionNames.join(", ")}`
-  throw new Error(
-    name === null
-      ? `${file} has no function as its default export; name one with \`function\`: ${has}`
-      : `${file} has no function ${name}; ${has}`,
-  )
+  throw new Error(missingFunction(file, name, exported))
+}
+
+const missingFunction = (file: string, name: string | null, exported: { [name: string]: unknown }): string => {
+  const names = [...new Set([...Object.keys(exported), ...Object.keys(membersOf(exported["default"]))])]
+  const functionNames = names.filter((one) => one !== "default" && one !== "module.exports")
+  const exports = functionNames.length === 0 ? "it exports nothing by name" : `it exports ${functionNames.join(", ")}`
+  return name === null
+    ? `${file} has no function as its default export; name one with \`function\`: ${exports}`
+    : `${file} has no function ${name}; ${exports}`
 }
 
 const registeredCall = (name: string, file: string): AnyFunction => {
@@ -68,13 +70,13 @@ const registeredCall = (name: string, file: string): AnyFunction => {
   return call
 }
 
-/** What a file of handlers has: functions by queue in its default export, and those that it registers. */
+/** Names in a file of handlers: the queues in its default export, and the functions that it registers. */
 export interface HandlerNames {
   queues: string[]
   functions: string[]
 }
 
-export const loadNames = async (path: string): Promise<HandlerNames> => {
+export const loadHandlerNames = async (path: string): Promise<HandlerNames> => {
   const exported = (await import(pathToFileURL(path).href)) as { [name: string]: unknown }
   const members = membersOf(defaultOf(exported))
   return {
@@ -83,7 +85,7 @@ export const loadNames = async (path: string): Promise<HandlerNames> => {
   }
 }
 
-/** A CommonJS module has its exports there. */
+/** Returns the members of an object, such as the exports of a CommonJS module. */
 const membersOf = (value: unknown): { [name: string]: unknown } =>
   typeof value === "object" && value !== null ? (value as { [name: string]: unknown }) : {}
 

@@ -1,22 +1,23 @@
-// From what a function returned or threw to the JSON that goes up.
+// Converts what a function returned or threw to JSON.
 
 import { inspect } from "node:util"
 import { markOf } from "../errors.ts"
 import type { FunctionError } from "../pool/frames.ts"
 
-/** Throws, in words, for what is no JSON. Nothing returned is null. */
+/** Encodes a return value; undefined becomes null. Throws when it cannot be encoded or is too large. */
 export const jsonOf = (value: unknown, maxBytes: number): string => {
   if (value === undefined) return "null"
   const kind = typeof value
-  if (kind === "function" || kind === "symbol") throw new TypeError(`the function returned a ${kind}, which is no JSON`)
+  if (kind === "function" || kind === "symbol") throw new TypeError(`the function returned a ${kind}, which is not JSON`)
   let json: string | undefined
   try {
     json = JSON.stringify(value) as string | undefined
   } catch (error) {
     throw new TypeError(`what the function returned cannot be written as JSON: ${firstLine(error)}`, { cause: error })
   }
-  if (json === undefined) throw new TypeError("what the function returned cannot be written as JSON: its toJSON gives nothing")
-  // A character is at least a byte: what is that long is too long, and needs not travel. The rest is measured by the pool.
+  if (json === undefined)
+    throw new TypeError("what the function returned cannot be written as JSON: its toJSON returns nothing")
+  // A character has at least one byte, so that this is certainly too large. The pool measures the rest in bytes.
   if (json.length > maxBytes) {
     throw new RangeError(
       `its output of ${json.length} characters is larger than the limit of ${maxBytes} bytes: write it to a file or store and give its address`,
@@ -25,7 +26,7 @@ export const jsonOf = (value: unknown, maxBytes: number): string => {
   return json
 }
 
-/** What is told of whatever was thrown. */
+/** Describes any thrown value. */
 export class ErrorReport {
   readonly #error: unknown
 
@@ -33,7 +34,7 @@ export class ErrorReport {
     this.#error = error
   }
 
-  /** Without our own calls below it. */
+  /** The stack without frames of Ork. */
   get stack(): string {
     const lines = inspect(this.#error).split("\n")
     return lines
@@ -53,7 +54,7 @@ export class ErrorReport {
 }
 
 const MAX_MESSAGE = 4096
-/** Frames of this package, wherever a function runs. */
+/** Stack frames of this package and of promises. */
 const OWN_CALLS = [new URL("../../", import.meta.url).href, "node:internal/process/task_queues"]
 
 const messageOf = (error: unknown): string => {

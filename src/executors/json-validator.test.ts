@@ -1,17 +1,17 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { JsonCheck } from "./json-check.ts"
+import { JsonValidator } from "./json-validator.ts"
 
-/** The verdict on bytes that come in pieces of the given sizes. */
+/** Validates bytes in pieces of the given sizes. */
 const check = (data: string | Uint8Array, sizes: number[] = []): string | null => {
   const bytes = Buffer.from(data as string)
-  const verdict = new JsonCheck()
+  const validator = new JsonValidator()
   let at = 0
   for (const size of [...sizes, bytes.length]) {
-    verdict.push(bytes.subarray(at, at + size))
+    validator.push(bytes.subarray(at, at + size))
     at += size
   }
-  return verdict.end()
+  return validator.end()
 }
 
 const parses = (text: string): boolean => {
@@ -23,7 +23,7 @@ const parses = (text: string): boolean => {
   }
 }
 
-test("it says yes to every JSON value, however it is cut", () => {
+test("every JSON value is valid, wherever it is split", () => {
   fc.assert(
     fc.property(
       fc.jsonValue(),
@@ -36,7 +36,7 @@ test("it says yes to every JSON value, however it is cut", () => {
   )
 })
 
-test("it agrees with JSON.parse on text that is nearly JSON", () => {
+test("text that is nearly JSON is valid if JSON.parse accepts it", () => {
   const piece = fc.constantFrom(...'{}[],:"\\ue1-+.0 \n', "true", "null", "nul", '"a"', '"\\u00e', "1.5e3", "01", "\u0001")
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), fc.array(fc.integer({ min: 0, max: 3 })), (pieces, sizes) => {
@@ -47,12 +47,12 @@ test("it agrees with JSON.parse on text that is nearly JSON", () => {
   )
 })
 
-test("a valid value that is changed in one place is judged as JSON.parse judges it", () => {
+test("a valid value with one changed character is valid if JSON.parse accepts it", () => {
   const change = fc.tuple(fc.nat(), fc.constantFrom(...'{}[],:"\\0e-. x'))
   fc.assert(
-    fc.property(fc.jsonValue(), change, (value, [place, character]) => {
+    fc.property(fc.jsonValue(), change, (value, [position, character]) => {
       const text = JSON.stringify(value)
-      const at = place % text.length
+      const at = position % text.length
       const changed = text.slice(0, at) + character + text.slice(at + 1)
       if (/[\ud800-\udfff]/.test(changed)) return
       expect(check(changed) === null, changed).toBe(parses(changed))
@@ -61,7 +61,7 @@ test("a valid value that is changed in one place is judged as JSON.parse judges 
   )
 })
 
-test("it says what is wrong", () => {
+test("the problem is described", () => {
   expect(check("")).toBe("it ends too early")
   expect(check("[1,")).toBe("it ends too early")
   expect(check("[1,]")).toBe('expected a value, found "]"')
@@ -72,7 +72,7 @@ test("it says what is wrong", () => {
   expect(check(Uint8Array.of(0x22, 0xc3))).toBe("it ends inside a character")
 })
 
-test("it refuses what would be dear to read: endless numbers and nesting", () => {
+test("endless numbers and nesting are rejected", () => {
   expect(check("1".repeat(100_000))).toBe("a number is too long")
   expect(check("1".repeat(2000), [500, 500, 500])).toBe("a number is too long")
   expect(check("[".repeat(20_000))).toMatch(/nested deeper than 10000/)

@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { expect, test } from "vitest"
 import { OWNER_VARIABLE } from "./environment.ts"
 import { currentOwner, ownerAlive } from "../../objects/owner.ts"
-import { killOrphans } from "./leftovers.ts"
+import { killOrphans } from "./orphans.ts"
 
 const linux = process.platform === "linux"
 

@@ -1,31 +1,31 @@
-// How functions and their worker processes come to an end: stops, crashes, what they leave behind.
+// Tests of how functions and their worker processes end: stops, crashes, and processes that are left.
 
 import { readdirSync } from "node:fs"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
-import { type FunctionFixture, type Language, workIn } from "./function-fixture.ts"
+import { type FunctionFixture, type Language, launcherFor } from "./function-fixture.ts"
 import { allLines, assignment, marked, uniqueId } from "./fixture.ts"
 
-export interface EndingOptions {
+export interface FunctionStopOptions {
   language: Language
   make(options?: { maxTasks?: number }): Promise<FunctionFixture>
-  /** The helper can set limits. */
+  /** True when the helper can set limits. */
   limits: boolean
 }
 
-export const functionEndingTests = ({ language, make, limits }: EndingOptions): void => {
+export const functionStopTests = ({ language, make, limits }: FunctionStopOptions): void => {
   const file = `functions.${language.extension}`
   let fixture: FunctionFixture
-  const { go, run, put } = workIn(language, () => fixture)
+  const { go, run, put } = launcherFor(language, () => fixture)
   const setup = async (options?: { maxTasks?: number }): Promise<void> => {
     fixture = await make(options)
     put(file, language.functions)
   }
 
-  describe(`ends of functions in ${language.name}`, () => {
+  describe(`stops of functions in ${language.name}`, () => {
     beforeEach(() => setup())
     afterEach(() => fixture.cleanup())
 
-    test("a worker goes after its number of tasks", async () => {
+    test("a worker is retired after its maximum number of tasks", async () => {
       await fixture.cleanup()
       await setup({ maxTasks: 2 })
       const ends = [await run("nothing"), await run("nothing"), await run("nothing")]
@@ -34,7 +34,7 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       await vi.waitUntil(() => fixture.workers().length === 1, { timeout: 20_000 })
     })
 
-    test("a busy loop that never looks at its signal is killed at once", async () => {
+    test("a busy loop that does not use its signal is killed at once", async () => {
       const { result, line, stop } = go("spin", { graceMs: 20_000 })
       await line("spinning")
       stop("timeout")
@@ -43,15 +43,15 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       expect((await run("nothing")).state).toBe("success")
     })
 
-    test("a function that listens to its signal may come to its end", async () => {
+    test("a function that uses its signal can end by itself", async () => {
       const { result, line, stop, log } = go("listen")
       await line("listening")
       stop("cancel")
       expect(await result).toMatchObject({ state: "cancelled", error: "cancelled" })
-      expect((await allLines(log)).map(({ line: text }) => text)).toContain("tidied up")
+      expect((await allLines(log)).map(({ line: text }) => text)).toContain("cleaned up")
     })
 
-    test("one that listens and goes on all the same is killed after the grace", async () => {
+    test("a function that ignores its signal is killed after the grace period", async () => {
       const { result, line, stop } = go("ignore", { graceMs: 100 })
       await line("ignoring")
       stop("timeout")
@@ -67,7 +67,7 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       expect(await ended).toMatchObject({ state: "cancelled", startedAt: null })
     })
 
-    test("a worker process that dies fails the attempt, and the next one gets another", async () => {
+    test("a worker process that dies fails the attempt, and the next attempt gets another worker", async () => {
       const end = await run("die")
       expect(end).toMatchObject({
         state: "failed",
@@ -77,14 +77,14 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       expect((await run("nothing")).state).toBe("success")
     })
 
-    test("processes that a function leaves behind end with its task", async () => {
+    test("processes that a function leaves are killed at the end of its task", async () => {
       const mark = `${600 + Math.random()}`
       const end = await run("spawn", { input: mark })
       expect(end.state).toBe("success")
       expect(marked(`sleep\0${mark}`)).toEqual([])
     })
 
-    test("processes of a function that is stopped end with it", async () => {
+    test("processes of a stopped function are killed with it", async () => {
       const mark = `${600 + Math.random()}`
       const { result, line, stop } = go("spawn_and_wait", { input: mark })
       await line("waiting")
@@ -94,7 +94,7 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       expect(marked(`sleep\0${mark}`)).toEqual([])
     })
 
-    test("a stop of the executor ends every worker, and leaves no file", async () => {
+    test("a stop of the executor ends every worker and leaves no files", async () => {
       const mark = uniqueId()
       await run("nothing")
       const { line } = go("spin", { env: { MARK: mark } })
@@ -106,17 +106,20 @@ export const functionEndingTests = ({ language, make, limits }: EndingOptions): 
       expect(readdirSync("/dev/shm").filter((name) => name.includes(`-${process.pid}-`))).toEqual([])
     })
 
-    test.runIf(process.geteuid?.() === 0)("run_as gets a worker of its own", async () => {
+    test.runIf(process.geteuid?.() === 0)("a task with run_as has its own worker", async () => {
       const code = { folder: fixture.folder, bundle: null }
       const end = await run("user", { node: { runAs: "nobody", file }, workingDir: "/", code })
       expect(end).toMatchObject({ state: "success", output: { inline: 65534 } })
     })
 
-    test.runIf(limits && process.geteuid?.() === 0)("so do resources, and another one each time", async () => {
-      const node = { resources: { memoryBytes: 2 ** 30 } }
-      const ends = [await run("nothing", { node }), await run("nothing", { node })]
-      expect(ends.map((end) => end.state)).toEqual(["success", "success"])
-      expect(ends[0]!.externalId).not.toBe(ends[1]!.externalId)
-    })
+    test.runIf(limits && process.geteuid?.() === 0)(
+      "a task with resources has its own worker, a new one each time",
+      async () => {
+        const node = { resources: { memoryBytes: 2 ** 30 } }
+        const ends = [await run("nothing", { node }), await run("nothing", { node })]
+        expect(ends.map((end) => end.state)).toEqual(["success", "success"])
+        expect(ends[0]!.externalId).not.toBe(ends[1]!.externalId)
+      },
+    )
   })
 }

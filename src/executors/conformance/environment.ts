@@ -1,4 +1,4 @@
-// What a task sees of the world, and what the world sees of it while it runs: input, environment, logs.
+// Tests of a task's input, environment and log.
 
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,7 +6,7 @@ import { expect, test } from "vitest"
 import { allLines, assignment, launch } from "./fixture.ts"
 import type { Capabilities, ExecutorFixture, Overrides } from "./fixture.ts"
 
-export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabilities): void => {
+export const environmentTests = (fixture: () => ExecutorFixture, can: Capabilities): void => {
   const shell = (script: string, overrides?: Overrides) =>
     launch(fixture(), assignment(fixture().folder, { shell: script }, overrides))
   const argv = (list: string[], overrides?: Overrides) =>
@@ -17,19 +17,19 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     return (await allLines(launched.log)).map((line) => line.line)
   }
 
-  test("the input is on standard input and in $ORK_INPUT", async () => {
+  test("the input is on stdin and in $ORK_INPUT", async () => {
     const input = { text: 'it\'s "quoted" $HOME ü', n: 1 }
     const [first, second] = await linesOf(shell('cat; echo; cat "$ORK_INPUT"', { input }))
     expect(JSON.parse(first!)).toEqual(input)
     expect(JSON.parse(second!)).toEqual(input)
   })
 
-  test("an input of several megabytes arrives whole", async () => {
+  test("an input of several megabytes arrives completely", async () => {
     const input = { text: "y".repeat(3_000_000) }
     expect(await linesOf(shell('wc -c < "$ORK_INPUT"; wc -c', { input }))).toEqual(["3000011", "3000011"])
   })
 
-  test("a task sees four variables of the server, its own, and nothing else", async () => {
+  test("a task has four variables of the server and its own, and nothing else", async () => {
     process.env["ORK_TEST_SECRET"] = "hunter2"
     try {
       const env = { TOKEN: "mine", LANG: "own" }
@@ -85,7 +85,7 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     )
   })
 
-  test("it runs in its working folder, and script_dir joins PATH", async () => {
+  test("a task runs in its working folder, and script_dir is in its PATH", async () => {
     const { folder } = fixture()
     mkdirSync(join(folder, "tools"), { recursive: true })
     writeFileSync(join(folder, "tools", "greet"), "#!/bin/sh\necho hello from $PWD\n", { mode: 0o755 })
@@ -94,7 +94,7 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     expect(await linesOf(shell("greet", { node }))).toEqual([`hello from ${folder}`])
   })
 
-  test("the log is readable while the task runs, with time and stream of each line", async () => {
+  test("the log can be read while the task runs, with time and stream of each line", async () => {
     const before = Date.now()
     const running = shell("echo out; echo err >&2; printf 'prompt> '; exec sleep 100")
     expect(await running.line("out")).toMatchObject({ stream: "stdout", line: "out" })
@@ -107,7 +107,7 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     expect((await running.result).state).toBe("cancelled")
   })
 
-  test("lines of the two streams are not mixed up", async () => {
+  test("lines of the two streams are not mixed", async () => {
     const script = "i=0; while [ $i -lt 200 ]; do printf 'out '; printf 'err ' >&2; echo $i; echo $i >&2; i=$((i+1)); done"
     const { result, log } = shell(script)
     expect((await result).state).toBe("success")
@@ -117,7 +117,7 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     expect(of("stderr")).toEqual(Array.from({ length: 200 }, (_, i) => `err ${i}`))
   })
 
-  test("the log keeps every byte, text or not", async () => {
+  test("the log contains every byte, text or not", async () => {
     const { result, log } = shell("printf 'gr\\303\\274\\303\\237e \\360\\237\\231\\202\\n\\377\\376\\000x\\r\\ny'")
     expect((await result).state).toBe("success")
     expect(Buffer.from((await log.read()).bytes).toString("hex")).toBe(
@@ -126,7 +126,7 @@ export const surroundingTests = (fixture: () => ExecutorFixture, can: Capabiliti
     expect((await allLines(log))[0]!.line).toBe("grüße 🙂")
   })
 
-  test("a single line of a megabyte is kept whole", async () => {
+  test("a line of a megabyte is complete", async () => {
     const { result, log } = shell("head -c 1000000 /dev/zero | tr '\\0' z; echo; echo after")
     expect((await result).state).toBe("success")
     expect(await log.size()).toBe(1_000_007)
