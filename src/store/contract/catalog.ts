@@ -1,4 +1,4 @@
-// Deployed workflows, their versions and their schedules, as people see and change them.
+// Deployed workflows, their versions and schedules: reads and changes for the API.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
@@ -26,7 +26,7 @@ export interface VersionRow {
   createdAt: string
 }
 
-/** One schedule of a deployed workflow. `position` is its place in the definition's list. */
+/** Schedule of a deployed workflow. `position`: index in the definition. */
 export interface ScheduleRow {
   id: number
   workflowId: number
@@ -35,24 +35,24 @@ export interface ScheduleRow {
   position: number
   spec: ScheduleSpec
   paused: boolean
-  /** null: no further tick. */
+  /** null: the schedule has no further tick. */
   nextAt: string | null
   lastTickAt: string | null
 }
 
-/** One tick to fire: taken only while the schedule's nextAt is still `expected`, so two servers cannot both fire it. */
+/** Tick to fire. It fires only while the schedule's `nextAt` is `expected`, so that one of several servers fires it. */
 export interface Tick {
   scheduleId: number
   expected: string
-  /** The tick itself; its key (schedule, tick) is kept for ever and makes a second run of it impossible. */
+  /** Instant of the tick. Its key (schedule, tick) is kept for ever, so that no second run is created for it. */
   tick: string
   nextAt: string | null
-  /** null: the tick is passed over (overlap skip, too late): the key is kept, no run is made. */
+  /** null: the tick is skipped (overlap, too late). Its key is stored, but no run is created. */
   run: NewRun | null
 }
 
 export interface Catalog {
-  /** By name; `lastRuns` newest first, at most `runs` of each. */
+  /** Lists deployed workflows by name, each with at most `runs` runs, newest first. */
   listWorkflows(query: { search?: string; tag?: string; after?: string; limit: number; runs: number }): Promise<
     {
       workflow: WorkflowRow
@@ -60,23 +60,23 @@ export interface Catalog {
       nextAt: string | null
     }[]
   >
-  /** null: not deployed. */
+  /** Returns null when the workflow is not deployed. */
   getWorkflow(name: string): Promise<WorkflowRow | null>
   listVersions(query: { name: string; before?: number; limit: number }): Promise<VersionRow[]>
-  /** Of these bundles, those that a version names. */
+  /** Returns those of these bundles that a version uses. */
   bundlesInUse(hashes: string[]): Promise<string[]>
-  /** No longer deployed, its schedules gone; its runs stay. False: was not deployed. */
+  /** Undeploys a workflow and deletes its schedules; its runs stay. Returns false when it was not deployed. */
   removeWorkflow(name: string): Promise<boolean>
-  /** Its schedules rest; with `false` each goes on with the `nextAt` given. False: not deployed. */
+  /** Pauses or resumes the schedules; resumed ones continue at `nextAt`. Returns false when the workflow is not deployed. */
   setWorkflowPaused(input: { name: string; paused: boolean; nextAt: (string | null)[] }): Promise<boolean>
 
   listSchedules(query: { workflow?: string; after?: number; limit: number }): Promise<ScheduleRow[]>
-  /** Schedules whose next tick is due, earliest first. */
+  /** Lists schedules whose next tick is due, earliest first. */
   dueSchedules(limit: number): Promise<ScheduleRow[]>
-  /** Milliseconds until the next tick is due, or null. Reads one index entry. */
+  /** Returns the milliseconds until the next tick is due, or null. Reads one index entry. */
   nextTickMs(): Promise<number | null>
-  /** One transaction; each tick by itself conditional. `fired: false`: somebody else did. */
+  /** Fires ticks in one transaction. `fired: false`: another server has fired the tick, or the schedule has changed. */
   fireTicks(ticks: Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]>
-  /** Runs of a schedule that have not ended, oldest first. */
+  /** Lists runs of a schedule that are not closed, oldest first. */
   activeRunsOf(scheduleId: number): Promise<RunRow[]>
 }

@@ -1,15 +1,15 @@
-// The errors that a store gives its callers. Each says what is wrong, where, and what to do.
+// Errors of stores. Each message says what is wrong, where, and what to do.
 
 export class NotFound extends Error {
   override readonly name = "NotFound"
 }
 
-/** The row is not in a state that allows it; nothing was changed. */
+/** The state of the row does not allow the operation. Nothing was changed. */
 export class Conflict extends Error {
   override readonly name = "Conflict"
 }
 
-/** The database was made by a newer Ork. */
+/** A newer Ork has migrated the database. */
 export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew"
 

@@ -1,5 +1,5 @@
-// Single jobs from priority queues (seed of the rules: core/rules/jobs.ts). A job is a row of `tasks` without a run: same claim, same
-// fence, same retry; its name, payload and policy lie in `jobs`, its dependencies in `job_edges`, counted down by `advance`.
+// Single jobs from priority queues, by the rules of core/rules/jobs.ts. A job is a row of `tasks` without a run, with the same
+// claims, fences and retries. `jobs` stores its name, payload and retry policy, `job_edges` its dependencies.
 
 import type { Output } from "../../core/model/change.ts"
 import type { JobRejection } from "../../core/rules/job-plan.ts"
@@ -14,7 +14,7 @@ export interface NewJob {
   priority: number
   dependencies: string[]
   retryPolicy: JobRetryPolicy
-  /** Executor fields as a compiled node would have them, or null: a handler of its queue runs it. */
+  /** Executor fields of a compiled node; null: a handler of the queue runs the job. */
   task: JsonObject | null
   /** Jobs of one queue with the same key run one at a time. */
   concurrencyKey: string | null
@@ -57,14 +57,14 @@ export interface JobFilter {
 }
 
 export interface JobStore {
-  /** All or nothing. A dependency may be another job of the batch. A failed or blocked dependency makes the job BLOCKED at once. */
+  /** Creates all jobs or none. A dependency may be another job of the call. A failed or blocked dependency blocks the job. */
   createJobs(jobs: NewJob[]): Promise<JobRow[] | JobRejection>
   getJob(id: string): Promise<JobRow | null>
   updateJob(id: string, change: JobChange): Promise<JobRow | JobRejection>
-  /** Gone at once; a RUNNING job's attempt is killed by its holder, and its slots are free when it is dead. */
+  /** Deletes a job at once. The holder of a RUNNING job stops the attempt, whose slots are free when it has finished. */
   deleteJob(id: string): Promise<JobRejection | null>
-  /** FAILED with error `cancelled`, dependents BLOCKED; a RUNNING one when its attempt is dead. */
+  /** Fails a job with the error `cancelled` and blocks its dependents; a RUNNING one when its attempt has finished. */
   cancelJob(id: string): Promise<JobRow | JobRejection>
-  /** created_at DESC, id ASC; every filter by an index, whatever the number of jobs. */
+  /** Lists jobs, newest first, then by id. Every filter uses an index. */
   searchJobs(query: { filter: JobFilter; limit: number; after?: { createdAt: string; id: string } }): Promise<JobRow[]>
 }

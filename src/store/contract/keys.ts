@@ -14,7 +14,7 @@ export interface KeyRow {
 export interface AuditRow {
   seq: number
   at: string
-  /** null: the server's own key or Ork itself. */
+  /** null: the key of the server, or Ork itself. */
   keyId: string | null
   action: string
   target: string

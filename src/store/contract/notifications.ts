@@ -1,5 +1,5 @@
-// Notices that are owed to others: recorded by the store in the transaction that ends or starts a run, sent by engine/services/notifier.ts,
-// removed when they have arrived. So none is lost, and one may arrive twice.
+// Notifications to deliver. The store records them in the transaction that starts or closes a run; engine/services/notifier.ts sends
+// them and removes delivered ones. None is lost; one may be delivered twice.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewNotification } from "../../core/rules/notifications.ts"
@@ -7,16 +7,16 @@ import type { NewNotification } from "../../core/rules/notifications.ts"
 export interface NotificationRow extends NewNotification {
   id: number
   runId: RunId
-  /** Times that it was taken, this one counted. */
+  /** Number of deliveries tried, including this one. */
   tries: number
 }
 
 export interface NotificationStore {
-  /** Notices that are due, earliest first. Each is out of everybody's reach for `leaseMs`, then due again. */
+  /** Claims due notifications, earliest first. Each is due again after `leaseMs`. */
   claimNotifications(query: { limit: number; leaseMs: number }): Promise<NotificationRow[]>
-  /** Due again after that. */
+  /** Makes a notification due again after the delay. */
   postponeNotification(id: number, delayMs: number): Promise<void>
   removeNotifications(ids: readonly number[]): Promise<void>
-  /** Milliseconds until the next one is due, or null. Reads one index entry. */
+  /** Returns the milliseconds until the next one is due, or null. Reads one index entry. */
   nextNotificationMs(): Promise<number | null>
 }

@@ -1,4 +1,4 @@
-// Queues: how much of one runs at once, how fast, and whether it rests. A claim reads these for the lanes that it names.
+// Settings of queues: concurrency, rate and pause. A claim reads them for its lanes.
 
 export interface QueueSettings {
   /** null: no limit. */

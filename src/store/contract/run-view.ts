@@ -1,5 +1,5 @@
-// What a picture of a run needs, and no more: the page draws thousands of tasks from it, so rows carry neither input, output nor
-// error. Read by the API; in the order of nodes and paths, which both databases have an index for.
+// Reads for the run view. The web UI draws thousands of tasks from it, so rows carry no input, output or error. Rows are ordered by
+// node and path, for which both databases have an index.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { AttemptState, TaskStatus } from "../../core/model/status.ts"
@@ -7,9 +7,9 @@ import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { RowKind } from "./store.ts"
 
 export interface RunViewStore {
-  /** Instances only (no containers), by node, then by path as text; `after` is the place of the last one seen. */
+  /** Lists tasks without containers by node, then by path as text, after `after`. */
   listInstances(query: { runId: RunId; after?: InstanceKey; limit: number }): Promise<InstanceRow[]>
-  /** How many rows each node has of each kind and status, with their first start and last end. */
+  /** Counts rows by node, kind and status, with their first start and last finish. */
   countRows(runId: RunId): Promise<RowCount[]>
 }
 
@@ -33,9 +33,9 @@ export interface InstanceRow extends InstanceKey, AttemptTimes {
   status: TaskStatus
   attempt: number
   availableAt: string | null
-  /** What it waits for without a slot. */
+  /** What the task waits for without a slot, or null. */
   waitingOn: WaitingOn["kind"] | null
-  /** Attempts before the one in the row, oldest first. */
+  /** Past attempts, oldest first. */
   past: PastAttempt[]
 }
 
@@ -45,10 +45,10 @@ export interface RowCount {
   status: TaskStatus
   count: number
   startedAt: string | null
-  /** The last end of those that ended. */
+  /** Latest finish, or null. */
   finishedAt: string | null
 }
 
-/** Whether there may be attempts before the one in the row. */
+/** Returns whether the task may have past attempts. */
 export const hasPast = ({ attempt, status }: { attempt: number; status: TaskStatus }): boolean =>
   attempt > 1 || (attempt === 1 && status === "pending")

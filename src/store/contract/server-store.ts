@@ -1,4 +1,4 @@
-// All that a server asks of a database: the loop's contract and what people see and change through the API.
+// Contract of a server with its database: the loop, and the reads and changes of the API.
 
 import type { Catalog } from "./catalog.ts"
 import type { EventLog } from "./event-log.ts"

@@ -1,11 +1,11 @@
-// What people look into and set right by hand: why a task waits, how much there is to do, a task that is marked.
+// Statistics, holders of limits, and outcomes set by hand.
 
 import type { RunId } from "../../core/model/ids.ts"
 
 export interface StatsStore {
   /**
-   * Ends a task by hand. A pending one ends as marked and releases what is below; one that has ended changes its status, and
-   * with it what its run counts, and a run that has ended what it ended as. `live`: it runs, or is being judged just now.
+   * Sets the outcome of a task. A pending task finishes with it and unblocks downstream tasks. A finished task changes its status;
+   * the counters of its run and the status of a closed run follow. Returns `live` for a claimed task, which cannot be changed.
    */
   overrideOutcome(input: {
     runId: RunId
@@ -14,18 +14,18 @@ export interface StatsStore {
     status: "success" | "failed"
     reason: string
   }): Promise<"done" | "live" | "not_found">
-  /** Who holds slots of a limit: display names `task[path]` of live rows and open groups, oldest first; the names of jobs. */
+  /** Lists what uses slots of a limit, oldest first: display names `task[path]` of tasks in flight and open groups, names of jobs. */
   limitHolders(key: string, limit: number): Promise<string[]>
-  /** From indexes of what has not ended: costs nothing of the history. */
+  /** Reads statistics from indexes of unfinished rows. */
   stats(): Promise<Stats>
 }
 
 export interface Stats {
   runs: { pending: number; running: number }
-  /** Ready tasks and jobs of shared work, by queue. */
+  /** Number of ready tasks and jobs by queue. */
   ready: { queue: string; count: number }[]
   running: number
-  /** How long the oldest ready one has been waiting, or null. */
+  /** Age of the oldest ready row, or null. */
   oldestReadyMs: number | null
   databaseBytes: number
 }

@@ -1,5 +1,4 @@
-// What a commit tells: one event for each change of the status of a run, a task or a job, in order, and what is new of a task
-// that goes on.
+// Events of a commit: one for each status change of a run, a task or a job, in order, and for the progress of a task.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
@@ -19,11 +18,11 @@ interface EventFields {
   /** ISO instant. */
   at: string
   error?: string
-  /** Set for a pending task, or a job, that waits for its retry. */
+  /** Set for a pending task or job that waits for its retry. */
   availableAt?: string
-  /** Set for a fan whose instances were made: how many there are in all. The path is the fan's own. */
+  /** Set for an expanded fan-out: the number of its instances. */
   total?: number
-  /** Set for a task that goes on without a slot. */
+  /** Set for a task that waits without a slot. */
   waiting?: WaitingView
   progress?: Progress
 }

@@ -1,16 +1,17 @@
-// The contract between the engine and a database. TypeScript decides (core/), a store verifies the fence and moves sets of
-// rows. Two implementations, sqlite/ and postgres/, held to the same conformance suite.
+// The contract between the engine and a database. Core decides in TypeScript; a store checks the fence and writes rows. sqlite/ and
+// postgres/ implement it and pass the same conformance suite.
 //
-// Rules every implementation keeps:
-//  * `advance` is one transaction. Either all of a batch is committed or none of it; a change whose fence no longer holds is
-//    reported in `refused` and has no effect at all (no release, no counter).
-//  * A row is ready when: status pending, no attempt id, upstreamLeft 0, not parked, availableAt null or due.
-//  * Every write about an attempt says `WHERE id = row AND attempt_id = attemptId AND status IN (…)`.
-//  * Instants are made here, from the store's clock (SQLite: the injected clock; Postgres: the database's, unless injected).
-//    Callers speak durations. Times leave as ISO 8601 UTC with milliseconds.
-//  * Limits (`used` < `cap`) are counted in the same transaction as the claim and the end. A ready row that meets a full limit
-//    is parked under it, out of the claim index; freeing a slot unparks the next (priority, run, row).
-//  * No work proportional to history: finished rows are in no index that a claim, a release or a timer reads.
+// Rules that every implementation keeps:
+//  * `advance` is one transaction. It commits all of a batch or nothing. A change whose fence is lost is listed in `rejected` and
+//    has no effect: it unblocks nothing and counts nothing.
+//  * A row is ready when its status is pending, it has no attempt id, `upstream_pending` is 0, it is not parked, and it has no
+//    `available_at` in the future.
+//  * Every write about an attempt names the attempt id and the legal source states of the change (core/rules/transitions.ts).
+//  * The store creates instants from its clock (SQLite: the injected clock; Postgres: the clock of the database, unless one is
+//    injected). Callers pass durations. Times are returned as ISO 8601 in UTC with milliseconds.
+//  * Slots of limits are counted in the transaction that claims or finishes. A ready row that meets a full limit is parked under
+//    it, out of the ready queue; a freed slot unparks the next row in claim order.
+//  * No work is proportional to the history: finished rows are in no index that a claim, an unblock or a timer reads.
 
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
@@ -29,68 +30,70 @@ export type { Progress, StoreEvent } from "./store-event.ts"
 export interface Store {
   readonly kind: "sqlite" | "postgres"
   /**
-   * Holders live by leases that they renew. False (SQLite): a judge of processes on this machine says who is dead; workers, which
-   * may be anywhere, live by leases there too.
+   * true: every lease holder is alive while it renews its lease. false (SQLite): only workers are; servers and `ork run` are alive
+   * while their process on this machine is.
    */
   readonly leases: boolean
-  /** Calls of `advance` that may be under way at once if they speak of different runs; a second is worth its commit from so many changes on. */
+  /**
+   * `maxConcurrent`: calls of `advance` that may be in progress at once, for different runs. `minBatch`: number of changes from which
+   * a concurrent call pays for its commit.
+   */
   readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
 
-  /** Applies missing migrations under a lock. Refuses a schema newer than the code (`SchemaTooNew`). */
+  /** Applies missing migrations under a lock. Rejects a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
   close(): Promise<void>
 
   // -- workflows -------------------------------------------------------------------------------------------------------------
-  /** Idempotent by (name, hash). `deploy: false` (for `ork run`) stores the version but leaves what is deployed as it is. */
+  /** Stores a version; idempotent by name and hash. With `deploy: false` (`ork run`) the deployed version stays. */
   putWorkflow(input: NewVersion): Promise<StoredVersion>
-  /** A random text of this database's own, the same for all who use it: what tokens are signed with. */
+  /** Returns the random secret of this database, with which tokens are signed. */
   secret(): Promise<string>
-  /** The compiled workflow of a version; cached in memory (bounded). Throws NotFound. */
+  /** Returns the compiled workflow of a version, from a bounded cache. Throws NotFound. */
   compiled(versionId: number): Promise<CompiledWorkflow>
-  /** The same without waiting: there for every version that a claim or an acknowledged run named and still in use. */
+  /** Returns it synchronously. Available for every version of a claim or a created run that is still in use. */
   compiledNow(versionId: number): CompiledWorkflow
 
   // -- the loop --------------------------------------------------------------------------------------------------------------
   advance(batch: Batch): Promise<Advanced>
-  /** Postgres: another process committed something of interest. SQLite: called for commits of other processes if it can know. */
+  /** Calls `wake` when another process has committed work for this one. */
   onWake(wake: () => void): void
 
-  // -- runs: each its own transaction, or folded into one by the implementation ------------------------------------------------
-  /** One transaction for all. The same idempotency key of a workflow again gives the first run, `created: false`. */
+  // -- runs: each call is a transaction; a store may commit several calls together ------------------------------------------------
+  /** Creates runs in one transaction. A repeated idempotency key of a workflow returns the first run with `created: false`. */
   createRuns(runs: NewRun[]): Promise<{ run: RunRow; created: boolean }[]>
-  /** Marks the run; `advance` then ends its pending rows by a cursor. Not running or pending: returns false. */
+  /** Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. */
   requestCancel(runId: RunId, reason: CancelReason): Promise<boolean>
-  /** `paused` true parks what is ready (and what becomes ready); false unparks it. */
+  /** Pauses or continues a run: ready rows are parked or unparked. Returns false when the run is closed. */
   setPaused(runId: RunId, paused: boolean): Promise<boolean>
-  /** Resets rows of an ended run by a plan made in core/rules/retry-plan.ts; the run is running again. Fails (false) if not ended. */
+  /** Resets rows of a closed run by a plan of core/rules/retry-plan.ts and reopens it. Returns false when it is not closed. */
   retryRun(runId: RunId, plan: RetryReset): Promise<boolean>
 
-  // -- holders ---------------------------------------------------------------------------------------------------------------
+  // -- lease holders ---------------------------------------------------------------------------------------------------------------
   registerHolder(holder: NewLeaseHolder): Promise<void>
-  /** Extends the lease. False: the holder was given up on; it must stop and start under a new id. */
+  /** Extends the lease. Returns false when the holder was evicted: it must stop and register under a new id. */
   renewLease(id: HolderId, leaseMs: number): Promise<boolean>
   deregisterHolder(id: HolderId): Promise<void>
-  /** Workers that nobody could renew, as no server was alive: each gets a whole lease from now. Called by a server that starts. */
+  /** Gives every worker with an expired lease a new one. A starting server calls it: no server was there to renew them. */
   extendWorkerLeases(): Promise<void>
-  /** What a holder has, gate claims too: after a call whose answer was lost, it gives back what it never got. */
+  /** Lists the claims of a holder, gate claims included. After a lost reply the holder releases those that it never received. */
   listInFlight(id: HolderId): Promise<InFlightAttempt[]>
   listHolders(): Promise<LeaseHolderRow[]>
-  /** The hash of the token that this worker shows; null: there is no such worker, or it was given up on. */
+  /** Returns the hash of the token of a worker; null when it is unknown or evicted. */
   workerToken(id: HolderId): Promise<string | null>
   /**
-   * Marks a dead holder (`isDead`: Postgres by lease, SQLite by the judge given at open) and returns at most `limit` of the
-   * attempts that it held, so that they become outcomes `lost`. Gate claims of dead holders are released on the spot. Workers
-   * are judged only with `workers`, which servers ask for.
+   * Marks dead holders and returns at most `limit` of their attempts, which the caller reports as lost. Releases their gate claims.
+   * Considers workers only with `workers`, which servers set.
    */
   reapHolders(limit: number, options?: { workers: boolean }): Promise<LiveAttempt[]>
-  /** Live attempts as they were claimed, and how they stand now; those whose fence no longer holds are left out. */
+  /** Returns the claims of attempts in flight again, with their present state. Leaves out those whose fence is lost. */
   readClaims(fences: readonly Fence[]): Promise<Claim[]>
-  /** Takes live attempts of dead holders over, under the same attempt id; those that others were quicker with are left out. */
+  /** Moves attempts of dead holders to this holder, under the same attempt ids. Leaves out those that another holder has adopted. */
   adopt(holder: HolderId, fences: readonly Fence[]): Promise<Claim[]>
 
   // -- reads -----------------------------------------------------------------------------------------------------------------
   getRun(runId: RunId): Promise<RunRow | null>
-  /** Newest first, then by id, descending. `createdAfter` is inclusive, `createdBefore` is not. */
+  /** Lists runs, newest first, then by id, descending. `createdAfter` is inclusive, `createdBefore` is exclusive. */
   listRuns(query: {
     workflow?: string
     status?: RunStatus
@@ -100,25 +103,25 @@ export interface Store {
     limit: number
     before?: { createdAt: string; id: string }
   }): Promise<RunRow[]>
-  /** Instances only (no containers), in row order; `after` is the last row seen. */
+  /** Lists tasks without containers, in row order, after the row `after`. */
   listTasks(query: { runId: RunId; name?: string; after?: number; limit: number }): Promise<TaskRow[]>
   getTask(query: { runId: RunId; name: string; path: string }): Promise<TaskRow | null>
-  /** Rows of top-level nodes with their states, for a retry plan. No instances, no hooks. */
+  /** Lists the states of top-level rows for a retry plan, without instances and hooks. */
   listNodes(runId: RunId): Promise<NodeState[]>
-  /** Past attempts of a task, oldest first; the current one is in the task's row. */
+  /** Lists past attempts of a task, oldest first. The current one is in the task's row. */
   listAttempts(row: number): Promise<AttemptRow[]>
-  /** The same of rows inside of groups, and of the instances of groups, in row order, a page at a time. */
+  /** Lists the states of rows inside groups, and of instances of groups, in row order. */
   listInner(query: { runId: RunId; after?: number; limit: number }): Promise<(NodeState & { row: number })[]>
-  /** Outputs of the children of a container in index order, a page at a time; null where one did not succeed. */
+  /** Lists the outputs of the children of a container in index order; null for those that did not succeed. */
   instanceOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
   getCached(query: { workflowId: number; task: string; key: string }): Promise<Output | null>
-  /** Mean seconds that each task of a workflow took in its last successful runs, by task name. */
+  /** Returns the mean duration of each task in the last successful runs of a workflow, in seconds, by task name. */
   pastDurations(workflow: string): Promise<Map<string, number>>
 
   // -- retention ---------------------------------------------------------------------------------------------------------------
-  /** Ended runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. */
+  /** Lists closed runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. */
   expiredRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
-  /** Removes an ended run with its tasks and attempts, at most `maxRows` rows a call; true when nothing of it is left. */
+  /** Removes at most `maxRows` tasks of a closed run. Returns true when the whole run is removed. */
   removeRun(runId: RunId, maxRows: number): Promise<boolean>
 }
 
@@ -127,9 +130,9 @@ export interface NewVersion {
   hash: string
   source: string
   deploy: boolean
-  /** With `deploy`: when each of `compiled.schedules` fires next, by its place; null: never again. */
+  /** With `deploy`: next tick of each of `compiled.schedules`; null when it has no further tick. */
   nextAt?: (string | null)[]
-  /** With `deploy`: refuses (`exists`) when the name is deployed already. */
+  /** With `deploy`: reject with the outcome `exists` when the name is deployed. */
   ifNew?: boolean
 }
 
@@ -148,20 +151,20 @@ export interface NewRun {
   versionId: number
   trigger: (typeof TRIGGERS)[number]
   params: JsonObject
-  /** null: the workflow's. */
+  /** null: the priority of the workflow. */
   priority: number | null
   logicalDate: string | null
   idempotencyKey: string | null
-  /** Private: only the engine that names this run's lanes takes its tasks (`ork run`). */
+  /** Only the engine that names the lanes of this run claims its tasks (`ork run`). */
   private: boolean
-  /** Where its tasks run; null: a folder of the run's own. */
+  /** Working directory of the tasks; null: a folder of the run. */
   workingDir: string | null
-  /** The schedule that made it, and the zone that its days are counted in. */
+  /** Schedule that created the run, with its time zone. */
   scheduleId?: number
   timezone?: string
-  /** Waits as pending while an earlier run of the same schedule is active. */
+  /** The run stays pending while an earlier run of the same schedule is not closed. */
   waitForSchedule?: boolean
-  /** The task whose sub-workflow it is: woken when the run ends. */
+  /** Task that waits for this run as its sub-workflow; resumed when the run closes. */
   parent?: ParentTask
 }
 
@@ -169,9 +172,9 @@ export interface ParentTask {
   row: number
   runId: RunId
   task: string
-  /** Whose lanes a private run uses: those of the run that was started first. */
+  /** Outermost run, whose lanes a private run uses; null: the run itself. */
   rootRunId: RunId | null
-  /** How many runs are above it. */
+  /** Number of runs above it. */
   depth: number
 }
 
@@ -179,37 +182,37 @@ export interface ParentTask {
 
 export interface Batch {
   holder: HolderId
-  /** At most 1,000. Applied in order; several about one row may follow each other (started, end). */
+  /** At most 1,000, applied in order. Several changes of one row may follow each other (started, finish). */
   changes: Change[]
-  /** What to take for work, in lanes of core/order.ts; ordered by priority, workflows in turn, run age, row. */
+  /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claim-order.ts. */
   claim: { lanes: string[]; limit: number }
-  /** What to take for judgement. */
+  /** Claims for the gate. */
   gate: { lanes: string[]; limit: number }
 }
 
 export interface Advanced {
-  /** Fences of changes that no longer held. */
+  /** Fences of rejected changes. */
   rejected: Fence[]
   claims: Claim[]
   /**
-   * Taken for the gate: status pending, held under the attempt id, not counted as an attempt. And rows that waited and are due
-   * (`waits`), in the same lanes: status running, held, under the id of their attempt.
+   * Claims for the gate: pending rows under an attempt id that does not count as an attempt, and resumed rows (`waitingOn`), which
+   * are running under the id of their attempt.
    */
   gates: TaskClaim[]
-  /** Runs that are being cancelled and have live attempts (of this holder): stop them. */
+  /** Runs that are being cancelled and have attempts of this holder in flight, which it must stop. */
   cancelling: { runSeq: number; reason: CancelReason }[]
-  /** Live attempts of this holder whose job was cancelled or deleted: stop them. Told again until they have ended. */
+  /** Attempts of this holder that it must stop. Listed in every result until they have finished. */
   cancelRequested: AttemptId[]
-  /** Runs that ended in this transaction; their hooks are already rows. */
+  /** Runs that this transaction closed. Their hooks are inserted. */
   closed: { runSeq: number; runId: RunId; status: RunStatus }[]
   events: StoreEvent[]
-  /** Something was left for the next turn (cancel cursor, more due rows, parked candidates): call again at once. */
+  /** A bound was reached and work is left: the caller calls again at once. */
   more: boolean
-  /** Milliseconds until the next retry, wake or run timeout is due, or null. */
+  /** Milliseconds until the next retry, resumed row, timeout or token of a queue is due, or null. */
   nextDueMs: number | null
 }
 
-// -- rows as they leave ----------------------------------------------------------------------------------------------------------
+// -- returned rows ----------------------------------------------------------------------------------------------------------
 
 export interface RunRow {
   seq: number
@@ -234,9 +237,9 @@ export interface RunRow {
   /** See `ParentTask`. */
   rootRunId: RunId | null
   parent: Pick<ParentTask, "runId" | "task"> | null
-  /** Hook tasks that have not ended. */
+  /** Number of unfinished hooks. */
   hooksPending: number
-  /** Instances by status, hooks not counted. */
+  /** Number of tasks by status, without hooks and containers. */
   tasks: Record<TaskStatus, number>
 }
 
@@ -261,17 +264,18 @@ export interface TaskRow {
   worker: string | null
   externalId: string | null
   usage: Usage | null
-  /** How the latest attempt ended; null while it lives or when there was none. */
+  /** State of the last finished attempt; null while an attempt is in flight and before the first one. */
   outcome: AttemptState | null
   availableAt: string | null
   dispatchedAt: string | null
   startedAt: string | null
   finishedAt: string | null
-  /** Why it is out of the claim index: the run is paused, its group has no slot yet, or this limit is full. */
+  /** Why the row is parked: its run is paused, its group waits for a slot, or this limit is full. */
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
   upstreamPending: number
-  /** What it waits for without a slot, and when it is woken for that; null: by an event alone. */
+  /** What the row waits for without a slot, or null. */
   waitingOn: WaitingOn | null
+  /** When a waiting row is resumed; null: by an event only. */
   resumeAt: string | null
   progress: Progress | null
 }
@@ -302,13 +306,13 @@ export interface NewLeaseHolder {
   kind: "server" | "worker" | "run"
   name: string
   leaseMs: number
-  /** How SQLite's judge knows the process again: pid, start time, boot id. */
+  /** Identity of the process: pid, start time, boot id. */
   process: string
-  /** The private run that it takes, for `ork run`. */
+  /** Private run whose tasks it claims (`ork run`), or null. */
   runId: RunId | null
-  /** What it takes; null: only its private run. */
+  /** Work that it accepts; null: only its private run. */
   capabilities?: WorkerCapabilities | null
-  /** Of a worker: the hash of the token that it shows. */
+  /** Hash of the token of a worker. */
   tokenHash?: string | null
 }
 
@@ -316,9 +320,9 @@ export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "t
   capabilities: WorkerCapabilities | null
   leaseUntil: string
   dead: boolean
-  /** Live attempts that it has. */
+  /** Number of its attempts in flight. */
   inFlight: number
 }
 
-/** `stop`: it must be stopped, as its run or its job was cancelled. */
+/** `stop`: why the holder must stop the attempt, or null. */
 export type InFlightAttempt = Fence & { stop: CancelReason | null }

@@ -1,19 +1,19 @@
-// How much one transaction does at most; what is left goes on with the next one (`Advanced.more`).
+// Bounds on the work of one transaction. The next one continues with the rest (`Advanced.more`).
 
 /** Due retries that one `advance` makes ready. */
 export const MAX_DUE = 1000
-/** Pending rows of cancelled runs that one `advance` ends. */
+/** Pending rows of cancelled runs that one `advance` cancels. */
 export const MAX_CANCEL = 1000
-/** Ready rows that one `advance` looks at to find what it may claim. */
+/** Ready rows that one `advance` reads as candidates. */
 export const MAX_CANDIDATES = 1000
 /** Workflows of one priority among which a claim is divided. */
 export const MAX_GROUPS = 64
-/** Lanes of calls that a claim looks at for those of its functions. */
+/** Lanes of function calls that a claim reads to find its functions. */
 export const MAX_CALL_LANES = 4096
-/** Runs on which `pastDurations` is based. */
+/** Runs that `pastDurations` averages. */
 export const PAST_RUNS = 5
-/** Batches of events that one read looks at. */
+/** Batches that one read of the event log reads. */
 export const MAX_BATCHES = 500
 
-/** `parked` of rows below a group that waits for its slots: nobody looks at them before. */
+/** Value of `parked` for rows below a group that waits for its slots. */
 export const HELD_BACK = -1

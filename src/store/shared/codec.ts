@@ -1,5 +1,4 @@
-// How values lie in columns, alike on both backends: outputs as inline JSON text or an object's key, JSON as text, and the
-// places of rows in a fan-out.
+// Codec of columns in both stores: JSON as text, outputs as inline JSON or as the key of an object, paths of instances.
 
 import type { Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -9,7 +8,7 @@ import type { TaskRow } from "../contract/store.ts"
 export const toJson = (value: Json): string | null => (value === null ? null : JSON.stringify(value))
 export const fromJson = (text: string | null): Json => (text === null ? null : (JSON.parse(text) as Json))
 
-/** `output`, `output_key` and `output_bytes`. An output that is null is the text `null`; no output is NULL. */
+/** Columns `output`, `output_key` and `output_bytes`. The output null is the text `null`; no output is NULL. */
 export type OutputColumns = [inline: string | null, key: string | null, bytes: number | null]
 
 const NO_OUTPUT: OutputColumns = [null, null, null]
@@ -24,7 +23,7 @@ export const outputOf = (inline: string | null, key: string | null, bytes: numbe
   return key === null ? null : { key, bytes: bytes ?? 0 }
 }
 
-/** `parked`, and the limit's key, cap and used slots. */
+/** Decodes the column `parked`, with key, cap and used slots of the limit. */
 export const parkedOf = (
   parked: number | null,
   limit: string | null,
@@ -36,9 +35,9 @@ export const parkedOf = (
   return { limit, cap: cap!, used: used! }
 }
 
-/** The path of instance `index` of a container. */
+/** Returns the path of instance `index` of a container. */
 export const instancePath = (containerPath: string, index: number): string =>
   containerPath === "" ? `${index}` : `${containerPath}.${index}`
 
-/** Key of a row in a map. */
+/** Returns a map key of a row. */
 export const placeOf = (runSeq: number, node: number, path: string): string => `${runSeq}/${node}/${path}`

@@ -1,5 +1,5 @@
-// Events as one text per transaction, alike on both backends. Compact, since every change of every task's status is in it: lists
-// in place of objects, each run's id and each task's name once, instants as milliseconds since the first one.
+// Encodes the events of a transaction as one text, in both stores. The text is compact, since it holds every status change of every
+// task: lists in place of objects, ids of runs and names of tasks once, instants as milliseconds since the first one.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
@@ -8,17 +8,17 @@ import { RUN_STATUSES, type RunStatus, TASK_STATUSES } from "../../core/model/st
 import type { StoreEvent } from "../contract/store.ts"
 
 export interface EncodedEvents {
-  /** The runs that it speaks of, each once; events name them by their place here. */
+  /** Runs of the events, each once. Events refer to them by index. */
   runs: RunId[]
   text: string
-  /** Of each task that may be dispatched: the beginning of its event (see `withDispatched`). */
+  /** Beginning of the event of each task that may be dispatched (see `withDispatched`). */
   dispatches: string[]
 }
 
 const DISPATCHED = TASK_STATUSES.indexOf("dispatched")
 const KIND = { run: 0, task: 1, job: 2 } as const satisfies Record<StoreEvent["type"], number>
 
-/** Status by its place in the table of its kind; 0 stands for no error, -1 for no total. `at` null: the instant of the batch. */
+/** Status: index in the statuses of its kind. 0: no error, -1: no total. `at` null: the instant of the batch. */
 type Encoded =
   | [kind: 0, run: number, status: number, at: number, error?: string | 0]
   | [
@@ -52,14 +52,14 @@ const place = <T>(list: T[], places: Map<T, number>, value: T): number => {
   return found
 }
 
-/** Events of one transaction mostly share their instant. */
+/** Returns a parser that remembers the last instant: events of one transaction mostly share theirs. */
 const parser = (): ((at: string) => number) => {
   let last = ""
   let ms = 0
   return (at) => (at === last ? ms : (ms = Date.parse((last = at))))
 }
 
-/** `dispatches`: tasks that the statement which writes the batch may find that it dispatches. */
+/** Encodes events. `dispatches`: tasks that the statement which writes the batch may dispatch. */
 export const encodeEvents = (
   events: readonly StoreEvent[],
   dispatches: readonly { runId: RunId; task: string; path: string }[] = [],
@@ -105,11 +105,11 @@ export const encodeEvents = (
   return { runs, text: JSON.stringify({ base, tasks, events: encoded } satisfies Batch), dispatches: begun }
 }
 
-/** In SQL: such a text, with those of `dispatches` that came true and the number of their attempts in `rows`, at the instant of the batch. */
+/** Returns SQL that appends the events of dispatched tasks. `rows`: beginning of the event and attempt number of each. */
 export const withDispatched = (text: string, rows: { begun: string; attempt: string }): string =>
   `left(${text}, -2) || COALESCE(string_agg(',' || ${rows.begun} || ',' || ${rows.attempt} || ']', ''), '') || ']}'`
 
-/** `written`: the instant of the batch. */
+/** Decodes events. `written`: the instant of the batch. */
 export const decodeEvents = (runs: readonly RunId[], text: string, written: string): StoreEvent[] => {
   const { base, tasks, events } = JSON.parse(text) as Batch
   return events.map((event) => {
@@ -157,7 +157,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
 /** `runId` of a job's events. */
 export const NO_RUN = "" as RunId
 
-/** `<batch>.<place>`; null: no such id. */
+/** Parses `<batch>.<index>`; returns null for other text. */
 export const parseEventId = (id: string): { batch: number; place: number } | null => {
   const found = /^(\d{1,15})\.(\d{1,9})$/.exec(id)
   return found === null ? null : { batch: Number(found[1]), place: Number(found[2]) }

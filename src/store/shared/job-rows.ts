@@ -1,4 +1,4 @@
-// How jobs lie in the tables of tasks, alike on both backends: rows without a run, whose path is the job's id.
+// Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
@@ -22,12 +22,12 @@ const STATUS = {
   skipped: "BLOCKED",
 } as const satisfies Record<TaskStatus, JobStatus>
 
-/** The status of a job whose dependencies are done, by its row's; before that a pending one is PENDING. */
+/** Returns the status of a job from that of its row, once its dependencies are completed. Before that the job is PENDING. */
 export const jobStatus = (row: TaskStatus): JobStatus => STATUS[row]
 
 const nameOf = (name: unknown): string => (typeof name === "string" ? name : "")
 
-/** One without a task of its own waits for a handler of its queue. */
+/** Returns the lane of a job. A job without a task waits for a handler of its queue. */
 export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string =>
   task === null
     ? handlerLane(queue)
@@ -36,6 +36,6 @@ export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string
         { queue, labels: [], executor: nameOf(task["executor"]), function: nameOf(task["function"]) },
       )
 
-/** Jobs of one queue with the same key run one at a time. */
+/** Returns the limits of a job: jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
   concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${concurrencyKey}`, cap: 1 }]

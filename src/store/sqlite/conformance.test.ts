@@ -1,9 +1,9 @@
 import { serverSuite, storeSuite } from "../conformance/suite.ts"
 import type { Open } from "../conformance/world.ts"
 import { openSqlite, type SqliteStore } from "./sqlite.ts"
-import { refuseWhatOldNodeCannot } from "./testing.ts"
+import { rejectStatementsOldNodeCannotRun } from "./testing.ts"
 
-refuseWhatOldNodeCannot()
+rejectStatementsOldNodeCannotRun()
 
 const open =
   (path: () => string): Open<SqliteStore> =>

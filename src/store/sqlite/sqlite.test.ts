@@ -31,7 +31,7 @@ const runOf = (version: { workflowId: number; versionId: number }) => ({
   workingDir: null,
 })
 
-/** Makes runs and works on them for ever; prints each run's id once it is acknowledged, and each task's row once it has ended. */
+/** Creates runs and executes them for ever. Prints the id of each acknowledged run and the row of each finished task. */
 const WORKER = `
   const store = await openSqlite({ path, clock, random })
   const flow = workflow({ a: {}, b: { after: ["a"] } })
@@ -53,7 +53,7 @@ const WORKER = `
   }`
 
 describe("the SQLite store", () => {
-  it("folds calls of one turn into one commit", async () => {
+  it("commits calls of one tick together", async () => {
     const store = await open(":memory:")
     const version = await put(store)
     const before = store.commits
@@ -62,7 +62,7 @@ describe("the SQLite store", () => {
     expect(store.commits - before).toBe(1)
   })
 
-  it("does not let a call that fails take those of the same turn down", async () => {
+  it("rolls back only the call that fails, not others of the same tick", async () => {
     const store = await open(":memory:")
     const version = await put(store)
     const calls = [
@@ -74,7 +74,7 @@ describe("the SQLite store", () => {
     expect(await store.listRuns({ limit: 9 })).toHaveLength(2)
   })
 
-  it("loses nothing that was acknowledged when its process is killed, and has nothing half-written", async () => {
+  it("keeps everything acknowledged, and nothing half-written, when its process is killed", async () => {
     const path = tempFile()
     const store = await open(path)
     const acknowledged: string[] = []
@@ -99,7 +99,7 @@ describe("the SQLite store", () => {
     db.close()
   })
 
-  it("shares its file with other processes at work, and never says that it is locked", async () => {
+  it("shares its file with busy processes without an error about a lock", async () => {
     const path = tempFile()
     const store = await open(path)
     const version = await put(store)
@@ -115,7 +115,7 @@ describe("the SQLite store", () => {
     }
   })
 
-  it("is woken by what another process commits, and not by itself", async () => {
+  it("is woken by commits of other processes, not by its own", async () => {
     const path = tempFile()
     const store = await open(path)
     const version = await put(store)
@@ -134,7 +134,7 @@ describe("the SQLite store", () => {
   })
 })
 
-describe("an attempt that this store gave out", () => {
+describe("an attempt claimed from this store", () => {
   const setup = async () => {
     const path = tempFile()
     const [store, other] = [await open(path), await open(path)]
@@ -152,7 +152,7 @@ describe("an attempt that this store gave out", () => {
     return { store, other, turn, fence, started, end, statusesOf }
   }
 
-  it("ends here though another process has told its start meanwhile, which is not told again", async () => {
+  it("finishes although another process has reported its start, which is not emitted again", async () => {
     const { store, other, turn, started, end, statusesOf } = await setup()
     expect(statusesOf(await turn(other, [started]))).toEqual(["running"])
     const ended = await turn(store, [end])
@@ -160,7 +160,7 @@ describe("an attempt that this store gave out", () => {
     expect(statusesOf(ended)).toEqual(["success"])
   })
 
-  it("is refused here once another process has ended it, with no effect", async () => {
+  it("is rejected without effect once another process has finished it", async () => {
     const { store, other, turn, fence, end } = await setup()
     await turn(other, [end])
     const late = await turn(store, [end], 9)
@@ -168,7 +168,7 @@ describe("an attempt that this store gave out", () => {
     expect(late.events.map(({ task, status }) => `${task} ${status}`)).toEqual(["b dispatched"])
   })
 
-  it("is told by its own start and end, in one batch or two", async () => {
+  it("emits its start and finish, reported in one batch or two", async () => {
     const { store, turn, started, end, statusesOf } = await setup()
     expect(statusesOf(await turn(store, [started]))).toEqual(["running"])
     expect(statusesOf(await turn(store, [started, end]))).toEqual(["success"])

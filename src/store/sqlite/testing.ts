@@ -1,4 +1,4 @@
-// For the tests of this folder: a temporary database file, and other processes on it.
+// Test helpers: a temporary database file, and other processes that use it.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -16,30 +16,30 @@ export const tempFile = (): string => {
 }
 
 /**
- * From now on a statement throws that an older Node 22 could not run: it gives rows as objects, which lose one of two columns with the same
- * name and put numbers first, and binds parameters with numbers by name, which those without do not have.
+ * Makes statements throw that Node before 22.16 cannot run. It returns rows as objects, which drop a column with a repeated name and
+ * reorder numeric names, and it binds numbered parameters by name.
  */
-export const refuseWhatOldNodeCannot = (): void => {
+export const rejectStatementsOldNodeCannotRun = (): void => {
   const prepare = DatabaseSync.prototype.prepare
   DatabaseSync.prototype.prepare = function (sql, ...rest) {
     const statement = prepare.call(this, sql, ...rest)
     const names = statement.columns().map(({ name }) => name)
     if (names.length > 1 && (new Set(names).size < names.length || names.some((name) => /^\d+$/.test(name)))) {
-      throw new Error(`the columns ${names.join(", ")} need names of their own (AS): ${sql}`)
+      throw new Error(`the columns ${names.join(", ")} need distinct names (AS): ${sql}`)
     }
-    if (NUMBERED.test(sql) && /\?(?!\d)/.test(sql)) throw new Error(`its parameters have numbers and have none: ${sql}`)
+    if (NUMBERED.test(sql) && /\?(?!\d)/.test(sql)) throw new Error(`it mixes numbered and plain parameters: ${sql}`)
     return statement
   }
 }
 
 export interface Other {
   process: ChildProcess
-  /** Lines that it prints, one by one. */
+  /** Lines of its standard output. */
   lines: AsyncIterator<string>
   kill(): Promise<void>
 }
 
-/** Runs a module's text in a process of its own; `openSqlite`, `path` and `setup` of the suite's world are at hand. */
+/** Runs the text of a module in another process, with `openSqlite`, `path` and ids in scope. */
 export const otherProcess = (path: string, code: string): Other => {
   const here = (file: string): string => JSON.stringify(new URL(file, import.meta.url).href)
   const prelude = `

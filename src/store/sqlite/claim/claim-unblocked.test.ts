@@ -1,4 +1,4 @@
-// What only SQLite does: a row that goes on is found by a guess of its id.
+// Claims of unblocked rows on SQLite, which finds a row by the id that it expects.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { QUEUE_WILDCARD, functionWildcard } from "../../../core/routing/lanes.ts"
@@ -19,8 +19,8 @@ const CHAIN = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`t${i}`, {
 const next = async (world: World, claims: readonly TaskClaim[], lanes: string[]): Promise<TaskClaim[]> =>
   (await world.turn({ changes: claims.map((claim) => world.ended(claim)), claim: 1, lanes })).claims
 
-describe("a row that goes on at once", () => {
-  it("is written once for its release and its claim", async () => {
+describe("a row that is claimed when it is unblocked", () => {
+  it("is written once for both", async () => {
     const world = await setup(open)
     await world.start(workflow(CHAIN))
     let claims = await world.claim(1)
@@ -33,7 +33,7 @@ describe("a row that goes on at once", () => {
     expect(written).toEqual([1, 1, 1, 1, 1])
   })
 
-  it("does not keep calls of functions waiting", async () => {
+  it("does not delay calls of functions", async () => {
     const world = await setup(open)
     const lanes = [QUEUE_WILDCARD, functionWildcard("fn")]
     await world.start(workflow(CHAIN))

@@ -1,21 +1,21 @@
-// One connection of node:sqlite with its statements prepared once. Rows come as arrays: objects cost twice as much here.
-// Everything is synchronous; `writer.ts` makes transactions of it.
+// One connection of node:sqlite with prepared statements. Rows are arrays, which cost half as much as objects. All calls are
+// synchronous; writer.ts combines them into transactions.
 //
-// An older Node 22 can do less: rows are objects (before 22.16), so the columns of a statement have names that differ and can be had in
-// order; and parameters with numbers are bound by name, so a statement has numbers for all of them or for none. The tests look.
+// Node before 22.16 returns rows as objects and binds numbered parameters by name. So the columns of a statement need distinct names,
+// and a statement numbers all of its parameters or none. Tests check both rules.
 //
-// SQLite looks at the value of a limit that is just a parameter for its plan, and so compiles the statement anew at each call, which
-// costs 30 times as much as a short read: limits are written `LIMIT ? + 0`.
+// SQLite plans a limit that is only a parameter by its value and compiles the statement again at each call, which costs 30 times as much as a short
+// read. So limits are written `LIMIT ? + 0`.
 
 import { DatabaseSync, type SQLInputValue, StatementSync } from "node:sqlite"
 import { StoreUnavailable } from "../../contract/errors.ts"
 
-/** How long one call may block on another process's transaction before it is tried again later. */
+/** How long a call blocks on the transaction of another process before it is retried later. */
 const BUSY_MS = 20
 
 /**
- * A checkpoint runs inside the commit that reaches its size, with syncs of its own: at 4,000 pages it held every caller up for
- * 150 ms, at 1,000 for less than 5, with the same throughput.
+ * A checkpoint runs inside the commit that reaches its size and syncs by itself: with 4,000 pages it delayed callers by 150 ms, with
+ * 1,000 by less than 5 ms, at the same throughput.
  */
 const PRAGMAS = `
 PRAGMA busy_timeout = ${BUSY_MS};
@@ -30,9 +30,9 @@ PRAGMA temp_store = MEMORY;
 export type Value = SQLInputValue
 
 interface Abilities {
-  /** Rows come as arrays. */
+  /** Rows can be returned as arrays. */
   arrays: boolean
-  /** `?1` takes the first value. */
+  /** Numbered parameters can be bound by position. */
   numbers: boolean
 }
 
@@ -51,12 +51,12 @@ const ABILITIES: Abilities = { arrays: "setReturnArrays" in StatementSync.protot
 
 interface Prepared {
   statement: StatementSync
-  /** Its parameters are bound by name. */
+  /** The parameters are bound by name. */
   named: boolean
 }
 
 export class Database {
-  /** For messages. */
+  /** Path of the database, for messages. */
   readonly where: string
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, Prepared>()
@@ -69,17 +69,18 @@ export class Database {
     this.#db = new DatabaseSync(path, { enableForeignKeyConstraints: false })
   }
 
-  /** Apart from the constructor, since a locked file makes it fail and it is tried again. */
+  /** Sets the pragmas. Fails while another process has locked the file; the caller retries. */
   configure(): void {
     this.#db.exec(PRAGMAS)
   }
 
+  /** Returns the number of changed rows. */
   run(sql: string, ...values: Value[]): number {
     const { statement, named } = this.#prepared(sql)
     return (named ? statement.run(byName(values)) : statement.run(...values)).changes as number
   }
 
-  /** Like `run`, where nobody asks how many rows it changed: to make that answer is a quarter of a short statement. */
+  /** Runs a statement without returning the number of changed rows, which saves a quarter of a short statement. */
   put(sql: string, ...values: Value[]): void {
     this.get(sql, ...values)
   }
@@ -104,7 +105,7 @@ export class Database {
     if (this.inTransaction) this.#db.exec("ROLLBACK")
   }
 
-  /** SQLite ends one by itself when the disk fails. */
+  /** SQLite rolls back by itself when the disk fails. */
   get inTransaction(): boolean {
     return this.#db.isTransaction ?? inTransaction(this.#db)
   }
@@ -131,13 +132,13 @@ export class Database {
   }
 }
 
-/** Has parameters with numbers. */
+/** Matches a statement with numbered parameters. */
 export const NUMBERED = /\?\d/
 
 const byName = (values: Value[]): { [name: string]: Value } =>
   Object.fromEntries(values.map((value, i) => [`?${i + 1}`, value]))
 
-/** For Node before 22.16, which does not tell: there is none inside another, and an empty one takes no lock. */
+/** Detects a transaction on Node before 22.16: transactions do not nest, and an empty one takes no lock. */
 export const inTransaction = (db: Pick<DatabaseSync, "exec">): boolean => {
   try {
     db.exec("BEGIN")
@@ -156,13 +157,13 @@ const UNAVAILABLE = new Set([8, 10, 11, 13, 14, 26]) // READONLY, IOERR, CORRUPT
 const codeOf = (error: unknown): number | null =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & PRIMARY : null
 
-/** Another process is writing: try again. */
+/** Returns whether another process is writing: the caller retries. */
 export const isBusy = (error: unknown): boolean => {
   const code = codeOf(error)
   return code === SQLITE_BUSY || code === SQLITE_LOCKED
 }
 
-/** Trouble with the file or the disk becomes StoreUnavailable; every other error stays what it is. */
+/** Turns errors of the file or the disk into StoreUnavailable and returns other errors unchanged. */
 export const asUnavailable = (db: Database, error: unknown): unknown => {
   const code = codeOf(error)
   return code !== null && UNAVAILABLE.has(code)

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { processIdentity, processIsDead } from "./process-identity.ts"
 
 describe("the identity of a process", () => {
-  it("is alive while the process is, and dead after it", async () => {
+  it("is alive as long as the process", async () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"])
     await once(child, "spawn")
     const identity = processIdentity(child.pid)
@@ -22,12 +22,12 @@ describe("the identity of a process", () => {
     expect(processIsDead(`${pid}:${started}:another-boot`)).toBe(true)
   })
 
-  it("by number alone works where there is no more to know", () => {
+  it("works by pid alone where nothing else is known", () => {
     expect(processIsDead(`${process.pid}`)).toBe(false)
     expect(processIsDead("999999999")).toBe(true)
   })
 
-  it.each(["", "x", "-1", "1.5:2:3"])("that says nothing (%j) is taken for alive", (identity) => {
+  it.each(["", "x", "-1", "1.5:2:3"])("that is malformed (%j) counts as alive", (identity) => {
     expect(processIsDead(identity)).toBe(false)
   })
 })

@@ -1,29 +1,29 @@
-// Tells whether the process of a holder still lives, without mistaking a new process with the same number for it: on Linux by
-// pid, start time and boot; elsewhere by pid alone.
+// Identity of a process, to find out whether the process of a lease holder is alive. On Linux it contains pid, start time and boot id,
+// so that a new process with the same pid is not mistaken for it; elsewhere only the pid.
 
 import { readFileSync } from "node:fs"
 
 const BOOT = "/proc/sys/kernel/random/boot_id"
 
-/** Of this process; goes into `NewHolder.process`. */
+/** Returns the identity of a process, for `NewLeaseHolder.process`. */
 export const processIdentity = (pid: number = process.pid): string => {
   const boot = readText(BOOT)
   const started = startTime(pid)
   return boot === null || started === null ? `${pid}` : `${pid}:${started}:${boot.trim()}`
 }
 
-/** True only when it is sure: an identity that cannot be read is taken for alive. */
+/** Returns true only when the process is certainly dead. A malformed identity counts as alive. */
 export const processIsDead = (identity: string): boolean => {
   const [number, started, boot] = identity.split(":")
   const pid = Number(number)
   if (!Number.isInteger(pid) || pid <= 0) return false
-  if (started === undefined || boot === undefined) return !signals(pid)
-  const here = readText(BOOT)
-  if (here === null) return !signals(pid)
-  return here.trim() !== boot || startTime(pid) !== started || isZombie(pid)
+  if (started === undefined || boot === undefined) return !acceptsSignals(pid)
+  const currentBoot = readText(BOOT)
+  if (currentBoot === null) return !acceptsSignals(pid)
+  return currentBoot.trim() !== boot || startTime(pid) !== started || isZombie(pid)
 }
 
-const signals = (pid: number): boolean => {
+const acceptsSignals = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true
@@ -32,7 +32,7 @@ const signals = (pid: number): boolean => {
   }
 }
 
-/** Fields of /proc/PID/stat after the command's name, which may hold anything. */
+/** Returns the fields of /proc/PID/stat after the name of the command, which may contain any character. */
 const statFields = (pid: number): string[] | null => {
   const stat = readText(`/proc/${pid}/stat`)
   return stat === null ? null : stat.slice(stat.lastIndexOf(")") + 2).split(" ")

@@ -1,10 +1,10 @@
-// How processes on one database file wake each other: `<db>.wake` is rewritten after a commit of interest to others, and
-// watched by the system. Nobody polls. A process does not wake itself: it knows its own mark.
+// Wakes other processes on the same database file: a process rewrites `<db>.wake` after a commit that concerns others, and each
+// process watches the file. A process ignores its own writes by their mark.
 
 import { type FSWatcher, readFileSync, watch, writeFileSync } from "node:fs"
 
 export interface WakeFile {
-  /** Tells the others. */
+  /** Wakes the other processes. */
   touch(): void
   listen(wake: () => void): void
   close(): void
@@ -29,7 +29,7 @@ export const openWake = (path: string, mark: string): WakeFile => {
       try {
         writeFileSync(file, `${mark} ${++touches}\n`)
       } catch {
-        // The commit stands; others see it at their next turn.
+        // The commit is done; the other processes see it at their next turn.
       }
     },
     listen(wake) {

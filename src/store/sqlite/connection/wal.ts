@@ -1,5 +1,5 @@
-// Keeps the write-ahead log from growing without bound: SQLite's own checkpoints start over at its beginning only when no reader
-// of another process is in the way. Now and then a truncating one is tried; a busy file is left for the next time.
+// Bounds the size of the write-ahead log. SQLite's own checkpoints restart it only when no reader of another process uses it, so the
+// store tries a truncating checkpoint now and then, and skips it while the file is busy.
 
 import { statSync } from "node:fs"
 import type { Database } from "./database.ts"
@@ -9,7 +9,7 @@ const LARGE = 64 << 20
 
 const TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-/** Called after each commit. */
+/** Truncates a large log at every 256th commit. Called after each commit. */
 export const boundWal = (db: Database, commits: number, large = LARGE): void => {
   if (commits % EVERY_COMMITS !== 0) return
   const size = statSync(`${db.where}-wal`, { throwIfNoEntry: false })?.size ?? 0
@@ -17,6 +17,6 @@ export const boundWal = (db: Database, commits: number, large = LARGE): void => 
   try {
     db.get(TRUNCATE)
   } catch {
-    // The commits stand whatever becomes of the log; a disk in trouble shows at the next write.
+    // The commits are durable either way; a failing disk shows at the next write.
   }
 }

@@ -1,12 +1,12 @@
-// Group commit: operations that are called in one turn of the event loop, or while another process holds the file, share one
-// transaction. Each is acknowledged after COMMIT. One that throws is undone alone, by its savepoint; the others stand.
-// A caller that has gathered its work for a turn already (the loop) does not wait for the end of another.
+// Group commit: operations called in one tick of the event loop, or while another process has locked the file, share a transaction.
+// Each is acknowledged after the commit. An operation that throws is rolled back alone, to its savepoint. `writeNow` commits at once,
+// for the loop, which has already gathered its changes for one tick.
 
 import { setTimeout as delay } from "node:timers/promises"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { asUnavailable, type Database, isBusy } from "./database.ts"
 
-/** After this long without getting the lock, callers are told. */
+/** Time without the lock after which calls fail. */
 const GIVE_UP_MS = 60_000
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 100
@@ -24,16 +24,16 @@ interface Operation {
 }
 
 export interface WriterOptions {
-  /** Called after each commit, before anyone is answered. */
+  /** Called after each commit, before the operations are acknowledged. */
   committed: () => void
-  /** What was read inside the lost transaction may not be kept. */
+  /** Called after a rollback: data read inside the transaction must be dropped from caches. */
   rolledBack: () => void
-  /** Runs the flush later, so that callers of one turn meet. */
+  /** Schedules a flush, so that callers of one tick share it. */
   schedule: (flush: () => void) => void
 }
 
 export class Writer {
-  /** Transactions committed so far. */
+  /** Number of committed transactions. */
   commits = 0
   readonly #db: Database
   readonly #options: WriterOptions
@@ -47,18 +47,18 @@ export class Writer {
     this.#options = options
   }
 
-  /** `work` is synchronous and runs inside a transaction. */
+  /** Runs `work`, which is synchronous, inside a transaction. */
   write<T>(work: () => T): Promise<T> {
-    const answer = this.#enqueue(work)
+    const result = this.#enqueue(work)
     this.#schedule()
-    return answer
+    return result
   }
 
-  /** The same, at once, with all that was called before. */
+  /** Runs `work` and all earlier operations at once. */
   writeNow<T>(work: () => T): Promise<T> {
-    const answer = this.#enqueue(work)
+    const result = this.#enqueue(work)
     if (this.#flushing === null && !this.#closed) void this.#flush()
-    return answer
+    return result
   }
 
   #enqueue<T>(work: () => T): Promise<T> {
@@ -68,7 +68,7 @@ export class Writer {
     })
   }
 
-  /** Lets what was called before finish, then refuses. */
+  /** Finishes the operations called before and rejects later ones. */
   async close(): Promise<void> {
     this.#closed = true
     while (this.#queue.length > 0 || this.#flushing !== null) await (this.#flushing ?? this.#flush())
@@ -106,9 +106,9 @@ export class Writer {
   }
 
   #commit(operations: Operation[]): void {
-    const answers: (() => void)[] = []
+    const acknowledgements: (() => void)[] = []
     try {
-      for (const operation of operations) answers.push(this.#perform(operation, operations.length > 1))
+      for (const operation of operations) acknowledgements.push(this.#perform(operation, operations.length > 1))
       this.#db.run(COMMIT)
     } catch (error) {
       this.#db.rollback()
@@ -118,10 +118,10 @@ export class Writer {
     }
     this.commits++
     this.#options.committed()
-    for (const answer of answers) answer()
+    for (const acknowledge of acknowledgements) acknowledge()
   }
 
-  /** Gives the answer to send after the commit. Throws when the whole transaction is lost. */
+  /** Runs an operation and returns its acknowledgement, to call after the commit. Throws when the whole transaction is lost. */
   #perform(operation: Operation, shared: boolean): () => void {
     if (shared) this.#db.run(SAVEPOINT)
     try {
@@ -137,7 +137,7 @@ export class Writer {
   }
 }
 
-/** Tries again while another process holds the file, without blocking the event loop for long. */
+/** Retries while another process has locked the file, without blocking the event loop for long. */
 export const whileBusy = async <T>(db: Database, work: () => T): Promise<T> => {
   const since = performance.now()
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {

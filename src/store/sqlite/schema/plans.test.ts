@@ -15,7 +15,7 @@ import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
 import type { Session } from "../connection/tx.ts"
 import { Versions } from "../cache/versions.ts"
 
-/** Collects the plan of every statement that is read. */
+/** Collects the plan of every executed statement. */
 class Explained extends Database {
   readonly plans: string[] = []
 
@@ -53,7 +53,7 @@ const seeks = (plans: readonly string[]): void => {
 
 const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
 
-describe("a page costs the same whatever the history", () => {
+describe("the cost of a page does not depend on the history", () => {
   it("of runs, by any filter", () => {
     const before = { createdAt: "2026", id: "x" }
     for (const workflow of some(["test"]))
@@ -90,7 +90,7 @@ describe("a page costs the same whatever the history", () => {
   })
 })
 
-it("no statement has a bare `LIMIT ?`, which would be compiled anew at each call", () => {
+it("no statement has a bare `LIMIT ?`, which SQLite compiles again at each call", () => {
   const folder = join(import.meta.dirname, "..")
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
   for (const file of files.filter((name) => name.endsWith(".ts") && !name.endsWith("plans.test.ts")))
