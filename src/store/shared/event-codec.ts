@@ -5,6 +5,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
 import { RUN_STATUSES, type RunStatus, TASK_STATUSES } from "../../core/model/status.ts"
+import type { LoggedEvent } from "../contract/event-log.ts"
 import type { StoreEvent } from "../contract/store.ts"
 
 export interface EncodedEvents {
@@ -164,3 +165,39 @@ export const parseEventId = (id: string): { batch: number; place: number } | nul
 }
 
 export const eventId = (batch: number, place: number): string => `${batch}.${place}`
+
+/** A row of the event log. `events` null: the store knows that no event matches. */
+export interface EventBatch {
+  batch: number
+  size: number
+  at: string
+  runs: string
+  events: string | null
+}
+
+/**
+ * Returns the events of these batches after the event `after`, at most `limit`. The cursor stands after the last batch, even if no
+ * event of it matched, or after the last event returned.
+ */
+export const eventsAfter = (
+  batches: Iterable<EventBatch>,
+  after: string,
+  { runId, limit }: { runId?: RunId | undefined; limit: number },
+): { events: LoggedEvent[]; cursor: string } => {
+  const from = parseEventId(after)!
+  const events: LoggedEvent[] = []
+  let cursor = after
+  for (const { batch, size, at, runs, events: text } of batches) {
+    const first = batch === from.batch ? from.place + 1 : 0
+    if (first >= size) continue
+    const decoded = text === null ? [] : decodeEvents(JSON.parse(runs) as RunId[], text, at)
+    for (let index = first; text !== null && index < size; index++) {
+      const event = decoded[index]!
+      if (runId !== undefined && event.runId !== runId) continue
+      events.push({ ...event, id: eventId(batch, index) })
+      if (events.length === limit) return { events, cursor: eventId(batch, index) }
+    }
+    cursor = eventId(batch, size - 1)
+  }
+  return { events, cursor }
+}

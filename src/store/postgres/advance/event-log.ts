@@ -5,8 +5,8 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
-import { decodeEvents, encodeEvents, eventId, parseEventId } from "../../shared/event-codec.ts"
-import type { EventLog, LoggedEvent } from "../../contract/event-log.ts"
+import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
+import type { EventLog } from "../../contract/event-log.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { Access, Tx } from "../connection/tx.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
@@ -42,15 +42,6 @@ const PAGE = statement(
    FROM events WHERE batch >= :from::bigint AND ${COMPLETE} ORDER BY batch LIMIT ${MAX_BATCHES}`,
 )
 
-interface Batch {
-  batch: number
-  size: number
-  at: string
-  runs: string
-  /** Null when none is of the requested run. */
-  events: string | null
-}
-
 type Page = Awaited<ReturnType<EventLog["readEvents"]>>
 
 /** Reads at most MAX_BATCHES; the cursor moves behind them, whether they matched or not. */
@@ -60,29 +51,14 @@ const readEvents = async (
 ): Promise<Page> => {
   const from = after === null ? null : parseEventId(after)
   if (from === null) return fromNow(connection, after !== null)
-  const page = connection.run<Batch>(PAGE, { from: from.batch, runId: runId ?? null })
+  const page = connection.run<EventBatch>(PAGE, { from: from.batch, runId: runId ?? null })
   const bounds = connection.run<{ oldest: number | null; next: number }>(BOUNDS)
   const batches = await page
   const [{ oldest, next } = { oldest: null, next: 0 }] = await bounds
   // A batch id of the future is from before the database was restored.
   if (from.batch >= next) return fromNow(connection, true)
   const gap = from.batch > 0 && from.batch < (oldest ?? 0)
-  const events: LoggedEvent[] = []
-  let cursor = after!
-  for (const { batch, size, at, runs, events: text } of batches) {
-    const first = batch === from.batch ? from.place + 1 : 0
-    if (first < size && text !== null) {
-      const decoded = decodeEvents(JSON.parse(runs) as RunId[], text, at)
-      for (let index = first; index < size; index++) {
-        const event = decoded[index]!
-        if (runId !== undefined && event.runId !== runId) continue
-        events.push({ ...event, id: eventId(batch, index) })
-        if (events.length === limit) return { events, cursor: eventId(batch, index), gap }
-      }
-    }
-    if (first < size) cursor = eventId(batch, size - 1)
-  }
-  return { events, cursor, gap }
+  return { ...eventsAfter(batches, after!, { runId, limit }), gap }
 }
 
 const fromNow = async (connection: SqlRunner, gap: boolean): Promise<Page> => {

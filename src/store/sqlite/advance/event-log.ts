@@ -3,8 +3,8 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
-import { decodeEvents, encodeEvents, eventId, parseEventId } from "../../shared/event-codec.ts"
-import type { EventLog, LoggedEvent } from "../../contract/event-log.ts"
+import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
+import type { EventLog } from "../../contract/event-log.ts"
 import type { Access, Session, Tx } from "../connection/tx.ts"
 
 export const eventLog = ({ read, write }: Access): EventLog => ({
@@ -26,7 +26,7 @@ const OLDEST = "SELECT batch FROM events ORDER BY batch LIMIT 1"
 
 const PAGE = "SELECT batch, size, at, runs, events FROM events WHERE batch >= ?1 ORDER BY batch LIMIT ?2 + 0"
 
-type Row = [batch: number, size: number, at: string, runs: string, events: string]
+type Columns = [batch: number, size: number, at: string, runs: string, events: string]
 
 /** Reads at most MAX_BATCHES batches. The returned cursor stands after the last batch read, even if no event of it matched. */
 const readEvents = (
@@ -40,22 +40,14 @@ const readEvents = (
   }
   const oldest = session.db.get<[number]>(OLDEST)?.[0] ?? 0
   const gap = from.batch > 0 && from.batch < oldest
-  const events: LoggedEvent[] = []
-  let cursor = after!
-  for (const [batch, size, at, runs, text] of session.db.all<Row>(PAGE, from.batch, MAX_BATCHES)) {
-    const first = batch === from.batch ? from.place + 1 : 0
-    if (first < size && (runId === undefined || runs.includes(runId))) {
-      const decoded = decodeEvents(JSON.parse(runs) as RunId[], text, at)
-      for (let index = first; index < size; index++) {
-        const event = decoded[index]!
-        if (runId !== undefined && event.runId !== runId) continue
-        events.push({ ...event, id: eventId(batch, index) })
-        if (events.length === limit) return { events, cursor: eventId(batch, index), gap }
-      }
-    }
-    if (first < size) cursor = eventId(batch, size - 1)
-  }
-  return { events, cursor, gap }
+  const batches = session.db.all<Columns>(PAGE, from.batch, MAX_BATCHES).map(([batch, size, at, runs, events]): EventBatch => ({
+    batch,
+    size,
+    at,
+    runs,
+    events: runId === undefined || runs.includes(runId) ? events : null,
+  }))
+  return { ...eventsAfter(batches, after!, { runId, limit }), gap }
 }
 
 /** Every batch but the newest, whose id the next cursor needs. */

@@ -2,27 +2,17 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
+import type { ClaimedRun } from "../../contract/claim.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
 
 const MAX_CACHED = 4096
 
-export interface RunInfo {
+export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "error"> {
   seq: number
   id: RunId
-  workflow: string
   workflowId: number
   versionId: number
-  trigger: string
-  params: JsonObject
-  priority: number
-  logicalDate: string | null
-  createdAt: string
-  private: boolean
-  workingDir: string | null
-  timezone: string | null
-  rootRunId: RunId | null
-  depth: number
 }
 
 const READ = `
