@@ -8,7 +8,6 @@ import { LogShipper } from "./connection/log-shipper.ts"
 import { register, type Registration } from "./connection/registration.ts"
 import { Reporter } from "./connection/reporter.ts"
 import { ServerClient } from "./connection/server-client.ts"
-import type { ServerError } from "./connection/server-error.ts"
 import { TaskFolders } from "./folders/task-folders.ts"
 import { startFreezeGuard } from "./freeze-guard.ts"
 import type { AssignedTask } from "./tasks/assigned-task.ts"
@@ -60,14 +59,9 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#options = options
     const { servers, clock, random, dataDir, log, capacity } = options
-    this.#client = new ServerClient({ servers, clock, random, fetch })
+    this.#client = new ServerClient({ servers, clock, random, log, fetch })
     this.#tasks = new TaskTable(capacity)
-    this.#folders = new TaskFolders({
-      dataDir,
-      client: this.#client,
-      onServerError: (error) => log.warn({ error: error.message }, "could not download a file; retrying on all servers"),
-      onCleanupError: (error) => log.warn({ error: messageOf(error) }, "could not remove files of a run"),
-    })
+    this.#folders = new TaskFolders({ dataDir, client: this.#client, log })
     this.#runner = new TaskRunner({ ...options, client: this.#client, folders: this.#folders, tasks: this.#tasks })
   }
 
@@ -140,11 +134,7 @@ export class Worker {
 
   #connect(registration: Registration): Connection {
     const { clock, log, objects } = this.#options
-    const onServerError = (error: ServerError): void => {
-      if (!registration.ended.aborted)
-        log.warn({ error: error.message }, "a request to a server failed; retrying on all servers")
-    }
-    const common = { client: this.#client, clock, onServerError }
+    const common = { client: this.#client, clock, log }
     const reporter = new Reporter(registration, {
       ...common,
       onRejected: (task) => this.#tasks.abandonTask(task),

@@ -4,9 +4,10 @@
 import { existsSync } from "node:fs"
 import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
-import type { ServerError } from "./server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import type { Logger } from "../../engine/ports.ts"
 import { fitRecords } from "../../objects/logs/log-index.ts"
 import { logKey } from "../../objects/logs/log-keys.ts"
 import { readRangeOrEmpty } from "../../objects/shared/read-range.ts"
@@ -19,9 +20,9 @@ const READ_RECORDS = 4096
 export interface LogShipperOptions {
   client: ServerClient
   clock: Clock
+  log: Logger
   /** Returns the path of an object on this machine. */
   localPath(key: string): string
-  onServerError(error: ServerError): void
 }
 
 interface OpenLog {
@@ -105,7 +106,8 @@ export class LogShipper {
     } catch (error) {
       // The registration has ended or the server rejects the logs: no log can be finished any more.
       for (const log of this.#logs.values()) log.done?.()
-      if (!this.#registration.ended.aborted) this.#options.onServerError(error as ServerError)
+      if (this.#registration.ended.aborted) return
+      this.#options.log.warn({ error: messageOf(error) }, "the server rejects logs")
     } finally {
       this.#sending = false
     }
@@ -132,12 +134,12 @@ export class LogShipper {
   }
 
   async #send(frames: readonly Frame[]): Promise<void> {
-    const { client, onServerError } = this.#options
+    const { client } = this.#options
     const { id, token, ended } = this.#registration
     const bytes = Buffer.concat(frames.flatMap(({ buffers }) => buffers))
     const request = (): Promise<{ logs: { attempt_id: string; next: number | null }[] }> =>
       client.json({ path: `/workers/${id}/logs`, key: token, bytes, signal: ended })
-    const { logs } = await client.withRetries(request, ended, onServerError)
+    const { logs } = await client.withRetries("send logs", ended, request)
     for (const [i, frame] of frames.entries()) this.#sent(frame, logs[i]?.next ?? null)
   }
 

@@ -6,8 +6,10 @@ import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import type { Logger } from "../../engine/ports.ts"
 import type { reportBody } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
@@ -29,11 +31,11 @@ const SMALL_ENTRY_BYTES = 200
 export interface ReporterOptions {
   client: ServerClient
   clock: Clock
+  log: Logger
   /** Called if another worker holds the attempt now, or the server will never accept its reports. */
   onRejected(task: AssignedTask): void
   /** Called when the server has accepted the end or the release of an attempt. */
   onAccepted(task: AssignedTask): void
-  onServerError(error: ServerError): void
 }
 
 export class Reporter {
@@ -87,9 +89,7 @@ export class Reporter {
     // Batches the reports of this turn of the event loop.
     await new Promise<void>((resolve) => setImmediate(resolve))
     while (this.#queue.length > 0 && !this.#registration.ended.aborted) {
-      await this.#deliver(this.#nextBatch()).catch((error: unknown) => {
-        if (!this.#registration.ended.aborted) this.#options.onServerError(new ServerError(null, String(error)))
-      })
+      await this.#deliver(this.#nextBatch()).catch((error: unknown) => this.#logRejection(error))
     }
     this.#sending = false
   }
@@ -106,22 +106,27 @@ export class Reporter {
   }
 
   async #deliver(batch: Report[]): Promise<void> {
-    const { client, clock, onServerError } = this.#options
+    const { client, clock } = this.#options
     const { id, token, ended } = this.#registration
     const entries = batch.map(({ entry }) => entry)
     const request = (): Promise<{ refused: string[] }> =>
       client.json({ path: `/workers/${id}/report`, key: token, body: { now: clock.now(), entries }, signal: ended })
     try {
-      const { refused } = await client.withRetries(request, ended, onServerError)
+      const { refused } = await client.withRetries("report results", ended, request)
       this.#delivered(batch, new Set(refused))
     } catch (error) {
       if (!(error instanceof ServerError)) throw error
       if (ended.aborted) return
       if (error.status === 400 || error.status === 413) return this.#deliverSingly(batch, error)
-      if (error.status !== 409) onServerError(error)
+      if (error.status !== 409) this.#logRejection(error)
       // The server will never accept these reports. Abandoning the attempts lets it assign them to others.
       this.#delivered(batch, new Set(entries.map((entry) => entry.attempt_id)))
     }
+  }
+
+  #logRejection(error: unknown): void {
+    if (this.#registration.ended.aborted) return
+    this.#options.log.warn({ error: messageOf(error) }, "the server rejects a report")
   }
 
   #delivered(batch: readonly Report[], rejected: ReadonlySet<string>): void {
@@ -138,7 +143,7 @@ export class Reporter {
       return
     }
     const [{ task, entry }] = batch as [Report]
-    if (entry.kind !== "ended") return this.#options.onServerError(error)
+    if (entry.kind !== "ended") return this.#logRejection(error)
     if (entry.result.error?.startsWith(UNREPORTABLE) === true) return this.#options.onRejected(task)
     const { started_at, finished_at } = entry.result
     const result = { state: "failed", started_at, finished_at, error: UNREPORTABLE + error.message, retryable: false } as const

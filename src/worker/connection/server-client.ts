@@ -7,12 +7,14 @@ import { pipeline } from "node:stream/promises"
 import { readServerError, ServerError } from "./server-error.ts"
 import { sleep } from "./sleep.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
+import type { Logger } from "../../engine/ports.ts"
 
 export interface ServerClientOptions {
   /** Addresses without a trailing slash. */
   servers: readonly string[]
   clock: Clock
   random: Random
+  log: Logger
   fetch: typeof fetch
 }
 
@@ -104,14 +106,15 @@ export class ServerClient {
     throw error
   }
 
-  /** Retries until the request succeeds, is rejected, or `signal` aborts. Calls `onError` for the first failure. */
-  async withRetries<T>(request: () => Promise<T>, signal: AbortSignal, onError: (error: ServerError) => void): Promise<T> {
+  /** Retries until the request succeeds, is rejected, or `signal` aborts. Logs the first failure with its purpose. */
+  async withRetries<T>(purpose: string, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
         return await request()
       } catch (error) {
         if (!(error instanceof ServerError) || !error.transient || signal.aborted) throw error
-        if (failures === 0) onError(error)
+        if (failures === 0)
+          this.#options.log.warn({ purpose, error: error.message }, "a request failed; retrying on all servers")
         await this.backOff(failures, signal)
       }
     }

@@ -7,7 +7,6 @@ import { ServerError } from "./server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
-import type { Logger } from "../../engine/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../../protocol/api/workers.ts"
 
@@ -16,7 +15,6 @@ const TIMEOUT_MS = 600_000
 export interface UploadOptions {
   client: ServerClient
   objects: Required<Pick<ObjectStore, "localPath">>
-  log: Logger
   /** Called if another worker holds the attempt now. */
   onRejected(): void
 }
@@ -26,7 +24,7 @@ export const uploadOutput = async (
   task: AssignedTask,
   registration: Registration,
   result: AttemptResult,
-  { client, objects, log, onRejected }: UploadOptions,
+  { client, objects, onRejected }: UploadOptions,
 ): Promise<AttemptResult> => {
   const { output } = result
   if (output === undefined || "inline" in output) return result
@@ -43,9 +41,7 @@ export const uploadOutput = async (
       timeoutMs: TIMEOUT_MS,
     })
   try {
-    await client.withRetries(upload, registration.ended, (error) =>
-      log.warn({ error: error.message }, "could not upload an output; retrying"),
-    )
+    await client.withRetries("upload an output", registration.ended, upload)
     return result
   } catch (error) {
     if (error instanceof ServerError && error.status === 409) onRejected()

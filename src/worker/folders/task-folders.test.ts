@@ -17,13 +17,10 @@ const setup = () => {
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const bundle = createBundle([{ path: "main.ts", bytes: Buffer.from("export default 1"), executable: false }])
   const fetch = vi.fn(() => Promise.resolve(new Response(new Uint8Array(bundle.bytes))))
-  const client = new ServerClient({ servers: ["http://a"], clock: systemClock, random: systemRandom, fetch })
-  const folders = new TaskFolders({
-    dataDir,
-    client,
-    onServerError: () => {},
-    onCleanupError: (error) => expect.unreachable(String(error)),
-  })
+  const fail = (_fields: object, message: string): never => expect.unreachable(message)
+  const log = { info: () => {}, warn: fail, error: fail }
+  const client = new ServerClient({ servers: ["http://a"], clock: systemClock, random: systemRandom, log, fetch })
+  const folders = new TaskFolders({ dataDir, client, log })
   const registration = new Registration({ id: "w", token: "t", lease_ms: 1, heartbeat_ms: 1 })
   const wire = { base_dir: null, working_dir: null, bundle: bundle.hash, upstream: [], work: { runId: RUN } }
   const task = new AssignedTask(wire as unknown as WireAssignment)

@@ -7,8 +7,9 @@ import { BundleCache } from "./bundle-cache.ts"
 import { RunFolders } from "./run-folders.ts"
 import type { Registration } from "../connection/registration.ts"
 import type { ServerClient } from "../connection/server-client.ts"
-import type { ServerError } from "../connection/server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import type { Logger } from "../../engine/ports.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { BundleFolders } from "../../objects/bundles/bundles.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../../protocol/api/workers.ts"
@@ -18,16 +19,15 @@ const SWEEP_MS = 600_000
 export interface TaskFoldersOptions {
   dataDir: string
   client: ServerClient
-  /** Called when a download fails; it is retried. */
-  onServerError(error: ServerError): void
-  /** Called when a folder could not be removed. */
-  onCleanupError(error: unknown): void
+  log: Logger
 }
 
 export class TaskFolders {
   readonly #options: TaskFoldersOptions
   readonly #bundles: BundleCache
   readonly #runs: RunFolders
+  readonly #logCleanupError = (error: unknown): void =>
+    this.#options.log.warn({ error: messageOf(error) }, "could not remove files of a run")
   readonly #downloads = new Map<string, Promise<void>>()
   #sweptAt = 0
 
@@ -50,7 +50,7 @@ export class TaskFolders {
   runsToCheck(now: number): string[] {
     if (now - this.#sweptAt >= SWEEP_MS) {
       this.#sweptAt = now
-      void Promise.all([this.#runs.sweep(now), this.#bundles.sweep(now)]).catch(this.#options.onCleanupError)
+      void Promise.all([this.#runs.sweep(now), this.#bundles.sweep(now)]).catch(this.#logCleanupError)
     }
     return this.#runs.runsToCheck(now)
   }
@@ -59,13 +59,13 @@ export class TaskFolders {
   runsEnded(ended: readonly string[], removed: readonly string[], now: number): void {
     for (const runId of removed) void this.remove(runId)
     for (const runId of ended) {
-      if (!removed.includes(runId)) void this.#runs.runEnded(runId, now).catch(this.#options.onCleanupError)
+      if (!removed.includes(runId)) void this.#runs.runEnded(runId, now).catch(this.#logCleanupError)
     }
   }
 
   /** Removes all folders of a run, unless an attempt uses them. */
   async remove(runId: string): Promise<void> {
-    await this.#runs.remove(runId).catch(this.#options.onCleanupError)
+    await this.#runs.remove(runId).catch(this.#logCleanupError)
   }
 
   /** Creates the folders of a task and returns the assignment for its executor. The folders are protected until `release`. */
@@ -100,10 +100,12 @@ export class TaskFolders {
   #useBundle(task: AssignedTask, registration: Registration, now: number): BundleFolders | null {
     const hash = bundleOf(task)
     if (hash === null) return null
-    const { client, onServerError } = this.#options
+    const { client } = this.#options
     const { token: key, ended: signal } = registration
     return this.#bundles.use(hash, now, (bundle) =>
-      client.withRetries(() => client.bytes({ method: "GET", path: `/bundles/${bundle}`, key, signal }), signal, onServerError),
+      client.withRetries("download a bundle", signal, () =>
+        client.bytes({ method: "GET", path: `/bundles/${bundle}`, key, signal }),
+      ),
     )
   }
 
@@ -128,8 +130,8 @@ export class TaskFolders {
       headers: { [ATTEMPT_TOKEN_HEADER]: wire.token },
       signal: registration.ended,
     } as const
-    const { client, onServerError } = this.#options
-    await client.withRetries(() => client.download(request, `${file}.part`), registration.ended, onServerError)
+    const { client } = this.#options
+    await client.withRetries("download an output", registration.ended, () => client.download(request, `${file}.part`))
     await rename(`${file}.part`, file)
   }
 }
