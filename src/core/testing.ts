@@ -1,10 +1,10 @@
-// Builders of compiled workflows for tests: what the compiler would make, without text. Not part of the built package's API.
+// Builders of compiled workflows for tests, without the compiler.
 
 import { type CompiledWorkflow, GROUP_EXECUTOR, HOOK_EVENTS, type HookEvent, type Node } from "./model/workflow.ts"
 
 export type NodeInput = Partial<Omit<Node, "upstream" | "downstream" | "name">> & { after?: string[] }
 
-/** A node with the compiler's defaults. */
+/** Returns a node with the defaults of the compiler. */
 export const node = (name: string, input: Partial<Node> = {}): Node => ({
   name,
   group: null,
@@ -27,15 +27,15 @@ export const node = (name: string, input: Partial<Node> = {}): Node => ({
   ...input,
 })
 
-const gated = (node: Node): boolean =>
+const isGated = (node: Node): boolean =>
   node.rule !== "all_success" ||
   node.executor === GROUP_EXECUTOR ||
   [node.if, node.fan, node.cache, node.concurrencyKey].some((field) => field !== undefined)
 
-/** What makes a group of `{ g: group, "g.a": {} }`. */
+/** Fields of a group: `{ g: group, "g.a": {} }`. */
 export const group = { executor: GROUP_EXECUTOR, timeoutMs: null } as const
 
-/** `{ a: {}, b: { after: ["a"] } }`; names of hook events (`on_exit.0`) make hooks, `g.a` lies in the group `g`. */
+/** Returns a workflow: `{ a: {}, b: { after: ["a"] } }`. A name such as `on_exit.0` makes a hook, `g.a` a task in the group `g`. */
 export const workflow = (
   tasks: { [name: string]: NodeInput },
   rest: Partial<Omit<CompiledWorkflow, "nodes">> = {},
@@ -47,7 +47,7 @@ export const workflow = (
     const hook = HOOK_EVENTS.find((event: HookEvent) => name.startsWith(`${event}.`)) ?? null
     const around = hook === null && name.includes(".") ? names.indexOf(name.slice(0, name.lastIndexOf("."))) : null
     const made = node(name, { hook, group: around, upstream, reads: upstream, ...input })
-    return { ...made, gated: input.gated ?? gated(made) }
+    return { ...made, gated: input.gated ?? isGated(made) }
   })
   nodes.forEach((below, i) => {
     for (const up of below.upstream) nodes[up]!.downstream.push(i)

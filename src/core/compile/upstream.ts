@@ -1,4 +1,4 @@
-// Tells for many pairs of nodes at once whether one is upstream of the other. Propagates bit sets of targets in dependency order, 1,024
+// Determines for many pairs of nodes whether one is upstream of the other. Propagates bit sets of targets in dependency order, 1,024
 // targets at a time: the time is edges × targets / 1,024 and the memory is bounded for graphs of any size.
 
 import type { Node } from "../model/workflow.ts"

@@ -58,12 +58,12 @@ export const checkSchema = (schema: JsonObject, value: Json): string | null => {
 }
 
 const describe = ({ instancePath, message, keyword, params }: ErrorObject): string => {
-  const place = instancePath === "" ? "" : `${instancePath.slice(1).replaceAll("/", ".")} `
+  const field = instancePath === "" ? "" : `${instancePath.slice(1).replaceAll("/", ".")} `
   const detail =
     keyword === "enum"
       ? `: ${(params["allowedValues"] as Json[]).map((value) => JSON.stringify(value)).join(", ")}`
       : keyword === "additionalProperties"
         ? `: ${String(params["additionalProperty"])}`
         : ""
-  return `${place}${message ?? "does not match the schema"}${detail}`
+  return `${field}${message ?? "does not match the schema"}${detail}`
 }

@@ -7,7 +7,7 @@ import type { RunStatus, UpstreamEnd } from "../model/status.ts"
 import { isInstance } from "../model/task-path.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
-/** Tells the row of (node, path) in the same run that one of its upstreams has finished. */
+/** The outcome of one upstream, for the row of (node, path) in the same run. */
 export interface Edge {
   node: number
   path: string

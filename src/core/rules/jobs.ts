@@ -92,7 +92,7 @@ export type DependencyStatus = "SATISFIED" | "WAITING" | "BLOCKED"
 
 const BLOCKING: ReadonlySet<JobStatus> = new Set(["FAILED", "BLOCKED"])
 
-/** Returns how the dependencies of a job stand. A dependency without a known status (an external reference) keeps it waiting. */
+/** Returns the state of a job's dependencies. A dependency without a known status (an external reference) keeps it waiting. */
 export const dependencyStatus = (
   job: Pick<LinkedJob, "dependencies">,
   statuses: ReadonlyMap<string, JobStatus>,

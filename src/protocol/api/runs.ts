@@ -3,7 +3,6 @@
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import type { WaitingView } from "../../core/model/waiting-on.ts"
-import type { AttemptShape, RunShape, TaskShape, UsageShape } from "./shapes.ts"
 import {
   dateTime,
   instancePath,
@@ -134,11 +133,6 @@ export const task = z
   })
   .meta({ id: "Task" })
 
-// The schemas match the types of src/protocol/api/shapes.ts.
-run satisfies z.ZodType<Omit<RunShape, "params">>
-attempt satisfies z.ZodType<AttemptShape>
-usage satisfies z.ZodType<UsageShape>
-task satisfies z.ZodType<Omit<TaskShape, "id" | "input" | "output" | "progress">>
 waiting satisfies z.ZodType<WaitingView>
 
 export const runList = list(run)

@@ -1,109 +1,28 @@
 // Converts runs, tasks, attempts and events of a store to the JSON of the API and of `--json` (snake_case). The `…Fields` types describe
 // the rows, so that this file does not depend on the stores.
 
+import type { z } from "zod"
 import type { Output, Usage } from "../../core/model/change.ts"
-import { type TaskId, taskId } from "../../core/model/ids.ts"
+import { taskId } from "../../core/model/ids.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
 import { lastIndex } from "../../core/model/task-path.ts"
 import { waitingView, type WaitingView, type WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
+import type * as runs from "./runs.ts"
+import type * as streams from "./streams.ts"
 
-export interface RunShape {
-  id: string
-  workflow: string
-  version: number
-  status: RunStatus
-  paused: boolean
-  trigger: string
-  params: JsonObject
-  priority: number
-  logical_date: string | null
-  created_at: string
-  started_at: string | null
-  finished_at: string | null
-  error: string | null
-  /** The task that started this run as its sub-workflow. */
-  parent: { run_id: string; task: string } | null
-  tasks: Record<TaskStatus, number>
-}
+export type RunShape = z.output<typeof runs.run>
+export type TaskShape = z.output<typeof runs.task>
+export type AttemptShape = TaskShape["attempts"][number]
+export type EventShape = z.output<typeof streams.event>
+type UsageShape = NonNullable<TaskShape["usage"]>
 
-export interface AttemptShape {
-  id: string
-  attempt: number
-  status: AttemptState | "dispatched" | "running"
-  worker: string | null
-  external_id: string | null
-  exit_code: number | null
-  error: string | null
-  usage: UsageShape | null
-  dispatched_at: string | null
-  started_at: string | null
-  finished_at: string | null
-}
-
-export interface UsageShape {
-  max_rss_bytes: number | null
-  cpu_user_ms: number | null
-  cpu_system_ms: number | null
-  signal: string | null
-}
-
-export interface TaskShape {
-  id: TaskId
-  run_id: string
-  name: string
-  index: number | null
-  path: string
-  status: TaskStatus
-  attempt: number
-  max_attempts: number
-  retries_left: number
-  queue: string
-  priority: number
-  input: Json
-  output: Json
-  /** Replaces `output` when that is too large for the row. */
-  output_object: { key: string; bytes: number } | null
-  error: string | null
-  exit_code: number | null
-  worker: string | null
-  external_id: string | null
-  usage: UsageShape | null
-  available_at: string | null
-  /** What the task waits for without a slot. */
-  waiting: WaitingView | null
-  progress: ProgressShape | null
-  dispatched_at: string | null
-  started_at: string | null
-  finished_at: string | null
-  attempts: AttemptShape[]
-}
-
-export interface ProgressShape {
+interface Progress {
   /** 0 to 1. */
   fraction: number | null
   details: Json
-}
-
-export interface EventShape {
-  event: "run" | "task" | "job"
-  /** null for jobs. */
-  run_id: string | null
-  job_id?: string
-  task: string | null
-  index: number | null
-  path: string | null
-  attempt: number | null
-  status: RunStatus | TaskStatus | JobStatus
-  at: string
-  error?: string
-  available_at?: string
-  /** Number of instances of a fan-out, once they exist. */
-  total?: number
-  waiting?: WaitingView
-  progress?: ProgressShape
 }
 
 export interface RunFields {
@@ -159,7 +78,7 @@ export interface TaskFields extends Times, AttemptDetails {
   availableAt: string | null
   waitingOn: WaitingOn | null
   resumeAt: string | null
-  progress: ProgressShape | null
+  progress: Progress | null
 }
 
 /** Event of a run, a task or a job; fields that do not apply are absent. */
@@ -176,7 +95,7 @@ export interface EventFields {
   availableAt?: string | undefined
   total?: number | undefined
   waiting?: WaitingView | undefined
-  progress?: ProgressShape | undefined
+  progress?: Progress | undefined
 }
 
 /** Returns the last index of a path; null without a fan-out. */

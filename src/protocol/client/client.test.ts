@@ -102,13 +102,13 @@ test("the events of a run after a position arrive in order, each once", async ()
   const after = await client.position()
   const { run } = await client.trigger("etl")
   await api.engine.waitForRun(run.id as never)
-  const told: string[] = []
+  const received: string[] = []
   for await (const item of client.events({ runId: run.id, after })) {
-    if (item.type === "event") told.push(`${item.event.task ?? "run"} ${item.event.status}`)
-    if (told.at(-1) === "run success") break
+    if (item.type === "event") received.push(`${item.event.task ?? "run"} ${item.event.status}`)
+    if (received.at(-1) === "run success") break
   }
-  expect(told[0]).toMatch(/^run /)
-  expect(told.filter((each) => each.endsWith("success"))).toEqual(["a success", "b success", "run success"])
+  expect(received[0]).toMatch(/^run /)
+  expect(received.filter((each) => each.endsWith("success"))).toEqual(["a success", "b success", "run success"])
 })
 
 test("a log is followed through all attempts until the task finishes, even before it starts", async () => {
