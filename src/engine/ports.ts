@@ -1,4 +1,4 @@
-// What an engine is made of. `main.ts` puts real backends in; a simulation puts others.
+// Options of an engine, and the interfaces that it uses. The command passes real implementations; tests and simulations pass others.
 
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
 import type { Json } from "../core/model/json.ts"
@@ -11,7 +11,7 @@ import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Claim, Store } from "../store/contract/store.ts"
 
-/** Evaluates expressions in bounded time: at once where that is safe, else elsewhere. */
+/** Evaluates expressions in bounded time: synchronously where that is safe, otherwise in another thread. */
 export interface Evaluator {
   evaluate(source: string, scope: ExpressionScope): Json | Promise<Json>
   render(template: Template, scope: ExpressionScope): Json | Promise<Json>
@@ -24,14 +24,14 @@ export interface Logger {
   error(fields: object, message: string): void
 }
 
-/** Watches the engine at work, for figures and traces. Must be quick, and must not throw. */
+/** Observes the engine for metrics and traces. Must be fast, and must not throw. */
 export interface Observer {
-  /** One batch was committed. */
+  /** Called after each commit. */
   turn?(batch: { changes: number; claims: number; ms: number }): void
-  /** Variables that an attempt gets beside its own. */
+  /** Returns additional variables for an attempt. */
   environment?(claim: Claim): { [name: string]: string }
   attemptEnded?(claim: Claim, node: Node, result: AttemptResult): void
-  /** A run was asked to stop. */
+  /** Called after a run was cancelled by request. */
   cancelled?(): void
 }
 
@@ -44,24 +44,24 @@ export interface EngineOptions {
   random: Random
   log: Logger
   holder: { kind: "server" | "run"; name: string; process: string; capabilities?: WorkerCapabilities }
-  /** Set: takes the tasks of this private run and no others. null: takes shared work from `lanes`. */
+  /** The engine claims tasks of this private run only (`ork run`); null: shared work from `lanes`. */
   privateRun: RunId | null
   lanes: string[]
-  /** Attempts at once on this machine. */
+  /** Limit of concurrent attempts on this machine. */
   concurrency: number
-  /** Attempts at once of executors whose work lives elsewhere; 1,000 when not given. */
+  /** Limit of concurrent attempts whose work runs elsewhere. Default: 1,000. */
   remoteConcurrency?: number
   maxFanout: number
   maxOutputBytes: number
   graceMs: number
-  /** Run folders and upstream files lie below it. */
+  /** Contains run folders and upstream files. */
   dataDir: string
   secret: SecretSource
   observer?: Observer
-  /** Where the API answers, for those who are to call back; null: nobody knows yet. */
+  /** Returns the address of the API, for callbacks; null: not known yet. */
   address?(): string | null
-  /** Sends the requests of polls. */
+  /** Sends the requests of deferred polls. */
   fetch?: Fetch
-  /** The workflow of a task that is one; null: there is none of that name. */
+  /** Finds the workflow of a sub-workflow task; null: there is none of that name. */
   findWorkflow?(name: string, from: { workingDir: string | null }): Promise<{ workflowId: number; versionId: number } | null>
 }

@@ -1,10 +1,10 @@
-// The real clock and real randomness. A simulation has its own.
+// The system clock and randomness. Simulations use their own.
 
 import { randomBytes } from "node:crypto"
 import type { Clock, Random } from "../core/model/ports.ts"
 
-/** setTimeout fires at once for more than 2^31-1 ms; a longer wait is taken in steps. */
-const LONGEST_MS = 2_147_483_647
+/** Longest delay of setTimeout, which fires at once for more. Longer waits take several timers. */
+const MAX_TIMEOUT_MS = 2_147_483_647
 
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -15,23 +15,23 @@ export const systemClock: Clock = {
     }
     let timer: NodeJS.Timeout
     const wait = (left: number): void => {
-      timer = setTimeout(() => (left > LONGEST_MS ? wait(left - LONGEST_MS) : fn()), Math.min(left, LONGEST_MS))
+      timer = setTimeout(() => (left > MAX_TIMEOUT_MS ? wait(left - MAX_TIMEOUT_MS) : fn()), Math.min(left, MAX_TIMEOUT_MS))
     }
     wait(ms)
     return () => clearTimeout(timer)
   },
 }
 
-const POOL = 65_536
+const POOL_DIGITS = 65_536
 let pool = ""
-let used = POOL
+let used = POOL_DIGITS
 
 export const systemRandom: Random = {
   next: () => Math.random(),
   hex128() {
-    // One call for 2,048 ids: randomBytes costs more than the id around it.
+    // Draws for 2,048 ids at once: a call of randomBytes costs more than making an id.
     if (used + 32 > pool.length) {
-      pool = randomBytes(POOL / 2).toString("hex")
+      pool = randomBytes(POOL_DIGITS / 2).toString("hex")
       used = 0
     }
     used += 32

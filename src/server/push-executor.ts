@@ -2,7 +2,7 @@
 // back. Both ways are proven: the request is signed with the server's key, the result carries the token of its attempt. Meanwhile the
 // worker is asked whether it still has it (push-watch.ts): what it lost is tried again elsewhere.
 
-import { createHmac, timingSafeEqual } from "node:crypto"
+import { createHmac } from "node:crypto"
 import { PushWatch } from "./push-watch.ts"
 import type { PushedResult } from "../api/http/ports.ts"
 import type { AttemptResult } from "../core/model/change.ts"
@@ -12,6 +12,7 @@ import { maskText } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { aliveReply } from "../protocol/api/workers.ts"
 import { proofOf } from "../protocol/wire/push-proof.ts"
+import { equalText } from "../protocol/wire/signature.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {
@@ -64,7 +65,7 @@ export class PushExecutor implements Executor {
   /** False: no attempt of this task that is live here has this token. */
   result(result: PushedResult): boolean {
     const waiting = this.#waiting.get(result.taskId)
-    if (waiting === undefined || !same(waiting.token, result.token)) return false
+    if (waiting === undefined || !equalText(waiting.token, result.token)) return false
     waiting.take(result)
     return true
   }
@@ -205,8 +206,3 @@ const unheard = (reason: StopReason, base: Base, worker: string): AttemptResult 
   reason === "timeout"
     ? { ...base, state: "lost", error: `lost: no result came from ${worker} within the timeout` }
     : stopped(reason, base)
-
-const same = (a: string, b: string): boolean => {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)]
-  return left.length === right.length && timingSafeEqual(left, right)
-}

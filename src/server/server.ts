@@ -18,7 +18,7 @@ import { type Config, withoutPassword } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/model/ports.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
 import { Engine } from "../engine/engine.ts"
-import { explain, holderLives } from "../engine/services/explain.ts"
+import { explain, holderIsAlive } from "../engine/services/explain.ts"
 import { Notifier } from "../engine/services/notifier.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
@@ -167,7 +167,7 @@ export const startServer = async (parts: ServerParts): Promise<RunningServer> =>
     secret: parts.secret,
     services,
     config: { apiKey: parts.apiKey, version: parts.version, webUiDir: PAGE_DIR, profiles },
-    explain: (runId, task) => explain({ store, lives: holderLives(store, () => clock.now(), parts.alive) }, runId, task),
+    explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), parts.alive) }, runId, task),
     metrics: metrics.text,
     serverStats: {
       columns: () => series.columns(),

@@ -12,7 +12,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
     ...fixture,
     /** Sentences by task; those about the run under "run". */
     why: async (runId: RunId, { task, serves = true }: { task?: string; serves?: boolean } = {}) => {
-      const sentences = await explain({ store, lives: () => serves }, runId, task)
+      const sentences = await explain({ store, isAlive: () => serves }, runId, task)
       return Object.fromEntries(sentences.map((each) => [each.task === null ? "run" : each.task + each.path, each.sentence]))
     },
   }
@@ -137,7 +137,7 @@ describe("explain", () => {
     const fixture = await setup({ t: hang })
     const runId = await fixture.trigger("name: w\ntasks: { t: { command: x, parallel: 500 } }")
     await fixture.pass(100)
-    const sentences = await explain({ store: fixture.store, lives: () => true }, runId)
+    const sentences = await explain({ store: fixture.store, isAlive: () => true }, runId)
     expect([sentences.length, sentences.at(-1)!.sentence]).toEqual([201, "And 300 more tasks that have not succeeded."])
   })
 

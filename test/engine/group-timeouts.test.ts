@@ -31,7 +31,7 @@ describe("a group with a timeout", () => {
       always: "success",
     })
     expect(await fixture.task(runId, "g.a")).toMatchObject({ attempt: 1 })
-    const sentences = await explain({ store: fixture.store, lives: () => true }, runId)
+    const sentences = await explain({ store: fixture.store, isAlive: () => true }, runId)
     const why = sentences.find(({ task }) => task === "g.b")
     expect(why?.sentence).toBe("g.b was cancelled with the group g, which timed out.")
   })

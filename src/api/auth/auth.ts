@@ -1,6 +1,6 @@
 // Callers and scopes. `trigger` includes `read`, `admin` includes every scope, `worker` includes only itself.
 
-import { createHash, timingSafeEqual } from "node:crypto"
+import { createHash } from "node:crypto"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 
@@ -29,9 +29,3 @@ export const mayCall = (caller: Caller, required: KeyScope): boolean =>
 
 /** Hashes a key with one round of SHA-256, which is enough for keys of 256 random bits. */
 export const hashKey = (key: string): string => createHash("sha256").update(key).digest("hex")
-
-/** Compares two texts in constant time. */
-export const equalText = (a: string, b: string): boolean => {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)]
-  return left.length === right.length && timingSafeEqual(left, right)
-}

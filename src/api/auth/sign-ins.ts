@@ -4,7 +4,7 @@
 
 import { createHmac } from "node:crypto"
 import type { Random } from "../../core/model/ports.ts"
-import { equalText } from "./auth.ts"
+import { equalText } from "../../protocol/wire/signature.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 
 const COOKIE = "ork_session"

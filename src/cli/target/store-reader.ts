@@ -28,9 +28,9 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
   },
   tasks: (run) => allTasks(stores.store, run),
   async explain(run, task) {
-    const { explain, holderLives } = await import("../../engine/services/explain.ts")
+    const { explain, holderIsAlive } = await import("../../engine/services/explain.ts")
     const { clock, processAlive } = context.backends
-    const parts = { store: stores.store, lives: holderLives(stores.store, () => clock.now(), processAlive) }
+    const parts = { store: stores.store, isAlive: holderIsAlive(stores.store, () => clock.now(), processAlive) }
     return explain(parts, run.id as RunId, task).catch((error: unknown) => {
       throw error instanceof NotFound ? new InputError(error.message) : error
     })

@@ -1,5 +1,5 @@
-// Runs one assignment on its executor: the clocks (start timeout, timeout), the reason that stops it, the check of its output.
-// Knows nothing of stores and claims. Used by the engine for work of its own, and by a worker for what a server gave it.
+// Runs one assignment on its executor: enforces the start timeout and the timeout, passes on the reason to stop, masks secrets and checks
+// the output. Independent of stores and claims. Used by the engine for its own attempts, and by workers.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import { formatDuration } from "../../core/model/quantities.ts"
@@ -17,11 +17,11 @@ import { maskJson, maskText } from "../../objects/mask.ts"
 export interface RunnerOptions {
   executors: ReadonlyMap<string, Executor>
   clock: Clock
-  /** A large output, whole. */
+  /** Reads a large output. */
   readOutput(key: string): Promise<Json>
 }
 
-/** What the one who asked is told while the attempt runs. */
+/** Receives what an attempt reports while it runs. */
 export type AttemptListener = Pick<LaunchContext, "started" | "progress">
 
 export class AttemptRunner {
@@ -33,38 +33,38 @@ export class AttemptRunner {
     this.#deadlines = new Deadlines(options.clock)
   }
 
-  /** Never rejects: whatever goes wrong is a result. `stop` may have been told to stop already. */
-  async run(assignment: Assignment, stop: StopSignal, told: AttemptListener): Promise<AttemptResult> {
+  /** Never rejects: every fault becomes a result. `stop` may be signalled already. */
+  async run(assignment: Assignment, stop: StopSignal, listener: AttemptListener): Promise<AttemptResult> {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
     if (executor === undefined) return this.failed(missingExecutor(node), false)
-    const attempt = new AttemptClock(this.#options.clock, node, stop)
-    this.#deadlines.add(attempt)
+    const timeouts = new AttemptTimeouts(this.#options.clock, node, stop)
+    this.#deadlines.add(timeouts)
     try {
       const started: AttemptListener["started"] = (info) => {
-        attempt.started()
-        this.#deadlines.moved(attempt)
-        told.started(info)
+        timeouts.started()
+        this.#deadlines.changed(timeouts)
+        listener.started(info)
       }
-      const progress: AttemptListener["progress"] = (update) => told.progress(maskedProgress(update, secrets))
-      const result = await executor.launch(assignment, new Context(stop, started, progress))
-      const shown = masked(attempt.explain(result), secrets)
-      return node.output === undefined ? shown : await this.#checked(shown, node.output)
+      const progress: AttemptListener["progress"] = (update) => listener.progress(maskProgress(update, secrets))
+      const result = await executor.launch(assignment, new AttemptContext(stop, started, progress))
+      const masked = maskResult(timeouts.explain(result), secrets)
+      return node.output === undefined ? masked : await this.#checkOutput(masked, node.output)
     } catch (error) {
       return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
-      this.#deadlines.remove(attempt)
+      this.#deadlines.remove(timeouts)
     }
   }
 
-  /** The result of an attempt that did not get as far as its executor. */
+  /** Returns the result of an attempt that fails before its executor runs it. */
   failed(error: string, retryable: boolean): AttemptResult {
     const result = { state: "failed", startedAt: null, finishedAt: this.#options.clock.now(), error } as const
     return retryable ? result : { ...result, retryable }
   }
 
-  /** An output that does not fit its schema fails the attempt. */
-  async #checked(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
+  /** Fails an attempt whose output does not fit its schema. */
+  async #checkOutput(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
     if (result.state !== "success") return result
     const output = result.output ?? { inline: null }
     if ("inline" in output && isDeferral(output.inline)) return result
@@ -76,14 +76,14 @@ export class AttemptRunner {
   }
 }
 
-/** What is said of a task that nobody here can run. */
+/** Returns the error of a task that has no executor here. */
 export const missingExecutor = ({ executor, function: name }: Node): string =>
   executor === FUNCTION_EXECUTOR
     ? `no function ${name} is registered here; name the file that registers it with --handlers`
     : `there is no executor ${executor} here`
 
-/** What a task was given to keep for itself is told to nobody. Outputs that are objects were masked when they were stored. */
-const masked = (result: AttemptResult, secrets: readonly string[]): AttemptResult => {
+/** Masks secrets in the error and in an inline output. Outputs that are objects were masked when they were stored. */
+const maskResult = (result: AttemptResult, secrets: readonly string[]): AttemptResult => {
   if (secrets.length === 0) return result
   const { error, output } = result
   return {
@@ -93,10 +93,10 @@ const masked = (result: AttemptResult, secrets: readonly string[]): AttemptResul
   }
 }
 
-const maskedProgress = (update: Progress, secrets: readonly string[]): Progress =>
+const maskProgress = (update: Progress, secrets: readonly string[]): Progress =>
   secrets.length === 0 || update.details === undefined ? update : { ...update, details: maskJson(update.details, secrets) }
 
-/** How a live attempt is told to stop. The signal is made when somebody asks for it: most never do. */
+/** Signals an attempt to stop. Creates the AbortSignal on first use: most executors never read it. */
 export class StopSignal {
   #reason: StopReason | null = null
   #abort: AbortController | null = null
@@ -107,15 +107,15 @@ export class StopSignal {
     return this.#abort.signal
   }
 
-  /** The first reason counts. */
+  /** Signals a stop; later reasons are ignored. */
   stop(reason: StopReason): void {
     this.#reason ??= reason
     this.#abort?.abort(this.#reason)
   }
 }
 
-/** A class for its getter, which an object of its own would have to be given each time. */
-class Context implements LaunchContext {
+/** A class, because a getter on a shared prototype costs less than one per attempt. */
+class AttemptContext implements LaunchContext {
   readonly #stop: StopSignal
   readonly started: LaunchContext["started"]
   readonly progress: LaunchContext["progress"]
@@ -131,8 +131,8 @@ class Context implements LaunchContext {
   }
 }
 
-/** The two clocks of an attempt: from dispatch to its start, and from its start to its end. */
-class AttemptClock implements Deadline {
+/** The two timeouts of an attempt: from its dispatch to its start, and from its start to its end. */
+class AttemptTimeouts implements Deadline {
   at: number
   readonly #clock: Clock
   readonly #node: Node
@@ -144,12 +144,12 @@ class AttemptClock implements Deadline {
     this.#clock = clock
     this.#node = node
     this.#stop = stop
-    this.at = this.#from(node.startTimeoutMs)
+    this.at = this.#fromNow(node.startTimeoutMs)
   }
 
   started(): void {
     this.#started = true
-    this.at = this.#from(this.#node.timeoutMs)
+    this.at = this.#fromNow(this.#node.timeoutMs)
   }
 
   expire(): void {
@@ -157,7 +157,7 @@ class AttemptClock implements Deadline {
     this.#stop.stop("timeout")
   }
 
-  /** Puts the reason into the error of an attempt that ran out of time. */
+  /** Adds the reason to the error of an attempt that timed out. */
   explain(result: AttemptResult): AttemptResult {
     if (result.state !== "timeout" || !this.#expired) return result
     const { timeoutMs, startTimeoutMs } = this.#node
@@ -166,7 +166,7 @@ class AttemptClock implements Deadline {
     return { ...result, error: `did not start within ${formatDuration(startTimeoutMs ?? 0)}${why}` }
   }
 
-  #from(ms: number | null): number {
+  #fromNow(ms: number | null): number {
     return ms === null ? Number.POSITIVE_INFINITY : this.#clock.now() + ms
   }
 }

@@ -1,10 +1,10 @@
-// One timer for the deadlines of all live attempts. Most attempts end long before theirs, so setting and clearing a timer for
-// each would be the larger part of the work; here a deadline is a number, and only the earliest one is waited for.
+// One timer for the deadlines of all running attempts. Most attempts end long before their deadline, and a timer for each would cost more
+// than the rest of the work: here a deadline is a number, and the timer is set for the earliest one.
 
 import type { Clock } from "../../core/model/ports.ts"
 
 export interface Deadline {
-  /** Epoch milliseconds; Infinity: none. */
+  /** Epoch milliseconds; Infinity: no deadline. */
   at: number
   expire(): void
 }
@@ -21,15 +21,15 @@ export class Deadlines {
 
   add(deadline: Deadline): void {
     this.#all.add(deadline)
-    this.moved(deadline)
+    this.changed(deadline)
   }
 
-  /** Its `at` was changed. */
-  moved({ at }: Deadline): void {
+  /** Called after `at` has changed. */
+  changed({ at }: Deadline): void {
     if (at >= this.#next) return
     this.#next = at
     this.#cancel?.()
-    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#look())
+    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#expire())
   }
 
   remove(deadline: Deadline): void {
@@ -40,7 +40,7 @@ export class Deadlines {
     this.#next = Number.POSITIVE_INFINITY
   }
 
-  #look(): void {
+  #expire(): void {
     this.#cancel = null
     this.#next = Number.POSITIVE_INFINITY
     const now = this.#clock.now()
@@ -48,7 +48,7 @@ export class Deadlines {
       if (deadline.at <= now) {
         deadline.at = Number.POSITIVE_INFINITY
         deadline.expire()
-      } else this.moved(deadline)
+      } else this.changed(deadline)
     }
   }
 }

@@ -1,30 +1,30 @@
-// What an attempt says of how far it is, at most once a second: the latest counts.
+// Passes on the progress of an attempt at most once a second; only the latest counts.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { Progress } from "../../executors/executor.ts"
 
-const EVERY_MS = 1000
+const INTERVAL_MS = 1000
 
 export class ProgressThrottle {
   readonly #clock: Clock
-  readonly #tell: (progress: Progress) => void
+  readonly #emit: (progress: Progress) => void
   #next: Progress | null = null
-  #toldAt = Number.NEGATIVE_INFINITY
+  #emittedAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | null = null
 
-  constructor(clock: Clock, tell: (progress: Progress) => void) {
+  constructor(clock: Clock, emit: (progress: Progress) => void) {
     this.#clock = clock
-    this.#tell = tell
+    this.#emit = emit
   }
 
   report(progress: Progress): void {
     this.#next = progress
-    const early = this.#toldAt + EVERY_MS - this.#clock.now()
-    if (early <= 0) this.#flush()
-    else this.#cancel ??= this.#clock.after(early, () => this.#flush())
+    const waitMs = this.#emittedAt + INTERVAL_MS - this.#clock.now()
+    if (waitMs <= 0) this.#flush()
+    else this.#cancel ??= this.#clock.after(waitMs, () => this.#flush())
   }
 
-  /** It has ended: what it did not say yet is of no use any more. */
+  /** Drops progress that was not passed on: the attempt has ended. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = null
@@ -35,8 +35,8 @@ export class ProgressThrottle {
     this.#cancel?.()
     this.#cancel = null
     if (this.#next === null) return
-    this.#toldAt = this.#clock.now()
-    this.#tell(this.#next)
+    this.#emittedAt = this.#clock.now()
+    this.#emit(this.#next)
     this.#next = null
   }
 }

@@ -1,5 +1,5 @@
-// The thread where expressions run that may take long. It answers one request at a time; engine/gate/evaluator.ts ends it when an
-// answer does not come.
+// The worker thread that evaluates unbounded expressions, one request at a time. engine/gate/evaluator.ts terminates it when a reply takes
+// too long.
 
 import { parentPort } from "node:worker_threads"
 import { messageOf } from "../../core/model/error-message.ts"
@@ -17,7 +17,7 @@ export type EvaluateReply = "ready" | { value: Json } | { error: string }
 const port = parentPort
 if (port === null) throw new Error("evaluator-worker.ts is started by engine/gate/evaluator.ts only")
 
-const answer = ({ source, scope }: EvaluateRequest): EvaluateReply => {
+const replyTo = ({ source, scope }: EvaluateRequest): EvaluateReply => {
   try {
     return { value: evaluate(source, scope) }
   } catch (error) {
@@ -25,7 +25,7 @@ const answer = ({ source, scope }: EvaluateRequest): EvaluateReply => {
   }
 }
 
-port.on("message", (request: EvaluateRequest) => port.postMessage(answer(request)))
-// Loading the library is not part of anybody's 100 ms.
+port.on("message", (request: EvaluateRequest) => port.postMessage(replyTo(request)))
+// Loads the library before the first request, so that it does not count against its time limit.
 warmUp()
 port.postMessage("ready" satisfies EvaluateReply)

@@ -1,6 +1,6 @@
-// Evaluates expressions in bounded time. What is bounded by its own input is evaluated on the spot, without a promise; the rest
-// goes to a worker thread, which is ended and replaced when an evaluation takes too long. A user's expression can so fail a
-// task, but never hold up the server. What goes wrong is thrown (or rejected with) as an ExpressionError.
+// Evaluates expressions in bounded time. Expressions whose cost is bounded by their input are evaluated synchronously; others in a worker
+// thread, which is replaced when an evaluation takes too long. So an expression can fail its task, but never block the server. Throws,
+// or rejects with, an ExpressionError.
 
 import { Worker } from "node:worker_threads"
 import type { EvaluateReply, EvaluateRequest } from "./evaluator-worker.ts"
@@ -18,7 +18,7 @@ import {
 import type { Json } from "../../core/model/json.ts"
 import type { Template } from "../../core/model/workflow.ts"
 
-/** Everything at once and on the spot, unbounded: for simulations and tests. */
+/** Evaluates everything synchronously and without a limit: for simulations and tests. */
 export const inlineEvaluator: Evaluator = {
   evaluate,
   render: (template, scope) => render(template, scope),
@@ -32,17 +32,23 @@ export const createEvaluator = ({ timeoutMs = 100 }: { timeoutMs?: number } = {}
   return {
     evaluate: evaluateOne,
     render: (template, scope) => {
-      const far = [...new Set(expressionsOf(template).filter((source) => !isBounded(source)))]
-      return far.length === 0 ? render(template, scope) : renderFar(template, scope, far, thread)
+      const unbounded = [...new Set(expressionsOf(template).filter((source) => !isBounded(source)))]
+      return unbounded.length === 0 ? render(template, scope) : renderUnbounded(template, scope, unbounded, thread)
     },
     stop: () => thread.stop(),
   }
 }
 
-const renderFar = async (template: Template, scope: ExpressionScope, far: string[], thread: EvaluatorThread): Promise<Json> => {
-  const values = await Promise.all(far.map(async (source) => [source, await thread.evaluate(source, scope)] as const))
-  const known = new Map(values)
-  return render(template, scope, (source) => (known.has(source) ? known.get(source)! : evaluate(source, scope)))
+/** Evaluates the unbounded expressions of a template in the thread, and the others here. */
+const renderUnbounded = async (
+  template: Template,
+  scope: ExpressionScope,
+  unbounded: string[],
+  thread: EvaluatorThread,
+): Promise<Json> => {
+  const values = await Promise.all(unbounded.map(async (source) => [source, await thread.evaluate(source, scope)] as const))
+  const evaluated = new Map(values)
+  return render(template, scope, (source) => (evaluated.has(source) ? evaluated.get(source)! : evaluate(source, scope)))
 }
 
 interface Pending extends EvaluateRequest {
@@ -52,9 +58,10 @@ interface Pending extends EvaluateRequest {
 
 const WORKER = new URL(import.meta.url.endsWith(".ts") ? "./evaluator-worker.ts" : "./evaluator-worker.js", import.meta.url)
 
-const PATIENCE = 20
+/** On a busy machine an evaluation may take this many times its limit of CPU time. */
+const MAX_SLOWDOWN = 20
 
-/** CPU time that a worker has used from now on; where Node cannot tell (before 22.18), as if it had never stopped. */
+/** Returns a meter of the CPU milliseconds that a worker uses from now on; Infinity where Node does not measure them (before 22.18). */
 const cpuMeter = (worker: Worker): (() => Promise<number>) => {
   if (typeof worker.cpuUsage !== "function") return () => Promise.resolve(Infinity)
   const before = worker.cpuUsage().catch(() => undefined)
@@ -90,7 +97,7 @@ class EvaluatorThread {
     const left = this.#current === null ? this.#queue.splice(0) : [this.#current, ...this.#queue.splice(0)]
     for (const pending of left) pending.reject(new ExpressionError(pending.source, "the evaluator has stopped"))
     this.#current = null
-    await this.#drop()
+    await this.#terminate()
   }
 
   #next(): void {
@@ -104,17 +111,17 @@ class EvaluatorThread {
     this.#watch(pending, cpuMeter(this.#worker), this.#timeoutMs, 0)
   }
 
-  /** The limit is on the thread's own work: on a busy machine it gets more time, up to `PATIENCE` times as much. */
+  /** Limits the CPU time of an evaluation. `afterMs`: time until the next check. */
   #watch(pending: Pending, usedMs: () => Promise<number>, afterMs: number, waitedMs: number): void {
-    const look = async (): Promise<void> => {
+    const check = async (): Promise<void> => {
       const left = this.#timeoutMs - (await usedMs())
       if (this.#current !== pending) return
       const waited = waitedMs + afterMs
-      if (left >= 1 && waited < PATIENCE * this.#timeoutMs) this.#watch(pending, usedMs, left, waited)
+      if (left >= 1 && waited < MAX_SLOWDOWN * this.#timeoutMs) this.#watch(pending, usedMs, left, waited)
       else this.#fail(`it took longer than ${this.#timeoutMs} ms`)
     }
-    // An answer that arrived while this thread was busy itself counts: messages first.
-    this.#timer = setTimeout(() => setImmediate(() => void look()), afterMs)
+    // Handles messages first: the result may have arrived while this thread was busy.
+    this.#timer = setTimeout(() => setImmediate(() => void check()), afterMs)
   }
 
   #start(): Worker {
@@ -138,7 +145,7 @@ class EvaluatorThread {
     if (reply === "ready") {
       this.#ready = true
     } else {
-      const pending = this.#settle()
+      const pending = this.#endCurrent()
       if (pending === null) return
       if ("value" in reply) pending.resolve(reply.value)
       else pending.reject(this.#asError(pending.source, reply.error))
@@ -146,7 +153,7 @@ class EvaluatorThread {
     this.#next()
   }
 
-  /** The message names the expression already. */
+  /** Keeps the message of the thread, which names the expression already. */
   #asError(source: string, message: string): ExpressionError {
     const error = new ExpressionError(source, "")
     error.message = message
@@ -154,23 +161,23 @@ class EvaluatorThread {
   }
 
   #fail(reason: string): void {
-    const pending = this.#settle() ?? this.#queue.shift() ?? null
-    void this.#drop()
+    const pending = this.#endCurrent() ?? this.#queue.shift() ?? null
+    void this.#terminate()
     pending?.reject(new ExpressionError(pending.source, reason))
     if (!this.#stopped) this.#next()
   }
 
-  #settle(): Pending | null {
+  #endCurrent(): Pending | null {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
     const pending = this.#current
     this.#current = null
-    // An idle worker keeps no process alive.
+    // An idle worker must not keep the process alive.
     if (this.#queue.length === 0) this.#worker?.unref()
     return pending
   }
 
-  async #drop(): Promise<void> {
+  async #terminate(): Promise<void> {
     const worker = this.#worker
     this.#worker = null
     this.#ready = false

@@ -1,8 +1,7 @@
-// Ends a container. The output of a fan-out is the list of its instances' outputs in index order, that of a group the object of
-// its tasks' outputs by name; null where one did not succeed. Made in pages, so that a hundred thousand instances do not pass
-// through memory at once.
+// Finishes a container. The output of a fan-out is the list of its instances' outputs in index order, that of a group the object of its
+// tasks' outputs by name; null for a child that did not succeed. Children are read in pages, so that memory stays bounded.
 //
-// A cancel may have cut its expansion off: then it did not succeed, whatever its children came to.
+// A container whose expansion was interrupted by a cancel does not succeed, whatever the results of its children.
 
 import { INLINE_LIMIT } from "../attempts/outputs.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -13,34 +12,33 @@ import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 const PAGE = 1000
-const MOST_BLAMED = 3
+const MAX_NAMED = 3
 
 type Gathered = Omit<Extract<Change, { kind: "gather" }>, "row" | "attemptId">
 
 export const gather = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Gathered> => {
-  const failed = claim.childrenFailed
-  const whole = claim.childrenCreated === claim.count
-  const status = failed === 0 && whole ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
-  const error = status === "failed" ? { error: await blame(options, claim, workflow) } : {}
-  if (claim.run.depth === 0 && !isNeeded(workflow, claim.node))
+  const isComplete = claim.childrenCreated === claim.count && claim.childrenFailed === 0
+  const status = isComplete ? "success" : claim.run.cancelling === null ? "failed" : "cancelled"
+  const error = status === "failed" ? { error: await failureMessage(options, claim, workflow) } : {}
+  if (claim.run.depth === 0 && !isRead(workflow, claim.node))
     return { kind: "gather", status, output: { inline: null }, ...error }
-  const output = await collect(options, claim, workflow)
+  const output = await collectOutputs(options, claim, workflow)
   if (output !== null) return { kind: "gather", status, output, ...error }
   const children = claim.kind === "fan" ? "instances" : "tasks"
   const tooLarge = `the outputs of its ${claim.count} ${children} are together larger than ${options.maxOutputBytes} bytes`
   return { kind: "gather", status: "failed", output: { inline: null }, error: `${tooLarge} (ORK_MAX_OUTPUT)` }
 }
 
-/** Whether somebody reads it: itself, or as a part of the output of a group around it. */
-const isNeeded = (workflow: CompiledWorkflow, index: number): boolean => {
+/** Tells whether a node reads the container's output, or that of a group around it, which contains it. */
+const isRead = (workflow: CompiledWorkflow, index: number): boolean => {
   for (let node: number | null = index; node !== null; node = workflow.nodes[node]!.group) {
-    const read = node
-    if (workflow.nodes.some(({ reads }) => reads.includes(read))) return true
+    const container = node
+    if (workflow.nodes.some(({ reads }) => reads.includes(container))) return true
   }
   return false
 }
 
-const blame = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<string> => {
+const failureMessage = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<string> => {
   const failed = claim.childrenFailed
   if (claim.kind === "fan") return `${failed} of ${claim.count} instances failed`
   const names: string[] = []
@@ -48,24 +46,23 @@ const blame = async (options: EngineOptions, claim: TaskClaim, workflow: Compile
     for (const { node, status } of page) {
       if (status === "failed" || status === "cancelled") names.push(shortName(workflow.nodes[node]!))
     }
-    if (names.length >= MOST_BLAMED) break
+    if (names.length >= MAX_NAMED) break
   }
-  const told = names.slice(0, MOST_BLAMED).join(", ")
-  return failed === 1
-    ? `task ${told} failed`
-    : `tasks ${told}${failed > MOST_BLAMED ? ` and ${failed - MOST_BLAMED} more` : ""} failed`
+  const named = names.slice(0, MAX_NAMED).join(", ")
+  if (failed === 1) return `task ${named} failed`
+  const more = failed > MAX_NAMED ? ` and ${failed - MAX_NAMED} more` : ""
+  return `tasks ${named}${more} failed`
 }
 
-/** null: over the cap. */
-const collect = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
-  const folder = `runs/${claim.runId}/${workflow.nodes[claim.node]!.name}/gathered/`
+/** Stores the outputs of the children. Returns null when they are too large. */
+const collectOutputs = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
+  const key = `runs/${claim.runId}/${workflow.nodes[claim.node]!.name}/gathered/${claim.row}.json`
   const parts = outputText(options, claim, workflow)
   let head = ""
   for await (const part of parts) {
     head += part
     if (head.length <= INLINE_LIMIT) continue
-    const key = `${folder}${claim.row}.json`
-    const { bytes } = await options.objects.putStream(key, capped(head, parts, options.maxOutputBytes))
+    const { bytes } = await options.objects.putStream(key, limited(head, parts, options.maxOutputBytes))
     if (bytes <= options.maxOutputBytes) return { key, bytes }
     await options.objects.deletePrefix(key)
     return null
@@ -73,7 +70,7 @@ const collect = async (options: EngineOptions, claim: TaskClaim, workflow: Compi
   return { inline: JSON.parse(head) as Json }
 }
 
-/** The list or the object as JSON text, a part at a time. */
+/** Yields the list or object as parts of a JSON text. */
 const outputText = async function* (
   options: EngineOptions,
   claim: TaskClaim,
@@ -114,14 +111,14 @@ const childText = async (options: EngineOptions, output: Output | null): Promise
   return bytes === null ? "null" : Buffer.from(bytes).toString("utf8")
 }
 
-/** Ends early once the cap is passed: the caller sees more bytes than allowed. */
-const capped = async function* (head: string, rest: AsyncGenerator<string>, cap: number): AsyncGenerator<Uint8Array> {
+/** Stops soon after `max` bytes: the caller then sees more bytes than allowed. */
+const limited = async function* (head: string, rest: AsyncGenerator<string>, max: number): AsyncGenerator<Uint8Array> {
   let bytes = Buffer.byteLength(head)
   yield Buffer.from(head)
   for await (const part of rest) {
     const chunk = Buffer.from(part)
     bytes += chunk.length
     yield chunk
-    if (bytes > cap) return
+    if (bytes > max) return
   }
 }

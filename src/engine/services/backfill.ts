@@ -1,7 +1,8 @@
-// Makes up for ticks of the past: one run per tick of a workflow's schedules in a range. The same range again makes nothing twice:
-// each run has the key of its tick. All runs are made at once; those beyond `maxActiveRuns` wait as pending, oldest tick first. That
-// is the rule for `overlap: queue` put to use: run i waits for the earlier ones of lane i mod N, and each lane is a schedule of
-// its own as far as the store is concerned, with a number that no schedule has. So it holds across servers and restarts.
+// Backfills a workflow: creates one run per tick of its schedules in a past range. Each run has the idempotency key of its tick, so a
+// repeated backfill creates nothing twice.
+//
+// All runs are created at once; those beyond `maxActiveRuns` = N wait as pending, oldest tick first. This uses `overlap: queue`: run i
+// waits for earlier runs of track i mod N, and to the store each track is a schedule, with a negative id that no schedule has.
 
 import { scheduledParams } from "./scheduler.ts"
 import type { Evaluator } from "../ports.ts"
@@ -13,12 +14,12 @@ import type { Catalog, WorkflowRow } from "../../store/contract/catalog.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { NewRun, Store } from "../../store/contract/store.ts"
 
-const MOST_TICKS = 10_000
-const MOST_LANES = 1000
-const DEFAULT_ACTIVE = 4
-const RUNS_AT_ONCE = 200
+const MAX_TICKS = 10_000
+const MAX_TRACKS = 1000
+const DEFAULT_ACTIVE_RUNS = 4
+const BATCH = 200
 
-export interface BackfillParts {
+export interface BackfillOptions {
   store: Pick<Store, "createRuns"> & Pick<Catalog, "getWorkflow">
   evaluator: Pick<Evaluator, "render">
   clock: Clock
@@ -29,51 +30,53 @@ export interface BackfillParts {
 
 export interface BackfillRequest {
   workflow: string
-  /** Both included. */
+  /** First and last instant, both inclusive. */
   from: string
   to: string
-  /** Only lists the ticks. */
+  /** Returns the ticks without creating runs. */
   plan: boolean
-  /** Runs of backfills of this workflow at once; null: 4. */
+  /** Limit of concurrent runs of backfills of this workflow; null: 4. */
   maxActiveRuns: number | null
 }
 
-interface Due {
+interface BackfillTick {
   tick: number
   position: number
   spec: ScheduleSpec
 }
 
 export const backfill = async (
-  parts: BackfillParts,
+  options: BackfillOptions,
   request: BackfillRequest,
 ): Promise<{ ticks: string[]; runs: string[] }> => {
-  const workflow = await parts.store.getWorkflow(request.workflow)
+  const { store, clock, wake } = options
+  const workflow = await store.getWorkflow(request.workflow)
   if (workflow === null) throw new NotFound(`there is no workflow ${request.workflow}`)
-  const due = await dueIn(parts.clock, workflow, Date.parse(request.from), Date.parse(request.to))
+  const due = await ticksBetween(clock, workflow, Date.parse(request.from), Date.parse(request.to))
   const ticks = due.map(({ tick }) => iso(tick))
   if (request.plan) return { ticks, runs: [] }
-  const lanes = Math.min(request.maxActiveRuns ?? DEFAULT_ACTIVE, MOST_LANES)
+  const tracks = Math.min(request.maxActiveRuns ?? DEFAULT_ACTIVE_RUNS, MAX_TRACKS)
   const runs: NewRun[] = []
-  for (const [i, each] of due.entries()) runs.push(await runOf(parts, workflow, each, i % lanes))
-  const made: string[] = []
-  for (let i = 0; i < runs.length; i += RUNS_AT_ONCE) {
-    const created = await parts.store.createRuns(runs.slice(i, i + RUNS_AT_ONCE)).finally(parts.wake)
-    for (const { run } of created) made.push(run.id)
+  for (const [i, each] of due.entries()) runs.push(await newRun(options, workflow, each, i % tracks))
+  const ids: string[] = []
+  for (let i = 0; i < runs.length; i += BATCH) {
+    const created = await store.createRuns(runs.slice(i, i + BATCH)).finally(wake)
+    for (const { run } of created) ids.push(run.id)
   }
-  return { ticks, runs: made }
+  return { ticks, runs: ids }
 }
 
-const dueIn = async (clock: Clock, workflow: WorkflowRow, from: number, to: number): Promise<Due[]> => {
+/** Yields to other work between pages of ticks. */
+const ticksBetween = async (clock: Clock, workflow: WorkflowRow, from: number, to: number): Promise<BackfillTick[]> => {
   const { schedules, name } = workflow.compiled
-  if (schedules.length === 0) throw new Conflict(`the workflow ${name} has no schedule, so there are no ticks to make up for`)
-  const due: Due[] = []
+  if (schedules.length === 0) throw new Conflict(`the workflow ${name} has no schedule, so there are no ticks to backfill`)
+  const due: BackfillTick[] = []
   for (const [position, spec] of schedules.entries()) {
     for (let at: number | null = from; at !== null;) {
       const { ticks, next } = ticksIn(spec, at, to)
       for (const tick of ticks) due.push({ tick, position, spec })
-      if (due.length > MOST_TICKS)
-        throw new Conflict(`there are more than ${MOST_TICKS} ticks in this range; choose a shorter one`)
+      if (due.length > MAX_TICKS)
+        throw new Conflict(`there are more than ${MAX_TICKS} ticks in this range; choose a shorter one`)
       at = next
       await new Promise<void>((resolve) => clock.after(0, resolve))
     }
@@ -81,11 +84,11 @@ const dueIn = async (clock: Clock, workflow: WorkflowRow, from: number, to: numb
   return due.toSorted((a, b) => a.tick - b.tick || a.position - b.position)
 }
 
-const runOf = async (
-  { evaluator, clock, random }: BackfillParts,
+const newRun = async (
+  { evaluator, clock, random }: BackfillOptions,
   workflow: WorkflowRow,
-  { tick, position, spec }: Due,
-  lane: number,
+  { tick, position, spec }: BackfillTick,
+  track: number,
 ): Promise<NewRun> => {
   const params = await scheduledParams(evaluator, workflow.compiled, spec, new Date(tick), "backfill")
   if ("problem" in params) throw new Conflict(`the params of the tick ${iso(tick)} do not fit: ${params.problem}`)
@@ -101,7 +104,7 @@ const runOf = async (
     private: false,
     workingDir: null,
     timezone: spec.timezone,
-    scheduleId: -(workflow.id * MOST_LANES + lane),
+    scheduleId: -(workflow.id * MAX_TRACKS + track),
     waitForSchedule: true,
   }
 }

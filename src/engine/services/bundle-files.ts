@@ -1,5 +1,5 @@
-// Collects what a workflow needs beside its definition: the files that its tasks name and those that `include` matches, all of them
-// inside of the definition's own folder. Used by `ork deploy` and by a server that follows a folder.
+// Collects the files of a workflow into a bundle: those that its tasks name and those that `include` matches. All must be inside the
+// folder of the definition. Used by `ork deploy` and by a server that deploys a folder.
 
 import { glob, lstat, readFile, realpath } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
@@ -16,21 +16,21 @@ export type Collected = { ok: true; bundle: Bundle | null; paths: string[] } | {
 export const needsFiles = ({ nodes, include }: CompiledWorkflow): boolean =>
   include.length > 0 || nodes.some((node) => node.file !== undefined)
 
-/** The version that these files make. */
+/** Returns the definition with its bundle, which is part of its hash. */
 export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string }>(parsed: T, hash: string): T => {
   const workflow = { ...parsed.workflow, bundle: hash }
   return { ...parsed, workflow, hash: contentHash(workflow) }
 }
 
-/** Files that tasks name, but that did not come with them. Modules of Python are not looked for: there are two places for them. */
+/** Returns a problem for each file that a task names and the bundle does not contain. Python modules are not checked: they have two places. */
 export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<string>): Problem[] =>
   nodes.flatMap(({ name, file, executor }) =>
-    file === undefined || paths.has(plainPath(file)) || (executor === "python" && isModule(file))
+    file === undefined || paths.has(normalized(file)) || (executor === "python" && isModule(file))
       ? []
       : [{ path: `tasks.${name}.file`, message: `the file ${file} is not in the bundle` }],
   )
 
-const plainPath = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
+const normalized = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
 
 export const collectBundle = async (folder: string, workflow: CompiledWorkflow): Promise<Collected> => {
   if (!needsFiles(workflow)) return { ok: true, bundle: null, paths: [] }
@@ -56,7 +56,7 @@ class Collector {
     const candidates = python && isModule(file) ? moduleFiles(file) : [file]
     for (const candidate of candidates) if (await this.#add(candidate, path)) return
     const where = candidates.length > 1 ? ` (neither ${candidates.join(" nor ")})` : ""
-    if (!this.#told(path)) this.#problem(path, `there is no file ${file} beside the definition${where}`)
+    if (!this.#hasProblem(path)) this.#problem(path, `there is no file ${file} beside the definition${where}`)
   }
 
   async addMatches(pattern: string, path: string): Promise<unknown> {
@@ -82,28 +82,28 @@ class Collector {
     }
   }
 
-  /** False: it is not there, or cannot be taken, which is then told. */
+  /** Adds a file. Returns false when it does not exist, or when it is not allowed, which adds a problem. */
   async #add(name: string, path: string): Promise<boolean> {
-    const plain = plainPath(name)
-    if (this.#files.has(plain)) return true
-    if (!isRelativePath(plain)) return this.#problem(path, `${name} lies outside of the definition's own folder`)
-    const real = await realpath(join(this.#folder, plain)).catch(() => null)
+    const file = normalized(name)
+    if (this.#files.has(file)) return true
+    if (!isRelativePath(file)) return this.#problem(path, `${name} lies outside the definition's own folder`)
+    const real = await realpath(join(this.#folder, file)).catch(() => null)
     if (real === null) return false
     if (relative(this.#folder, real).split(sep)[0] === "..") {
       return this.#problem(path, `${name} is a link that leads out of the definition's own folder`)
     }
     const stat = await lstat(real)
-    if (!stat.isFile()) return this.#problem(path, `${name} is no plain file`)
+    if (!stat.isFile()) return this.#problem(path, `${name} is not a regular file`)
     this.#bytes += stat.size
     if (this.#bytes > MAX_BUNDLE_BYTES) {
       return this.#problem(path, "the files of the workflow are larger than 16 MiB together: keep data elsewhere")
     }
     const bytes = await readFile(real)
-    this.#files.set(plain, { path: plain, bytes, executable: (stat.mode & 0o100) !== 0 })
+    this.#files.set(file, { path: file, bytes, executable: (stat.mode & 0o100) !== 0 })
     return true
   }
 
-  #told(path: string): boolean {
+  #hasProblem(path: string): boolean {
     return this.#problems.some((problem) => problem.path === path)
   }
 
@@ -113,7 +113,7 @@ class Collector {
   }
 }
 
-/** `jobs.load` in place of `jobs/load.py`. */
+/** Tells a module name (`jobs.load`) from a path (`jobs/load.py`). */
 const isModule = (file: string): boolean => !file.endsWith(".py") && !file.includes("/")
 
 const moduleFiles = (name: string): string[] => {

@@ -1,14 +1,14 @@
-// Puts a compiled workflow in place: its version, and when each of its schedules fires next.
+// Deploys a compiled workflow: stores its version and the next firing of each of its schedules.
 
 import { type Clock, iso } from "../../core/model/ports.ts"
 import { nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { Store, StoredVersion } from "../../store/contract/store.ts"
 
-/** Tells the schedules of all workflows apart, for jitter; the same on every server. */
+/** Returns a key of a schedule that is the same on every server; seeds its jitter. */
 export const scheduleKey = (workflow: string, position: number): string => `${workflow}/${position}`
 
-/** The next firing of each schedule from now on. */
+/** Returns the next firing of each schedule after `now`; null: never again. */
 export const nextFiringsOf = (workflow: CompiledWorkflow, now: number): (string | null)[] =>
   workflow.schedules.map((spec, position) => {
     const next = nextFiring(spec, scheduleKey(workflow.name, position), now)
@@ -17,14 +17,14 @@ export const nextFiringsOf = (workflow: CompiledWorkflow, now: number): (string 
 
 export const deploy = (
   { store, clock }: { store: Pick<Store, "putWorkflow">; clock: Clock },
-  parsed: { workflow: CompiledWorkflow; hash: string; source: string },
+  definition: { workflow: CompiledWorkflow; hash: string; source: string },
   options: { ifNew?: boolean } = {},
 ): Promise<StoredVersion> =>
   store.putWorkflow({
-    compiled: parsed.workflow,
-    hash: parsed.hash,
-    source: parsed.source,
+    compiled: definition.workflow,
+    hash: definition.hash,
+    source: definition.source,
     deploy: true,
-    nextAt: nextFiringsOf(parsed.workflow, clock.now()),
+    nextAt: nextFiringsOf(definition.workflow, clock.now()),
     ...options,
   })

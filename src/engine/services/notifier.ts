@@ -1,7 +1,8 @@
-// Sends the notices that runs owe: a webhook, signed as incoming ones are, or Slack's shape. The store recorded them with the end of
-// the run, so none is lost by a crash; each is sent until an answer says that it arrived, so one may come twice: X-Ork-Delivery tells
-// a receiver. After the last try it is given up on, and the log says so. Sleeps until one is due.
+// Sends notifications of runs: webhooks, signed like incoming ones, and Slack messages. The store records them with the end of the run, so
+// that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
+// Gives up, with an error in the log, after about a day.
 
+import { DueLoop } from "./due-loop.ts"
 import type { Logger } from "../ports.ts"
 import type { NewNotification } from "../../core/rules/notifications.ts"
 import type { Clock, Fetch, SecretSource } from "../../core/model/ports.ts"
@@ -11,19 +12,15 @@ import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../../protocol/
 import type { NotificationRow, NotificationStore } from "../../store/contract/notifications.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
-const AT_ONCE = 16
-const ANSWER_MS = 10_000
-/** Longer than a try can take: a notice of a server that died in it is taken up by another after that. */
+const MAX_CONCURRENT = 16
+const RESPONSE_TIMEOUT_MS = 10_000
+/** Longer than a try takes: then another server sends the notifications of a server that died. */
 const LEASE_MS = 60_000
 const FIRST_DELAY_MS = 5000
 const MAX_DELAY_MS = 3_600_000
-/** About a day of trying. */
-const MOST_TRIES = 30
-const RETRY_MS = 1000
-const MIN_SLEEP_MS = 5
-/** Others commit hundreds of times a second, and send their own notices unless they die. */
-const OTHERS_MS = 1000
-/** The name of the secret that outgoing notices are signed with: ORK_SECRET_NOTIFY. */
+/** Tries in about a day. */
+const MAX_TRIES = 30
+/** Name of the secret that notifications are signed with: ORK_SECRET_NOTIFY. */
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
@@ -34,117 +31,108 @@ export interface NotifierOptions {
   fetch: Fetch
 }
 
+interface Message {
+  address: string
+  body: string
+  /** Notification that the message is signed for; null: without a signature. */
+  signedFor: NotificationRow | null
+}
+
 export class Notifier {
   readonly #options: NotifierOptions
-  readonly #stopped = new AbortController()
-  #cancelTimer: (() => void) | null = null
-  #cancelOthers: (() => void) | null = null
-  #working: Promise<void> | null = null
-  #again = false
+  readonly #loop: DueLoop
 
   constructor(options: NotifierOptions) {
     this.#options = options
+    const { clock, log, store } = options
+    const failureMessage = "failed to read notifications; trying again"
+    this.#loop = new DueLoop({ clock, log, store, pass: (signal) => this.#sendAllDue(signal), failureMessage })
   }
 
   start(): void {
-    this.#options.store.onWake(() => this.#lookSoon())
-    this.wake()
+    this.#loop.start()
   }
 
+  /** Aborts requests under way. */
   async stop(): Promise<void> {
-    this.#stopped.abort()
-    this.#cancelTimer?.()
-    this.#cancelOthers?.()
-    await this.#working
-  }
-
-  #lookSoon(): void {
-    if (this.#stopped.signal.aborted) return
-    this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
-      this.#cancelOthers = null
-      this.wake()
-    })
+    await this.#loop.stop()
   }
 
   /** A run has started or ended. */
   wake(): void {
-    if (this.#stopped.signal.aborted) return
-    this.#again = true
-    this.#working ??= this.#work().finally(() => (this.#working = null))
+    this.#loop.wake()
   }
 
-  async #work(): Promise<void> {
-    const { store, clock, log } = this.#options
-    let sleep: number | null = RETRY_MS
-    try {
-      do {
-        this.#again = false
-        sleep = await store.nextNotificationMs()
-        while (sleep === 0 && !this.#stopped.signal.aborted) {
-          await Promise.all(
-            (await store.claimNotifications({ limit: AT_ONCE, leaseMs: LEASE_MS })).map((notice) => this.#send(notice)),
-          )
-          sleep = await store.nextNotificationMs()
-        }
-      } while (this.#again && !this.#stopped.signal.aborted)
-    } catch (error) {
-      log.warn({ error: String(error) }, "could not look for notices; trying again")
+  async #sendAllDue(signal: AbortSignal): Promise<number | null> {
+    const { store } = this.#options
+    let dueMs = await store.nextNotificationMs()
+    while (dueMs === 0 && !signal.aborted) {
+      const claimed = await store.claimNotifications({ limit: MAX_CONCURRENT, leaseMs: LEASE_MS })
+      await Promise.all(claimed.map((notification) => this.#send(notification, signal)))
+      dueMs = await store.nextNotificationMs()
     }
-    this.#cancelTimer?.()
-    this.#cancelTimer =
-      sleep === null || this.#stopped.signal.aborted ? null : clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.wake())
+    return dueMs
   }
 
-  async #send(notice: NotificationRow): Promise<void> {
+  async #send(notification: NotificationRow, stopped: AbortSignal): Promise<void> {
     const { store, log } = this.#options
-    const { id, runId, kind, target, tries } = notice
+    const { id, runId, kind, target, tries } = notification
     const run = await store.getRun(runId)
-    // Removed meanwhile, or done before its deadline.
-    if (run === null || (kind === "deadline" && runEnded(run.status))) return await store.removeNotifications([id])
+    const isObsolete = run === null || (kind === "deadline" && runEnded(run.status))
+    if (isObsolete) return await store.removeNotifications([id])
     const workflow = await store.compiled(run.versionId)
     if (kind === "deadline" && tries === 1) {
       log.warn({ run: runId, workflow: run.workflow, deadlineMs: workflow.deadlineMs }, "a run is past its deadline")
     }
     const spec = workflow.notify[target]
     if (spec === undefined) return await store.removeNotifications([id])
-    const problems = [
-      ...(spec.webhook === undefined ? [] : [await this.#post(spec.webhook, webhookBody(notice, run), notice)]),
-      ...(spec.slack === undefined ? [] : [await this.#post(spec.slack, slackBody(notice, run), null)]),
-    ].filter((problem) => problem !== null)
+    const problems: string[] = []
+    const post = async (message: Message): Promise<void> => {
+      const problem = await this.#post(message, stopped)
+      if (problem !== null) problems.push(problem)
+    }
+    if (spec.webhook !== undefined) {
+      await post({ address: spec.webhook, body: webhookBody(notification, run), signedFor: notification })
+    }
+    if (spec.slack !== undefined) await post({ address: spec.slack, body: slackBody(notification, run), signedFor: null })
     if (problems.length === 0) return await store.removeNotifications([id])
-    const fields = { run: runId, workflow: run.workflow, notice: kind, tries, problem: problems.join("; ") }
-    if (tries >= MOST_TRIES) {
-      log.error(fields, "a notice could not be delivered; given up on")
+    const fields = { run: runId, workflow: run.workflow, notification: kind, tries, problem: problems.join("; ") }
+    if (tries >= MAX_TRIES) {
+      log.error(fields, "failed to deliver a notification; giving up")
       return await store.removeNotifications([id])
     }
-    log.warn(fields, "a notice could not be delivered; trying again")
+    log.warn(fields, "failed to deliver a notification; trying again")
     await store.postponeNotification(id, Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS))
   }
 
-  /** What went wrong, or null. `signed`: the notice whose headers go with it. */
-  async #post(address: string, body: string, signed: NotificationRow | null): Promise<string | null> {
+  /** Sends a message. Returns the problem, or null. */
+  async #post({ address, body, signedFor }: Message, stopped: AbortSignal): Promise<string | null> {
     const { fetch, clock } = this.#options
     if (!/^https?:\/\//.test(address)) return "the address is neither http nor https"
     const timestamp = String(Math.floor(clock.now() / 1000))
     const headers = { "content-type": "application/json", "user-agent": "ork" }
     try {
-      const answer = await fetch(address, {
+      const response = await fetch(address, {
         method: "POST",
         body,
-        headers: signed === null ? headers : { ...headers, ...(await this.#signature(signed, timestamp, body)) },
-        signal: AbortSignal.any([AbortSignal.timeout(ANSWER_MS), this.#stopped.signal]),
+        headers: signedFor === null ? headers : { ...headers, ...(await this.#signature(signedFor, timestamp, body)) },
+        signal: AbortSignal.any([AbortSignal.timeout(RESPONSE_TIMEOUT_MS), stopped]),
       })
-      await answer.body?.cancel()
-      return answer.ok ? null : `${new URL(address).host} answered ${answer.status}`
+      await response.body?.cancel()
+      return response.ok ? null : `${new URL(address).host} answered ${response.status}`
     } catch (error) {
       return `${hostOf(address)} could not be reached: ${reasonOf(error)}`
     }
   }
 
-  async #signature(notice: NotificationRow, timestamp: string, body: string): Promise<{ [header: string]: string }> {
+  async #signature(
+    { id, runId, kind }: NotificationRow,
+    timestamp: string,
+    body: string,
+  ): Promise<{ [header: string]: string }> {
     const secret = await this.#options.secret(NOTIFY_SECRET)
     return {
-      "x-ork-delivery": `${notice.runId}:${notice.kind}:${notice.id}`,
+      "x-ork-delivery": `${runId}:${kind}:${id}`,
       [TIMESTAMP_HEADER]: timestamp,
       ...(secret !== null && { [SIGNATURE_HEADER]: signatureOf(secret, timestamp, body) }),
     }
@@ -153,7 +141,7 @@ export class Notifier {
 
 const webhookBody = ({ kind }: NewNotification, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
 
-const SAID = {
+const RUN_STATE = {
   success: "succeeded",
   failure: "failed",
   cancel: "was cancelled",
@@ -161,7 +149,7 @@ const SAID = {
 } as const satisfies Record<NewNotification["kind"], string>
 
 const slackBody = ({ kind }: NewNotification, run: RunRow): string =>
-  JSON.stringify({ text: `${run.workflow} ${SAID[kind]}${run.error === null ? "" : `: ${run.error}`} (run ${run.id})` })
+  JSON.stringify({ text: `${run.workflow} ${RUN_STATE[kind]}${run.error === null ? "" : `: ${run.error}`} (run ${run.id})` })
 
 const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : "the address")
 

@@ -1,6 +1,6 @@
-// Removes ended runs that are too old or too many, oldest first, a few rows at a time, so that no other writer waits long.
-// A run's objects go before its rows: what is cut off in between is found and finished by the next time.
-// Called by `ork gc`, and by a server once an hour.
+// Removes ended runs that are too old or too many, oldest first, a few rows at a time, so that no other writer waits long. The objects
+// of a run are removed before its rows, so that the next call completes an interrupted removal. Called by `ork gc` and once an hour
+// by a server.
 
 import { rm } from "node:fs/promises"
 import { runFolder } from "../attempts/folders.ts"
@@ -11,16 +11,16 @@ import type { RunId } from "../../core/model/ids.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
 import type { Store } from "../../store/contract/store.ts"
 
-const RUNS_AT_ONCE = 100
-const ROWS_AT_ONCE = 500
+const BATCH = 100
+const MAX_ROWS = 500
 
 export interface RetentionRule {
   olderThanMs?: number
-  /** Those beyond the newest so many of each workflow go too. */
+  /** Number of runs to keep per workflow: older ones are removed, whatever their age. */
   keep?: number
 }
 
-/** Gives the number of runs removed. */
+/** Returns the number of removed runs. */
 export const removeExpired = async (
   { store, objects, dataDir }: { store: Store; objects: ObjectStore; dataDir: string },
   rule: RetentionRule,
@@ -28,24 +28,24 @@ export const removeExpired = async (
 ): Promise<number> => {
   let removed = 0
   for (;;) {
-    const expired = await store.expiredRuns({ ...rule, limit: RUNS_AT_ONCE })
+    const expired = await store.expiredRuns({ ...rule, limit: BATCH })
     for (const runId of expired) {
       if (signal?.aborted === true) return removed
       await removeRun({ store, objects, dataDir }, runId)
       removed += 1
     }
-    if (expired.length < RUNS_AT_ONCE) return removed
+    if (expired.length < BATCH) return removed
   }
 }
 
-/** Removes bundles that no version names: a deploy was given up in the middle. Gives the number of them. */
+/** Removes bundles that no version names, left by interrupted deploys. Returns their number. */
 export const removeUnusedBundles = async (
   { store, objects, dataDir }: { store: Pick<Catalog, "bundlesInUse">; objects: ObjectStore; dataDir: string },
   signal?: AbortSignal,
 ): Promise<number> => {
   let removed = 0
   for (let after = ""; ;) {
-    const keys = await objects.list(BUNDLES_PREFIX, { ...(after !== "" && { after }), limit: RUNS_AT_ONCE })
+    const keys = await objects.list(BUNDLES_PREFIX, { ...(after !== "" && { after }), limit: BATCH })
     const hashes = keys.map(bundleHash).filter((hash) => hash !== null)
     const used = new Set(await store.bundlesInUse(hashes))
     for (const hash of hashes.filter((one) => !used.has(one))) {
@@ -54,12 +54,12 @@ export const removeUnusedBundles = async (
       await rm(bundleFolder(dataDir, hash), { recursive: true, force: true })
       removed += 1
     }
-    if (keys.length < RUNS_AT_ONCE) return removed
+    if (keys.length < BATCH) return removed
     after = keys.at(-1)!
   }
 }
 
-/** Removes an ended run with its objects and files. Objects go first: a run without them can be removed again. */
+/** Removes an ended run with its objects and files. */
 export const removeRun = async (
   { store, objects, dataDir }: { store: Pick<Store, "removeRun">; objects: Pick<ObjectStore, "deletePrefix">; dataDir: string },
   runId: RunId,
@@ -68,5 +68,5 @@ export const removeRun = async (
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
     await rm(folder, { recursive: true, force: true })
   }
-  while (!(await store.removeRun(runId, ROWS_AT_ONCE))) continue
+  while (!(await store.removeRun(runId, MAX_ROWS))) continue
 }

@@ -1,9 +1,10 @@
-// Fires schedules. Sleeps until the next tick of all is due; then takes what is due in batches, each tick conditional on nobody
-// else having fired it, and each with a key that is kept: one run per tick, whatever restarts.
+// Fires schedules: creates the run of each tick that is due. The store accepts a tick only if no other server has fired it, and keeps a key
+// per tick, so that there is one run per tick across servers and restarts.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import { scheduleKey } from "./deploy.ts"
+import { DueLoop } from "./due-loop.ts"
 import type { Evaluator, Logger } from "../ports.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
@@ -14,11 +15,6 @@ import type { Catalog, ScheduleRow, Tick } from "../../store/contract/catalog.ts
 import type { NewRun, Store } from "../../store/contract/store.ts"
 
 const BATCH = 200
-const RETRY_MS = 1000
-/** A timer that fires a little early must not find nothing due and spin. */
-const MIN_SLEEP_MS = 5
-/** Others commit hundreds of times a second, and deploy now and then. */
-const OTHERS_MS = 1000
 
 export interface SchedulerOptions {
   store: Pick<Store, "compiled" | "onWake"> & Catalog
@@ -26,78 +22,46 @@ export interface SchedulerOptions {
   clock: Clock
   random: Random
   log: Logger
-  /** A run of the schedule gives way to the next one (`overlap: cancel`). */
+  /** Cancels a run of a schedule in favour of the next one (`overlap: cancel`). */
   cancel(runId: RunId): Promise<void>
-  /** Runs were made. */
+  /** Called after runs were created. */
   wake(): void
 }
 
 export class Scheduler {
   readonly #options: SchedulerOptions
-  #cancelTimer: (() => void) | null = null
-  #cancelOthers: (() => void) | null = null
-  #looking = false
-  #again = false
-  #stopped = true
+  readonly #loop: DueLoop
 
   constructor(options: SchedulerOptions) {
     this.#options = options
+    const { clock, log, store } = options
+    const failureMessage = "failed to fire schedules; trying again"
+    this.#loop = new DueLoop({ clock, log, store, pass: (signal) => this.#fireAllDue(signal), failureMessage })
   }
 
   start(): void {
-    this.#stopped = false
-    this.#options.store.onWake(() => this.#lookSoon())
-    this.wake()
+    this.#loop.start()
   }
 
   stop(): void {
-    this.#stopped = true
-    this.#cancelTimer?.()
-    this.#cancelOthers?.()
+    void this.#loop.stop()
   }
 
-  /** Others have committed something: perhaps a schedule. */
-  #lookSoon(): void {
-    if (this.#stopped) return
-    this.#cancelOthers ??= this.#options.clock.after(OTHERS_MS, () => {
-      this.#cancelOthers = null
-      this.wake()
-    })
-  }
-
-  /** A schedule was deployed, resumed or removed, or a tick is due. */
+  /** A schedule may have been deployed, resumed or removed. */
   wake(): void {
-    if (this.#stopped) return
-    if (this.#looking) {
-      this.#again = true
-      return
-    }
-    this.#looking = true
-    void this.#look()
+    this.#loop.wake()
   }
 
-  async #look(): Promise<void> {
-    const { store, log } = this.#options
-    let sleep: number | null = RETRY_MS
-    try {
-      do {
-        this.#again = false
-        while (!this.#stopped && (await this.#fireDue()) === BATCH);
-        sleep = await store.nextTickMs()
-      } while (this.#again && !this.#stopped)
-    } catch (error) {
-      log.warn({ error: String(error) }, "could not look at the schedules; trying again")
-    }
-    this.#looking = false
-    this.#cancelTimer?.()
-    this.#cancelTimer =
-      sleep === null || this.#stopped ? null : this.#options.clock.after(Math.max(sleep, MIN_SLEEP_MS), () => this.wake())
+  async #fireAllDue(signal: AbortSignal): Promise<number | null> {
+    while (!signal.aborted && (await this.#fireDue()) === BATCH);
+    return await this.#options.store.nextTickMs()
   }
 
+  /** Fires a batch. Returns the number of schedules in it. */
   async #fireDue(): Promise<number> {
-    const { store, wake } = this.#options
+    const { store, clock, wake } = this.#options
     const due = await store.dueSchedules(BATCH)
-    const now = this.#options.clock.now()
+    const now = clock.now()
     const ticks: Tick[] = []
     for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
     const fired = await store.fireTicks(ticks)
@@ -108,46 +72,47 @@ export class Scheduler {
   async #ticksOf(schedule: ScheduleRow, clockNow: number): Promise<Tick[]> {
     const { store } = this.#options
     const { spec, nextAt } = schedule
-    // The store says that it is due, by its own clock: a clock here that is behind must not pass the tick over.
+    // The tick is due by the store's clock. A local clock that is behind must not skip it.
     const now = Math.max(clockNow, Date.parse(nextAt!))
     const key = scheduleKey(schedule.workflow, schedule.position)
     const due = dueFirings(spec, key, Date.parse(nextAt!), now)
     const next = nextFiring(spec, key, now)
     const after = next === null ? null : iso(next.at)
     const workflow = await store.compiled(schedule.versionId)
-    const firings = await this.#overlapping(schedule, due)
+    const firings = await this.#applyOverlap(schedule, due)
     if (firings.length === 0) return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null }]
     const ticks: Tick[] = []
-    for (const [i, { firing, makes }] of firings.entries()) {
+    for (const [i, { firing, createsRun }] of firings.entries()) {
       ticks.push({
         scheduleId: schedule.id,
         expected: i === 0 ? nextAt! : iso(firing.at),
         tick: iso(firing.tick),
         nextAt: i + 1 < firings.length ? iso(firings[i + 1]!.firing.at) : after,
-        run: makes ? await this.#run(schedule, workflow, firing) : null,
+        run: createsRun ? await this.#newRun(schedule, workflow, firing) : null,
       })
     }
     return ticks
   }
 
-  /** What becomes of each firing while an earlier run of the schedule is active. */
-  async #overlapping(schedule: ScheduleRow, due: Firing[]): Promise<{ firing: Firing; makes: boolean }[]> {
+  /** Decides which firings create a run while an earlier run of the schedule is active. Cancels active runs for `overlap: cancel`. */
+  async #applyOverlap(schedule: ScheduleRow, due: Firing[]): Promise<{ firing: Firing; createsRun: boolean }[]> {
     const { overlap } = schedule.spec
-    if (overlap === "allow" || overlap === "queue" || due.length === 0) return due.map((firing) => ({ firing, makes: true }))
+    if (overlap === "allow" || overlap === "queue" || due.length === 0) {
+      return due.map((firing) => ({ firing, createsRun: true }))
+    }
     const active = await this.#options.store.activeRunsOf(schedule.id)
-    if (overlap === "skip") return due.map((firing, i) => ({ firing, makes: i === 0 && active.length === 0 }))
+    if (overlap === "skip") return due.map((firing, i) => ({ firing, createsRun: i === 0 && active.length === 0 }))
     for (const run of active) await this.#options.cancel(run.id)
-    return due.map((firing, i) => ({ firing, makes: i === due.length - 1 }))
+    return due.map((firing, i) => ({ firing, createsRun: i === due.length - 1 }))
   }
 
-  async #run(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): Promise<NewRun | null> {
+  /** Returns null, and logs the problem, when the params of the schedule do not fit the workflow. */
+  async #newRun(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): Promise<NewRun | null> {
     const { evaluator, clock, random, log } = this.#options
     const params = await scheduledParams(evaluator, workflow, schedule.spec, new Date(tick))
     if ("problem" in params) {
-      log.error(
-        { workflow: schedule.workflow, problem: params.problem },
-        "a schedule gives params that do not fit; no run was made",
-      )
+      const fields = { workflow: schedule.workflow, problem: params.problem }
+      log.error(fields, "the params of a schedule do not fit its workflow; no run was created")
       return null
     }
     return {
@@ -168,7 +133,7 @@ export class Scheduler {
   }
 }
 
-/** The params of a tick: the schedule's own, whose expressions know the tick, over the workflow's defaults. */
+/** Returns the params of a tick: those of the schedule, whose expressions can refer to the tick, over the workflow's defaults. */
 export const scheduledParams = async (
   evaluator: Pick<Evaluator, "render">,
   workflow: CompiledWorkflow,

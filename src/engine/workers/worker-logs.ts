@@ -1,5 +1,5 @@
-// Logs that workers send, piece by piece. A piece has its place: where the store lies on this machine it is written there, elsewhere
-// it becomes a part. So a piece that comes twice, or through another server, changes nothing.
+// Stores the logs that workers send in frames. Where the object store is on this machine, a frame is written at its offset into the log;
+// elsewhere it becomes a part. A frame that arrives twice, or through another server, changes nothing.
 
 import { mkdir, open } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -13,7 +13,7 @@ import { type Frame, RECORD_BYTES } from "../../protocol/wire/log-frames.ts"
 export class WorkerLogs {
   readonly #objects: ObjectStore
   readonly #log: Logger
-  /** Logs to join, one after the other. */
+  /** Joins logs one after the other. */
   #joining: Promise<void> = Promise.resolve()
 
   constructor(objects: ObjectStore, log: Logger) {
@@ -21,22 +21,24 @@ export class WorkerLogs {
     this.#log = log
   }
 
-  /** Nothing more comes: its parts become one object, at leisure, as they are read just as well. */
+  /** Joins the parts of a complete log into one object. Not urgent: parts can be read as well. */
   ended(prefix: string): void {
     if (this.#objects.localPath !== undefined) return
     this.#joining = this.#joining
       .then(() => joinParts(this.#objects, prefix))
-      .catch((error: unknown) => this.#log.warn({ prefix, error: String(error) }, "a log stays in parts"))
+      .catch((error: unknown) =>
+        this.#log.warn({ prefix, error: String(error) }, "failed to join the parts of a log; it stays in parts"),
+      )
   }
 
-  /** Gives the byte to go on from: after this piece, or where one before it is missing. */
+  /** Returns the offset to continue from: after this frame, or the end of the log if an earlier frame is missing. */
   async append(prefix: string, frame: Frame): Promise<number> {
     if (this.#objects.localPath === undefined) return this.#putPart(prefix, frame)
     const log = this.#objects.localPath(logKey(prefix))
     await mkdir(dirname(log), { recursive: true })
     const size = await writeAt(log, frame.offset, frame.raw)
     if (size < frame.offset) return size
-    // The record follows its bytes, so that readers find what it names.
+    // Writes the index record after the bytes that it names.
     await writeAt(this.#objects.localPath(indexKey(prefix)), frame.record * RECORD_BYTES, frame.index)
     return frame.offset + frame.raw.length
   }
@@ -49,9 +51,9 @@ export class WorkerLogs {
   }
 }
 
-/** Gives the size that the file had; writes nothing beyond its end. */
+/** Writes bytes at an offset and returns the previous size of the file. Writes nothing when the offset is beyond its end. */
 const writeAt = async (path: string, offset: number, bytes: Buffer): Promise<number> => {
-  // Not `a`: that would ignore the place. Not `r+`: it may not be there yet.
+  // Mode `a` would ignore the offset; `r+` fails when the file does not exist.
   const file = await open(path, "r+").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return open(path, "wx+").catch(() => open(path, "r+"))
     throw error

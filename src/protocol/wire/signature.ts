@@ -21,11 +21,15 @@ export const signatureProblem = (secret: string, message: SignedMessage, nowMs: 
   const { timestamp, signature, body } = message
   if (timestamp === undefined || signature === undefined) return "the headers X-Ork-Timestamp and X-Ork-Signature are missing"
   if (!/^\d{1,12}$/.test(timestamp)) return "X-Ork-Timestamp must be seconds since the epoch"
-  const expected = Buffer.from(signatureOf(secret, timestamp, body))
-  const given = Buffer.from(signature)
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
+  if (!equalText(signature, signatureOf(secret, timestamp, body))) {
     return "X-Ork-Signature does not match: it must be sha256= and the HMAC-SHA256 of timestamp.body in hex"
   }
   const age = Math.abs(nowMs / 1000 - Number(timestamp))
   return age > MAX_AGE_SECONDS ? "X-Ork-Timestamp differs from the server's clock by more than five minutes" : null
+}
+
+/** Compares two texts in constant time. */
+export const equalText = (a: string, b: string): boolean => {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)]
+  return left.length === right.length && timingSafeEqual(left, right)
 }

@@ -1,0 +1,81 @@
+// Runs passes over due work: when woken, when the next work is due, and a second after another process committed something. One pass at
+// a time; a wake-up during a pass starts another one.
+
+import type { Logger } from "../ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { Store } from "../../store/contract/store.ts"
+
+const RETRY_MS = 1000
+/** Keeps a timer that fires a little early from spinning. */
+const MIN_SLEEP_MS = 5
+/** Other processes commit hundreds of times a second, mostly without new work. */
+const STORE_WAKE_DELAY_MS = 1000
+
+export interface DueLoopOptions {
+  clock: Clock
+  log: Logger
+  store: Pick<Store, "onWake">
+  /** Handles all due work. Returns the milliseconds until more is due; null: nothing is planned. */
+  pass(signal: AbortSignal): Promise<number | null>
+  /** Log message for a failed pass, which is repeated. */
+  failureMessage: string
+}
+
+export class DueLoop {
+  readonly #options: DueLoopOptions
+  readonly #stop = new AbortController()
+  #started = false
+  #passWanted = false
+  #running: Promise<void> | null = null
+  #cancelDue: (() => void) | null = null
+  #cancelStoreWake: (() => void) | null = null
+
+  constructor(options: DueLoopOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#started = true
+    this.#options.store.onWake(() => this.#wakeLater())
+    this.wake()
+  }
+
+  /** Resolves when no pass is running. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#cancelDue?.()
+    this.#cancelStoreWake?.()
+    await this.#running
+  }
+
+  wake(): void {
+    if (!this.#started || this.#stop.signal.aborted) return
+    this.#passWanted = true
+    this.#running ??= this.#run()
+  }
+
+  #wakeLater(): void {
+    if (this.#stop.signal.aborted) return
+    this.#cancelStoreWake ??= this.#options.clock.after(STORE_WAKE_DELAY_MS, () => {
+      this.#cancelStoreWake = null
+      this.wake()
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log, pass, failureMessage } = this.#options
+    const { signal } = this.#stop
+    let dueMs: number | null = RETRY_MS
+    try {
+      while (this.#passWanted && !signal.aborted) {
+        this.#passWanted = false
+        dueMs = await pass(signal)
+      }
+    } catch (error) {
+      log.warn({ error: String(error) }, failureMessage)
+    }
+    this.#running = null
+    this.#cancelDue?.()
+    this.#cancelDue = dueMs === null || signal.aborted ? null : clock.after(Math.max(dueMs, MIN_SLEEP_MS), () => this.wake())
+  }
+}
