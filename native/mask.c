@@ -1,6 +1,6 @@
-// Masks secrets in a task's output, like src/objects/mask.ts: the longest value that matches at a position becomes `***`. Bytes that
-// may be the start of a secret are held back, so that a secret in several pieces is found too. Memory: the values, and per stream
-// less than the longest of them.
+// Masks secrets in a task's output, like src/objects/mask.ts: the longest value that matches at a position becomes `***`. Bytes
+// that may be the start of a secret are held back, so that a secret in several pieces is found too. Memory: the values, and per
+// stream less than the longest of them.
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // ork-spawn: a small process that starts the processes of tasks, writes their logs, and ends them.
 //
-// Ork starts one helper and exchanges frames with it over its standard input and output. The helper ends when its input
-// ends, that is with Ork, however Ork ends; it then kills every process of every task (tree.c). Log bytes never pass through Ork.
+// Ork starts one helper and exchanges frames with it over its standard input and output. The helper ends when its input ends,
+// that is with Ork, however Ork ends; it then kills every process of every task (tree.c). Log bytes never pass through Ork.
 //
 // Protocol, little-endian. Frame: u32 length of the rest, u8 type, u32 id, fields. String: u32 length, bytes, one NUL
 // that is not counted. Ork assigns the ids; an id is in use until its EXITED or FAILED.

@@ -1,5 +1,5 @@
-// Errors by which a function controls its retries. They are recognised by a mark and not by their class, because a function may have loaded another copy
-// of this file.
+// Errors by which a function controls its retries. They are recognised by a mark and not by their class, because a function may
+// have loaded another copy of this file.
 
 const MARK = Symbol.for("ork.error")
 

@@ -7,21 +7,21 @@ import type { Node } from "../core/model/workflow.ts"
 export interface Executor {
   readonly name: string
   /**
-   * True when the work runs elsewhere and is named after the attempt: another launch of the same attempt finds the work and continues to watch it, so
-   * that a server adopts the attempts of a dead one by launching them. Such work uses no slots of this machine. On `shutdown` and `lost`, the
-   * executor leaves the work alone and resolves with `lost`.
+   * True when the work runs elsewhere and is named after the attempt: another launch of the same attempt finds the work and
+   * continues to watch it, so that a server adopts the attempts of a dead one by launching them. Such work uses no slots of
+   * this machine. On `shutdown` and `lost`, the executor leaves the work alone and resolves with `lost`.
    */
   readonly remote?: boolean
   /**
-   * Runs the attempt to its end. Never rejects: failures are results. On abort it stops the work (SIGTERM, then SIGKILL after `graceMs`) and resolves
-   * when nothing of it is left; a success before the stop stays a success.
+   * Runs the attempt to its end. Never rejects: failures are results. On abort it stops the work (SIGTERM, then SIGKILL after
+   * `graceMs`) and resolves when nothing of it is left; a success before the stop stays a success.
    */
   launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult>
   start?(): Promise<void>
   stop?(): Promise<void>
 }
 
-/** Why the work is stopped, which determines the state of the attempt unless it has succeeded. */
+/** Reason of a stop, which determines the state of the attempt unless it has succeeded. */
 export type StopReason = "cancel" | "timeout" | "shutdown" | "lost"
 
 export interface LaunchContext {
@@ -63,8 +63,8 @@ export interface Assignment {
   /** The folder to run in; created if it belongs to the run. */
   workingDir: string
   /**
-   * Location of `file`; by default it is in `workingDir`. The code of a bundle, given by its hash, never changes. `registered`: the file registers its
-   * functions under names, instead of exporting them.
+   * Location of `file`; by default it is in `workingDir`. The code of a bundle, given by its hash, never changes. `registered`:
+   * the file registers its functions under names, instead of exporting them.
    */
   code?: { folder: string; bundle: string | null; registered?: boolean }
   /** Folder with the large outputs of upstream tasks, one file per task, written once per run; null when there are none. */
@@ -75,6 +75,9 @@ export interface Assignment {
   graceMs: number
   /** Values that `objects/mask.ts` masks in the log and in errors. */
   secrets: string[]
-  /** Returns the variables with which deferred work can be finished from outside. A function, because most tasks never need them. */
+  /**
+   * Returns the variables with which deferred work can be finished from outside. A function, because most tasks never need
+   * them.
+   */
   callback?: () => { [name: string]: string }
 }

@@ -1,5 +1,5 @@
-// Checks that a stream of bytes is one JSON value, without building it and in constant memory (one entry per level of nesting). Used for outputs that are
-// stored as objects, which may be large.
+// Checks that a stream of bytes is one JSON value, without building it and in constant memory (one entry per level of nesting).
+// Used for outputs that are stored as objects, which may be large.
 
 const MAX_DEPTH = 10_000
 const MAX_WORD = 1024

@@ -1,4 +1,5 @@
-// An executor whose module is loaded on first use, so that commands that never use it do not load it. main.ts creates one for each backend.
+// An executor whose module is loaded on first use, so that commands that never use it do not load it. main.ts creates one for
+// each backend.
 
 import { messageOf } from "../core/model/error-message.ts"
 import type { AttemptResult } from "../core/model/change.ts"

@@ -1,5 +1,5 @@
-// Reads the output of a successful task: the file $ORK_OUTPUT, else the last line of stdout if that is a JSON object or array, else null. Small
-// outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
+// Reads the output of a successful task: the file $ORK_OUTPUT, else the last line of stdout if that is a JSON object or array,
+// else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
@@ -66,7 +66,9 @@ export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
 const looksLikeJson = (first: string | undefined, last: string | undefined): boolean =>
   (first === "{" && last === "}") || (first === "[" && last === "]")
 
-/** Opens the output file without following links or blocking on pipes: the task can put anything there. null when there is none. */
+/**
+ * Opens the output file without following links or blocking on pipes: the task can put anything there. null when there is none.
+ */
 const openOutput = async (path: string): Promise<{ file: FileHandle; size: number } | null> => {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {

@@ -1,5 +1,5 @@
-// Probes for `ork doctor`: the interpreters, container engine and clusters that executors can use here. Each probe has a time limit. A missing one is no
-// error, because only tasks that name it need it.
+// Probes for `ork doctor`: the interpreters, container engine and clusters that executors can use here. Each probe has a time
+// limit. A missing one is no error, because only tasks that name it need it.
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"

@@ -1,4 +1,5 @@
-// The registered functions of this process by name. `--handlers FILE` fills it in a worker process, and a user's program before it starts a worker.
+// The registered functions of this process by name. `--handlers FILE` fills it in a worker process, and a user's program before
+// it starts a worker.
 
 import { type AnyFunction, FUNCTION_NAME_HINT, isFunctionName, type TaskFunction } from "../core/model/function.ts"
 import type { JsonObject } from "../core/model/json.ts"

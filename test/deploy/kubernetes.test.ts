@@ -64,9 +64,9 @@ describe("the Kubernetes objects", () => {
     const wrong = { spec: { replica: 2, template: { spec: { containers: [{ name: 1, ports: {} }] } } } }
     expect(typeProblems(wrong, "V1Deployment", "x")).toEqual([
       "x.spec.selector is required",
-      "x.spec.replica is no field of V1DeploymentSpec",
-      "x.spec.template.spec.containers[0].name is no string",
-      "x.spec.template.spec.containers[0].ports is no list",
+      "x.spec.replica is not a field of V1DeploymentSpec",
+      "x.spec.template.spec.containers[0].name is not a string",
+      "x.spec.template.spec.containers[0].ports is not a list",
     ])
   })
 

@@ -188,7 +188,7 @@ it("a user's program contains a worker, which runs functions in the program", as
   expect(await logOf("small")).toMatch(/^resizing to -1\nError: too small\n {4}at \S+app\.ts:5:\d+/)
   expect(await logOf("small")).not.toContain("dist/")
   expect(await logOf("polite")).toContain("going")
-  expect(await logOf("stubborn")).toContain("it runs on in its process")
+  expect(await logOf("stubborn")).toContain("keeps running in its process")
   const job = (await server.call("POST", "/jobs", { name: "letter", queue: "emails", payload: { to: "Ada" } })).body[
     "id"
   ] as string

@@ -1,5 +1,5 @@
-// Cloud Run's Admin API by Google's client in its REST mode: five calls, each sent once and with a time limit; callers decide about retries. When
-// the service asks to wait (429 or 503 with Retry-After), all calls wait.
+// Cloud Run's Admin API by Google's client in its REST mode: five calls, each sent once and with a time limit; callers decide
+// about retries. When the service asks to wait (429 or 503 with Retry-After), all calls wait.
 
 import { ExecutionsClient, JobsClient, TasksClient } from "@google-cloud/run"
 import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-library"
@@ -101,8 +101,8 @@ export class CloudRunApi {
 }
 
 /**
- * Sends the requests of Google's client and reads Retry-After, which the client does not show. Credentials are fetched in the requests alone:
- * otherwise missing ones end the process, by promises of the client that nobody awaits.
+ * Sends the requests of Google's client and reads Retry-After, which the client does not show. Credentials are fetched in the
+ * requests alone: otherwise missing ones end the process, by promises of the client that nobody awaits.
  */
 class RetryAfterClient extends PassThroughClient {
   readonly #auth: GoogleAuth | null

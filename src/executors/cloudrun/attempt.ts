@@ -1,5 +1,5 @@
-// One attempt as an execution of a Cloud Run job. The shared poller reports its state; the log comes from Cloud Logging, unless the container runs
-// `ork exec`.
+// One attempt as an execution of a Cloud Run job. The shared poller reports its state; the log comes from Cloud Logging, unless
+// the container runs `ork exec`.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
@@ -49,7 +49,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   readonly #parts: CloudRunParts
   readonly #launch: CloudRunLaunch
   #ended = false
-  /** Why the last cancel request failed. */
+  /** Error of the last cancel request; null when it succeeded. */
   #cancelError: ApiError | null = null
   #log: ExecutionLog | null = null
 

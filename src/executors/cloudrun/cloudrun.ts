@@ -1,6 +1,6 @@
-// The cloudrun executor runs each attempt as an execution of an existing Cloud Run job, with the attempt's arguments, variables and time limit. One
-// poller observes all executions, and one reader per project reads their logs. An execution outlives the server that started it: the next
-// server finds it by the attempt id.
+// The cloudrun executor runs each attempt as an execution of an existing Cloud Run job, with the attempt's arguments, variables
+// and time limit. One poller observes all executions, and one reader per project reads their logs. An execution outlives the
+// server that started it: the next server finds it by the attempt id.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"

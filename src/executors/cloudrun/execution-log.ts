@@ -1,5 +1,6 @@
-// The log of one execution whose container does not run `ork exec`: lines of the shared reader are stored in the attempt's log with their own
-// times, and the last line of stdout by time may be the output. A log that cannot be read leaves a note in the attempt's log.
+// The log of one execution whose container does not run `ork exec`: lines of the shared reader are stored in the attempt's log
+// with their own times, and the last line of stdout by time may be the output. A log that cannot be read leaves a note in the
+// attempt's log.
 
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -52,7 +53,7 @@ export class ExecutionLog {
   #last: EntryLine | null = null
   /** True once a note about a permanent error was written. */
   #rejected = false
-  /** Why the log cannot be stored. */
+  /** Error of a log that cannot be stored. */
   #storeError: Error | null = null
 
   constructor(parts: ExecutionLogParts, assignment: Assignment, signal: AbortSignal, source: LogSource) {
@@ -73,9 +74,9 @@ export class ExecutionLog {
   }
 
   /**
-   * Waits until the log is complete, or as much of it as can be read, and returns the output in it. `endedAt`: end of the execution by Google's
-   * clock, null when not known. `stopped`: the attempt was stopped, so that lines that arrive late are not waited for. Resolves with
-   * null when another process continues with the attempt. Rejects when the log cannot be stored.
+   * Waits until the log is complete, or as much of it as can be read, and returns the output in it. `endedAt`: end of the
+   * execution by Google's clock, null when not known. `stopped`: the attempt was stopped, so that lines that arrive late are
+   * not waited for. Resolves with null when another process continues with the attempt. Rejects when the log cannot be stored.
    */
   async finish(endedAt: number | null, stopped: boolean): Promise<OutputResult | null> {
     const onAbort = (): void => this.#changes.notify()

@@ -1,6 +1,6 @@
-// Reads the logs of executions from Cloud Logging. Google's quota of reads is per project, so all executions of a project share one loop, and one
-// read covers up to 100 executions. Entries may become visible late and out of order: each read overlaps the previous one, and entries
-// are deduplicated by time and id.
+// Reads the logs of executions from Cloud Logging. Google's quota of reads is per project, so all executions of a project share
+// one loop, and one read covers up to 100 executions. Entries may become visible late and out of order: each read overlaps the
+// previous one, and entries are deduplicated by time and id.
 
 import type { Clock } from "../../core/model/ports.ts"
 import { Notifier } from "../remote/notifier.ts"
@@ -45,7 +45,7 @@ export interface LogFollow {
   readonly readAt: number | null
   /** Time at which Cloud Logging received the newest line; null when there is none. */
   readonly receivedAt: number | null
-  /** Why the last read failed; null when it succeeded. */
+  /** Error of the last read; null when it succeeded. */
   readonly problem: ApiError | null
   /** Returns the time by Google's clock, as far as it is known. */
   now(): number
@@ -120,7 +120,7 @@ class ProjectReader {
   #nextRequestAt = 0
   #failures = 0
   #pageSize = PAGE
-  /** How far Google's clock is ahead of ours. */
+  /** Difference between Google's clock and that of the server. */
   #clockOffset = 0
 
   constructor(project: string, api: LoggingApi, clock: Clock) {
@@ -192,7 +192,8 @@ class ProjectReader {
   }
 
   #begin(first: Follower, idle: Follower[], now: number): Read {
-    // An execution that writes much is read by itself, so that no other waits for its pages. Executions that are due soon are included.
+    // An execution that writes much is read by itself, so that no other waits for its pages. Executions that are due soon are
+    // included.
     const soon = idle.filter(({ dueAt, lines }) => dueAt <= now + READ_INTERVAL_MS / 2 && lines < PAGE).slice(0, BATCH)
     const followers = first.lines < PAGE ? soon : [first]
     const cursors = followers.map(({ execution, cursor }) => ({ execution, receivedSince: cursor }))
@@ -224,7 +225,7 @@ class ProjectReader {
     else this.#reads.push(read)
   }
 
-  /** Gives each execution its new lines. */
+  /** Delivers new lines to each execution. */
   async #deliver(read: Read, entries: LogEntry[]): Promise<void> {
     const fresh = new Map<Follower, EntryLine[]>()
     const last = entries.at(-1)

@@ -1,5 +1,5 @@
-// The marker of an attempt in the object store: written before its execution is started, and again with the execution's name. The next server
-// continues from it.
+// The marker of an attempt in the object store: written before its execution is started, and again with the execution's name.
+// The next server continues from it.
 
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { JobName } from "./shapes.ts"

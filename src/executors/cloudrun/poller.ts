@@ -1,5 +1,6 @@
-// Polls all executions in one loop: every 2 s at first, less often the longer an attempt lasts, at least every 15 s. Executions of one job are
-// read from its list, newest first, where that takes fewer calls than reading each; executions of unknown name are found there too.
+// Polls all executions in one loop: every 2 s at first, less often the longer an attempt lasts, at least every 15 s. Executions
+// of one job are read from its list, newest first, where that takes fewer calls than reading each; executions of unknown name
+// are found there too.
 
 import type { Clock } from "../../core/model/ports.ts"
 import { backoff } from "../remote/retry.ts"
@@ -36,7 +37,7 @@ export interface ExecutionWatch {
   readonly execution: Execution | null | undefined
   /** Successive polls that did not find the execution. */
   readonly misses: number
-  /** Why the last poll failed, and since when polls fail; null when it succeeded. */
+  /** Error of the last poll, and time since when polls fail; null when it succeeded. */
   readonly problem: { error: ApiError; since: number } | null
   /** Polls soon, and often from now on: something has happened. */
   pollSoon(): void
@@ -152,7 +153,10 @@ export class ExecutionPoller {
     for (const { onPoll } of notified) onPoll()
   }
 
-  /** Reads pages of the list while they contain executions of interest. Moves the watchers that it finds from `open` to `notified`. */
+  /**
+   * Reads pages of the list while they contain executions of interest. Moves the watchers that it finds from `open` to
+   * `notified`.
+   */
   async #list(job: JobName, open: Set<Watcher>, notified: Set<Watcher>): Promise<void> {
     const all = [...(this.#jobs.get(job) ?? [])]
     const byId = new Map(all.flatMap((watcher) => (watcher.id === null ? [] : [[watcher.id, watcher]])))

@@ -1,4 +1,5 @@
-// Builds the request that runs a job for an attempt, with the attempt's arguments, variables and time limit in place of the job's own. Pure.
+// Builds the request that runs a job for an attempt, with the attempt's arguments, variables and time limit in place of the
+// job's own. Pure.
 
 import type { CloudrunDefinition } from "../../core/model/definition.ts"
 import { toText } from "../../core/expressions/expressions.ts"

@@ -21,7 +21,9 @@ export const partsOf = (name: ExecutionName) => {
 /** Largest difference between the clocks of the server and Google that is tolerated. */
 export const SKEW_MS = 300_000
 
-/** Returns the last part of the name. The rest is not comparable: responses may have the project's number in place of its id. */
+/**
+ * Returns the last part of the name. The rest is not comparable: responses may have the project's number in place of its id.
+ */
 export const idOf = ({ name }: Execution): string => name?.slice(name.lastIndexOf("/") + 1) ?? ""
 
 /** Returns the attempt id of an execution; null when Ork did not start it. */

@@ -1,5 +1,6 @@
-// Starts the execution of an attempt, once. Cloud Run accepts no name for it, so its variables contain the attempt id, and a marker in the object
-// store is written before the request and after the response. A server that finds a marker without a name searches the job's executions.
+// Starts the execution of an attempt, once. Cloud Run accepts no name for it, so its variables contain the attempt id, and a
+// marker in the object store is written before the request and after the response. A server that finds a marker without a name
+// searches the job's executions.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -61,8 +62,8 @@ export class Starter {
   }
 
   /**
-   * Resolves with null when the attempt was stopped and nothing of it runs, or another process continues with it. Rejects with an ApiError, or
-   * an error of the object store.
+   * Resolves with null when the attempt was stopped and nothing of it runs, or another process continues with it. Rejects with
+   * an ApiError, or an error of the object store.
    */
   async start(start: StartRequest): Promise<StartedExecution | null> {
     const { objects, clock } = this.#parts
@@ -130,7 +131,9 @@ export class Starter {
     throw new ApiError(null, "Cloud Run has started an execution without returning its name, and does not list it")
   }
 
-  /** Searches for an execution of the attempt; null when there is none after `polls`. Waits for a service that is unavailable. */
+  /**
+   * Searches for an execution of the attempt; null when there is none after `polls`. Waits for a service that is unavailable.
+   */
   async #find({ job, assignment, handedOver }: StartRequest, since: number, polls: number): Promise<Execution | null> {
     const { poller, clock } = this.#parts
     const until = clock.now() + PATIENCE_MS

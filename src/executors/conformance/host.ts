@@ -1,5 +1,5 @@
-// A process that runs an executor with a task that leaves daemons, prints "ready", and waits to be killed. Arguments: helper, namespace ("yes" or "no"),
-// folder, mark.
+// A process that runs an executor with a task that leaves daemons, prints "ready", and waits to be killed. Arguments: helper,
+// namespace ("yes" or "no"), folder, mark.
 
 import { join } from "node:path"
 import { FileObjectStore } from "../../objects/file/file.ts"

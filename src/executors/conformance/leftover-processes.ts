@@ -1,5 +1,6 @@
-// A shell script that leaves processes in every known way: in its own process group, in their own session, forked twice, and (`scrubbed`) without an
-// environment. The mark is the number of seconds that they sleep, so that each can be found by its arguments.
+// A shell script that leaves processes in every known way: in its own process group, in their own session, forked twice, and
+// (`scrubbed`) without an environment. The mark is the number of seconds that they sleep, so that each can be found by its
+// arguments.
 
 import { randomInt } from "node:crypto"
 

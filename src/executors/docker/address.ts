@@ -1,4 +1,5 @@
-// Finds the address of the container engine: DOCKER_HOST as the tools of Docker and Podman read it, else the first default socket that exists.
+// Finds the address of the container engine: DOCKER_HOST as the tools of Docker and Podman read it, else the first default
+// socket that exists.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

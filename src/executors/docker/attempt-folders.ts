@@ -1,5 +1,5 @@
-// The folders of this process's attempts, each mounted into its container. Their parent `owners/OWNER` is touched while the owner is alive, for an Ork
-// in another container, which cannot see its process.
+// The folders of this process's attempts, each mounted into its container. Their parent `owners/OWNER` is touched while the
+// owner is alive, for an Ork in another container, which cannot see its process.
 
 import { randomBytes } from "node:crypto"
 import {
@@ -53,7 +53,9 @@ export class AttemptFolders {
     }
   }
 
-  /** Creates the folder of an attempt, writable for every user because the container may run as any; its parents are private. */
+  /**
+   * Creates the folder of an attempt, writable for every user because the container may run as any; its parents are private.
+   */
   async create(attemptId: string, input: string): Promise<{ folder: string; output: string }> {
     const folder = join(this.#own, attemptId)
     await mkdir(folder, { recursive: true })

@@ -1,5 +1,5 @@
-// One attempt in one container: create (and pull its image) → start → follow its log until it ends → read the output → remove. The container is
-// always removed at the end, by its name.
+// One attempt in one container: create (and pull its image) → start → follow its log until it ends → read the output → remove.
+// The container is always removed at the end, by its name.
 
 import type { Duplex } from "node:stream"
 import { setTimeout as delay } from "node:timers/promises"

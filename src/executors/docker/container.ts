@@ -11,8 +11,9 @@ const UPSTREAM_TARGET = "/ork-upstream"
 const WORK_TARGET = "/work"
 const DEFAULT_PIDS = 4096
 /**
- * Makes the engine keep the whole log: after a broken connection, the bytes that were read are skipped from its start. The engine's own settings
- * (`log-opts`) may truncate logs, so they are overridden by a size that no log reaches; engines reject 0 and -1.
+ * Makes the engine keep the whole log: after a broken connection, the bytes that were read are skipped from its start. The
+ * engine's own settings (`log-opts`) may truncate logs, so they are overridden by a size that no log reaches; engines reject 0
+ * and -1.
  */
 const UNLIMITED_LOG = { Type: "json-file", Config: { "max-size": "1000t" } } as const
 

@@ -1,5 +1,6 @@
-// The docker executor runs each attempt in a container of its own, by the API socket of Docker or Podman. Containers are named after their attempt
-// and labelled with their owner, and are always removed: at the end, after a stop, and by the next start after a crash.
+// The docker executor runs each attempt in a container of its own, by the API socket of Docker or Podman. Containers are named
+// after their attempt and labelled with their owner, and are always removed: at the end, after a stop, and by the next start
+// after a crash.
 
 import { existsSync } from "node:fs"
 import type { AttemptResult } from "../../core/model/change.ts"

@@ -1,5 +1,6 @@
-// A client of the engine's HTTP API (Docker, or Podman's compatible one), over its socket. The version is negotiated once; short requests have a time
-// limit. Throws an EngineError when the engine rejects a request, and an EngineUnreachable when there is no response.
+// A client of the engine's HTTP API (Docker, or Podman's compatible one), over its socket. The version is negotiated once;
+// short requests have a time limit. Throws an EngineError when the engine rejects a request, and an EngineUnreachable when
+// there is no response.
 
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest, type RequestOptions } from "node:http"
 import { Agent as TlsAgent, request as httpsRequest } from "node:https"

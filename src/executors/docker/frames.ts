@@ -1,5 +1,5 @@
-// Parses the engine's stream of stdout and stderr: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. Frames are never buffered, whatever
-// their size.
+// Parses the engine's stream of stdout and stderr: frames of `u8 stream, 3 × 0, u32 length (big-endian), bytes`. Frames are
+// never buffered, whatever their size.
 
 import type { LogStream } from "../../objects/logs/log-index.ts"
 

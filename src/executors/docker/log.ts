@@ -13,9 +13,9 @@ const END_MS = 2000
 const MAX_BROKEN = 20
 
 /**
- * Copies the log. `attached` is the connection that was opened before the start. When it breaks, the rest is read from the log that the engine
- * keeps: followed while the container runs, and read once more after its end, because engines sometimes drop the last lines of a
- * followed log. `ended` resolves when the container has ended. Rejects when the log cannot be read.
+ * Copies the log. `attached` is the connection that was opened before the start. When it breaks, the rest is read from the log
+ * that the engine keeps: followed while the container runs, and read once more after its end, because engines sometimes drop
+ * the last lines of a followed log. `ended` resolves when the container has ended. Rejects when the log cannot be read.
  */
 export const followLog = async (
   engine: Engine,
@@ -77,7 +77,9 @@ const joinPieces = (pieces: Piece[], deduplicator: ByteDeduplicator): Piece[] =>
   return runs.map(({ stream, parts }) => ({ stream, bytes: parts.length === 1 ? parts[0]! : Buffer.concat(parts) }))
 }
 
-/** Resolves with true when the promise is fulfilled within `ms`, with false after that. Rejects when the promise does before. */
+/**
+ * Resolves with true when the promise is fulfilled within `ms`, with false after that. Rejects when the promise does before.
+ */
 export const settlesWithin = async (ms: number, promise: Promise<unknown>): Promise<boolean> => {
   const settled = new AbortController()
   const timeout = delay(ms, false, { signal: settled.signal }).catch(() => false)

@@ -1,4 +1,5 @@
-// Reads credentials for registries from the `auths` of Docker's config file, as `docker login` writes them without a credential helper.
+// Reads credentials for registries from the `auths` of Docker's config file, as `docker login` writes them without a credential
+// helper.
 
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"

@@ -1,5 +1,5 @@
-// Removes containers of dead Ork processes. A container outlives the process that started it, so a process that starts in the same data folder
-// removes them first.
+// Removes containers of dead Ork processes. A container outlives the process that started it, so a process that starts in the
+// same data folder removes them first.
 
 import type { AttemptFolders } from "./attempt-folders.ts"
 import { LABELS } from "./container.ts"

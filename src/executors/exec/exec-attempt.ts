@@ -1,5 +1,5 @@
-// Follows one attempt that runs in `ork exec`: its status.json becomes start, progress and result. The clocks of the two sides are never
-// compared: a heartbeat is stale when successful reads have returned the same one for 60 s.
+// Follows one attempt that runs in `ork exec`: its status.json becomes start, progress and result. The clocks of the two sides
+// are never compared: a heartbeat is stale when successful reads have returned the same one for 60 s.
 
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"

@@ -4,12 +4,12 @@
 //   … start the container with `environment` and the command `ork exec`; it needs its own credentials for the object store …
 //   return watchExec({ objects, clock, assignment, context, containerEnd })
 //
-// `environment` contains TASK_SPEC_PATH, ORK_OBJECT_STORE (when `store` is given) and the task's secrets, which are not in the spec.
-// `ork exec` runs the task and writes PREFIX/{status.json,output.json,log}; do not copy the container's streams to the log. On SIGTERM it stops the
-// task and writes its result. `watchExec` calls `context.started` and `context.progress`, and never rejects. The engine enforces
-// start_timeout by aborting the signal; an attempt without a heartbeat for 60 s is `lost`. On abort, stop the container and resolve
-// `containerEnd` (or let `ork exec` write its result): watchExec waits for graceMs + 30 s. To adopt an attempt of a dead server whose
-// container exists, skip the first two steps.
+// `environment` contains TASK_SPEC_PATH, ORK_OBJECT_STORE (when `store` is given) and the task's secrets, which are not in the
+// spec. `ork exec` runs the task and writes PREFIX/{status.json,output.json,log}; do not copy the container's streams to the
+// log. On SIGTERM it stops the task and writes its result. `watchExec` calls `context.started` and `context.progress`, and
+// never rejects. The engine enforces start_timeout by aborting the signal; an attempt without a heartbeat for 60 s is `lost`.
+// On abort, stop the container and resolve `containerEnd` (or let `ork exec` write its result): watchExec waits for graceMs +
+// 30 s. To adopt an attempt of a dead server whose container exists, skip the first two steps.
 
 import { readdir } from "node:fs/promises"
 import { createReadStream } from "node:fs"
@@ -102,7 +102,7 @@ const putUpstream = async (
   return upstream
 }
 
-/** How a container ended. Counts only when `ork exec` has not written how the task ended. */
+/** The end of a container, which counts only when `ork exec` has not written how the task ended. */
 export type ContainerEnd = Pick<AttemptResult, "state" | "error" | "exitCode" | "usage" | "retryable">
 
 export interface WatchOptions {

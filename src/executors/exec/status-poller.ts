@@ -1,5 +1,6 @@
-// Reads the status.json of every attempt that runs in `ork exec`, with one timer and a few concurrent reads for all attempts on one object store.
-// An attempt is read every second at first, then less often down to every five seconds; when reads are slow, the next ones wait longer.
+// Reads the status.json of every attempt that runs in `ork exec`, with one timer and a few concurrent reads for all attempts on
+// one object store. An attempt is read every second at first, then less often down to every five seconds; when reads are slow,
+// the next ones wait longer.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"

@@ -56,7 +56,8 @@ const withoutZone = (address: string): string => address.replace(/%.*$/, "")
 export const blockReason = (given: string): string | null => {
   const address = withoutZone(given)
   const family = familyOf(address)
-  // Each family has its own rules: Node would also match an IPv4 address against rules for IPv4-mapped IPv6 addresses, and vice versa.
+  // Each family has its own rules: Node would also match an IPv4 address against rules for IPv4-mapped IPv6 addresses, and vice
+  // versa.
   const found = LISTS.find(({ list, v4 }) => v4 === (family === "ipv4") && list.check(address, family))
   if (found !== undefined) return found.reason
   return family === "ipv4" || PUBLIC_V6.check(address, family) ? null : "a reserved address"

@@ -1,6 +1,6 @@
-// The http executor runs each attempt as one request with its redirects. An unexpected status fails the attempt, which may be retried if that may
-// help (408, 429, 5xx or the statuses in `retry_on`, and network errors), but not before `Retry-After`. The log has the request and the
-// response, but never headers or a whole body.
+// The http executor runs each attempt as one request with its redirects. An unexpected status fails the attempt, which may be
+// retried if that may help (408, 429, 5xx or the statuses in `retry_on`, and network errors), but not before `Retry-After`. The
+// log has the request and the response, but never headers or a whole body.
 
 import type { Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"

@@ -92,7 +92,9 @@ const headersOf = (given: Json): { [name: string]: string } => {
   return headers
 }
 
-/** Encodes the body: a string as it is, a map as a form if the headers say so, everything else as JSON; null when there is none. */
+/**
+ * Encodes the body: a string as it is, a map as a form if the headers say so, everything else as JSON; null when there is none.
+ */
 const bodyOf = (body: Json, headers: { [name: string]: string }): string | null => {
   if (body === null || typeof body === "string") return body
   if (isObject(body) && headers["content-type"]?.startsWith(FORM) === true) {

@@ -1,4 +1,4 @@
-// A web server for tests: responds as the test says, and records the requests.
+// A web server for tests, which responds by a callback and records the requests.
 
 import { once } from "node:events"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"

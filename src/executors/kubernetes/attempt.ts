@@ -21,7 +21,7 @@ const SETTLE_MS = 5000
 const TERMINATING_MS = 60_000
 /** Time to read the rest of the log after the container has ended. A success may have its output there. */
 const LOG_MS = 300_000
-/** The same for work that did not succeed; its node may be dead. */
+/** Time to read the rest of the log of a failed container, whose node may be dead. */
 const FAILED_LOG_MS = 30_000
 
 export interface KubernetesLaunch extends RemoteLaunch {
@@ -39,7 +39,7 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   #log: PodLog | null = null
   /** An outcome that no later deletion of the pod can change. */
   #certain: JobOutcome | null = null
-  /** The current trouble, with the longest message seen for it: the first one often says more than the later ones. */
+  /** The current trouble, with the longest message seen for it: the first message is often more specific than later ones. */
   #trouble: { phase: JobState["phase"]; since: number; message: string } | null = null
 
   constructor(launch: KubernetesLaunch) {

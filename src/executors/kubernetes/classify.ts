@@ -14,13 +14,13 @@ export interface JobOutcome extends Outcome {
 }
 
 export type JobState =
-  /** `reason`: why it does not start, in the cluster's words; null when it gives none. */
+  /** Not started. `reason`: the cluster's reason; null when it gives none. */
   | { phase: "waiting"; reason: string | null }
   /** Cannot start: for now, or (`permanent`) for ever. */
   | { phase: "stuck"; error: string; permanent: boolean }
   | { phase: "running" }
   | { phase: "ended"; outcome: JobOutcome }
-  /** Being removed by somebody else. `outcome` holds if the cluster reports nothing more. */
+  /** Being removed by somebody else. `outcome` counts if the cluster reports nothing more. */
   | { phase: "terminating"; outcome: JobOutcome }
 
 /** Reasons of pods that their node rejected or evicted. */

@@ -1,6 +1,6 @@
-// The suite on a real cluster. `TEST_KUBECONFIG`: its kubeconfig, whose user may create namespaces. `TEST_KUBE_IMAGE`: an image with a shell and no
-// entrypoint (default busybox:1.37). The tests run in a new namespace, which enforces the Pod Security Standard "restricted" and is deleted
-// at the end, or in the existing one that `TEST_KUBE_NAMESPACE` names.
+// The suite on a real cluster. `TEST_KUBECONFIG`: its kubeconfig, whose user may create namespaces. `TEST_KUBE_IMAGE`: an image
+// with a shell and no entrypoint (default busybox:1.37). The tests run in a new namespace, which enforces the Pod Security
+// Standard "restricted" and is deleted at the end, or in the existing one that `TEST_KUBE_NAMESPACE` names.
 
 import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"

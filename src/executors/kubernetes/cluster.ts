@@ -1,5 +1,6 @@
-// Sends requests to the API server with the official client's configuration (kubeconfig, in-cluster, certificates, tokens, plugins, proxies).
-// Its generated calls are not used: they create a pool of connections for each request (docs/decisions/kubernetes.md).
+// Sends requests to the API server with the official client's configuration (kubeconfig, in-cluster, certificates, tokens,
+// plugins, proxies). Its generated calls are not used: they create a pool of connections for each request
+// (docs/decisions/kubernetes.md).
 
 import type { RequestOptions } from "node:https"
 import type { Readable } from "node:stream"
@@ -71,7 +72,9 @@ export class Cluster {
     }
   }
 
-  /** Opens a response without a time limit, which ends with `signal`: a log has no first byte until the container writes one. */
+  /**
+   * Opens a response without a time limit, which ends with `signal`: a log has no first byte until the container writes one.
+   */
   async stream(path: string, options: Required<Pick<CallOptions, "query" | "signal">>): Promise<Readable> {
     return await this.#send("GET", path, options, 0)
   }

@@ -69,7 +69,7 @@ export const requestOf = ({ assignment, ttlMs, exec }: JobParts): JobRequest => 
   return { job: { apiVersion: "batch/v1", kind: "Job", metadata, spec }, secret }
 }
 
-/** How the container receives its variables and its input: `hidden` variables are in the Secret. */
+/** The way in which the container receives its variables and its input. `hidden` variables are in the Secret. */
 type Delivery = { variables: [name: string, value: string][]; hidden: ReadonlySet<string> } & (
   | { kind: "secret"; data: { [key: string]: string }; file: string }
   | { kind: "annotation"; input: string }

@@ -1,5 +1,5 @@
-// Loads the access to the cluster: kubeconfig files as kubectl reads them, or the service account of the pod that Ork runs in. The official
-// client parses the files; this module adds the parts of the format that it ignores.
+// Loads the access to the cluster: kubeconfig files as kubectl reads them, or the service account of the pod that Ork runs in.
+// The official client parses the files; this module adds the parts of the format that it ignores.
 
 import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"

@@ -1,5 +1,5 @@
-// The kubernetes executor runs each attempt as a batch/v1 Job that is named after it, with one watch of Jobs and one of pods per namespace. A Job
-// outlives the server that created it: creating it again finds it.
+// The kubernetes executor runs each attempt as a batch/v1 Job that is named after it, with one watch of Jobs and one of pods
+// per namespace. A Job outlives the server that created it: creating it again finds it.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"

@@ -1,5 +1,6 @@
-// Follows all objects of one kind in one namespace that Ork created, for all attempts: a list, then a watch that is resumed from the last
-// version when it ends or breaks, and starts with a new list when the server no longer knows that version (410 Gone).
+// Follows all objects of one kind in one namespace that Ork created, for all attempts: a list, then a watch that is resumed
+// from the last version when it ends or breaks, and starts with a new list when the server no longer knows that version (410
+// Gone).
 
 import type { Readable } from "node:stream"
 import type { Clock } from "../../core/model/ports.ts"

@@ -14,7 +14,10 @@ const stampOf = (nanos: bigint): string => {
   return `${seconds}.${String(nanos % 1_000_000_000n).padStart(9, "0")}Z`
 }
 
-/** Generates a log as a node keeps it: entries may share a timestamp, timestamps of the two streams may be out of order, long lines are split. */
+/**
+ * Generates a log as a node keeps it: entries may share a timestamp, timestamps of the two streams may be out of order, long
+ * lines are split.
+ */
 const entries = fc
   .array(
     fc.record({

@@ -1,6 +1,6 @@
-// Strips the timestamps of a pod's log, and skips the lines that an earlier connection delivered: a broken connection loses no line and repeats
-// none. Lines are counted per second, for the last two seconds, because timestamps of stdout and stderr may be out of order. Lines are
-// never buffered, whatever their length.
+// Strips the timestamps of a pod's log, and skips the lines that an earlier connection delivered: a broken connection loses no
+// line and repeats none. Lines are counted per second, for the last two seconds, because timestamps of stdout and stderr may be
+// out of order. Lines are never buffered, whatever their length.
 
 const NEWLINE = 0x0a
 const SPACE = 0x20
@@ -12,7 +12,10 @@ const MAX_STAMP = 64
 const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)$/
 
 export class LogLines {
-  /** The newest second with a complete line, and the one before: the timestamp and index of its first line, and its number of lines. */
+  /**
+   * The newest second with a complete line, and the one before: the timestamp and index of its first line, and its number of
+   * lines.
+   */
   #seconds: { at: number; first: string; index: number; lines: number }[] = []
   #newest = ""
   #lines = 0

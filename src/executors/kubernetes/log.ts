@@ -1,5 +1,5 @@
-// Copies a pod's log to the attempt's log, over broken connections, without losing or repeating a line. Kubernetes merges stdout and stderr into
-// one stream.
+// Copies a pod's log to the attempt's log, over broken connections, without losing or repeating a line. Kubernetes merges
+// stdout and stderr into one stream.
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"

@@ -1,5 +1,5 @@
-// Reads the output of a container that succeeded: its termination message, which is the content of $ORK_OUTPUT, or else the last line of its
-// log if that is JSON.
+// Reads the output of a container that succeeded: its termination message, which is the content of $ORK_OUTPUT, or else the
+// last line of its log if that is JSON.
 
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"

@@ -1,4 +1,5 @@
-// Loads the functions of tasks, and records the files that were loaded. Makes `ork` importable from every file, even if it is not installed.
+// Loads the functions of tasks, and records the files that were loaded. Makes `ork` importable from every file, even if it is
+// not installed.
 
 import { existsSync, statSync } from "node:fs"
 import { registerHooks } from "node:module"

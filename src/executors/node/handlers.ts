@@ -1,6 +1,6 @@
-// Files of handlers contain functions by queue name (the default export), for jobs without a task of their own, and functions that they register under
-// names, for tasks that call them. They run in worker processes like other functions. Their names are read by a process too, so that none
-// of their code runs in the server.
+// Files of handlers contain functions by queue name (the default export), for jobs without a task of their own, and functions
+// that they register under names, for tasks that call them. They run in worker processes like other functions. Their names are
+// read by a process too, so that none of their code runs in the server.
 
 import { execFile } from "node:child_process"
 import { basename, dirname } from "node:path"

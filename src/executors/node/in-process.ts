@@ -1,5 +1,5 @@
-// Runs functions in this process, for a program that contains a worker (`startWorker`). A stop only aborts the function's signal: a function that does
-// not end within the grace period keeps running, and its attempt ends without it.
+// Runs functions in this process, for a program that contains a worker (`startWorker`). A stop only aborts the function's
+// signal: a function that does not end within the grace period keeps running, and its attempt ends without it.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { AnyFunction } from "../../core/model/function.ts"

@@ -1,5 +1,6 @@
-// The worker process for functions in TypeScript and JavaScript: reads the frame of a task, calls the function, writes a message, one task at a time. The
-// pool starts it with pipes for messages as descriptors 3 (to write) and 4 (to read); it exits when the latter closes.
+// The worker process for functions in TypeScript and JavaScript: reads the frame of a task, calls the function, writes a
+// message, one task at a time. The pool starts it with pipes for messages as descriptors 3 (to write) and 4 (to read); it exits
+// when the latter closes.
 
 import { writeSync } from "node:fs"
 import { Socket } from "node:net"
@@ -19,7 +20,10 @@ const send = (line: string): void => {
   for (let done = 0; done < bytes.length;) done += writeSync(UP, bytes, done)
 }
 
-/** Replaces the environment of the earlier task. Writes only differences, because every write to `process.env` is a call into the C library. */
+/**
+ * Replaces the environment of the earlier task. Writes only differences, because every write to `process.env` is a call into
+ * the C library.
+ */
 const setEnvironment = (env: TaskFrame["env"]): void => {
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(env, name)) delete process.env[name]
   for (const name of Object.keys(env)) if (process.env[name] !== env[name]) process.env[name] = env[name]

@@ -1,5 +1,5 @@
-// The abort signal of the task that a worker process runs. It is created on first use, together with the handler of SIGTERM: a function that does not
-// use it could not react to SIGTERM, which therefore ends the process at once.
+// The abort signal of the task that a worker process runs. It is created on first use, together with the handler of SIGTERM: a
+// function that does not use it could not react to SIGTERM, which therefore ends the process at once.
 
 import { stopError } from "./context.ts"
 

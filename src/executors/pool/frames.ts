@@ -1,5 +1,5 @@
-// The protocol between a pool and its worker processes: lines on two pipes, so that stdout and stderr belong to the function. The pool sends one JSON
-// object per task. A worker sends a letter, a blank and JSON on one line.
+// The protocol between a pool and its worker processes: lines on two pipes, so that stdout and stderr belong to the function.
+// The pool sends one JSON object per task. A worker sends a letter, a blank and JSON on one line.
 
 import type { Json } from "../../core/model/json.ts"
 import type { Assignment } from "../executor.ts"
@@ -57,7 +57,10 @@ export interface FunctionError {
 
 export type WorkerMessage =
   | { kind: "ready" }
-  /** `ms`: duration of the function. `retire`: the worker must not run another task, for example because the function left processes. */
+  /**
+   * `ms`: duration of the function. `retire`: the worker must not run another task, for example because the function left
+   * processes.
+   */
   | { kind: "output"; ms: number; retire: boolean; json: Buffer }
   | { kind: "error"; ms: number; retire: boolean; error: FunctionError }
   | { kind: "progress"; fraction?: number; details?: Json }

@@ -1,6 +1,7 @@
-// The executors `node` and `python`, which differ in their runtime: run functions in warm worker processes, one task at a time each. One attempt:
-// acquire a worker → send the task → receive output and progress → end → return or retire the worker. A stop sends SIGTERM to all processes of
-// the worker, and SIGKILL after the grace period; a function that does not use its signal is killed at once.
+// The executors `node` and `python`, which differ in their runtime: run functions in warm worker processes, one task at a time
+// each. One attempt: acquire a worker → send the task → receive output and progress → end → return or retire the worker. A stop
+// sends SIGTERM to all processes of the worker, and SIGKILL after the grace period; a function that does not use its signal is
+// killed at once.
 
 import { resolve, sep } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"

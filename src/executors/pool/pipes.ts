@@ -1,6 +1,6 @@
-// The four pipes of a worker process: stdout, stderr, and one for messages in each direction. They are named pipes, because the spawn helper that
-// starts the process passes no descriptors. This process opens both ends of each, so that none closes before the worker has opened it;
-// the helper reports the exit of the worker.
+// The four pipes of a worker process: stdout, stderr, and one for messages in each direction. They are named pipes, because the
+// spawn helper that starts the process passes no descriptors. This process opens both ends of each, so that none closes before
+// the worker has opened it; the helper reports the exit of the worker.
 
 import { constants, openSync } from "node:fs"
 import { Socket } from "node:net"
@@ -45,8 +45,8 @@ export class Pipes {
 }
 
 /**
- * Calls back when everything that a worker wrote before the current message has been read: the next iteration of the event loop reads what its pipes
- * contain.
+ * Calls back when everything that a worker wrote before the current message has been read: the next iteration of the event loop
+ * reads what its pipes contain.
  */
 export const afterReading = (then: () => void): void => {
   setImmediate(() => setImmediate(then))

@@ -177,7 +177,7 @@ test("results of short tasks are reported together while others wait for a worke
   worker = await waiting[0]!
   await end(worker, 2)
   expect(reported).toEqual([])
-  // As many tasks have ended as wait.
+  // The number of ended tasks equals the number of waiting ones.
   await end(await waiting[1]!, 3)
   expect(new Set(reported)).toEqual(new Set([1, 2, 3]))
   void acquire(a)

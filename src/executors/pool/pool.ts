@@ -1,19 +1,22 @@
-// Keeps worker processes warm, in sets that share code and runtime. A task gets an idle worker of its set, or waits for one. A few workers per core are
-// started at once; more, up to the maximum, only if tasks take long enough for another process to help. Workers are retired after a number
-// of tasks, when their code has changed, after an idle time, or in favour of another set.
+// Keeps worker processes warm, in sets that share code and runtime. A task gets an idle worker of its set, or waits for one. A
+// few workers per core are started at once; more, up to the maximum, only if tasks take long enough for another process to
+// help. Workers are retired after a number of tasks, when their code has changed, after an idle time, or in favour of another
+// set.
 
 import type { Clock } from "../../core/model/ports.ts"
 import { CodeFiles } from "./code-files.ts"
 import { ReportBatcher } from "./report-batcher.ts"
 import type { PoolWorker } from "./worker.ts"
 
-/** Average duration from which tasks justify another process: for shorter ones, a worker becomes free before a new one is ready. */
+/**
+ * Average duration from which tasks justify another process: for shorter ones, a worker becomes free before a new one is ready.
+ */
 const LONG_TASK_MS = 5
 /** Interval between polls while tasks wait. */
 const POLL_MS = 10
 /**
- * Polls after which a running task counts as long although none has ended yet. Polls are counted instead of time: after a pause of this process, there
- * are ends that it has not read.
+ * Polls after which a running task counts as long although none has ended yet. Polls are counted instead of time: after a pause
+ * of this process, there are ends that it has not read.
  */
 const LONG_TASK_POLLS = 5
 /** Polls for a worker that may still load its code, which another process would not do faster. */
@@ -110,8 +113,8 @@ export class WorkerPool {
   }
 
   /**
-   * Returns a worker whose task has ended. With `retireMs`, the worker and all processes that the task left are ended, and killed after that time.
-   * Resolves when the worker is free, or gone if `retireMs` is given.
+   * Returns a worker whose task has ended. With `retireMs`, the worker and all processes that the task left are ended, and
+   * killed after that time. Resolves when the worker is free, or gone if `retireMs` is given.
    */
   async returnWorker(options: WorkerSetOptions, worker: PoolWorker, retireMs: number | null): Promise<void> {
     const set = this.#sets.get(options.name)!

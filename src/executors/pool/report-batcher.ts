@@ -1,5 +1,6 @@
-// Delays the results of short tasks while others wait for a worker, so that they are reported together: each report is a commit, and an early one gains
-// nothing because every worker already has its next task. Without waiting tasks, a result is reported at once.
+// Delays the results of short tasks while others wait for a worker, so that they are reported together: each report is a
+// commit, and an early one gains nothing because every worker already has its next task. Without waiting tasks, a result is
+// reported at once.
 
 import type { Clock } from "../../core/model/ports.ts"
 

@@ -1,5 +1,5 @@
-// One worker process, which runs one task at a time. The spawn helper starts it, and ends all of its processes with it. A task: send its frame → receive
-// output and messages → end, once everything that was written before has been read.
+// One worker process, which runs one task at a time. The spawn helper starts it, and ends all of its processes with it. A task:
+// send its frame → receive output and messages → end, once everything that was written before has been read.
 
 import { constants } from "node:os"
 import { join } from "node:path"

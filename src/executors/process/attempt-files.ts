@@ -1,5 +1,6 @@
-// Paths of the input and output files of running attempts: a folder per executor in the data folder, and one in memory for small inputs, because
-// creating a file on disk may wait for writes of the database. The next process that starts removes folders of dead processes.
+// Paths of the input and output files of running attempts: a folder per executor in the data folder, and one in memory for
+// small inputs, because creating a file on disk may wait for writes of the database. The next process that starts removes
+// folders of dead processes.
 
 import { randomBytes } from "node:crypto"
 import { chmodSync, mkdirSync, rmSync } from "node:fs"

@@ -1,5 +1,5 @@
-// Builds the environment of a task: four variables of the server, the task's own, and the ORK_* variables. Nothing else is inherited, so that a task
-// cannot read the server's secrets.
+// Builds the environment of a task: four variables of the server, the task's own, and the ORK_* variables. Nothing else is
+// inherited, so that a task cannot read the server's secrets.
 
 import { resolve } from "node:path"
 import { type Environment, orkVariables, type TaskPaths } from "../environment.ts"

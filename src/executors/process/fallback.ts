@@ -1,6 +1,6 @@
-// The spawn helper for machines without a C compiler: a small Node.js process with the protocol of native/ork-spawn.c. It finds a task's processes by
-// session and by a variable in their environment (process-table.ts), because it can create neither a namespace nor a reaper; it does not
-// measure memory and CPU time. It ends with its input, and kills all tasks.
+// The spawn helper for machines without a C compiler: a small Node.js process with the protocol of native/ork-spawn.c. It finds
+// a task's processes by session and by a variable in their environment (process-table.ts), because it can create neither a
+// namespace nor a reaper; it does not measure memory and CPU time. It ends with its input, and kills all tasks.
 
 import { execFileSync, spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"

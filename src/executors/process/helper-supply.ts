@@ -12,12 +12,15 @@ export interface HelperChoice {
   namespace?: boolean
 }
 
-/** What `ork doctor` shows. */
+/** The description that `ork doctor` shows. */
 export interface ProcessDescription {
   helper: "native" | "node"
-  /** Why it is not the compiled one; null when it is. */
+  /** Reason why it is not the compiled one; null when it is. */
   reason: string | null
-  /** How processes are ended with Ork. `namespace`: by the kernel; `reaper`: by the helper; `environ`: found by a variable. */
+  /**
+   * The way in which processes end with Ork. `namespace`: by the kernel; `reaper`: by the helper; `environ`: found by a
+   * variable.
+   */
   isolation: "namespace" | "reaper" | "environ"
   cgroups: "none" | "v1" | "v2"
 }

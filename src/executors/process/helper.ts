@@ -1,5 +1,5 @@
-// The client of a spawn helper: one child process that exchanges frames over its standard streams. Requests of one iteration of the event loop are
-// sent in one write. The helper ends when its input ends, so it cannot outlive this process.
+// The client of a spawn helper: one child process that exchanges frames over its standard streams. Requests of one iteration of
+// the event loop are sent in one write. The helper ends when its input ends, so it cannot outlive this process.
 
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
@@ -45,8 +45,8 @@ export class Helper {
   }
 
   static start(command: string, args: string[]): Promise<Helper> {
-    // Its own session, because Ctrl-C in the terminal is for Ork, which then stops its tasks in order. No environment, because tasks may
-    // be able to read that of the helper.
+    // Its own session, because Ctrl-C in the terminal is for Ork, which then stops its tasks in order. No environment, because
+    // tasks may be able to read that of the helper.
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true, env: {} })
     const decode = eventDecoder()
     return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
-// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or compiles it into the
-// cache folder on first use, under a name with the hash of its source. Concurrent processes end up with the same file, by rename.
-// `node dist/executors/process/native.js FOLDER` compiles it into FOLDER, for packages.
+// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or
+// compiles it into the cache folder on first use, under a name with the hash of its source. Concurrent processes end up with
+// the same file, by rename. `node dist/executors/process/native.js FOLDER` compiles it into FOLDER, for packages.
 
 import { execFile } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"

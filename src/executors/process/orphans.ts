@@ -1,5 +1,5 @@
-// Kills processes that tasks have left. In a pid namespace there are none; without one, processes survive when Ork and its helper are killed together.
-// Every process of a task has its owner and its attempt in its environment.
+// Kills processes that tasks have left. In a pid namespace there are none; without one, processes survive when Ork and its
+// helper are killed together. Every process of a task has its owner and its attempt in its environment.
 
 import { ownerAlive } from "../../objects/owner.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"

@@ -1,4 +1,5 @@
-// Reads the processes of this machine from /proc, with the owner and attempt of those that belong to tasks. Empty where there is no /proc.
+// Reads the processes of this machine from /proc, with the owner and attempt of those that belong to tasks. Empty where there
+// is no /proc.
 
 import { readdirSync, readFileSync } from "node:fs"
 import { ATTEMPT_VARIABLE } from "../environment.ts"

@@ -1,6 +1,6 @@
-// The process executor starts commands by a small spawn helper, never from Ork itself: a large process spawns slowly. The helper writes logs, kills
-// what a task leaves behind, and dies with Ork together with all tasks. One attempt: request → supervise (start, stop) → exit → output →
-// result.
+// The process executor starts commands by a small spawn helper, never from Ork itself: a large process spawns slowly. The
+// helper writes logs, kills what a task leaves behind, and dies with Ork together with all tasks. One attempt: request →
+// supervise (start, stop) → exit → output → result.
 
 import { rm, writeFile } from "node:fs/promises"
 import { constants } from "node:os"

@@ -1,5 +1,5 @@
-// The wire protocol of the spawn helpers, documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id, fields`; a string is
-// `u32 length, bytes, NUL`. Ork and the helper in JavaScript use the same codec.
+// The wire protocol of the spawn helpers, documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id,
+// fields`; a string is `u32 length, bytes, NUL`. Ork and the helper in JavaScript use the same codec.
 
 const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
 

@@ -1,4 +1,5 @@
-// The runtime for functions in Python: worker processes run the `python3` in the server's PATH with python/worker.py, which provides the module `ork`.
+// The runtime for functions in Python: worker processes run the `python3` in the server's PATH with python/worker.py, which
+// provides the module `ork`.
 
 import { fileURLToPath } from "node:url"
 import type { Runtime } from "../pool/runtime.ts"

@@ -1,6 +1,6 @@
-// The life cycle of one attempt whose work runs on a cluster: submit or find again → wait → follow → finish. Subclasses contribute the requests
-// to their cluster and how its state is read. The work outlives this process: after `shutdown` or `lost` it is handed over untouched, and the
-// next launch of the same attempt finds it.
+// The life cycle of one attempt whose work runs on a cluster: submit or find again → wait → follow → finish. Subclasses
+// contribute the requests to their cluster and how its state is read. The work outlives this process: after `shutdown` or
+// `lost` it is handed over untouched, and the next launch of the same attempt finds it.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -24,7 +24,7 @@ export interface RemoteLaunch {
   exec: boolean
 }
 
-/** How the work ended, as the cluster reports it. */
+/** The outcome of work that has ended, as the cluster reports it. */
 export interface Outcome {
   state: Extract<AttemptState, "success" | "failed" | "lost" | "timeout">
   error: string | null
@@ -32,8 +32,8 @@ export interface Outcome {
 }
 
 /**
- * The end of the work (null: it is gone, and how it ended is unknown), or the time until it is observed again (null: when the cluster
- * reports a change).
+ * The end of the work (null: it is gone, and how it ended is unknown), or the time until it is observed again (null: when the
+ * cluster reports a change).
  */
 export type Observation<End> = { end: End | null } | { recheckMs: number | null }
 
@@ -48,7 +48,7 @@ export abstract class RemoteAttempt<Handle, End> {
   protected readonly execReportsStart: boolean = false
   protected externalId: string | null = null
   protected startedAt: number | null = null
-  /** Why the cluster has not started the work yet; null when it gives no reason. */
+  /** The cluster's reason for not having started the work yet; null when it gives none. */
   protected waitingFor: string | null = null
   /** True once the cluster was asked to stop work that had not ended by then. */
   protected stopRequested = false
@@ -73,7 +73,9 @@ export abstract class RemoteAttempt<Handle, End> {
   /** Reads the state of the work; called after every change. Rejects when the work can no longer be followed. */
   protected abstract observe(handle: Handle): Observation<End> | Promise<Observation<End>>
   protected abstract outcome(handle: Handle, end: End): Outcome | Promise<Outcome>
-  /** Reads the rest of the log and returns the result. `end` is null when the end of the work is unknown: it was stopped then. */
+  /**
+   * Reads the rest of the log and returns the result. `end` is null when the end of the work is unknown: it was stopped then.
+   */
   protected abstract finish(handle: Handle, end: End | null): Promise<AttemptResult>
   /** Asks the cluster to end the work gracefully. Never rejects. */
   protected abstract requestStop(handle: Handle): Promise<void>

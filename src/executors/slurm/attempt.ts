@@ -1,4 +1,5 @@
-// One attempt as a job of a Slurm cluster. The exit code in its folder is authoritative for the command; the queue provides the rest.
+// One attempt as a job of a Slurm cluster. The exit code in its folder is authoritative for the command; the queue provides the
+// rest.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
@@ -49,7 +50,7 @@ interface JobEnd {
 export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   readonly #parts: SlurmParts
   #readMs = READ_MS
-  /** When the command or its job was first seen to have ended. */
+  /** Time at which the command or its job was first seen to have ended. */
   #endSeenAt: number | null = null
   #closedLog: Promise<{ last: LastLine }> | null = null
 

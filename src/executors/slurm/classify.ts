@@ -6,8 +6,9 @@ import type { Outcome } from "../remote/remote-attempt.ts"
 import type { QueuedJob } from "./queue.ts"
 
 /**
- * Returns the outcome of a job. A command that succeeded stays successful, whatever happened to its job afterwards. `code`: exit code of
- * the command, null when it wrote none. `job`: the job in the queue, null when it is no longer there. `memoryBytes`: 0 when not limited.
+ * Returns the outcome of a job. A command that succeeded stays successful, whatever happened to its job afterwards. `code`:
+ * exit code of the command, null when it wrote none. `job`: the job in the queue, null when it is no longer there.
+ * `memoryBytes`: 0 when not limited.
  */
 export const outcomeOf = (code: number | null, job: QueuedJob | null, memoryBytes: number): Outcome => {
   if (code === 0) return { state: "success", error: null, exitCode: 0 }

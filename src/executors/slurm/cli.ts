@@ -1,4 +1,5 @@
-// Runs the commands of Slurm (sbatch, squeue, scontrol, scancel), here or behind a prefix such as `ssh login1`, with a time limit.
+// Runs the commands of Slurm (sbatch, squeue, scontrol, scancel), here or behind a prefix such as `ssh login1`, with a time
+// limit.
 
 import { spawn } from "node:child_process"
 import { basename } from "node:path"

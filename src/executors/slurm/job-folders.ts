@@ -1,5 +1,5 @@
-// The shared folder: `NAME/INDEX/` for each task of a submission, and `attempts/ATTEMPT`, a file that points from an attempt to its task. Other
-// users have no access, because the files contain secrets while a job waits.
+// The shared folder: `NAME/INDEX/` for each task of a submission, and `attempts/ATTEMPT`, a file that points from an attempt to
+// its task. Other users have no access, because the files contain secrets while a job waits.
 
 import { mkdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"

@@ -1,5 +1,5 @@
-// Polls the queue for all jobs together: every second while jobs change, down to every 10 s while nothing changes, and never while there is no
-// job. A controller that does not respond is polled at the same pace.
+// Polls the queue for all jobs together: every second while jobs change, down to every 10 s while nothing changes, and never
+// while there is no job. A controller that does not respond is polled at the same pace.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -44,7 +44,7 @@ export class QueuePoller {
   /** Ids and states as of the last poll, to notice changes. */
   #lastStates = ""
   #stopped = false
-  /** Why the last poll failed; null when it succeeded. */
+  /** Error of the last poll; null when it succeeded. */
   problem: string | null = null
 
   constructor(cli: Pick<SlurmCli, "call">, clock: Clock) {

@@ -82,8 +82,9 @@ export const submitScript = (folder: string): string =>
   `#!/bin/sh\nexec /bin/sh ${quote(folder)}/"\${SLURM_ARRAY_TASK_ID:-0}"/${FILES.run}\n`
 
 /**
- * Builds the script that runs the command once, however often it is submitted, and writes its exit code to a file, because the queue forgets
- * jobs. The script ignores SIGTERM, which all processes of the job receive, so that it can still record how the command ended.
+ * Builds the script that runs the command once, however often it is submitted, and writes its exit code to a file, because the
+ * queue forgets jobs. The script ignores SIGTERM, which all processes of the job receive, so that it can still record how the
+ * command ended.
  */
 export const runScript = (assignment: Assignment, folder: string): string => {
   const env = {

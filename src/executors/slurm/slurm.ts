@@ -1,6 +1,6 @@
-// The slurm executor runs each attempt as a batch job of a Slurm cluster, and fan-outs as job arrays, by the commands of Slurm. Input, output,
-// logs and exit codes are exchanged in a folder that Ork and all nodes share. A job outlives the server that submitted it: the next
-// server finds it by the attempt id.
+// The slurm executor runs each attempt as a batch job of a Slurm cluster, and fan-outs as job arrays, by the commands of Slurm.
+// Input, output, logs and exit codes are exchanged in a folder that Ork and all nodes share. A job outlives the server that
+// submitted it: the next server finds it by the attempt id.
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"

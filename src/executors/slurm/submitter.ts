@@ -1,5 +1,5 @@
-// Submits attempts to the cluster: those of one task that arrive together and request the same resources become one array. When the response of
-// sbatch is lost, the queue is searched for the job's name before it is submitted again.
+// Submits attempts to the cluster: those of one task that arrive together and request the same resources become one array. When
+// the response of sbatch is lost, the queue is searched for the job's name before it is submitted again.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"

@@ -1,5 +1,5 @@
-// The published contract of Cloud Run's API, read from the definitions that Google's client ships: the routes of requests (google.api.http) and the
-// fields of messages. Only the contract of Cloud Logging is written by hand (logging-contract.ts).
+// The published contract of Cloud Run's API, read from the definitions that Google's client ships: the routes of requests
+// (google.api.http) and the fields of messages. Only the contract of Cloud Logging is written by hand (logging-contract.ts).
 
 import { createRequire } from "node:module"
 import protobuf from "protobufjs"

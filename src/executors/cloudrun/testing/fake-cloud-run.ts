@@ -1,5 +1,5 @@
-// A fake of the HTTP APIs of Cloud Run and Cloud Logging. It responds as the published contracts say and rejects what violates them; executions are
-// processes of this machine. Tests inject errors by `fault`.
+// A fake of the HTTP APIs of Cloud Run and Cloud Logging. It responds as the published contracts say and rejects what violates
+// them; executions are processes of this machine. Tests inject errors by `fault`.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"

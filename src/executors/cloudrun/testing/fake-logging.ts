@@ -1,5 +1,5 @@
-// A fake of Cloud Logging: entries of the fake executions, selected by filter and returned in pages, within a quota. Tests decide when entries become
-// visible, and how many of them a page has.
+// A fake of Cloud Logging: entries of the fake executions, selected by filter and returned in pages, within a quota. Tests
+// decide when entries become visible, and how many of them a page has.
 
 import { parseFilter } from "./log-filter.ts"
 

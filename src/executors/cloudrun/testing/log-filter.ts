@@ -1,5 +1,5 @@
-// Parses a part of Cloud Logging's query language (https://cloud.google.com/logging/docs/view/logging-query-language): comparisons of fields with
-// strings or lists of strings, log_id, AND, OR and parentheses. Throws for anything else.
+// Parses a part of Cloud Logging's query language (https://cloud.google.com/logging/docs/view/logging-query-language):
+// comparisons of fields with strings or lists of strings, log_id, AND, OR and parentheses. Throws for anything else.
 
 export type Matches = (entry: object) => boolean
 

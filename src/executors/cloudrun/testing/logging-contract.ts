@@ -1,5 +1,5 @@
-// The part of Cloud Logging's published contract that the executor uses (google/logging/v2/logging.proto and log_entry.proto), which Google's package
-// for Cloud Run does not contain.
+// The part of Cloud Logging's published contract that the executor uses (google/logging/v2/logging.proto and log_entry.proto),
+// which Google's package for Cloud Run does not contain.
 
 import type protobuf from "protobufjs"
 

@@ -1,5 +1,5 @@
-// A strict fake of the engine's API on a socket of its own: it accepts the requests that the executor makes, responds to anything else with 400, and
-// injects the faults that tests ask for.
+// A strict fake of the engine's API on a socket of its own: it accepts the requests that the executor makes, responds to
+// anything else with 400, and injects the faults that tests ask for.
 
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"

@@ -1,4 +1,5 @@
-// Completes an accepted object as an API server does: defaults, labels and a selector of its own, fields that only the server writes.
+// Completes an accepted object as an API server does: defaults, labels and a selector of its own, fields that only the server
+// writes.
 
 import { randomUUID } from "node:crypto"
 import type { NewObject, Kind } from "./object-storage.ts"

@@ -1,5 +1,5 @@
-// A strict fake of a cluster's API server: it accepts the requests that the executor may make and rejects everything else, checks bodies against the
-// published types, runs pods as real processes, and injects the faults that tests ask for.
+// A strict fake of a cluster's API server: it accepts the requests that the executor may make and rejects everything else,
+// checks bodies against the published types, runs pods as real processes, and injects the faults that tests ask for.
 
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"

@@ -1,6 +1,6 @@
-// The Job controller and the garbage collector of the fake cluster, which behave like those of Kubernetes 1.32 for Jobs with `backoffLimit: 0`: the pod
-// has a tracking finalizer; FailureTarget and SuccessCriteriaMet come first, Failed and Complete when no pod runs any more; a deleted pod
-// fails its Job; pods and Secrets of a deleted Job are deleted.
+// The Job controller and the garbage collector of the fake cluster, which behave like those of Kubernetes 1.32 for Jobs with
+// `backoffLimit: 0`: the pod has a tracking finalizer; FailureTarget and SuccessCriteriaMet come first, Failed and Complete
+// when no pod runs any more; a deleted pod fails its Job; pods and Secrets of a deleted Job are deleted.
 
 import type { V1PodSpec } from "@kubernetes/client-node"
 import { forbiddenBy } from "./pod-security.ts"

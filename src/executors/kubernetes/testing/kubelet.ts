@@ -1,5 +1,6 @@
-// The scheduler and the kubelet of the fake cluster: binds a pod, creates, starts and ends its container, and updates its status in the small steps
-// of a real one. A deleted pod is killed first, and the end of its container is visible before the pod disappears.
+// The scheduler and the kubelet of the fake cluster: binds a pod, creates, starts and ends its container, and updates its
+// status in the small steps of a real one. A deleted pod is killed first, and the end of its container is visible before the
+// pod disappears.
 
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Condition } from "./job-controller.ts"

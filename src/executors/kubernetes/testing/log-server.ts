@@ -1,5 +1,5 @@
-// Serves the logs of fake pods as a kubelet does through the API server: no response, not even a status, before the first byte; entries since a time,
-// with timestamps at the start of lines; followed to the container's end.
+// Serves the logs of fake pods as a kubelet does through the API server: no response, not even a status, before the first byte;
+// entries since a time, with timestamps at the start of lines; followed to the container's end.
 
 import type { ServerResponse } from "node:http"
 import { compareStamps } from "../log-lines.ts"

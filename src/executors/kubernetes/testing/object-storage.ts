@@ -1,5 +1,6 @@
-// Objects of the fake cluster with their history: growing versions, events for watches, a history that can be forgotten (410 Gone), and deletions
-// as an API server performs them: an object is removed when its grace period is 0 and it has no finalizers.
+// Objects of the fake cluster with their history: growing versions, events for watches, a history that can be forgotten (410
+// Gone), and deletions as an API server performs them: an object is removed when its grace period is 0 and it has no
+// finalizers.
 
 import { randomUUID } from "node:crypto"
 

@@ -1,5 +1,6 @@
-// The container of a fake pod: a real process with a folder of its own for its mounts. Paths of mounts in its variables are replaced by paths in
-// that folder. Its log is kept as a container runtime keeps it: by line, long lines in pieces, incomplete lines not at all.
+// The container of a fake pod: a real process with a folder of its own for its mounts. Paths of mounts in its variables are
+// replaced by paths in that folder. Its log is kept as a container runtime keeps it: by line, long lines in pieces, incomplete
+// lines not at all.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"

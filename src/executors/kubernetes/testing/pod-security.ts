@@ -1,4 +1,5 @@
-// Checks pods against the Pod Security Standard "restricted" (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
+// Checks pods against the Pod Security Standard "restricted"
+// (https://kubernetes.io/docs/concepts/security/pod-security-standards/).
 
 import type { V1PodSpec } from "@kubernetes/client-node"
 

@@ -1,4 +1,5 @@
-// Validates objects as an API server does: by the published types, and by the rules for names, labels and Jobs that the types do not express.
+// Validates objects as an API server does: by the published types, and by the rules for names, labels and Jobs that the types
+// do not express.
 
 import { typeProblems } from "./types.ts"
 import type { Kind } from "./object-storage.ts"

@@ -1,5 +1,5 @@
-// Checks an object against the published types of Kubernetes, as the official client has them: unknown fields, missing required fields, and values
-// of the wrong type.
+// Checks an object against the published types of Kubernetes, as the official client has them: unknown fields, missing required
+// fields, and values of the wrong type.
 
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"

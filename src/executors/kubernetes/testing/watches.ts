@@ -1,4 +1,5 @@
-// The watches of the fake cluster: events since a version, bookmarks, an end after their time limit, and faults that tests inject.
+// The watches of the fake cluster: events since a version, bookmarks, an end after their time limit, and faults that tests
+// inject.
 
 import type { ServerResponse } from "node:http"
 import { matches } from "./rules.ts"

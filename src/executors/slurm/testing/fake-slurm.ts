@@ -1,5 +1,5 @@
-// A fake of Slurm's commands: four shell scripts that run jobs as processes of this machine, with faults that tests inject. Its squeue does not
-// support --json, like that of a Slurm that was built without it.
+// A fake of Slurm's commands: four shell scripts that run jobs as processes of this machine, with faults that tests inject. Its
+// squeue does not support --json, like that of a Slurm that was built without it.
 
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -57,8 +57,8 @@ export class FakeSlurm {
   }
 
   /**
-   * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted the job; `hold`:
-   * jobs run nothing; `down`: the queue cannot be read.
+   * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted
+   * the job; `hold`: jobs run nothing; `down`: the queue cannot be read.
    */
   set(file: "reject" | "lose" | "hold" | "down", text = "x\n"): void {
     writeFileSync(join(this.folder, file), text)
