@@ -228,7 +228,7 @@ interface Outcome extends FirstSteps {
 const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
 
 const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
-  const { changes, jobs, cancelled, expired, closed, claimed, pending } = outcome
+  const { changes, jobs, cancelled, expired, closed, resumed, claimed, pending } = outcome
   const { at } = pending
   emitChanges(tx, at, updates, changes)
   tx.events.push(...emitReleased(jobs, at))
@@ -241,7 +241,9 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
     emitCancelled(tx, at, rows, runs)
   }
   emitClosed(tx, at, closed)
-  await tx.workflows.load([...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
+  await tx.workflows.load(
+    [...resumed, ...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)),
+  )
   emitClaims(tx, at, claimed.work)
 }
 
