@@ -14,6 +14,6 @@ def main(input, ctx):
 def check(input, ctx):
     rows = input["load"]["rows"]
     if rows > input["most"]:
-        # Trying again would not help.
+        # A retry would not help.
         raise ork.Terminal(f"{rows} rows are more than {input['most']}")
     return rows

@@ -1,7 +1,7 @@
 import { type FunctionContext, TerminalError } from "ork"
 
 export const count = ({ text }: { text: string }, ctx: FunctionContext) => {
-  // Trying again would not help: the task fails at once, whatever retries it has.
+  // A retry would not help: the task fails at once, even if retries are left.
   if (text === "") throw new TerminalError("there is no text to count")
   ctx.log(`part ${ctx.parallelIndex} of ${ctx.parallelCount}`)
   return { words: text.split(" ").length }
