@@ -7,9 +7,7 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
 import { print, printError, printJson, printResult } from "../terminal/output.ts"
-import type { KeyScope } from "../../protocol/client/client.ts"
-
-const SCOPES: readonly KeyScope[] = ["read", "trigger", "worker", "admin"]
+import { KEY_SCOPES } from "../../store/contract/keys.ts"
 
 export const listKeys = async (context: Context, options: ServerFlags): Promise<number> => {
   const items = await (await connect(context, options)).listKeys()
@@ -26,8 +24,8 @@ export interface CreateKeyOptions extends ServerFlags {
 }
 
 export const createKey = async (context: Context, name: string, options: CreateKeyOptions): Promise<number> => {
-  if (options.scope.length === 0) throw new InputError(`give the key at least one --scope: ${SCOPES.join(", ")}`)
-  const scopes = options.scope.map((scope) => parseChoice("--scope", scope, SCOPES))
+  if (options.scope.length === 0) throw new InputError(`give the key at least one --scope: ${KEY_SCOPES.join(", ")}`)
+  const scopes = options.scope.map((scope) => parseChoice("--scope", scope, KEY_SCOPES))
   const created = await (await connect(context, options)).createKey(name, scopes)
   if (options.json === true) printJson(context, created)
   else {

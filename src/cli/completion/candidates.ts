@@ -3,6 +3,11 @@
 
 import type { Command, Option } from "commander"
 import type { NameKind } from "./names.ts"
+import { GRAPH_FORMATS } from "../../core/model/render-graph.ts"
+import { RUN_STATUSES } from "../../core/model/status.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { KEY_SCOPES } from "../../store/contract/keys.ts"
+import { TRIGGERS } from "../../store/contract/store.ts"
 
 type NamesOf = (kind: NameKind) => Promise<string[]>
 
@@ -21,14 +26,16 @@ const NAME_KINDS: Readonly<Record<string, readonly NameKind[]>> = {
   queue: ["queue"],
 }
 
+/** Values of options, by flag. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
-  "--scope": ["read", "trigger", "worker", "admin"],
-  "--trigger": ["manual", "schedule", "webhook", "backfill", "workflow"],
-  "--format": ["text", "mermaid", "dot"],
+  "--scope": KEY_SCOPES,
+  "--trigger": TRIGGERS,
+  "--format": GRAPH_FORMATS,
 }
+/** Values of `--status`, by command. */
 const STATUSES: Readonly<Record<string, readonly string[]>> = {
-  runs: ["pending", "running", "success", "failed", "cancelled"],
-  list: ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"],
+  runs: RUN_STATUSES,
+  list: JOB_STATUSES,
 }
 
 /** Returns the candidates for the last of the typed words, and `:files` if file names may follow. */
