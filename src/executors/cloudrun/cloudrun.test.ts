@@ -260,12 +260,12 @@ test("200 executions in flight share their polls", async () => {
   const all = Array.from({ length: 200 }, () => run("sleep 1"))
   await Promise.all(all.map(({ started }) => started))
   const [lists, gets] = [fake.count("Executions.ListExecutions"), fake.count("Executions.GetExecution")]
-  const begun = Date.now()
+  const startedAt = Date.now()
   const results = await Promise.all(all.map(({ result }) => result))
   expect(new Set(results.map(({ state }) => state))).toEqual(new Set(["success"]))
   expect(fake.count("Jobs.RunJob")).toBe(200)
   // Polls are at least 2 s apart by the clock.
-  const polls = Math.ceil(((Date.now() - begun) * speed) / 2000) + 1
+  const polls = Math.ceil(((Date.now() - startedAt) * speed) / 2000) + 1
   expect(fake.count("Executions.ListExecutions") - lists).toBeLessThanOrEqual(polls * 3)
   expect(fake.count("Executions.GetExecution") - gets).toBeLessThanOrEqual(polls * 2)
   expect(cloudRunCalls(fake)).toBeLessThan(200 * 3)

@@ -124,11 +124,11 @@ test("a log that is longer than one read is continued by the next read", async (
   for (let i = 0; i < 800; i++) logs.write(nameOf("e1"), "stdout", `line ${i}`, begin + i * 100)
   await clock.pass(200_000)
   expect(lines).toEqual(Array.from({ length: 800 }, (_, i) => `line ${i}`))
-  const begun = requests
+  const cursors = requests
     .filter(({ pageToken }) => pageToken === "")
     .map(({ filter }) => /receiveTimestamp>="([^"]+)"/.exec(filter)?.[1])
   // 50 pages of 10 lines, the last one at 499.
-  expect(Date.parse(begun[1] ?? "") - begin).toBe(49_900)
+  expect(Date.parse(cursors[1] ?? "") - begin).toBe(49_900)
   expect(requests.length).toBeLessThan(800 / 10 + 40)
 })
 

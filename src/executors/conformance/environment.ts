@@ -35,7 +35,7 @@ export const environmentTests = (fixture: () => ExecutorFixture, can: Capabiliti
       const env = { TOKEN: "mine", LANG: "own" }
       const overrides: Overrides = { env, upstreamDir: "/up", parallelIndex: 2, parallelCount: 5, logicalDate: "2026-01-01" }
       const lines = await linesOf(argv(["env"], overrides))
-      const seen = Object.fromEntries(
+      const variables = Object.fromEntries(
         lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
       )
       const names = [
@@ -51,8 +51,8 @@ export const environmentTests = (fixture: () => ExecutorFixture, can: Capabiliti
       ]
       const ours = [...names, "TASK_ID", "TASK_NAME", "UPSTREAM", "WORKFLOW_NAME"].map((name) => `ORK_${name}`)
       const server = ["HOME", "PATH", "TZ"].filter((name) => process.env[name] !== undefined)
-      expect(Object.keys(seen).toSorted()).toEqual([...ours, ...server, "LANG", "TOKEN"].toSorted())
-      expect(seen).toMatchObject({
+      expect(Object.keys(variables).toSorted()).toEqual([...ours, ...server, "LANG", "TOKEN"].toSorted())
+      expect(variables).toMatchObject({
         TOKEN: "mine",
         LANG: "own",
         ORK_UPSTREAM: "/up",

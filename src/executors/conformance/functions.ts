@@ -52,9 +52,9 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       process.env["ORK_TEST_SERVER_SECRET"] = "hidden"
       const first = await run("environment", { env: { COLOUR: "red" } })
       delete process.env["ORK_TEST_SERVER_SECRET"]
-      const seen = (first.output as { inline: { [name: string]: string } }).inline
-      expect(seen).toMatchObject({ COLOUR: "red", ORK_TASK_NAME: "task", ORK_ATTEMPT: "1", PATH: process.env["PATH"] })
-      expect(seen).not.toHaveProperty("ORK_TEST_SERVER_SECRET")
+      const variables = (first.output as { inline: { [name: string]: string } }).inline
+      expect(variables).toMatchObject({ COLOUR: "red", ORK_TASK_NAME: "task", ORK_ATTEMPT: "1", PATH: process.env["PATH"] })
+      expect(variables).not.toHaveProperty("ORK_TEST_SERVER_SECRET")
       const second = await run("environment")
       expect(second.externalId).toBe(first.externalId)
       expect((second.output as { inline: object }).inline).not.toHaveProperty("COLOUR")

@@ -122,12 +122,12 @@ export class Engine {
     })
     request.on("error", reject)
     request.end(call.body === undefined ? undefined : JSON.stringify(call.body))
-    const answered = await promise.catch((error: unknown) => {
+    const exchange = await promise.catch((error: unknown) => {
       if (call.signal?.aborted === true) throw error
       throw new EngineUnreachable(unreachable(this.address.shown, error), { cause: error })
     })
-    if ((answered.response.statusCode ?? 500) >= 400) throw await errorOf(answered.response)
-    return answered
+    if ((exchange.response.statusCode ?? 500) >= 400) throw await errorOf(exchange.response)
+    return exchange
   }
 }
 

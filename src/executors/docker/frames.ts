@@ -35,8 +35,8 @@ export class FrameReader {
   }
 
   #readHeader(chunk: Buffer): Buffer {
-    const wanted = HEADER_BYTES - this.#header.length
-    this.#header = Buffer.concat([this.#header, chunk.subarray(0, wanted)])
+    const missing = HEADER_BYTES - this.#header.length
+    this.#header = Buffer.concat([this.#header, chunk.subarray(0, missing)])
     if (this.#header.length < HEADER_BYTES) return Buffer.alloc(0)
     const stream = STREAMS[this.#header[0]!]
     if (stream === undefined || this.#header[1] !== 0 || this.#header[2] !== 0 || this.#header[3] !== 0) {
@@ -45,7 +45,7 @@ export class FrameReader {
     this.#stream = stream
     this.#left = this.#header.readUInt32BE(4)
     this.#header = Buffer.alloc(0)
-    return chunk.subarray(wanted)
+    return chunk.subarray(missing)
   }
 }
 

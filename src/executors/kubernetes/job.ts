@@ -26,11 +26,9 @@ const MIN_TTL_MS = 60_000
 /** Seconds between the end that Ork enforces and the cluster's own deadline, which is for times without a server. */
 const DEADLINE_MARGIN_S = 60
 
-export type KubernetesOptions = KubernetesDefinition
-
 /** Returns the task's options, whose shape definition/kubernetes-fields.ts has checked. */
-export const optionsOf = (assignment: Assignment): KubernetesOptions =>
-  (assignment.fields["kubernetes"] ?? {}) as KubernetesOptions
+export const optionsOf = (assignment: Assignment): KubernetesDefinition =>
+  (assignment.fields["kubernetes"] ?? {}) as KubernetesDefinition
 
 export interface JobParts {
   assignment: Assignment
@@ -168,7 +166,7 @@ const escapeDollars = (text: string): string => text.replaceAll("$", "$$$$")
 /** Runs a script in a shell; passes an argument list to the image's entrypoint, as docker does. */
 const commandOf = (
   command: Assignment["command"],
-  { entrypoint }: KubernetesOptions,
+  { entrypoint }: KubernetesDefinition,
   exec: boolean,
 ): Pick<V1Container, "command" | "args"> => {
   const given = entrypoint?.map(escapeDollars)
@@ -185,7 +183,7 @@ export const labelValue = (text: string): string =>
     .slice(0, 63)
     .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "")
 
-const labelsOf = (assignment: Assignment, { labels = {} }: KubernetesOptions): { [label: string]: string } => ({
+const labelsOf = (assignment: Assignment, { labels = {} }: KubernetesDefinition): { [label: string]: string } => ({
   ...labels,
   [LABELS.managedBy]: "ork",
   [LABELS.attempt]: assignment.attemptId,
@@ -194,7 +192,7 @@ const labelsOf = (assignment: Assignment, { labels = {} }: KubernetesOptions): {
   [LABELS.workflow]: labelValue(assignment.workflow),
 })
 
-const resourcesOf = ({ node: { resources } }: Assignment, { requests = {}, limits = {} }: KubernetesOptions) => {
+const resourcesOf = ({ node: { resources } }: Assignment, { requests = {}, limits = {} }: KubernetesDefinition) => {
   const common = {
     ...(resources?.cpu !== undefined && { cpu: `${Math.max(1, Math.round(resources.cpu * 1000))}m` }),
     ...(resources?.memoryBytes !== undefined && { memory: String(resources.memoryBytes) }),
@@ -227,7 +225,7 @@ const podSecurity = (security: KubernetesSecurity): NonNullable<V1PodSpec["secur
   }
 }
 
-const podOf = ({ graceMs }: Assignment, options: KubernetesOptions): Omit<V1PodSpec, "containers" | "volumes"> => ({
+const podOf = ({ graceMs }: Assignment, options: KubernetesDefinition): Omit<V1PodSpec, "containers" | "volumes"> => ({
   restartPolicy: "Never",
   automountServiceAccountToken: options.automount_token ?? false,
   enableServiceLinks: false,

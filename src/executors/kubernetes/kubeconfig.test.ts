@@ -161,12 +161,12 @@ test("a client certificate authenticates over TLS, with HTTP/1.1 even if the ser
   }
   const read = (name: string): Buffer => readFileSync(join(folder, name))
   const tls = { key: read("localhost.key"), cert: read("localhost.crt"), ca: read("ca.crt") }
-  const seen: string[] = []
+  const clients: string[] = []
   const server = createSecureServer(
     { ...tls, allowHTTP1: true, requestCert: true },
     (request: Http2ServerRequest, response) => {
       const { subject } = (request.socket as TLSSocket).getPeerCertificate()
-      seen.push(`${request.httpVersion} ${String(subject.CN)}`)
+      clients.push(`${request.httpVersion} ${String(subject.CN)}`)
       response.end("{}")
     },
   )
@@ -178,5 +178,5 @@ test("a client certificate authenticates over TLS, with HTTP/1.1 even if the ser
   const cluster = { server: `https://localhost:${port}`, "certificate-authority": "ca.crt" }
   const kubernetes = connect(write("kubeconfig", config("a", cluster, user)))
   await kubernetes.call("GET", JOBS)
-  expect(seen).toEqual(["1.1 ork"])
+  expect(clients).toEqual(["1.1 ork"])
 })
