@@ -95,7 +95,7 @@ it("a missing file is reported before the upload, and the API accepts no file na
   expect([code, stderr]).toEqual([2, "ork: a.yaml: tasks.x.file: there is no file gone.ts beside the definition\n"])
   const posted = await server.call("POST", "/workflows", { name: "a", tasks: { x: { executor: "node", file: "gone.ts" } } })
   expect(posted.status).toBe(400)
-  expect(posted.body.error!.message).toMatch(/tasks\.x\.file: a definition sent over the API has no files with it/)
+  expect(posted.body.error!.message).toMatch(/tasks\.x\.file: a definition without a bundle has no files/)
   const hash = "0".repeat(64)
   const unknown = await server.call("POST", `/workflows?bundle=${hash}`, { name: "a", tasks: { x: { command: "true" } } })
   expect(unknown.body.error!.message).toMatch(/bundle: is not stored here/)
