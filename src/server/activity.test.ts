@@ -2,14 +2,14 @@ import { expect, test } from "vitest"
 import type { Clock } from "../core/model/ports.ts"
 import type { Node } from "../core/model/workflow.ts"
 import type { TaskClaim } from "../store/contract/store.ts"
-import { MINUTES, Series } from "./activity.ts"
+import { MINUTES, Activity } from "./activity.ts"
 
 const START = Date.parse("2026-11-15T06:00:00.000Z")
 
 const setup = () => {
   let now = START
   const timers: { at: number; run: () => void }[] = []
-  let asked = 0
+  let reads = 0
   const clock = {
     now: () => now,
     after: (ms: number, run: () => void) => {
@@ -19,10 +19,10 @@ const setup = () => {
     },
   } as Clock
   const stats = async () => {
-    asked += 1
+    reads += 1
     return { runs: { pending: 0, running: 0 }, ready: [{ queue: "a", count: 3 }, { queue: "b", count: 4 }], running: 2, oldestReadyMs: null, databaseBytes: 0 } // prettier-ignore
   }
-  const series = new Series({ stats }, clock)
+  const activity = new Activity({ stats }, clock)
   const advance = async (ms: number): Promise<void> => {
     now += ms
     for (const timer of timers.splice(0)) {
@@ -36,20 +36,20 @@ const setup = () => {
     const run = { createdAt: new Date(now - waitMs).toISOString() }
     const claim = { kind: "task", runId: "r", attempt: 1, path: "", run } as TaskClaim
     const node = { queue, upstream: [] as number[], hook: null } as unknown as Node
-    series.observer.attemptEnded!(claim, node, { state, startedAt: now, finishedAt: now })
-    series.observer.turn!({ changes: 1, claims: 0, ms: 1 })
+    activity.observer.attemptEnded!(claim, node, { state, startedAt: now, finishedAt: now })
+    activity.observer.turn!({ changes: 1, claims: 0, ms: 1 })
   }
-  return { series, advance, end, asked: () => asked, timers }
+  return { activity, advance, end, reads: () => reads, timers }
 }
 
-test("ends are counted by the minute, with the wait before the first tasks", async () => {
-  const { series, advance, end } = setup()
+test("ended attempts are counted per minute, with the dispatch times of first tasks", async () => {
+  const { activity, advance, end } = setup()
   end("success", { waitMs: 10 })
   end("success", { waitMs: 30 })
   end("failed", { waitMs: 20 })
   await advance(60_000)
   end("success", { waitMs: 5 })
-  expect(series.columns()).toMatchObject({
+  expect(activity.series()).toMatchObject({
     from: START,
     success: [2, 1],
     failed: [1, 0],
@@ -58,38 +58,38 @@ test("ends are counted by the minute, with the wait before the first tasks", asy
   })
 })
 
-test("queues are looked at once a minute, only when something happened, and a quiet minute is as the one before", async () => {
-  const { series, advance, end, asked, timers } = setup()
+test("queues are read once in a minute with activity, and a quiet minute keeps the values before it", async () => {
+  const { activity, advance, end, reads, timers } = setup()
   end("success")
   end("success")
   await advance(59_600)
-  expect([asked(), timers.length]).toEqual([1, 0])
+  expect([reads(), timers.length]).toEqual([1, 0])
   await advance(180_000)
-  expect(asked()).toBe(1)
-  expect(series.columns()).toMatchObject({ ready: [7, 7, 7, 7], running: [2, 2, 2, 2] })
+  expect(reads()).toBe(1)
+  expect(activity.series()).toMatchObject({ ready: [7, 7, 7, 7], running: [2, 2, 2, 2] })
 })
 
-test("a batch without changes is nothing that happened", () => {
-  const { series, timers } = setup()
-  series.observer.turn!({ changes: 0, claims: 0, ms: 1 })
+test("a turn without changes and claims is no activity", () => {
+  const { activity, timers } = setup()
+  activity.observer.turn!({ changes: 0, claims: 0, ms: 1 })
   expect(timers).toEqual([])
 })
 
-test("the rate of a queue is of the last minute", async () => {
-  const { series, advance, end } = setup()
+test("the rate of a queue covers the last minute", async () => {
+  const { activity, advance, end } = setup()
   for (let i = 0; i < 10; i++) end("success", { queue: "mail" })
-  expect(series.endedPerMinute("mail")).toBe(10)
+  expect(activity.endedPerMinute("mail")).toBe(10)
   await advance(90_000)
-  expect([series.endedPerMinute("mail"), series.endedPerMinute("other")]).toEqual([5, 0])
+  expect([activity.endedPerMinute("mail"), activity.endedPerMinute("other")]).toEqual([5, 0])
   await advance(60_000)
-  expect(series.endedPerMinute("mail")).toBe(0)
+  expect(activity.endedPerMinute("mail")).toBe(0)
 })
 
-test("no more than a day is kept", async () => {
-  const { series, advance, end } = setup()
+test("one day is kept", async () => {
+  const { activity, advance, end } = setup()
   for (let i = 0; i < MINUTES + 30; i++) {
     end("success")
     await advance(60_000)
   }
-  expect(series.columns().success).toHaveLength(MINUTES)
+  expect(activity.series().success).toHaveLength(MINUTES)
 })

@@ -1,5 +1,5 @@
-// What this server did, minute by minute, for the last day: for the charts of the web page. In memory and small; what is to be kept
-// longer is for Prometheus. Queues are looked at once in a minute in which something happened: an idle server asks nothing.
+// Activity of this server per minute for the last day, for the charts of the web UI. Kept in memory; longer histories are the task of
+// Prometheus. Queues are read once in a minute with activity: an idle server reads nothing.
 
 import type { Clock } from "../core/model/ports.ts"
 import { isFirstOfRun } from "../engine/attempts/claims.ts"
@@ -8,8 +8,8 @@ import type { StatsStore } from "../store/contract/stats.ts"
 
 const MINUTE_MS = 60_000
 export const MINUTES = 1440
-/** Waits of a minute that its median and its 95th of a hundred are taken from. */
-const MOST_WAITS = 500
+/** Samples per minute for the quantiles of dispatch times. */
+const MAX_WAITS = 500
 
 interface Minute {
   success: number
@@ -17,12 +17,12 @@ interface Minute {
   waits: number[]
   ready: number | null
   running: number | null
-  /** Ends by queue. */
+  /** Ended attempts by queue. */
   ended: Map<string, number>
 }
 
-/** Oldest first, one entry a minute; the last one is the minute that goes on. */
-export interface SeriesColumns {
+/** One entry per minute, oldest first; the last one is the current minute. */
+export interface ActivitySeries {
   from: number
   success: number[]
   failed: number[]
@@ -34,11 +34,11 @@ export interface SeriesColumns {
 
 const newMinute = (): Minute => ({ success: 0, failed: 0, waits: [], ready: null, running: null, ended: new Map() })
 
-export class Series {
+export class Activity {
   readonly #store: Pick<StatsStore, "stats">
   readonly #clock: Clock
   readonly #minutes = new Map<number, Minute>()
-  #cancelLook: (() => void) | null = null
+  #cancelSample: (() => void) | null = null
 
   constructor(store: Pick<StatsStore, "stats">, clock: Clock) {
     this.#store = store
@@ -51,15 +51,15 @@ export class Series {
       if (state === "success") minute.success += 1
       else minute.failed += 1
       minute.ended.set(node.queue, (minute.ended.get(node.queue) ?? 0) + 1)
-      if (startedAt === null || minute.waits.length >= MOST_WAITS || !isFirstOfRun(claim, node)) return
+      if (startedAt === null || minute.waits.length >= MAX_WAITS || !isFirstOfRun(claim, node)) return
       minute.waits.push(Math.max(0, startedAt - Date.parse(claim.run.createdAt)))
     },
     turn: ({ changes, claims }) => {
-      if (changes + claims > 0) this.#lookSoon()
+      if (changes + claims > 0) this.#sampleLater()
     },
   }
 
-  /** Ends in the last whole minute and in the one that goes on, taken to a minute. */
+  /** Returns the ended attempts of the last 60 seconds, estimated from the current minute and the one before. */
   endedPerMinute(queue: string): number {
     const now = this.#clock.now()
     const index = Math.floor(now / MINUTE_MS)
@@ -68,7 +68,7 @@ export class Series {
     return Math.round(count(index) + share * count(index - 1))
   }
 
-  columns(): SeriesColumns {
+  series(): ActivitySeries {
     const last = Math.floor(this.#clock.now() / MINUTE_MS)
     const first = Math.min(last, ...this.#minutes.keys())
     const indexes = Array.from({ length: last - first + 1 }, (_, i) => first + i).slice(-MINUTES)
@@ -85,51 +85,51 @@ export class Series {
   }
 
   stop(): void {
-    this.#cancelLook?.()
+    this.#cancelSample?.()
   }
 
   #minute(): Minute {
     const index = Math.floor(this.#clock.now() / MINUTE_MS)
     const found = this.#minutes.get(index)
     if (found !== undefined) return found
-    const made = newMinute()
-    this.#minutes.set(index, made)
+    const minute = newMinute()
+    this.#minutes.set(index, minute)
     for (const old of this.#minutes.keys()) {
       if (old <= index - MINUTES || this.#minutes.size > MINUTES) this.#minutes.delete(old)
       else break
     }
-    // Only the last two are asked for by queue.
+    // Counts by queue are read for the last two minutes only.
     this.#minutes.get(index - 2)?.ended.clear()
-    return made
+    return minute
   }
 
-  /** At the end of the minute, while it is still that minute. */
-  #lookSoon(): void {
+  /** Reads the queues shortly before the end of the minute. */
+  #sampleLater(): void {
     const left = MINUTE_MS - (this.#clock.now() % MINUTE_MS)
-    this.#cancelLook ??= this.#clock.after(Math.max(0, left - 500), () => void this.#look())
+    this.#cancelSample ??= this.#clock.after(Math.max(0, left - 500), () => void this.#sample())
   }
 
-  async #look(): Promise<void> {
+  async #sample(): Promise<void> {
     const minute = this.#minute()
     try {
       const { ready, running } = await this.#store.stats()
       minute.ready = ready.reduce((sum, queue) => sum + queue.count, 0)
       minute.running = running
     } catch {
-      // The store is away: this minute has no figure, the next one is tried again.
+      // The store is unavailable: this minute has no sample.
     } finally {
-      this.#cancelLook = null
+      this.#cancelSample = null
     }
   }
 }
 
-const quantile = (values: readonly number[], part: number): number | null => {
+const quantile = (values: readonly number[], fraction: number): number | null => {
   if (values.length === 0) return null
   const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))]!
+  return sorted[Math.min(sorted.length - 1, Math.floor(fraction * sorted.length))]!
 }
 
-/** A minute in which nothing happened is as the one before it. */
+/** Fills minutes without a sample with the value before them. */
 const carried = (values: readonly (number | null)[]): (number | null)[] => {
   let last: number | null = null
   return values.map((value) => (last = value ?? last))

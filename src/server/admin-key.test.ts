@@ -6,14 +6,14 @@ import { adminKeyFile, ensureAdminKey, readAdminKey } from "./admin-key.ts"
 import { systemRandom } from "../engine/system.ts"
 
 const folder = (): string => {
-  const made = mkdtempSync(join(tmpdir(), "ork-key-"))
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
-  return made
+  const path = mkdtempSync(join(tmpdir(), "ork-key-"))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
 }
 
 const modeOf = (file: string): number => statSync(file).mode & 0o777
 
-test("a key is made once, in a folder that need not be there, for this user alone", async () => {
+test("a key is created once, with its folder, and only its owner can read it", async () => {
   const dataDir = join(folder(), ".ork")
   expect(await readAdminKey(dataDir)).toBeNull()
   const { key, file } = await ensureAdminKey(dataDir, systemRandom)
@@ -23,7 +23,7 @@ test("a key is made once, in a folder that need not be there, for this user alon
   expect(await readAdminKey(dataDir)).toBe(key)
 })
 
-test("a file that others may read is closed to them", async () => {
+test("read permissions of other users are removed", async () => {
   const dataDir = folder()
   writeFileSync(adminKeyFile(dataDir), "a-key-that-somebody-wrote\n")
   chmodSync(adminKeyFile(dataDir), 0o644)
@@ -31,14 +31,16 @@ test("a file that others may read is closed to them", async () => {
   expect(modeOf(adminKeyFile(dataDir))).toBe(0o600)
 })
 
-test("a file with too short a key is refused, with what to do", async () => {
+test("a key that is too short is rejected with advice", async () => {
   const dataDir = folder()
   writeFileSync(adminKeyFile(dataDir), "short\n")
-  await expect(ensureAdminKey(dataDir, systemRandom)).rejects.toThrow(/holds no key of 16 characters or more; remove it/)
+  await expect(ensureAdminKey(dataDir, systemRandom)).rejects.toThrow(
+    /does not contain a key of at least 16 characters; remove it/,
+  )
 })
 
-test("of several that start together all get the same key", async () => {
+test("servers that start together use the same key", async () => {
   const dataDir = folder()
-  const made = await Promise.all([1, 2, 3].map(() => ensureAdminKey(dataDir, systemRandom)))
-  expect(new Set(made.map(({ key }) => key)).size).toBe(1)
+  const keys = await Promise.all([1, 2, 3].map(() => ensureAdminKey(dataDir, systemRandom)))
+  expect(new Set(keys.map(({ key }) => key)).size).toBe(1)
 })

@@ -1,5 +1,5 @@
-// The server's own admin key where none was given: made once, kept in the data folder for the local command line, readable by this
-// user alone.
+// The server's own admin key, for servers without a configured one: created once and kept in the data folder, where the local command
+// line reads it. Only the owner can read the file.
 
 import { chmod, link, mkdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -7,12 +7,12 @@ import type { Random } from "../core/model/ports.ts"
 import { Conflict } from "../store/contract/errors.ts"
 
 const PREFIX = "ork_"
-const MIN_KEY = 16
+const MIN_LENGTH = 16
 const OWNER_ONLY = 0o600
 
 export const adminKeyFile = (dataDir: string): string => join(dataDir, "admin.key")
 
-/** The key of that folder, or null: there is none. */
+/** Returns the key of a data folder; null when there is none. */
 export const readAdminKey = async (dataDir: string): Promise<string | null> => {
   const text = await readFile(adminKeyFile(dataDir), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return ""
@@ -21,19 +21,21 @@ export const readAdminKey = async (dataDir: string): Promise<string | null> => {
   return text.trim() === "" ? null : text.trim()
 }
 
-/** Read, or made if there is none. A file that others may read is closed to them. */
+/** Reads the key, or creates it. Removes read permissions of other users. */
 export const ensureAdminKey = async (dataDir: string, random: Random): Promise<{ key: string; file: string }> => {
   const file = adminKeyFile(dataDir)
-  const known = await readAdminKey(dataDir)
-  if (known !== null) {
-    if (known.length < MIN_KEY)
-      throw new Conflict(`${file} holds no key of ${MIN_KEY} characters or more; remove it, and a new one is made`)
+  const existing = await readAdminKey(dataDir)
+  if (existing !== null) {
+    if (existing.length < MIN_LENGTH)
+      throw new Conflict(
+        `${file} does not contain a key of at least ${MIN_LENGTH} characters; remove it, and a new one is created`,
+      )
     if (((await stat(file)).mode & 0o077) !== 0) await chmod(file, OWNER_ONLY)
-    return { key: known, file }
+    return { key: existing, file }
   }
   const key = PREFIX + random.hex128() + random.hex128()
   await mkdir(dirname(file), { recursive: true })
-  // Whole or not at all, and never over another: of servers that start together the first one's key holds for all.
+  // Links a complete file and never replaces one: servers that start together use the key of the first.
   const draft = `${file}.${random.hex128()}`
   await writeFile(draft, `${key}\n`, { mode: OWNER_ONLY })
   await link(draft, file).catch((error: NodeJS.ErrnoException) => {

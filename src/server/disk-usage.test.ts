@@ -15,7 +15,7 @@ const setup = () => {
   return { folder, clock: { now: () => now } as Clock, pass: (ms: number) => void (now += ms) }
 }
 
-test("the files below the folder are added up, and looked at again only after a while", async () => {
+test("sizes of all files are summed, and read again after ten minutes", async () => {
   const { folder, clock, pass } = setup()
   const usage = new DiskUsage(folder, clock)
   expect(await usage.bytes()).toBe(8)
@@ -25,7 +25,7 @@ test("the files below the folder are added up, and looked at again only after a 
   expect(await usage.bytes()).toBe(9)
 })
 
-test("what is elsewhere or too much to walk is not known, what is not there is nothing", async () => {
+test("the usage of a remote store or a very large folder is not known; that of a missing folder is 0", async () => {
   const { folder, clock } = setup()
   expect(await new DiskUsage(null, clock).bytes()).toBeNull()
   expect(await new DiskUsage(folder, clock, 1).bytes()).toBeNull()

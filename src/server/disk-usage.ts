@@ -1,46 +1,46 @@
-// How much room the logs and outputs of a local object store take. Walks its folder, so it is asked seldom and remembers the answer.
+// Disk usage of a local object store. Walks its folder, so the result is cached for ten minutes.
 
 import { opendir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import type { Clock } from "../core/model/ports.ts"
 
-const KEPT_MS = 600_000
-/** A folder with more files is too large to walk for a figure on a page. */
-const MOST_FILES = 100_000
+const CACHE_MS = 600_000
+/** Larger folders are not walked. */
+const MAX_FILES = 100_000
 
 export class DiskUsage {
   readonly #folder: string | null
   readonly #clock: Clock
-  readonly #most: number
-  #known: { until: number; bytes: Promise<number | null> } | null = null
+  readonly #maxFiles: number
+  #cached: { until: number; bytes: Promise<number | null> } | null = null
 
-  /** `folder` null: the store is elsewhere, and its size is not known. */
-  constructor(folder: string | null, clock: Clock, most = MOST_FILES) {
+  /** `folder` is null for a store on another machine. */
+  constructor(folder: string | null, clock: Clock, maxFiles = MAX_FILES) {
     this.#folder = folder
     this.#clock = clock
-    this.#most = most
+    this.#maxFiles = maxFiles
   }
 
-  /** null: not known. */
+  /** Returns null when the usage is not known. */
   bytes(): Promise<number | null> {
     if (this.#folder === null) return Promise.resolve(null)
     const now = this.#clock.now()
-    if (this.#known === null || this.#known.until <= now) {
-      this.#known = { until: now + KEPT_MS, bytes: walk(this.#folder, this.#most) }
+    if (this.#cached === null || this.#cached.until <= now) {
+      this.#cached = { until: now + CACHE_MS, bytes: sumSizes(this.#folder, this.#maxFiles) }
     }
-    return this.#known.bytes
+    return this.#cached.bytes
   }
 }
 
-const walk = async (folder: string, most: number): Promise<number | null> => {
+const sumSizes = async (folder: string, maxFiles: number): Promise<number | null> => {
   let bytes = 0
   let files = 0
   try {
     for await (const entry of await opendir(folder, { recursive: true })) {
       if (!entry.isFile()) continue
       files += 1
-      if (files > most) return null
-      // A file may go while it is looked at.
+      if (files > maxFiles) return null
+      // The file may be removed meanwhile.
       bytes += await stat(join(entry.parentPath, entry.name)).then(
         ({ size }) => size,
         () => 0,

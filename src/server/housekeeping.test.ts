@@ -26,20 +26,20 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
     },
     trimEvents: async (query: object) => {
       calls.push(["trim", query])
-      const answer = trimmed.shift() ?? 0
-      if (answer instanceof Error) throw answer
-      return answer
+      const result = trimmed.shift() ?? 0
+      if (result instanceof Error) throw result
+      return result
     },
   } as unknown as ServerStore
   const objects = { list: async () => [] } as unknown as ObjectStore
   const log = pino({ level: "silent" })
-  const keeper = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log })
-  keeper.start()
+  const housekeeping = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log })
+  housekeeping.start()
   return {
     calls,
     timers,
-    keeper,
-    /** Lets the hour pass and the work be done. */
+    housekeeping,
+    /** Lets an hour pass and waits for the work. */
     async hour() {
       const [timer] = timers.splice(0)
       expect(timer!.ms).toBe(HOUR)
@@ -49,7 +49,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
   }
 }
 
-test("once an hour a server removes what its retention names, and trims events older than an hour", async () => {
+test("every hour, runs past their retention are removed and events older than an hour are trimmed", async () => {
   const { calls, hour } = setup({ retentionDays: 30, retentionRuns: 100 })
   expect(calls).toEqual([])
   await hour()
@@ -61,21 +61,21 @@ test("once an hour a server removes what its retention names, and trims events o
   expect(calls).toHaveLength(4)
 })
 
-test("without a retention no run is removed, and events are trimmed all the same, batch by batch", async () => {
+test("without a retention no run is removed, but events are trimmed, batch by batch", async () => {
   const { calls, hour } = setup({ retentionDays: 0, retentionRuns: 0 }, [500, 500, 3])
   await hour()
   expect(calls.map(([name]) => name)).toEqual(["trim", "trim", "trim"])
 })
 
-test("a store that is away is tried again in an hour", async () => {
-  const { calls, hour } = setup({ retentionDays: 0, retentionRuns: 0 }, [new Error("away")])
+test("a failure is repeated after an hour", async () => {
+  const { calls, hour } = setup({ retentionDays: 0, retentionRuns: 0 }, [new Error("unavailable")])
   await hour()
   await hour()
   expect(calls).toHaveLength(2)
 })
 
-test("one that is stopped does nothing more", async () => {
-  const { timers, keeper } = setup({ retentionDays: 1, retentionRuns: 0 })
-  await keeper.stop()
+test("nothing is done after a stop", async () => {
+  const { timers, housekeeping } = setup({ retentionDays: 1, retentionRuns: 0 })
+  await housekeeping.stop()
   expect(timers).toEqual([])
 })

@@ -1,5 +1,5 @@
-// What a server does by itself once an hour: removes runs that its retention names and bundles that no version names, and trims the
-// event log to what streams may still resume from.
+// Hourly work of a server: removes runs past their retention and bundles that no version names, and trims the event log to what streams
+// may still resume from.
 
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
@@ -7,10 +7,10 @@ import { removeExpired, removeUnusedBundles, type RetentionRule } from "../engin
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 
-const EVERY_MS = 3_600_000
-/** Streams resume for an hour; the rest is slack for a trim that comes late. */
+const INTERVAL_MS = 3_600_000
+/** Streams may resume for an hour. */
 const EVENTS_KEPT_MS = 3_600_000
-const BATCHES_AT_ONCE = 500
+const TRIM_BATCH = 500
 const DAY_MS = 86_400_000
 
 export interface HousekeepingOptions {
@@ -19,8 +19,9 @@ export interface HousekeepingOptions {
   dataDir: string
   clock: Clock
   log: Logger
-  /** 0: keeps them for ever. */
+  /** Maximum age of runs; 0: without limit. */
   retentionDays: number
+  /** Maximum number of runs per workflow; 0: without limit. */
   retentionRuns: number
 }
 
@@ -35,7 +36,7 @@ export class Housekeeping {
   }
 
   start(): void {
-    this.#cancel = this.#options.clock.after(EVERY_MS, () => {
+    this.#cancel = this.#options.clock.after(INTERVAL_MS, () => {
       this.#working = this.#work().finally(() => {
         if (!this.#stopped.signal.aborted) this.start()
       })
@@ -51,19 +52,19 @@ export class Housekeeping {
   async #work(): Promise<void> {
     const { store, log } = this.#options
     try {
-      const rule = this.#rule()
+      const rule = this.#retentionRule()
       const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
-      if (removed > 0) log.info({ runs: removed }, "removed runs that are past their retention")
+      if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
       while (!this.#stopped.signal.aborted) {
-        if ((await store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit: BATCHES_AT_ONCE })) < BATCHES_AT_ONCE) return
+        if ((await store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit: TRIM_BATCH })) < TRIM_BATCH) return
       }
     } catch (error) {
-      log.warn({ error: String(error) }, "housekeeping did not come to its end; it is tried again in an hour")
+      log.warn({ error: String(error) }, "housekeeping failed; trying again in an hour")
     }
   }
 
-  #rule(): RetentionRule | null {
+  #retentionRule(): RetentionRule | null {
     const { retentionDays, retentionRuns } = this.#options
     if (retentionDays === 0 && retentionRuns === 0) return null
     return {

@@ -7,7 +7,7 @@ const line = (entry: object): string =>
     "",
   )
 
-test("a readable line has the message and its fields, and the level when it matters", () => {
+test("a readable line contains the message and its fields, and any level except info", () => {
   expect(line({ workflow: "etl", version: 2 })).toBe("deployed workflow=etl version=2\n")
   expect(line({ level: 40, part: "engine", problems: ["a", "b"] })).toBe('WARN deployed problems=["a","b"]\n')
 })

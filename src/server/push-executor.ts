@@ -63,7 +63,7 @@ export class PushExecutor implements Executor {
   }
 
   /** False: no attempt of this task that is live here has this token. */
-  result(result: PushedResult): boolean {
+  receive(result: PushedResult): boolean {
     const waiting = this.#waiting.get(result.taskId)
     if (waiting === undefined || !equalText(waiting.token, result.token)) return false
     waiting.take(result)

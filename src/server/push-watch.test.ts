@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { PushWatch } from "./push-watch.ts"
 import type { Clock } from "../core/model/ports.ts"
 
-/** A clock that goes on when it is told to, timer by timer. */
+/** A clock that advances on request, timer by timer. */
 const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly timers: number } => {
   let now = 1_000_000
   const timers = new Set<{ at: number; fn: () => void }>()
@@ -31,21 +31,21 @@ const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly time
   }
 }
 
-const setup = (answers: { [worker: string]: string[] | null }) => {
+const setup = (replies: { [worker: string]: string[] | null }) => {
   const clock = manualClock()
   const asked: [string, string[]][] = []
-  const told: { [token: string]: string } = {}
+  const lost: { [token: string]: string } = {}
   const ask = (worker: string, tokens: string[]): Promise<string[] | null> => {
     asked.push([worker, tokens])
-    return Promise.resolve(answers[worker]!)
+    return Promise.resolve(replies[worker]!)
   }
   const watch = new PushWatch({ clock, leaseMs: 15_000, ask })
-  const add = (worker: string, token: string) => watch.add(worker, token, (why) => (told[token] = why))
-  return { clock, asked, told, add }
+  const add = (worker: string, token: string) => watch.add(worker, token, (reason) => (lost[token] = reason))
+  return { clock, asked, lost, add }
 }
 
-test("each worker that holds something is asked every few seconds, all on one timer", async () => {
-  const { clock, asked, told, add } = setup({ a: [], b: [] })
+test("each worker with tasks is asked every few seconds, all on one timer", async () => {
+  const { clock, asked, lost, add } = setup({ a: [], b: [] })
   const ends = [add("a", "1"), add("a", "2"), add("b", "3")]
   expect(clock.timers).toBe(1)
   await clock.pass(3000)
@@ -55,27 +55,27 @@ test("each worker that holds something is asked every few seconds, all on one ti
   ])
   await clock.pass(57_000)
   expect(asked).toHaveLength(40)
-  expect(told).toEqual({})
+  expect(lost).toEqual({})
   for (const end of ends) end()
-  expect(clock.timers, "nothing held, nothing asked").toBe(0)
+  expect(clock.timers, "no tasks, no timer").toBe(0)
 })
 
-test("what a worker does not answer for in a lease is lost, and only that", async () => {
-  const { clock, told, add } = setup({ dead: null, well: [] })
+test("only the tasks of a worker that does not reply for a lease are lost", async () => {
+  const { clock, lost, add } = setup({ dead: null, well: [] })
   add("dead", "1")
   add("well", "2")
   await clock.pass(14_999)
-  expect(told).toEqual({})
+  expect(lost).toEqual({})
   await clock.pass(1)
-  expect(told).toEqual({ 1: "lost: the worker dead has not answered for 15 s" })
+  expect(lost).toEqual({ 1: "lost: the worker dead has not answered for 15 s" })
   await clock.pass(60_000)
-  expect(Object.keys(told)).toEqual(["1"])
+  expect(Object.keys(lost)).toEqual(["1"])
 })
 
-test("what a worker does not know any more is lost at the next question", async () => {
-  const { clock, told, add } = setup({ w: ["2", "gone meanwhile"] })
+test("a task that its worker no longer knows is lost at the next check", async () => {
+  const { clock, lost, add } = setup({ w: ["2", "gone meanwhile"] })
   add("w", "1")
   add("w", "2")
   await clock.pass(3000)
-  expect(told).toEqual({ 2: expect.stringContaining("does not have it any more") })
+  expect(lost).toEqual({ 2: expect.stringContaining("no longer has the task") })
 })

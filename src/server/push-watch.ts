@@ -1,49 +1,49 @@
-// Whether workers that tasks were pushed to still have them. Each that has any is asked every few seconds, all on one timer; what it does
-// not know any more is lost, and so is everything of one that has not answered for a lease.
+// Watches tasks that were pushed to workers. Each worker with tasks is asked every few seconds, all on one timer. A task is lost when its
+// worker no longer knows it, or has not replied for a lease.
 
 import type { Clock } from "../core/model/ports.ts"
 
 export interface PushWatchOptions {
   clock: Clock
   leaseMs: number
-  /** Which of the tokens the worker does not know; null: it did not answer. Never rejects, and comes to an end. */
+  /** Returns the tokens that the worker does not know; null without a reply. Never rejects, and has a timeout. */
   ask(worker: string, tokens: string[]): Promise<string[] | null>
 }
 
-interface Watched {
-  /** When something was sent to it that it answered. */
-  heardAt: number
+interface WatchedWorker {
+  /** Time of the latest request that the worker replied to. */
+  lastReplyAt: number
   asking: boolean
-  /** By token: tells why it is lost. */
-  readonly held: Map<string, (why: string) => void>
+  /** Called with the reason when a task is lost, by token. */
+  readonly tasks: Map<string, (reason: string) => void>
 }
 
-const ASKS_PER_LEASE = 5
+const REQUESTS_PER_LEASE = 5
 
 export class PushWatch {
   readonly #options: PushWatchOptions
-  readonly #workers = new Map<string, Watched>()
+  readonly #workers = new Map<string, WatchedWorker>()
   #cancel: (() => void) | null = null
 
   constructor(options: PushWatchOptions) {
     this.#options = options
   }
 
-  get #everyMs(): number {
-    return this.#options.leaseMs / ASKS_PER_LEASE
+  get #intervalMs(): number {
+    return this.#options.leaseMs / REQUESTS_PER_LEASE
   }
 
-  /** The worker has just taken it. Gives a function that ends the watch. */
-  add(worker: string, token: string, lost: (why: string) => void): () => void {
+  /** Watches a task that a worker has just accepted. The returned function ends the watch. */
+  add(worker: string, token: string, lost: (reason: string) => void): () => void {
     const now = this.#options.clock.now()
-    const watched = this.#workers.get(worker) ?? { heardAt: now, asking: false, held: new Map() }
+    const watched = this.#workers.get(worker) ?? { lastReplyAt: now, asking: false, tasks: new Map() }
     this.#workers.set(worker, watched)
-    watched.heardAt = now
-    watched.held.set(token, lost)
-    this.#plan()
+    watched.lastReplyAt = now
+    watched.tasks.set(token, lost)
+    this.#schedule()
     return () => {
-      watched.held.delete(token)
-      if (watched.held.size > 0 || this.#workers.get(worker) !== watched) return
+      watched.tasks.delete(token)
+      if (watched.tasks.size > 0 || this.#workers.get(worker) !== watched) return
       this.#workers.delete(worker)
       if (this.#workers.size > 0) return
       this.#cancel?.()
@@ -51,37 +51,37 @@ export class PushWatch {
     }
   }
 
-  /** The next round, or sooner when a lease runs out. */
-  #plan(): void {
+  /** Schedules the next check, earlier than the interval when a lease expires. */
+  #schedule(): void {
     if (this.#cancel !== null || this.#workers.size === 0) return
     const { clock, leaseMs } = this.#options
-    const ends = [...this.#workers.values()].map(({ heardAt }) => heardAt + leaseMs - clock.now())
-    this.#cancel = clock.after(Math.max(1, Math.min(this.#everyMs, ...ends)), () => {
+    const expiries = [...this.#workers.values()].map(({ lastReplyAt }) => lastReplyAt + leaseMs - clock.now())
+    this.#cancel = clock.after(Math.max(1, Math.min(this.#intervalMs, ...expiries)), () => {
       this.#cancel = null
-      this.#round()
-      this.#plan()
+      this.#checkAll()
+      this.#schedule()
     })
   }
 
-  #round(): void {
+  #checkAll(): void {
     const { clock, leaseMs } = this.#options
     for (const [worker, watched] of this.#workers) {
-      if (clock.now() - watched.heardAt >= leaseMs) {
+      if (clock.now() - watched.lastReplyAt >= leaseMs) {
         this.#workers.delete(worker)
-        const why = `lost: the worker ${worker} has not answered for ${leaseMs / 1000} s`
-        for (const lost of watched.held.values()) lost(why)
+        const reason = `lost: the worker ${worker} has not answered for ${leaseMs / 1000} s`
+        for (const lost of watched.tasks.values()) lost(reason)
       } else if (!watched.asking) void this.#ask(worker, watched)
     }
   }
 
-  async #ask(worker: string, watched: Watched): Promise<void> {
+  async #ask(worker: string, watched: WatchedWorker): Promise<void> {
     watched.asking = true
     const sentAt = this.#options.clock.now()
-    const unknown = await this.#options.ask(worker, [...watched.held.keys()])
+    const unknown = await this.#options.ask(worker, [...watched.tasks.keys()])
     watched.asking = false
     if (unknown === null) return
-    watched.heardAt = Math.max(watched.heardAt, sentAt)
-    const why = `lost: the worker ${worker} does not have it any more; it was started anew, or could not tell the result`
-    for (const token of unknown) watched.held.get(token)?.(why)
+    watched.lastReplyAt = Math.max(watched.lastReplyAt, sentAt)
+    const reason = `lost: the worker ${worker} no longer has the task; it was restarted, or could not report the result`
+    for (const token of unknown) watched.tasks.get(token)?.(reason)
   }
 }

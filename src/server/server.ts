@@ -1,40 +1,41 @@
-// A whole server out of its parts: engine, scheduler, API, and what goes on beside them. Takes backends by contract; `ork serve`
-// hands them in, says when to stop, and tells people where to go.
+// A server: engine, scheduler, notifier, API, worker service and housekeeping in one process. Uses backends by their contracts; `ork serve`
+// passes them in and decides when to stop.
 
 import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
 import type { Logger } from "pino"
-import { FolderDeploys } from "./folder-deploys.ts"
+import { Activity } from "./activity.ts"
+import { DiskUsage } from "./disk-usage.ts"
+import { FolderDeployer } from "./folder-deployer.ts"
 import { Housekeeping } from "./housekeeping.ts"
 import { Metrics } from "./metrics.ts"
+import { combineObservers } from "./observers.ts"
 import { PushExecutor } from "./push-executor.ts"
-import { DiskUsage } from "./disk-usage.ts"
-import { Series } from "./activity.ts"
-import { type Step, takeSteps } from "./shutdown-steps.ts"
-import { refuseSecond } from "./sole-server.ts"
-import { startTracing } from "./tracing.ts"
+import { runShutdownSteps, type ShutdownStep } from "./shutdown-steps.ts"
+import { rejectSecondServer } from "./sole-server.ts"
+import { startTracing, type Tracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/http/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/model/ports.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
 import { Engine } from "../engine/engine.ts"
+import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { explain, holderIsAlive } from "../engine/services/explain.ts"
 import { Notifier } from "../engine/services/notifier.ts"
-import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
-import { createServices } from "../engine/services/services.ts"
+import { createServices, type Services } from "../engine/services/services.ts"
 import { WorkerService } from "../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 
-/** The web page's build lies in dist/ui, whether this file runs from src/ or from dist/. */
-const PAGE_DIR = resolve(import.meta.dirname, "../../dist/ui")
+/** The build of the web UI is in dist/ui, whether this file runs from src/ or from dist/. */
+const WEB_UI_DIR = resolve(import.meta.dirname, "../../dist/ui")
 
-/** For a part of the end that has tasks or answers under way, beyond their grace. */
+/** Time for a step of the shutdown, beyond the grace of tasks or requests. */
 const STEP_MS = 5000
 
-export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluator" | "secret"> {
+export interface ServerOptions extends Pick<EngineOptions, "executors" | "evaluator" | "secret"> {
   config: Config
   store: ServerStore
   objects: ObjectStore
@@ -43,217 +44,281 @@ export interface ServerParts extends Pick<EngineOptions, "executors" | "evaluato
   log: Logger
   version: string
   apiKey: string
-  /** How this process is known to others, and whether the one so described still lives. */
+  /** Identity of this process, as `isAlive` of other processes reads it. */
   identity: string
-  alive(identity: string): boolean
+  isAlive(identity: string): boolean
   env: { [name: string]: string | undefined }
   fetch: Fetch
-  /** Queues that it takes work from: all of them, or these. */
+  /** Queues to claim work from. */
   queues: "all" | readonly string[]
-  /** Queues whose jobs its handlers run. */
+  /** Queues whose jobs the registered handlers run. */
   handlers?: readonly string[]
-  /** Names of the functions that it has registered. */
+  /** Names of the registered functions. */
   functions?: readonly string[]
-  /** A folder of definitions to deploy and follow. */
+  /** Folder of definitions to deploy and watch. */
   folder: string | null
 }
 
 export interface RunningServer {
-  /** Where it answers: `http://127.0.0.1:4000`. */
+  /** Address of the API, such as `http://127.0.0.1:4000`. */
   address: string
-  /** Signs a browser in, once, within an hour. */
+  /** Returns a link that signs a browser in, once, within an hour. */
   signInLink(): string
-  /** Takes nothing new, gives what runs the grace to end, hands the rest back, ends streams. */
+  /** Claims nothing new, gives running attempts their grace, releases the others and closes streams. */
   stop(): Promise<void>
 }
 
-export const startServer = async (parts: ServerParts): Promise<RunningServer> => {
-  const { config, store, objects, clock, random, log, evaluator, identity } = parts
-  const sole = { store, identity, alive: parts.alive, where: withoutPassword(config.databaseUrl) }
-  await refuseSecond(sole)
+export const startServer = async (options: ServerOptions): Promise<RunningServer> => {
+  const { config, store, log, version, env } = options
+  await rejectSecond(options)
   for (const [name, settings] of Object.entries(config.queues)) await store.putQueue(name, settings)
-  const metrics = new Metrics(store, parts.version)
-  const series = new Series(store, clock)
-  const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
-  const tracing = await startTracing(parts.env, { store, log, version: parts.version })
-  const dataDir = resolve(config.dataDir)
-  const { queues } = parts
-  const serves: WorkerCapabilities = {
-    queues,
-    labels: queues === "all" ? "all" : [],
-    handlers: parts.handlers ?? [],
-    functions: parts.functions ?? [],
-    capacity: config.concurrency,
-    version: parts.version,
-  }
-  let address = ""
-  const push =
-    config.workers.length === 0
-      ? null
-      : new PushExecutor({
-          workers: config.workers,
-          apiKey: parts.apiKey,
-          callback: () => ownAddress(config.host, address),
-          objects,
-          clock,
-          random,
-          fetch,
-          ...leaseOf(parts.env),
-        })
-  const counted = both(metrics.observer, series.observer)
-  const observed = tracing === null ? counted : both(counted, tracing.observer)
-  const engineParts: EngineOptions = {
-    store,
-    objects,
-    executors: push === null ? parts.executors : new Map([...parts.executors, [push.name, push]]),
-    evaluator,
-    clock,
-    random,
-    log: log.child({ part: "engine" }),
-    holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, capabilities: serves },
-    privateRun: null,
-    lanes: lanesOf(serves),
-    concurrency: config.concurrency,
-    remoteConcurrency: config.remoteConcurrency,
-    maxFanout: config.maxFanout,
-    maxOutputBytes: config.maxOutputBytes,
-    graceMs: config.graceMs,
-    dataDir,
-    secret: parts.secret,
-    fetch: parts.fetch,
-    address: () => config.url || address,
-    async findWorkflow(name) {
-      const found = await store.getWorkflow(name)
-      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
-    },
-    observer: both(observed, { turn: () => desk.wake(), cancelled: () => desk.wake(true) }),
-  }
-  const engine = new Engine(engineParts)
-  const desk = new WorkerService({ engine, parts: engineParts, ...leaseOf(parts.env) })
-  engine.onEvent(metrics.event)
-  if (tracing !== null) engine.onEvent((event) => tracing.event(event))
-  const notifier = new Notifier({ store, clock, log: log.child({ part: "notices" }), secret: parts.secret, fetch: parts.fetch })
-  engine.onEvent((event) => {
-    if (event.type === "run") notifier.wake()
-  })
-  const scheduler = new Scheduler({
-    store,
-    evaluator,
-    clock,
-    random,
-    log: log.child({ part: "schedules" }),
-    cancel: (runId) => engine.cancel(runId).catch(unlessEnded),
-    wake: () => {
-      engine.wake()
-      // Runs may have a deadline.
-      notifier.wake()
-    },
-  })
-  const wake = (): void => {
-    engine.wake()
-    desk.wake(true)
-    scheduler.wake()
-    notifier.wake()
-  }
-  const services = createServices({ ...engineParts, engine, store, wake })
-  const { workerProfiles: profiles } = config
-  const api = buildServer({
-    engine,
-    store,
-    objects,
-    log,
-    clock,
-    random,
-    secret: parts.secret,
-    services,
-    config: { apiKey: parts.apiKey, version: parts.version, webUiDir: PAGE_DIR, profiles },
-    explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), parts.alive) }, runId, task),
-    metrics: metrics.text,
-    serverStats: {
-      columns: () => series.columns(),
-      endedPerMinute: (queue) => series.endedPerMinute(queue),
-      objectsBytes: () => usage.bytes(),
-    },
-    workers: desk,
-    ...(push !== null && { push: (result) => push.result(result) }),
-  })
-  metrics.watch(api.app)
-  const housekeeping = new Housekeeping({ ...config, store, objects, dataDir, clock, log })
-  const folder =
-    parts.folder === null
-      ? null
-      : new FolderDeploys({ folder: parts.folder, workflows: services.workflows, profiles, clock, log })
-
-  const closeApi: Step = {
-    part: "answers",
-    end: () => close(api),
-    withinMs: config.graceMs + STEP_MS,
-    force: () => api.app.server.closeAllConnections(),
-  }
-  const stopEngine: Step = {
-    part: "the engine",
-    end: () => engine.stop({ patienceMs: config.graceMs }),
-    withinMs: 2 * config.graceMs + 4 * STEP_MS,
-  }
-  const steps: Step[] = [
-    { part: "the followed folder", end: () => folder?.stop() },
-    { part: "schedules", end: () => scheduler.stop() },
-    { part: "housekeeping", end: () => housekeeping.stop() },
-    { part: "polls", end: () => desk.stop() },
-    // Workers that are pushed to tell their results while the engine ends.
-    ...(push === null ? [closeApi, stopEngine] : [stopEngine, closeApi]),
-    { part: "notices", end: () => notifier.stop() },
-    { part: "traces", end: () => tracing?.stop() },
-    { part: "figures", end: () => (metrics.stop(), series.stop()) },
-  ]
-  const stopRest = (): Promise<void> => takeSteps(steps, { clock, log })
+  const server = new Server(options, await startTracing(env, { store, log, version }))
   try {
-    await engine.start()
-    await refuseSecond(sole)
-    await desk.start()
-    await folder?.start()
-    address = await listen(api, { host: config.host, port: config.port })
-    scheduler.start()
-    notifier.start()
-    housekeeping.start()
-    return {
-      address,
-      signInLink: () => `${address}/ui/sign-in?token=${api.signInToken()}`,
-      stop: stopRest,
-    }
+    return await server.start()
   } catch (error) {
-    await stopRest()
+    await server.stop()
     throw error
   }
 }
 
-/** Where others reach this very server, not one of its siblings: one that listens everywhere goes by the machine's name. */
+const rejectSecond = ({ config, store, identity, isAlive }: ServerOptions): Promise<void> =>
+  rejectSecondServer({ store, identity, isAlive, database: withoutPassword(config.databaseUrl) })
+
+class Server {
+  readonly #options: ServerOptions
+  readonly #tracing: Tracing | null
+  readonly #metrics: Metrics
+  readonly #activity: Activity
+  readonly #push: PushExecutor | null
+  readonly #engine: Engine
+  readonly #workers: WorkerService
+  readonly #notifier: Notifier
+  readonly #scheduler: Scheduler
+  readonly #services: Services
+  readonly #api: ReturnType<typeof buildServer>
+  readonly #housekeeping: Housekeeping
+  readonly #folder: FolderDeployer | null
+  /** Empty until the API listens. */
+  #address = ""
+
+  constructor(options: ServerOptions, tracing: Tracing | null) {
+    const { store, clock, version } = options
+    this.#options = options
+    this.#tracing = tracing
+    this.#metrics = new Metrics(store, version)
+    this.#activity = new Activity(store, clock)
+    this.#push = this.#createPushExecutor()
+    const engineOptions = this.#engineOptions()
+    this.#engine = new Engine(engineOptions)
+    this.#workers = new WorkerService({ engine: this.#engine, parts: engineOptions, ...workerLease(options.env) })
+    this.#notifier = this.#createNotifier()
+    this.#scheduler = this.#createScheduler()
+    this.#services = createServices({ ...engineOptions, engine: this.#engine, store, wake: () => this.#wakeAll() })
+    this.#api = this.#createApi()
+    this.#housekeeping = this.#createHousekeeping()
+    this.#folder = this.#createFolderDeployer()
+    this.#connectEvents()
+  }
+
+  async start(): Promise<RunningServer> {
+    const { config } = this.#options
+    await this.#engine.start()
+    await rejectSecond(this.#options)
+    await this.#workers.start()
+    await this.#folder?.start()
+    this.#address = await listen(this.#api, { host: config.host, port: config.port })
+    this.#scheduler.start()
+    this.#notifier.start()
+    this.#housekeeping.start()
+    return {
+      address: this.#address,
+      signInLink: () => `${this.#address}/ui/sign-in?token=${this.#api.signInToken()}`,
+      stop: () => this.stop(),
+    }
+  }
+
+  /** Also called after a failed start. */
+  async stop(): Promise<void> {
+    const { config, clock, log } = this.#options
+    const closeApi: ShutdownStep = {
+      part: "API",
+      stop: () => close(this.#api),
+      timeoutMs: config.graceMs + STEP_MS,
+      force: () => this.#api.app.server.closeAllConnections(),
+    }
+    const stopEngine: ShutdownStep = {
+      part: "engine",
+      stop: () => this.#engine.stop({ patienceMs: config.graceMs }),
+      timeoutMs: 2 * config.graceMs + 4 * STEP_MS,
+    }
+    const steps: ShutdownStep[] = [
+      { part: "folder deployer", stop: () => this.#folder?.stop() },
+      { part: "scheduler", stop: () => this.#scheduler.stop() },
+      { part: "housekeeping", stop: () => this.#housekeeping.stop() },
+      { part: "worker service", stop: () => this.#workers.stop() },
+      // Push workers report results through the API while the engine stops.
+      ...(this.#push === null ? [closeApi, stopEngine] : [stopEngine, closeApi]),
+      { part: "notifier", stop: () => this.#notifier.stop() },
+      { part: "tracing", stop: () => this.#tracing?.stop() },
+      { part: "metrics", stop: () => (this.#metrics.stop(), this.#activity.stop()) },
+    ]
+    await runShutdownSteps(steps, { clock, log })
+  }
+
+  // -- parts -----------------------------------------------------------------------------------------------------------------------
+
+  #createPushExecutor(): PushExecutor | null {
+    const { config, apiKey, objects, clock, random, env } = this.#options
+    const { workers } = config
+    if (workers.length === 0) return null
+    const callback = (): string => ownAddress(config.host, this.#address)
+    return new PushExecutor({ workers, apiKey, callback, objects, clock, random, fetch, ...workerLease(env) })
+  }
+
+  #engineOptions(): EngineOptions {
+    const { config, store, objects, executors, evaluator, clock, random, log, identity, secret, fetch } = this.#options
+    const capabilities = this.#capabilities()
+    return {
+      store,
+      objects,
+      executors: this.#push === null ? executors : new Map([...executors, [this.#push.name, this.#push]]),
+      evaluator,
+      clock,
+      random,
+      log: log.child({ part: "engine" }),
+      holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, capabilities },
+      privateRun: null,
+      lanes: lanesOf(capabilities),
+      concurrency: config.concurrency,
+      remoteConcurrency: config.remoteConcurrency,
+      maxFanout: config.maxFanout,
+      maxOutputBytes: config.maxOutputBytes,
+      graceMs: config.graceMs,
+      dataDir: resolve(config.dataDir),
+      secret,
+      fetch,
+      address: () => config.url || this.#address,
+      async findWorkflow(name) {
+        const found = await store.getWorkflow(name)
+        return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+      },
+      observer: this.#observer(),
+    }
+  }
+
+  #capabilities(): WorkerCapabilities {
+    const { config, queues, handlers = [], functions = [], version } = this.#options
+    return {
+      queues,
+      labels: queues === "all" ? "all" : [],
+      handlers,
+      functions,
+      capacity: config.concurrency,
+      version,
+    }
+  }
+
+  #observer(): Observer {
+    const wakeWorkers: Observer = { turn: () => this.#workers.wake(), cancelled: () => this.#workers.wake(true) }
+    return combineObservers([
+      this.#metrics.observer,
+      this.#activity.observer,
+      ...(this.#tracing === null ? [] : [this.#tracing.observer]),
+      wakeWorkers,
+    ])
+  }
+
+  #createNotifier(): Notifier {
+    const { store, clock, log, secret, fetch } = this.#options
+    return new Notifier({ store, clock, log: log.child({ part: "notifier" }), secret, fetch })
+  }
+
+  #createScheduler(): Scheduler {
+    const { store, evaluator, clock, random, log } = this.#options
+    return new Scheduler({
+      store,
+      evaluator,
+      clock,
+      random,
+      log: log.child({ part: "scheduler" }),
+      cancel: (runId) => this.#engine.cancel(runId).catch(ignoreConflict),
+      wake: () => {
+        this.#engine.wake()
+        // The new runs may have deadlines.
+        this.#notifier.wake()
+      },
+    })
+  }
+
+  #createApi(): ReturnType<typeof buildServer> {
+    const { config, store, objects, log, clock, random, secret, apiKey, version, isAlive } = this.#options
+    const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
+    const push = this.#push
+    const api = buildServer({
+      engine: this.#engine,
+      store,
+      objects,
+      log,
+      clock,
+      random,
+      secret,
+      services: this.#services,
+      config: { apiKey, version, webUiDir: WEB_UI_DIR, profiles: config.workerProfiles },
+      explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }, runId, task),
+      metrics: this.#metrics.text,
+      serverStats: {
+        columns: () => this.#activity.series(),
+        endedPerMinute: (queue) => this.#activity.endedPerMinute(queue),
+        objectsBytes: () => usage.bytes(),
+      },
+      workers: this.#workers,
+      ...(push !== null && { push: (result) => push.receive(result) }),
+    })
+    this.#metrics.watch(api.app)
+    return api
+  }
+
+  #createHousekeeping(): Housekeeping {
+    const { config, store, objects, clock, log } = this.#options
+    return new Housekeeping({ ...config, store, objects, dataDir: resolve(config.dataDir), clock, log })
+  }
+
+  #createFolderDeployer(): FolderDeployer | null {
+    const { config, folder, clock, log } = this.#options
+    if (folder === null) return null
+    const { workflows } = this.#services
+    return new FolderDeployer({ folder, workflows, profiles: config.workerProfiles, clock, log })
+  }
+
+  #connectEvents(): void {
+    this.#engine.onEvent(this.#metrics.event)
+    const tracing = this.#tracing
+    if (tracing !== null) this.#engine.onEvent((event) => tracing.event(event))
+    this.#engine.onEvent((event) => {
+      if (event.type === "run") this.#notifier.wake()
+    })
+  }
+
+  /** Wakes everything that may have work after a change through the API. */
+  #wakeAll(): void {
+    this.#engine.wake()
+    this.#workers.wake(true)
+    this.#scheduler.wake()
+    this.#notifier.wake()
+  }
+}
+
+/** Returns the address of this server, as opposed to a load balancer's. One that listens on all interfaces uses the host name. */
 const ownAddress = (host: string, address: string): string =>
   host === "0.0.0.0" || host === "::" ? `http://${hostname()}:${new URL(address).port}` : address
 
-/** Shorter leases of workers, for tests of what happens when they run out. */
-const leaseOf = (env: ServerParts["env"]): { leaseMs?: number } => {
+/** Returns a shorter lease of workers, which tests set in the environment. */
+const workerLease = (env: ServerOptions["env"]): { leaseMs?: number } => {
   const leaseMs = Number(env["ORK_TEST_WORKER_LEASE_MS"])
   return leaseMs > 0 ? { leaseMs } : {}
 }
 
-const both = (a: Observer, b: Observer): Observer => ({
-  turn: (batch) => {
-    a.turn?.(batch)
-    b.turn?.(batch)
-  },
-  environment: (claim) => ({ ...a.environment?.(claim), ...b.environment?.(claim) }),
-  attemptEnded: (...args) => {
-    a.attemptEnded?.(...args)
-    b.attemptEnded?.(...args)
-  },
-  cancelled: () => {
-    a.cancelled?.()
-    b.cancelled?.()
-  },
-})
-
-/** A run that ended in this very moment needs no cancel. */
-const unlessEnded = (error: unknown): void => {
+/** A run that has ended meanwhile needs no cancel. */
+const ignoreConflict = (error: unknown): void => {
   if (!(error instanceof Conflict)) throw error
 }

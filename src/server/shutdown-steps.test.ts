@@ -1,30 +1,30 @@
 import { expect, test } from "vitest"
-import { takeSteps } from "./shutdown-steps.ts"
+import { runShutdownSteps } from "./shutdown-steps.ts"
 import { systemClock } from "../engine/system.ts"
 
-test("a part that fails and one that never ends are told, and what comes after them ends too", async () => {
+test("a part that fails or never stops is logged, and later parts are stopped too", async () => {
   const done: string[] = []
-  const told: [object, string][] = []
-  const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void told.push([fields, text]) }
-  await takeSteps(
+  const logged: [object, string][] = []
+  const log = { info: () => {}, warn: () => {}, error: (fields: object, text: string) => void logged.push([fields, text]) }
+  await runShutdownSteps(
     [
-      { part: "good", end: () => void done.push("good") },
-      { part: "bad", end: () => Promise.reject(new Error("no store")) },
+      { part: "good", stop: () => void done.push("good") },
+      { part: "bad", stop: () => Promise.reject(new Error("no store")) },
       {
         part: "worse",
-        end: () => {
+        stop: () => {
           throw new Error("a bug")
         },
       },
-      { part: "endless", end: () => new Promise<void>(() => {}), withinMs: 50, force: () => void done.push("forced") },
-      { part: "last", end: async () => void done.push("last"), force: () => void done.push("never") },
+      { part: "endless", stop: () => new Promise<void>(() => {}), timeoutMs: 50, force: () => void done.push("forced") },
+      { part: "last", stop: async () => void done.push("last"), force: () => void done.push("never") },
     ],
     { clock: systemClock, log },
   )
   expect(done).toEqual(["good", "forced", "last"])
-  expect(told).toEqual([
-    [{ part: "bad", error: "Error: no store" }, "a part of the server did not end as it should"],
-    [{ part: "worse", error: "Error: a bug" }, "a part of the server did not end as it should"],
-    [{ part: "endless", seconds: 0.05 }, "a part of the server did not end in time; going on without it"],
+  expect(logged).toEqual([
+    [{ part: "bad", error: "Error: no store" }, "failed to stop a part of the server"],
+    [{ part: "worse", error: "Error: a bug" }, "failed to stop a part of the server"],
+    [{ part: "endless", seconds: 0.05 }, "a part of the server did not stop in time; continuing without it"],
   ])
 })

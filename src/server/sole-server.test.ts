@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { refuseSecond } from "./sole-server.ts"
+import { rejectSecondServer } from "./sole-server.ts"
 import type { HolderId } from "../core/model/ids.ts"
 import type { LeaseHolderRow } from "../store/contract/store.ts"
 
@@ -17,27 +17,27 @@ const holder = (process: string, rest: Partial<LeaseHolderRow> = {}): LeaseHolde
   ...rest,
 })
 
-const refuse = (
+const check = (
   holders: LeaseHolderRow[],
   { kind = "sqlite", dead = [] }: { kind?: "sqlite" | "postgres"; dead?: string[] } = {},
 ) =>
-  refuseSecond({
+  rejectSecondServer({
     store: { kind, listHolders: async () => holders },
     identity: "me",
-    where: "sqlite:x",
-    alive: (process) => !dead.includes(process),
+    database: "sqlite:x",
+    isAlive: (process) => !dead.includes(process),
   })
 
-test("another server that lives is named", async () => {
-  await expect(refuse([holder("7:1:boot")])).rejects.toThrow("already: host:7:1:boot (process 7); stop it first")
+test("a server is rejected with the name of another live one", async () => {
+  await expect(check([holder("7:1:boot")])).rejects.toThrow("already: host:7:1:boot (process 7); stop it first")
 })
 
-test("of two that registered together the first stays", async () => {
-  await expect(refuse([holder("me"), holder("other")])).resolves.toBeUndefined()
-  await expect(refuse([holder("other"), holder("me")])).rejects.toThrow("host:other")
+test("of two servers that start together, the first to register stays", async () => {
+  await expect(check([holder("me"), holder("other")])).resolves.toBeUndefined()
+  await expect(check([holder("other"), holder("me")])).rejects.toThrow("host:other")
 })
 
-test("the dead, `ork run` and any number on Postgres are no reason", async () => {
-  await refuse([holder("gone"), holder("buried", { dead: true }), holder("run", { kind: "run" })], { dead: ["gone"] })
-  await refuse([holder("other")], { kind: "postgres" })
+test("dead servers, `ork run` and other servers on Postgres are no reason to reject", async () => {
+  await check([holder("gone"), holder("buried", { dead: true }), holder("run", { kind: "run" })], { dead: ["gone"] })
+  await check([holder("other")], { kind: "postgres" })
 })

@@ -1,38 +1,39 @@
-// One server per SQLite file: a second one would run beside the first without either gaining anything, and people would not know
-// which one they talk to. On Postgres any number share the work.
+// Allows one server per SQLite file: a second one would gain nothing, and users would not know which one they talk to. On Postgres any
+// number of servers share the work.
 
 import { Conflict } from "../store/contract/errors.ts"
 import type { LeaseHolderRow, Store } from "../store/contract/store.ts"
 
 export interface SoleServerOptions {
   store: Pick<Store, "kind" | "listHolders">
-  /** How this process is known to others. */
+  /** Identity of this process, as `isAlive` reads it. */
   identity: string
-  where: string
-  alive(identity: string): boolean
+  /** Name of the database for the error message. */
+  database: string
+  isAlive(identity: string): boolean
 }
 
-/** Throws Conflict, naming the first one. Called before the engine starts, and again once it is registered. */
-export const refuseSecond = async ({ store, identity, where, alive }: SoleServerOptions): Promise<void> => {
+/** Throws a Conflict that names the other server. Called before the engine starts, and again after it has registered. */
+export const rejectSecondServer = async ({ store, identity, database, isAlive }: SoleServerOptions): Promise<void> => {
   if (store.kind !== "sqlite") return
-  const first = firstOther(await store.listHolders(), identity, alive)
+  const first = firstOther(await store.listHolders(), identity, isAlive)
   if (first === null) return
   throw new Conflict(
-    `another \`ork serve\` uses ${where} already: ${first.name} (process ${first.process.split(":")[0]}); ` +
+    `another \`ork serve\` uses ${database} already: ${first.name} (process ${first.process.split(":")[0]}); ` +
       `stop it first, or give this one a folder or ORK_DATABASE_URL of its own`,
   )
 }
 
-/** Holders come in the order that they registered: of two that start together the first stays. */
+/** Returns a live server that registered before this one. Of two that start together, the first one stays. */
 const firstOther = (
   holders: readonly LeaseHolderRow[],
   identity: string,
-  alive: (identity: string) => boolean,
+  isAlive: (identity: string) => boolean,
 ): LeaseHolderRow | null => {
   for (const holder of holders) {
     if (holder.kind !== "server" || holder.dead) continue
     if (holder.process === identity) return null
-    if (alive(holder.process)) return holder
+    if (isAlive(holder.process)) return holder
   }
   return null
 }

@@ -91,7 +91,7 @@ it("attempts of a killed or restarted worker are lost and retried on another wor
   await startListener(KEY, new URL(other.url).port)
   expect((await server.reaches(restarted, "success", "failed"))["status"]).toBe("success")
   expect((await attemptsOf(restarted)).map(({ status, error }) => [status, error])).toEqual([
-    ["lost", expect.stringMatching(/does not have it any more|has not answered/)],
+    ["lost", expect.stringMatching(/no longer has the task|has not answered/)],
     ["success", null],
   ])
 })

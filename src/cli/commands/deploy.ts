@@ -13,7 +13,7 @@ import { problemText } from "../../core/model/problems.ts"
 import { collectBundle } from "../../engine/services/bundle-files.ts"
 import type { Bundle } from "../../objects/bundles/bundles.ts"
 import { parseDefinition } from "../../definition/parse.ts"
-import { definitionsIn } from "../../server/folder-deploys.ts"
+import { definitionsIn } from "../../server/folder-deployer.ts"
 import { type Client, ClientError, type DefinitionText, type Workflow } from "../../protocol/client/client.ts"
 
 interface DefinitionFile {

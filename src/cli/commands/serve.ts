@@ -64,7 +64,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       version: context.version(),
       apiKey: adminKey?.key ?? config.apiKey,
       identity: backends.processIdentity(),
-      alive: (identity) => backends.processAlive(identity),
+      isAlive: (identity) => backends.processAlive(identity),
       env: context.env,
       queues,
       folder,

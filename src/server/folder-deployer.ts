@@ -17,7 +17,7 @@ import { parseDefinition, type ParsedDefinition } from "../definition/parse.ts"
 const SETTLE_MS = 100
 const RETRY_MS = 1000
 
-export interface FolderDeploysOptions {
+export interface FolderDeployerOptions {
   folder: string
   workflows: Pick<WorkflowService, "deploy">
   clock: Clock
@@ -37,8 +37,8 @@ interface Seen {
   files: string | null
 }
 
-export class FolderDeploys {
-  readonly #options: FolderDeploysOptions
+export class FolderDeployer {
+  readonly #options: FolderDeployerOptions
   readonly #seen = new Map<string, Seen>()
   /** The file that each workflow came from. */
   readonly #sources = new Map<string, string>()
@@ -47,7 +47,7 @@ export class FolderDeploys {
   #cancel: (() => void) | null = null
   #looking: Promise<void> = Promise.resolve()
 
-  constructor(options: FolderDeploysOptions) {
+  constructor(options: FolderDeployerOptions) {
     this.#options = options
   }
 
