@@ -1,5 +1,5 @@
-// Figures of a server for Prometheus. What happens often is counted here as it happens; queues are read from the store when
-// somebody asks. Labels are bounded: executors, states, routes of the table, and a fixed number of queues.
+// Metrics of a server for Prometheus. Frequent events are counted as they happen; queues are read from the store on each scrape. Label
+// values are bounded: executors, states, routes, and a fixed number of queues.
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FastifyInstance } from "fastify"
@@ -11,7 +11,7 @@ import type { StoreEvent } from "../store/contract/store.ts"
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200]
 const ROWS = [0, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000]
-const MOST_QUEUES = 100
+const MAX_QUEUES = 100
 const LAG_RESOLUTION_MS = 100
 const LAG_QUANTILES = [
   [50, "0.5"],
@@ -24,12 +24,12 @@ export class Metrics {
   readonly #queues: Pick<QueueStore, "listQueues">
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   readonly #ready = this.#gauge("ork_queue_ready", "Tasks and jobs that are ready to start", ["queue"])
-  readonly #running = this.#gauge("ork_queue_running", "Tasks and jobs that run", ["queue"])
-  readonly #oldest = this.#gauge("ork_queue_oldest_ready_seconds", "Age of the oldest that is ready; 0: none is", ["queue"])
-  readonly #loopLag = this.#gauge("ork_loop_lag_seconds", "How late timers of this process were since the last look", [
-    "quantile",
+  readonly #running = this.#gauge("ork_queue_running", "Tasks and jobs that are running", ["queue"])
+  readonly #oldest = this.#gauge("ork_queue_oldest_ready_seconds", "Age of the oldest ready task or job; 0 without one", [
+    "queue",
   ])
-  readonly #memory = this.#gauge("ork_process_resident_bytes", "Memory of this process", [])
+  readonly #loopLag = this.#gauge("ork_loop_lag_seconds", "Delay of timers of this process since the last scrape", ["quantile"])
+  readonly #memory = this.#gauge("ork_process_resident_bytes", "Resident memory of this process", [])
   readonly #cpu = this.#gauge("ork_process_cpu_seconds", "CPU time of this process", [])
   readonly #dispatch = this.#histogram(
     "ork_dispatch_seconds",
@@ -37,16 +37,16 @@ export class Metrics {
     [],
     SECONDS,
   )
-  readonly #task = this.#histogram("ork_task_seconds", "How long attempts ran", ["executor", "state"], SECONDS)
-  readonly #runs = this.#counter("ork_runs_total", "Runs that this server saw reach a status", ["status"])
-  readonly #events = this.#counter("ork_events_total", "Events of commits of this server", ["type"])
-  readonly #advance = this.#histogram("ork_advance_seconds", "How long a batch took to commit", [], SECONDS)
-  readonly #changes = this.#histogram("ork_advance_changes", "Changes in a batch", [], ROWS)
-  readonly #http = this.#histogram("ork_http_request_seconds", "How long requests took", ["method", "route", "status"], SECONDS)
+  readonly #task = this.#histogram("ork_task_seconds", "Duration of attempts", ["executor", "state"], SECONDS)
+  readonly #runs = this.#counter("ork_runs_total", "Runs that reached a status on this server", ["status"])
+  readonly #events = this.#counter("ork_events_total", "Events that this server committed", ["type"])
+  readonly #advance = this.#histogram("ork_advance_seconds", "Duration of a commit of the loop", [], SECONDS)
+  readonly #changes = this.#histogram("ork_advance_changes", "Changes per commit of the loop", [], ROWS)
+  readonly #http = this.#histogram("ork_http_request_seconds", "Duration of requests", ["method", "route", "status"], SECONDS)
 
   constructor(queues: Pick<QueueStore, "listQueues">, version: string) {
     this.#queues = queues
-    this.#gauge("ork_info", "The version that runs", ["version"]).set({ version }, 1)
+    this.#gauge("ork_info", "Version of the server", ["version"]).set({ version }, 1)
     this.#lag.enable()
   }
 
@@ -67,11 +67,11 @@ export class Metrics {
     if (type === "run") this.#runs.inc({ status })
   }
 
-  /** Before the server listens. */
+  /** Measures requests. Called before the API listens. */
   watch(app: FastifyInstance): void {
     app.addHook("onResponse", (request, reply, done) => {
       const { method, routeOptions } = request
-      // A stream lasts as long as its reader: that is no duration of ours.
+      // The duration of a stream depends on its reader.
       if (reply.getHeader("content-type") !== "text/event-stream") {
         const labels = { method, route: routeOptions.url ?? "other", status: `${Math.floor(reply.statusCode / 100)}xx` }
         this.#http.observe(labels, reply.elapsedTime / 1000)
@@ -80,9 +80,9 @@ export class Metrics {
     })
   }
 
-  /** In Prometheus' text format. */
+  /** Returns the metrics in the text format of Prometheus. */
   readonly text = async (): Promise<string> => {
-    this.#takeQueues(await this.#queues.listQueues())
+    this.#setQueues(await this.#queues.listQueues())
     for (const [percent, quantile] of LAG_QUANTILES) {
       const late = this.#lag.percentile(percent) / 1e9 - LAG_RESOLUTION_MS / 1000
       this.#loopLag.set({ quantile }, Number.isFinite(late) ? Math.max(0, late) : 0)
@@ -98,14 +98,14 @@ export class Metrics {
     this.#lag.disable()
   }
 
-  #takeQueues(queues: readonly QueueRow[]): void {
+  #setQueues(queues: readonly QueueRow[]): void {
     for (const gauge of [this.#ready, this.#running, this.#oldest]) gauge.reset()
     for (const [i, { name, ready, running, oldestReadyMs }] of queues.entries()) {
-      const labels = { queue: i < MOST_QUEUES ? name : "other" }
+      const labels = { queue: i < MAX_QUEUES ? name : "other" }
       this.#ready.inc(labels, ready)
       this.#running.inc(labels, running)
       const age = (oldestReadyMs ?? 0) / 1000
-      if (i < MOST_QUEUES) this.#oldest.set(labels, age)
+      if (i < MAX_QUEUES) this.#oldest.set(labels, age)
     }
   }
 

@@ -1,6 +1,6 @@
-// Sends process tasks to workers that listen (`ork worker --listen`), one after the other, and waits for the result that each posts
-// back. Both ways are proven: the request is signed with the server's key, the result carries the token of its attempt. Meanwhile the
-// worker is asked whether it still has it (push-watch.ts): what it lost is tried again elsewhere.
+// Sends process tasks to workers that listen (`ork worker --listen`), in rotation, and waits for the results that they post back. The
+// request is signed with the server's key; the result carries the token of its attempt. push-watch.ts asks the worker meanwhile
+// whether it still has the task: a lost task is retried elsewhere.
 
 import { createHmac } from "node:crypto"
 import { PushWatch } from "./push-watch.ts"
@@ -16,43 +16,43 @@ import { equalText } from "../protocol/wire/signature.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {
-  /** Addresses, without a slash at the end. */
+  /** Addresses without a trailing slash. */
   workers: readonly string[]
   apiKey: string
-  /** Where this server answers. */
+  /** Returns the address of this server. */
   callback(): string
   objects: ObjectStore
   clock: Clock
   random: Random
   fetch: typeof fetch
-  /** 15 s; shorter in tests. */
+  /** Default: 15 s. */
   leaseMs?: number
 }
 
 const LEASE_MS = 15_000
-/** The worker ends what it is not asked about for this part of a lease: before it is tried again elsewhere. */
-const WORKER_PART = 0.8
-/** A worker that takes longer to say yes is passed over. */
-const ANSWER_MS = 5000
-const FIRST_WAIT_MS = 250
-const MAX_WAIT_MS = 5000
-/** For the result of a task that was told to stop, beyond its grace. */
+/** Part of a lease after which a worker that is not asked about a task stops it, before the task is retried elsewhere. */
+const WORKER_LEASE_PART = 0.8
+/** A worker that does not accept a task in this time is skipped. */
+const REPLY_TIMEOUT_MS = 5000
+const FIRST_DELAY_MS = 250
+const MAX_DELAY_MS = 5000
+/** Time for the result of a stopped task, beyond its grace. */
 const STOP_SLACK_MS = 2000
 
-interface Waiting {
-  /** New for each worker that it is sent to: one that seemed not to take it cannot answer for the one that did. */
+interface PushedTask {
+  /** New for each worker that the task is sent to: one that seemed to reject it cannot report for another. */
   token: string
-  take(result: PushedResult): void
+  resolve(result: PushedResult): void
 }
 
 export class PushExecutor implements Executor {
   readonly name = "process"
   readonly #options: PushOptions
   readonly #secret: string
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #tasks = new Map<string, PushedTask>()
   readonly #watch: PushWatch
   readonly #leaseMs: number
-  #next = 0
+  #dispatches = 0
 
   constructor(options: PushOptions) {
     this.#options = options
@@ -62,11 +62,11 @@ export class PushExecutor implements Executor {
     this.#secret = options.random.hex128() + options.random.hex128()
   }
 
-  /** False: no attempt of this task that is live here has this token. */
+  /** Receives a result from a worker. Returns false when no running attempt of the task has its token. */
   receive(result: PushedResult): boolean {
-    const waiting = this.#waiting.get(result.taskId)
-    if (waiting === undefined || !equalText(waiting.token, result.token)) return false
-    waiting.take(result)
+    const task = this.#tasks.get(result.taskId)
+    if (task === undefined || !equalText(task.token, result.token)) return false
+    task.resolve(result)
     return true
   }
 
@@ -74,86 +74,90 @@ export class PushExecutor implements Executor {
     const { signal } = context
     const { clock } = this.#options
     const ended = Promise.withResolvers<PushedResult>()
-    // One instance of a task has one live attempt at a time.
-    const waiting: Waiting = { token: "", take: ended.resolve }
-    this.#waiting.set(assignment.taskId, waiting)
+    const task: PushedTask = { token: "", resolve: ended.resolve }
+    // A task has one running attempt at a time.
+    this.#tasks.set(assignment.taskId, task)
     let endWatch = (): void => {}
     try {
-      const worker = await this.#dispatch(assignment, waiting, signal)
+      const worker = await this.#dispatch(assignment, task, signal)
       if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
       const startedAt = clock.now()
       context.started({ at: startedAt, externalId: worker })
       const lost = Promise.withResolvers<string>()
-      endWatch = this.#watch.add(worker, waiting.token, lost.resolve)
-      const result = await Promise.race([ended.promise, lost.promise, this.#stopped(assignment, waiting, worker, signal)])
+      endWatch = this.#watch.add(worker, task.token, lost.resolve)
+      const result = await Promise.race([ended.promise, lost.promise, this.#stopped(assignment, task, worker, signal)])
       const base = { startedAt, finishedAt: clock.now(), externalId: worker }
       if (typeof result === "string") {
-        // One that was only out of reach shall not go on with it.
-        void this.#stop(worker, assignment.taskId, waiting.token)
+        // The worker may only be unreachable: it must not continue the task.
+        void this.#stop(worker, assignment.taskId, task.token)
         return signal.aborted ? stopped(signal.reason as StopReason, base) : { ...base, state: "lost", error: result }
       }
       return result === null
-        ? unheard(signal.reason as StopReason, base, worker)
-        : await this.#read(assignment, result, base, signal)
+        ? withoutResult(signal.reason as StopReason, base, worker)
+        : await this.#toResult(assignment, result, base, signal)
     } finally {
       endWatch()
-      if (this.#waiting.get(assignment.taskId) === waiting) this.#waiting.delete(assignment.taskId)
+      if (this.#tasks.get(assignment.taskId) === task) this.#tasks.delete(assignment.taskId)
     }
   }
 
-  /** The worker that took it; null: told to stop before one did. */
-  async #dispatch(assignment: Assignment, waiting: Waiting, signal: AbortSignal): Promise<string | null> {
-    const { workers, callback } = this.#options
-    const body = {
-      task_instance_id: assignment.taskId,
-      run_id: assignment.runId,
-      task_id: assignment.task,
-      command:
-        assignment.command === null ? "" : "shell" in assignment.command ? assignment.command.shell : assignment.command.argv,
-      input: assignment.input,
-      attempt: assignment.attempt,
-      callback_url: `${callback()}/internal/task-result`,
-      env: { ...assignment.env, ...assignment.callback?.() },
-      timeout_ms: assignment.node.timeoutMs,
-      lease_ms: this.#leaseMs * WORKER_PART,
-    }
+  /** Sends the task to one worker after the other until one accepts it. Returns that worker; null when stopped before. */
+  async #dispatch(assignment: Assignment, task: PushedTask, signal: AbortSignal): Promise<string | null> {
+    const { workers } = this.#options
+    const body = this.#requestBody(assignment)
     for (let round = 0; !signal.aborted; round++) {
       for (let tries = 0; tries < workers.length && !signal.aborted; tries++) {
-        const worker = workers[this.#next++ % workers.length]!
-        waiting.token = this.#token(assignment.attemptId, this.#next)
-        if ((await this.#post(worker, "/execute", { ...body, token: waiting.token }))?.status === 202) return worker
-        // It may have taken it all the same.
-        void this.#stop(worker, assignment.taskId, waiting.token)
+        const worker = workers[this.#dispatches++ % workers.length]!
+        task.token = this.#token(assignment.attemptId, this.#dispatches)
+        if ((await this.#post(worker, "/execute", { ...body, token: task.token }))?.status === 202) return worker
+        // The worker may have accepted the task, and its reply was lost.
+        void this.#stop(worker, assignment.taskId, task.token)
       }
-      await this.#wait(Math.min(FIRST_WAIT_MS * 2 ** round, MAX_WAIT_MS), signal)
+      await this.#wait(Math.min(FIRST_DELAY_MS * 2 ** round, MAX_DELAY_MS), signal)
     }
     return null
   }
 
-  /** Which of these the worker does not have; null: it did not answer. */
-  async #ask(worker: string, tokens: string[]): Promise<string[] | null> {
-    const answer = await this.#post(worker, "/alive", { tokens })
-    if (answer?.status !== 200) return null
-    const read = aliveReply.safeParse(answer.body)
-    return read.success ? read.data.unknown : null
+  #requestBody(assignment: Assignment): object {
+    const { command } = assignment
+    return {
+      task_instance_id: assignment.taskId,
+      run_id: assignment.runId,
+      task_id: assignment.task,
+      command: command === null ? "" : "shell" in command ? command.shell : command.argv,
+      input: assignment.input,
+      attempt: assignment.attempt,
+      callback_url: `${this.#options.callback()}/internal/task-result`,
+      env: { ...assignment.env, ...assignment.callback?.() },
+      timeout_ms: assignment.node.timeoutMs,
+      lease_ms: this.#leaseMs * WORKER_LEASE_PART,
+    }
   }
 
-  /** null: no answer that can be read. */
+  /** Returns the tokens that the worker does not know; null without a valid reply. */
+  async #ask(worker: string, tokens: string[]): Promise<string[] | null> {
+    const reply = await this.#post(worker, "/alive", { tokens })
+    if (reply?.status !== 200) return null
+    const parsed = aliveReply.safeParse(reply.body)
+    return parsed.success ? parsed.data.unknown : null
+  }
+
+  /** Returns null without a reply in JSON. */
   async #post(worker: string, path: string, message: object): Promise<{ status: number; body: unknown } | null> {
     const { apiKey, clock, fetch } = this.#options
     const body = JSON.stringify(message)
     const headers = { "content-type": "application/json", ...proofOf(apiKey, { path, body }, clock.now()) }
     try {
-      const signal = AbortSignal.timeout(Math.min(ANSWER_MS, this.#leaseMs))
-      const answer = await fetch(worker + path, { method: "POST", headers, body, signal, redirect: "manual" })
-      return { status: answer.status, body: await answer.json() }
+      const signal = AbortSignal.timeout(Math.min(REPLY_TIMEOUT_MS, this.#leaseMs))
+      const response = await fetch(worker + path, { method: "POST", headers, body, signal, redirect: "manual" })
+      return { status: response.status, body: await response.json() }
     } catch {
       return null
     }
   }
 
-  /** Resolves with null when it was told to stop and no result came in time. */
-  async #stopped({ taskId, graceMs }: Assignment, { token }: Waiting, worker: string, signal: AbortSignal): Promise<null> {
+  /** Stops the task when the signal aborts. Resolves with null when its result takes longer than the grace. */
+  async #stopped({ taskId, graceMs }: Assignment, { token }: PushedTask, worker: string, signal: AbortSignal): Promise<null> {
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve()
       else signal.addEventListener("abort", () => resolve(), { once: true })
@@ -167,7 +171,8 @@ export class PushExecutor implements Executor {
     await this.#post(worker, "/stop", { task_instance_id: taskId, token })
   }
 
-  async #read(assignment: Assignment, result: PushedResult, base: Base, signal: AbortSignal): Promise<AttemptResult> {
+  /** Stores the log and returns the result. */
+  async #toResult(assignment: Assignment, result: PushedResult, base: Base, signal: AbortSignal): Promise<AttemptResult> {
     if (result.log !== "") {
       const log = openLog(this.#options.objects, assignment.prefix, assignment)
       await log.write("stdout", result.log)
@@ -201,8 +206,8 @@ const stopped = (reason: StopReason, base: Base): AttemptResult => ({
   error: `stopped: ${reason}`,
 })
 
-/** It was told to stop, and nothing was heard of it: after its timeout the worker counts as lost. */
-const unheard = (reason: StopReason, base: Base, worker: string): AttemptResult =>
+/** Returns the result of a stopped task without a result. After a timeout, the worker counts as lost. */
+const withoutResult = (reason: StopReason, base: Base, worker: string): AttemptResult =>
   reason === "timeout"
     ? { ...base, state: "lost", error: `lost: no result came from ${worker} within the timeout` }
     : stopped(reason, base)

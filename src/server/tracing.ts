@@ -1,6 +1,6 @@
-// Traces by OpenTelemetry, when the standard variables ask for them: a run is a trace, its attempts are spans. Ids follow from the ids
-// of runs and attempts, so several servers (and the tasks themselves, by TRACEPARENT) write to one trace without a word between
-// them. Spans are handed over when they have ended: nothing has to be kept of them meanwhile.
+// OpenTelemetry traces, enabled by the standard variables: a run is a trace, its attempts are spans. Trace and span ids are derived from
+// the ids of runs and attempts, so that several servers, and tasks through TRACEPARENT, write to one trace without coordination.
+// A span is exported when it ends; nothing is kept before.
 
 import { createHash } from "node:crypto"
 import type { Attributes, HrTime, SpanContext } from "@opentelemetry/api"
@@ -20,11 +20,11 @@ const ERROR = 2
 export interface Tracing {
   observer: Observer
   event(event: StoreEvent): void
-  /** Sends what is left. */
+  /** Exports the remaining spans. */
   stop(): Promise<void>
 }
 
-/** null: nobody asked for traces. */
+/** Returns null when traces are not enabled. */
 export const startTracing = async (
   env: { [name: string]: string | undefined },
   { store, log, version }: { store: Pick<Store, "getRun">; log: Logger; version: string },
@@ -37,13 +37,13 @@ export const startTracing = async (
   ])
   const own = resources.resourceFromAttributes({ "service.name": "ork", "service.version": version })
   const resource = own.merge(resources.detectResources({ detectors: [resources.envDetector] }))
-  // The exporter reads its own variables; the batches' are left to us.
+  // The exporter reads its own variables, but not those of the batch processor.
   const delay = Number(env["OTEL_BSP_SCHEDULE_DELAY"] ?? "")
   const processor = new BatchSpanProcessor({
     exporter: new OTLPTraceExporter(),
     ...(delay > 0 && { scheduledDelayMillis: delay }),
   })
-  const span = spanMaker(processor, resource, version)
+  const span = spanExporter(processor, resource, version)
   return {
     observer: {
       environment: (claim) => ({ TRACEPARENT: traceparent(attemptContext(claim)) }),
@@ -69,15 +69,18 @@ export const startTracing = async (
     },
     event: ({ type, status, runId }) => {
       if (type !== "run" || !ENDED.has(status)) return
-      endRun(store, runId, span).catch((error: unknown) =>
-        log.warn({ run: runId, error: String(error) }, "could not trace the end of a run"),
+      traceRun(store, runId, span).catch((error: unknown) =>
+        log.warn({ run: runId, error: String(error) }, "failed to trace the end of a run"),
       )
     },
-    stop: () => processor.shutdown().catch((error: unknown) => log.warn({ error: String(error) }, "some traces were not sent")),
+    stop: () =>
+      processor
+        .shutdown()
+        .catch((error: unknown) => log.warn({ error: String(error) }, "failed to export the remaining traces")),
   }
 }
 
-interface SpanOf {
+interface SpanData {
   name: string
   context: SpanContext
   parent: SpanContext | null
@@ -87,7 +90,7 @@ interface SpanOf {
   attributes: Attributes
 }
 
-const endRun = async (store: Pick<Store, "getRun">, runId: RunId, span: (of: SpanOf) => void): Promise<void> => {
+const traceRun = async (store: Pick<Store, "getRun">, runId: RunId, span: (data: SpanData) => void): Promise<void> => {
   const run = await store.getRun(runId)
   if (run === null || run.finishedAt === null) return
   span({
@@ -107,9 +110,9 @@ const endRun = async (store: Pick<Store, "getRun">, runId: RunId, span: (of: Spa
   })
 }
 
-const spanMaker =
+const spanExporter =
   (processor: SpanProcessor, resource: ReadableSpan["resource"], version: string) =>
-  ({ name, context, parent, from, to, error, attributes }: SpanOf): void =>
+  ({ name, context, parent, from, to, error, attributes }: SpanData): void =>
     processor.onEnd({
       name,
       kind: INTERNAL,
@@ -132,14 +135,14 @@ const spanMaker =
 
 const hrTime = (ms: number): HrTime => [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)]
 
-/** A run's id has as many bits as a trace's; a span's are taken from a hash of what it is about. */
+/** Returns the trace id of a run, which has as many bits, and a span id from a hash of `about`. */
 const contextOf = (runId: string, about: string): SpanContext => ({
   traceId: runId.replaceAll("-", ""),
   spanId: createHash("sha256").update(about).digest("hex").slice(0, 16),
   traceFlags: SAMPLED,
 })
 
-/** An attempt of a job is a trace of its own. */
+/** An attempt of a job has its own trace. */
 const attemptContext = (claim: Claim): SpanContext =>
   contextOf(claim.kind === "job" ? claim.attemptId : claim.runId, claim.attemptId)
 

@@ -252,7 +252,7 @@ describe("ork serve --dir", () => {
     await probe(async () => ((await version("hello")) === 2 ? true : null))
 
     writeFileSync(file, "name: hello\ntasks: { a: { comand: echo three } }\n")
-    await server.process.printed(/a definition is broken/)
+    await server.process.printed(/a definition is invalid/)
     expect(server.process.stderr).toContain("hello.yaml:2:15: tasks.a.comand")
     expect(await version("hello")).toBe(2)
 
