@@ -1,5 +1,5 @@
 // Ids are UUIDv7 in the API and integers in the store. A task's public id combines the run's id and the row number, so it needs no
-// column and no index: `parseTaskId` returns the row.
+// column and no index.
 
 declare const brand: unique symbol
 type Branded<Name extends string> = string & { readonly [brand]: Name }
@@ -39,9 +39,6 @@ export const newHolderId = (ms: number, hex: string): HolderId => uuidv7(ms, hex
 export const isUuid = (text: string): boolean => UUID.test(text)
 export const parseRunId = (text: string): RunId | null => (UUID.test(text) ? (text as RunId) : null)
 
-/** Replaces the last 40 bits of the run's id by the row number: unique, sorts like the run, and reversible. */
+/** Replaces the last 40 bits of the run's id by the row number: unique, and sorts like the run. */
 export const taskId = (runId: string, row: number): TaskId =>
   (runId.slice(0, 26) + row.toString(16).padStart(10, "0")) as TaskId
-
-export const parseTaskId = (text: string): { runPrefix: string; row: number } | null =>
-  UUID.test(text) ? { runPrefix: text.slice(0, 26), row: Number.parseInt(text.slice(26), 16) } : null

@@ -54,17 +54,15 @@ export const isExactLane = (lane: string): boolean =>
   lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(FUNCTION_WILDCARD_PREFIX)
 
 /** Lanes from `from` (inclusive) to `to` (exclusive) in byte order. */
-export interface LaneRange {
-  name: "queues" | "remote" | "both"
+interface LaneRange {
   from: string
   to: string
 }
 
-const QUEUES: LaneRange = { name: "queues", from: "q:", to: "q;" }
-const REMOTE: LaneRange = { name: "remote", from: "s:", to: "s;" }
+const QUEUES: LaneRange = { from: "q:", to: "q;" }
+const REMOTE: LaneRange = { from: "s:", to: "s;" }
 /** No other kind of lane sorts between the two. */
-const BOTH: LaneRange = { name: "both", from: QUEUES.from, to: REMOTE.to }
-export const LANE_RANGES = [QUEUES, REMOTE, BOTH] as const
+const BOTH: LaneRange = { from: QUEUES.from, to: REMOTE.to }
 
 /** Range of all lanes of functions. */
 export const FUNCTION_LANES = { from: "f:", to: "f;" } as const

@@ -6,7 +6,7 @@ import { isObject } from "../model/json.ts"
 import { mapSetting } from "./map-setting.ts"
 
 /** Fields of a task that a profile may set: they concern where it runs, not what it does. */
-export const PROFILE_FIELDS = [
+const PROFILE_FIELDS = [
   "executor",
   "image",
   "job",

@@ -5,7 +5,7 @@ import { nextTicks, previousTicks } from "./cron.ts"
 import type { ScheduleSpec } from "../model/workflow.ts"
 
 /** A tick that is at most this late fires without catch-up. */
-export const LATE_MS = 60_000
+const LATE_MS = 60_000
 const MAX_CATCHUP = 100
 
 type Timing = Pick<ScheduleSpec, "cron" | "timezone" | "catchup" | "jitterMs" | "start" | "end">
