@@ -98,7 +98,7 @@ it("a missing file is reported before the upload, and the API accepts no file na
   expect(posted.body.error!.message).toMatch(/tasks\.x\.file: a definition without a bundle has no files/)
   const hash = "0".repeat(64)
   const unknown = await server.call("POST", `/workflows?bundle=${hash}`, { name: "a", tasks: { x: { command: "true" } } })
-  expect(unknown.body.error!.message).toMatch(/bundle: is not stored here/)
+  expect(unknown.body.error!.message).toMatch(/bundle: is not stored; send it first/)
 })
 
 it("--dir watches function files too", async () => {
