@@ -14,7 +14,7 @@ const problems = (given: Partial<Sources>): string[] => {
   return "problems" in resolved ? resolved.problems : []
 }
 
-test("without anything said, the defaults of the specification hold", () => {
+test("defaults apply to settings that are not set", () => {
   expect(config({})).toEqual({
     dataDir: ".ork",
     databaseUrl: "sqlite:.ork/ork.db",
@@ -60,7 +60,7 @@ test("queues are read from the file, or as JSON from the variable", () => {
 })
 
 test.each([{ mail: { concurency: 2 } }, { mail: { concurrency: 0 } }, { "a b": {} }, { mail: { rate_limit: 5 } }, 7])(
-  "queues such as %j are refused",
+  "rejects queues such as %j",
   (queues) => {
     const resolved = resolveConfig({ flags: {}, env: {}, file: { queues }, machine: { cores: 2 } })
     expect(resolved).toEqual({ problems: [expect.stringContaining("is not a map of queues")] })
@@ -70,7 +70,7 @@ test.each([{ mail: { concurency: 2 } }, { mail: { concurrency: 0 } }, { "a b": {
 test.each([
   ["8001", ["http://127.0.0.1:8001"]],
   ["8001, host:8002,https://far/w/", ["http://127.0.0.1:8001", "http://host:8002", "https://far/w"]],
-])("workers that are pushed to may be given as %s", (given, expected) => {
+])("accepts %s as push workers", (given, expected) => {
   expect(config({ env: { ORK_WORKERS: given } }).workers).toEqual(expected)
 })
 
@@ -78,7 +78,7 @@ test("the default concurrency is four per core, at least 16", () => {
   expect(config({ machine: { cores: 8 } }).concurrency).toBe(32)
 })
 
-test("a flag wins over a variable, that over the file, that over the default", () => {
+test("a flag overrides a variable, which overrides the file, which overrides the default", () => {
   const file = { concurrency: 3 }
   expect(config({ file }).concurrency).toBe(3)
   expect(config({ file, env: { ORK_CONCURRENCY: "4" } }).concurrency).toBe(4)
@@ -89,13 +89,13 @@ test("an empty variable counts as not set", () => {
   expect(config({ env: { ORK_DATABASE_URL: "" } }).databaseUrl).toBe("sqlite:.ork/ork.db")
 })
 
-test("the database and the objects lie in the data folder unless told otherwise", () => {
+test("the database and the objects are in the data folder by default", () => {
   const moved = config({ env: { ORK_DATA_DIR: "/var/lib/ork", ORK_OBJECT_STORE: "file:/mnt/objects" } })
   expect(moved.databaseUrl).toBe("sqlite:/var/lib/ork/ork.db")
   expect(moved.objectStore).toBe("file:/mnt/objects")
 })
 
-test("sizes and durations take units", () => {
+test("sizes and durations accept units", () => {
   const { maxOutputBytes, graceMs } = config({ env: { ORK_MAX_OUTPUT: "1Mi", ORK_GRACE: "3s" } })
   expect([maxOutputBytes, graceMs]).toEqual([1024 * 1024, 3000])
 })
@@ -111,27 +111,27 @@ test.each([
   [{ env: { ORK_DATABASE_URL: "sqlite:" } }, 'ORK_DATABASE_URL: "sqlite:" is not sqlite:FILE or postgres://…'],
   [{ file: { max_fanout: -1 } }, "ork.yaml: max_fanout: -1 is not a whole number from 1 to 10000000"],
   [{ file: { concurency: 3 } }, "ork.yaml: unknown setting concurency; did you mean concurrency?"],
-])("%j is refused with the place and what is expected", (given, message) => {
+])("rejects %j with the source and the expected value", (given, message) => {
   expect(problems(given)).toEqual([message])
 })
 
-test("all problems are told at once", () => {
+test("all problems are reported together", () => {
   expect(problems({ env: { ORK_CONCURRENCY: "x", ORK_GRACE: "soon" }, file: { nope: 1 } })).toHaveLength(3)
 })
 
-test("a key that is too short is refused without showing it", () => {
+test("a key that is too short is rejected without showing it", () => {
   expect(problems({ env: { ORK_API_KEY: "hunter2" } })).toEqual([
-    "ORK_API_KEY: what is given is not a key of 16 characters or more",
+    "ORK_API_KEY: the value is not a key of at least 16 characters",
   ])
 })
 
-test("an address of a server is http or https, and loses its last slash", () => {
+test("the address of a server has the scheme http or https, and its trailing slash is removed", () => {
   expect(config({ env: { ORK_URL: "https://ork.example/" } }).url).toBe("https://ork.example")
   expect(problems({ env: { ORK_URL: "ork.example" } })).toHaveLength(1)
 })
 
-test("files of handlers are a list, or names with commas between", () => {
+test("files of handlers are a list, or names separated by commas", () => {
   expect(config({ file: { handlers: ["tasks.ts", "mail.ts"] } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
   expect(config({ env: { ORK_HANDLERS: "tasks.ts, mail.ts" } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
-  expect(problems({ file: { handlers: [1] } })).toEqual(["ork.yaml: handlers: [1] is not files, with commas between"])
+  expect(problems({ file: { handlers: [1] } })).toEqual(["ork.yaml: handlers: [1] is not files, separated by commas"])
 })

@@ -42,7 +42,7 @@ describe("ork serve on an empty folder", () => {
 
   it.each([
     [["--port", "70000"], {}, /--port: "70000" is not a whole number from 0 to 65535/],
-    [[], { ORK_API_KEY: "short" }, /ORK_API_KEY: what is given is not a key of 16 characters or more/],
+    [[], { ORK_API_KEY: "short" }, /ORK_API_KEY: the value is not a key of at least 16 characters/],
     [["--dir", "nowhere"], {}, /--dir: nowhere is not a folder/],
     [["--no-worker", "--queue", "a"], {}, /leave out one of them/],
     [["--queue", "a,,b"], {}, /has an empty name/],
