@@ -1,14 +1,15 @@
-// The composition root: the only file that names concrete backends. Everything is loaded when it is needed, after the compile
-// cache is on, so that a short command starts fast.
+// The composition root: the only file that names concrete backends. Modules are imported on first use, after the compile cache is
+// enabled, so that short commands start fast.
 
 import { enableCompileCache } from "node:module"
 import { availableParallelism, homedir } from "node:os"
 import { dirname, join } from "node:path"
-import type { Backends, Context } from "./cli/target/context.ts"
+import type { Backends, Context, Inspection } from "./cli/target/context.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { ObjectStore } from "./objects/objects.ts"
+import type { ProcessExecutor } from "./executors/process/process.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
 import type { ServerStore } from "./store/contract/server-store.ts"
 
@@ -22,10 +23,11 @@ const { parseObjectAddress } = await import("./core/settings/object-address.ts")
 const { StoreUnavailable } = await import("./store/contract/errors.ts")
 const { processIdentity, processIsDead } = await import("./store/sqlite/connection/process-identity.ts")
 
-const SQLITE = "sqlite:"
-/** Per core: while the engine commits, each of them has a task to go on with. */
-const FUNCTION_WORKERS = 4
+// -- stores ------------------------------------------------------------------------------------------------------------------------
 
+const SQLITE = "sqlite:"
+
+/** Returns null when the file does not exist and `create` is false. */
 const openSqliteStore = async (path: string, create: boolean): Promise<ServerStore | null> => {
   if (!create && !existsSync(path)) return null
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
@@ -57,7 +59,7 @@ const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean 
   return store
 }
 
-const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
+const openObjects = async ({ objectStore }: Config): Promise<ObjectStore> => {
   const address = parseObjectAddress(objectStore)
   switch (address?.kind) {
     case "file": {
@@ -73,19 +75,103 @@ const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
       return new GcsObjectStore(address)
     }
     case undefined:
-      throw new Error(`${objectStore} is no address of an object store`)
+      throw new Error(`${objectStore} is not an address of an object store`)
     default:
       return address satisfies never
   }
 }
 
-const processExecutor = async (config: Config, objects: ObjectStore) => {
+// -- executors ---------------------------------------------------------------------------------------------------------------------
+
+type ExecutorLoader = (config: Config, objects: ObjectStore) => Promise<Executor>
+
+const createProcessExecutor = async (config: Config, objects: ObjectStore): Promise<ProcessExecutor> => {
   const { ProcessExecutor } = await import("./executors/process/process.ts")
   return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir })
 }
 
-/** Where a request may go is decided by the one policy of this process; its library is loaded with the first. */
-const lazyFetch = ({ httpAllow }: Config): Fetch => {
+const loadHttp: ExecutorLoader = async ({ httpAllow: allow }, objects) => {
+  const { HttpExecutor } = await import("./executors/http/http.ts")
+  return new HttpExecutor({ objects, clock: systemClock, allow })
+}
+
+const loadNode: ExecutorLoader = async (config, objects) => {
+  const { nodeRuntime } = await import("./executors/node/runtime.ts")
+  return createFunctionExecutor(nodeRuntime, config, objects)
+}
+
+const loadPython: ExecutorLoader = async (config, objects) => {
+  const { pythonRuntime } = await import("./executors/python/runtime.ts")
+  return createFunctionExecutor(pythonRuntime, config, objects)
+}
+
+/** Function workers per core that are started in advance, so that each has a next task while the engine commits. */
+const EAGER_WORKERS_PER_CORE = 4
+
+const createFunctionExecutor = async (runtime: Runtime, config: Config, objects: ObjectStore): Promise<Executor> => {
+  const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
+  return new FunctionExecutor({
+    runtime,
+    objects,
+    clock: systemClock,
+    helper: "auto",
+    maxWorkers: config.concurrency,
+    eagerWorkers: EAGER_WORKERS_PER_CORE * availableParallelism(),
+    maxTasks: config.functionTasks,
+    idleMs: config.functionIdleMs,
+  })
+}
+
+const loadDocker: ExecutorLoader = async ({ dataDir }, objects) => {
+  const { DockerExecutor } = await import("./executors/docker/docker.ts")
+  return new DockerExecutor({ objects, clock: systemClock, dataDir, env: process.env })
+}
+
+const loadKubernetes: ExecutorLoader = async (config, objects) => {
+  const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts")
+  const { createLog } = await import("./server/log.ts")
+  const log = createLog(process.stderr, config.log).child({ part: "kubernetes" })
+  const { kubeconfig, kubernetesNamespace: namespace, kubernetesTtlMs: ttlMs, objectStore: store } = config
+  return new KubernetesExecutor({ objects, store, clock: systemClock, log, kubeconfig, namespace, ttlMs, env: process.env })
+}
+
+const loadSlurm: ExecutorLoader = async ({ slurmDir: folder, slurmCommand: command }, objects) => {
+  const { SlurmExecutor } = await import("./executors/slurm/slurm.ts")
+  return new SlurmExecutor({ objects, clock: systemClock, folder, command, env: process.env })
+}
+
+const loadCloudRun: ExecutorLoader = async (config, objects) => {
+  const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
+  const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
+  const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
+  return new CloudRunExecutor({ objects, store, clock: systemClock, project, region, endpoint, loggingEndpoint })
+}
+
+/** Creates all executors. Except for `process`, each is loaded with its first task. */
+const createExecutors = async (config: Config, objects: ObjectStore): Promise<Map<string, Executor>> => {
+  const { LazyExecutor } = await import("./executors/lazy.ts")
+  const lazy = (
+    name: string,
+    loader: ExecutorLoader,
+    options: { remote?: boolean; needsCleanup?: () => boolean } = {},
+  ): Executor => new LazyExecutor({ name, clock: systemClock, load: () => loader(config, objects), ...options })
+  const executors = [
+    await createProcessExecutor(config, objects),
+    lazy("http", loadHttp),
+    lazy("node", loadNode),
+    lazy("python", loadPython),
+    lazy("docker", loadDocker, { needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")) }),
+    lazy("kubernetes", loadKubernetes, { remote: true }),
+    lazy("slurm", loadSlurm, { remote: true }),
+    lazy("cloudrun", loadCloudRun, { remote: true }),
+  ]
+  return new Map(executors.map((executor) => [executor.name, executor]))
+}
+
+// -- the command -------------------------------------------------------------------------------------------------------------------
+
+/** Returns a fetch under the policy of `http_allow`. Its library is loaded with the first request. */
+const createFetch = ({ httpAllow }: Config): Fetch => {
   let loading: Promise<Fetch> | null = null
   const load = async (): Promise<Fetch> => {
     const { guardedFetch, httpPolicy } = await import("./executors/http/guarded-fetch.ts")
@@ -95,92 +181,27 @@ const lazyFetch = ({ httpAllow }: Config): Fetch => {
   return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
-const functionExecutor = async (runtime: Runtime, config: Config, objects: ObjectStore): Promise<Executor> => {
-  const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
-  return new FunctionExecutor({
-    runtime,
-    objects,
-    clock: systemClock,
-    helper: "auto",
-    maxWorkers: config.concurrency,
-    eagerWorkers: FUNCTION_WORKERS * availableParallelism(),
-    maxTasks: config.functionTasks,
-    idleMs: config.functionIdleMs,
-  })
+const inspect = async (config: Config): Promise<Inspection> => {
+  const { runProbes } = await import("./executors/probes.ts")
+  const { kubeconfig, slurmCommand } = config
+  const surroundings = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
+  const facts = { sqlite: `version ${await sqliteVersion()}`, surroundings }
+  const executor = await createProcessExecutor(config, await openObjects(config))
+  try {
+    return { ...facts, spawn: await executor.describe() }
+  } catch (error) {
+    return { ...facts, spawn: { problem: String(error) } }
+  } finally {
+    await executor.stop()
+  }
 }
 
-/** Each is loaded with its first task. */
-const lazyExecutors = async (config: Config, objects: ObjectStore): Promise<Executor[]> => {
-  const { LazyExecutor } = await import("./executors/lazy.ts")
-  const clock = systemClock
-  return [
-    new LazyExecutor({
-      name: "http",
-      clock,
-      async load() {
-        const { HttpExecutor } = await import("./executors/http/http.ts")
-        return new HttpExecutor({ objects, clock, allow: config.httpAllow })
-      },
-    }),
-    new LazyExecutor({
-      name: "node",
-      clock,
-      async load() {
-        const { nodeRuntime } = await import("./executors/node/runtime.ts")
-        return functionExecutor(nodeRuntime, config, objects)
-      },
-    }),
-    new LazyExecutor({
-      name: "python",
-      clock,
-      async load() {
-        const { pythonRuntime } = await import("./executors/python/runtime.ts")
-        return functionExecutor(pythonRuntime, config, objects)
-      },
-    }),
-    new LazyExecutor({
-      name: "docker",
-      clock,
-      needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")),
-      async load() {
-        const { DockerExecutor } = await import("./executors/docker/docker.ts")
-        return new DockerExecutor({ objects, clock, dataDir: config.dataDir, env: process.env })
-      },
-    }),
-    new LazyExecutor({
-      name: "kubernetes",
-      remote: true,
-      clock,
-      async load() {
-        const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts")
-        const { createLog } = await import("./server/log.ts")
-        const log = createLog(process.stderr, config.log).child({ part: "kubernetes" })
-        const { kubeconfig, kubernetesNamespace: namespace, kubernetesTtlMs: ttlMs, objectStore: store } = config
-        return new KubernetesExecutor({ objects, store, clock, log, kubeconfig, namespace, ttlMs, env: process.env })
-      },
-    }),
-    new LazyExecutor({
-      name: "slurm",
-      remote: true,
-      clock,
-      async load() {
-        const { SlurmExecutor } = await import("./executors/slurm/slurm.ts")
-        const { slurmDir: folder, slurmCommand: command } = config
-        return new SlurmExecutor({ objects, clock, folder, command, env: process.env })
-      },
-    }),
-    new LazyExecutor({
-      name: "cloudrun",
-      remote: true,
-      clock,
-      async load() {
-        const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
-        const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
-        const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
-        return new CloudRunExecutor({ objects, store, clock, project, region, endpoint, loggingEndpoint })
-      },
-    }),
-  ]
+const sqliteVersion = async (): Promise<string> => {
+  const { DatabaseSync } = await import("node:sqlite")
+  const database = new DatabaseSync(":memory:")
+  const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
+  database.close()
+  return version
 }
 
 const backends: Backends = {
@@ -190,14 +211,13 @@ const backends: Backends = {
   openObjects,
   async engineParts(config, objects) {
     const { createEvaluator } = await import("./engine/gate/evaluator.ts")
-    const executor = await processExecutor(config, objects)
     const { openSecrets } = await import("./secrets/open.ts")
     const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
     return {
-      executors: new Map([executor, ...(await lazyExecutors(config, objects))].map((one) => [one.name, one])),
+      executors: await createExecutors(config, objects),
       evaluator: createEvaluator(),
       secret: (name) => secrets.find(name),
-      fetch: lazyFetch(config),
+      fetch: createFetch(config),
     }
   },
   async handlerNames(file) {
@@ -210,24 +230,7 @@ const backends: Backends = {
   },
   processIdentity: () => processIdentity(),
   processAlive: (identity) => !processIsDead(identity),
-  async inspect(config) {
-    const { DatabaseSync } = await import("node:sqlite")
-    const database = new DatabaseSync(":memory:")
-    const { version } = database.prepare("SELECT sqlite_version() AS version").get() as { version: string }
-    database.close()
-    const { runProbes } = await import("./executors/probes.ts")
-    const { kubeconfig, slurmCommand } = config
-    const surroundings = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
-    const sqlite = `version ${version}`
-    const executor = await processExecutor(config, await backends.openObjects(config))
-    try {
-      return { sqlite, surroundings, spawn: await executor.describe() }
-    } catch (error) {
-      return { sqlite, surroundings, spawn: { problem: String(error) } }
-    } finally {
-      await executor.stop()
-    }
-  },
+  inspect,
 }
 
 const context: Context = {
@@ -242,7 +245,7 @@ const context: Context = {
   stderr: process.stderr,
 }
 
-// Nobody reads any more (`ork runs | head`): no reason to go on, and no error.
+// The reader of a pipe has closed it (`ork runs | head`): ends without an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0)
   throw error
