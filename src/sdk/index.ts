@@ -1,5 +1,5 @@
-// What a user's own code imports from "ork". Small on purpose: it is loaded into every worker process of functions; what holds a worker
-// is loaded when one is started.
+// The module that user code imports as "ork". Small, because every worker process of functions loads it; the worker itself is loaded by
+// `startWorker`.
 
 import type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
 
@@ -9,7 +9,7 @@ export type { AnyFunction, FunctionContext, FunctionLog, TaskFunction } from "..
 export type { Json, JsonObject } from "../core/model/json.ts"
 export type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
 
-/** Takes calls of functions, and jobs, from servers, and runs them in this process until it is stopped. Resolves when a server has it. */
+/** Runs function tasks and jobs of a server in this process until it is stopped. Resolves when the worker is registered. */
 export const startWorker = async (settings: WorkerSettings = {}): Promise<RunningWorker> => {
   const { startWorker: start } = await import("./start-worker.ts")
   return start(settings)

@@ -14,14 +14,14 @@ interface Size {
 }
 
 describe("register", () => {
-  it("takes a function once, under a name that a definition can hold", () => {
+  it("accepts a function once, under a valid name", () => {
     register("sdk.once", nothing)
     expect(() => register("sdk.once", nothing)).toThrow("a function sdk.once is already registered")
     expect(() => register("a b", nothing)).toThrow('"a b" is not a valid function name: use at most 64 letters')
     expect(() => register("none", 1 as unknown as TaskFunction)).toThrow("the value registered as none is not a function")
   })
 
-  it("knows the types of what it takes", () => {
+  it("infers the types of its function", () => {
     register("sdk.typed", (input: { width: number }, ctx) => {
       expectTypeOf(input.width).toBeNumber()
       expectTypeOf(ctx).toEqualTypeOf<FunctionContext>()
@@ -32,7 +32,7 @@ describe("register", () => {
 })
 
 describe("startWorker", () => {
-  it("takes functions of any input, and knows their context", () => {
+  it("accepts functions of any input, and infers their context", () => {
     const given: WorkerSettings = {
       functions: {
         resize: async (input: Size, { signal }) => ({ width: input.width, stopped: signal.aborted }),
@@ -49,24 +49,28 @@ describe("startWorker", () => {
   })
 
   it.each<[string, WorkerSettings, RegExp]>([
-    ["a name that none can have", { functions: { "a b": nothing } }, /"a b" is not a valid function name/],
-    ["a name that is registered", { functions: { "sdk.once": nothing } }, /a function sdk\.once is registered already/],
-    ["a queue that none is", { handlers: { "my-mails": nothing } }, /"my-mails" is not a valid queue name/],
-    ["no address", { server: "ork:4000", apiKey: "k" }, /"ork:4000" is not an address of a server such as http:/],
-    ["no key", { functions: { f: nothing }, apiKey: "" }, /give it a key with the scope worker as apiKey or ORK_API_KEY/],
-  ])("refuses %s before it asks anybody", async (_, given, message) => {
+    ["an invalid name", { functions: { "a b": nothing } }, /"a b" is not a valid function name/],
+    ["a registered name", { functions: { "sdk.once": nothing } }, /a function sdk\.once is already registered/],
+    ["an invalid queue", { handlers: { "my-mails": nothing } }, /"my-mails" is not a valid queue name/],
+    ["an invalid address", { server: "ork:4000", apiKey: "k" }, /"ork:4000" is not an address of a server such as http:/],
+    [
+      "a missing key",
+      { functions: { f: nothing }, apiKey: "" },
+      /give it a key with the scope worker as apiKey or ORK_API_KEY/,
+    ],
+  ])("rejects %s before it contacts a server", async (_, given, message) => {
     await expect(startWorker(given)).rejects.toThrow(message)
   })
 
-  it("gives up on servers that do not answer when its signal says so", async () => {
-    const log = { info: nothing, warn: () => giveUp.abort(new Error("enough")), error: nothing }
-    const giveUp = new AbortController()
+  it("stops trying servers that do not answer when its signal aborts", async () => {
+    const log = { info: nothing, warn: () => abort.abort(new Error("enough")), error: nothing }
+    const abort = new AbortController()
     const started = startWorker({
       server: "http://127.0.0.1:1",
       apiKey: "k",
       functions: { f: nothing },
       log,
-      signal: giveUp.signal,
+      signal: abort.signal,
     })
     await expect(started).rejects.toThrow("enough")
   })

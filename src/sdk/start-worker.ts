@@ -1,5 +1,4 @@
-// A worker in a program of the user's own: the same that `ork worker` is, but that it runs functions of this process and nothing else.
-// Loaded by `startWorker` alone.
+// A worker inside a user's program: like `ork worker`, but it only runs functions of this process. Loaded by `startWorker` of the SDK.
 
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { hostname, tmpdir } from "node:os"
@@ -16,33 +15,66 @@ import { ServerError } from "../worker/connection/server-error.ts"
 import { Worker } from "../worker/worker.ts"
 import type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
 
-const CAPACITY = 16
-const GRACE_MS = 10_000
+const DEFAULT_CAPACITY = 16
+const DEFAULT_GRACE_MS = 10_000
 const MANIFEST = new URL("../../package.json", import.meta.url)
 
 export const startWorker = async (settings: WorkerSettings): Promise<RunningWorker> => {
   settings.signal?.throwIfAborted()
+  const { name = `${hostname()}:${process.pid}`, signal } = settings
   const functions = functionsOf(settings.functions)
   const handlers = handlersOf(settings.handlers)
   if (functions.size + handlers.size === 0) {
     throw new TypeError("startWorker: there is nothing to run; give it functions or handlers, or register functions before")
   }
-  const { name = `${hostname()}:${process.pid}`, log = STDERR, capacity = CAPACITY, graceMs = GRACE_MS } = settings
-  const key = settings.apiKey ?? process.env["ORK_API_KEY"]
-  if (key === undefined || key === "") {
-    throw new TypeError(
-      "startWorker: give it a key with the scope worker as apiKey or ORK_API_KEY; `ork keys create NAME --scope worker` makes one",
-    )
-  }
+  const key = keyOf(settings.apiKey)
   const servers = serversOf(settings.server)
-  const { version } = JSON.parse(await readFile(MANIFEST, "utf8")) as { version: string }
   const dataDir = settings.dataDir ?? (await mkdtemp(join(tmpdir(), "ork-worker-")))
+  const worker = await createWorker(settings, { name, key, servers, dataDir, functions, handlers })
+  const registered = Promise.withResolvers<string>()
+  const run = async (): Promise<void> => {
+    const onAbort = (): void => worker.stop()
+    signal?.addEventListener("abort", onAbort, { once: true })
+    try {
+      await worker.run(registered.resolve)
+    } finally {
+      signal?.removeEventListener("abort", onAbort)
+      if (settings.dataDir === undefined) await rm(dataDir, { recursive: true, force: true })
+    }
+  }
+  const ended = run()
+  // Reports an end before the registration. After it, the worker ends only when it is stopped.
+  ended.then(
+    () => registered.reject(signal?.reason),
+    (error: unknown) => registered.reject(rejectionOf(error)),
+  )
+  const server = await registered.promise
+  const stop = async (): Promise<void> => {
+    worker.stop()
+    await ended
+  }
+  return { name, server, stop, [Symbol.asyncDispose]: stop }
+}
+
+interface CheckedSettings {
+  name: string
+  key: string
+  servers: string[]
+  dataDir: string
+  functions: ReadonlyMap<string, AnyFunction>
+  handlers: ReadonlyMap<string, AnyFunction>
+}
+
+const createWorker = async (settings: WorkerSettings, checked: CheckedSettings): Promise<Worker> => {
+  const { log = STDERR_LOG, capacity = DEFAULT_CAPACITY, graceMs = DEFAULT_GRACE_MS } = settings
+  const { name, key, servers, dataDir, functions, handlers } = checked
+  const { version } = JSON.parse(await readFile(MANIFEST, "utf8")) as { version: string }
   const objects = new FileObjectStore(join(dataDir, "objects"))
-  const make = (kind: Pick<InProcessOptions, "name" | "functions" | "nameOf">): [string, Executor] => [
-    kind.name,
-    new InProcessExecutor({ ...kind, objects, clock: systemClock }),
+  const executor = (options: Pick<InProcessOptions, "name" | "functions" | "nameOf">): [string, Executor] => [
+    options.name,
+    new InProcessExecutor({ ...options, objects, clock: systemClock }),
   ]
-  const worker = new Worker({
+  return new Worker({
     servers,
     key,
     name,
@@ -54,8 +86,8 @@ export const startWorker = async (settings: WorkerSettings): Promise<RunningWork
     capacity,
     version,
     executors: new Map([
-      make({ name: FUNCTION_EXECUTOR, functions, nameOf: (node) => node.function ?? "" }),
-      make({ name: HANDLER_EXECUTOR, functions: handlers, nameOf: ({ queue }) => queue }),
+      executor({ name: FUNCTION_EXECUTOR, functions, nameOf: (node) => node.function ?? "" }),
+      executor({ name: HANDLER_EXECUTOR, functions: handlers, nameOf: ({ queue }) => queue }),
     ]),
     objects,
     dataDir,
@@ -64,36 +96,21 @@ export const startWorker = async (settings: WorkerSettings): Promise<RunningWork
     random: systemRandom,
     log,
   })
-  const ready = Promise.withResolvers<string>()
-  const onAbort = (): void => worker.stop()
-  const serve = async (): Promise<void> => {
-    settings.signal?.addEventListener("abort", onAbort, { once: true })
-    try {
-      await worker.run(ready.resolve)
-    } finally {
-      settings.signal?.removeEventListener("abort", onAbort)
-      if (settings.dataDir === undefined) await rm(dataDir, { recursive: true, force: true })
-    }
-  }
-  const ended = serve()
-  // An end before it was ready is the answer; once it is, it ends only when it is told to.
-  ended.then(
-    () => ready.reject(settings.signal?.reason),
-    (error: unknown) => ready.reject(refusal(error)),
+}
+
+const keyOf = (given: string | undefined): string => {
+  const key = given ?? process.env["ORK_API_KEY"]
+  if (key !== undefined && key !== "") return key
+  throw new TypeError(
+    "startWorker: give it a key with the scope worker as apiKey or ORK_API_KEY; `ork keys create NAME --scope worker` creates one",
   )
-  const server = await ready.promise
-  const stop = async (): Promise<void> => {
-    worker.stop()
-    await ended
-  }
-  return { name, server, stop, [Symbol.asyncDispose]: stop }
 }
 
 const functionsOf = (given: WorkerSettings["functions"] = {}): Map<string, AnyFunction> => {
   const functions = new Map(registeredFunctions())
   for (const [name, call] of Object.entries(given)) {
     checkFunction(name, call)
-    if (functions.has(name)) throw new Error(`a function ${name} is registered already`)
+    if (functions.has(name)) throw new Error(`a function ${name} is already registered`)
     functions.set(name, call)
   }
   return functions
@@ -103,7 +120,7 @@ const handlersOf = (given: WorkerSettings["handlers"] = {}): Map<string, AnyFunc
   const handlers = Object.entries(given)
   for (const [queue, call] of handlers) {
     if (!QUEUE_NAME.test(queue)) throw new TypeError(`"${queue}" is not a valid queue name: ${QUEUE_NAME_HINT}`)
-    if (typeof call !== "function") throw new TypeError(`the handler of the queue ${queue} is no function`)
+    if (typeof call !== "function") throw new TypeError(`the handler of the queue ${queue} is not a function`)
   }
   return new Map(handlers)
 }
@@ -117,12 +134,12 @@ const serversOf = (given: WorkerSettings["server"] = process.env["ORK_URL"] || "
   return servers.map((address) => address.replace(/\/+$/, ""))
 }
 
-const refusal = (error: unknown): unknown =>
-  error instanceof ServerError ? new Error(`the server refuses this worker: ${error.message}`, { cause: error }) : error
+const rejectionOf = (error: unknown): unknown =>
+  error instanceof ServerError ? new Error(`the server rejects this worker: ${error.message}`, { cause: error }) : error
 
-const say =
-  (level: string) =>
+const writeLine =
+  (prefix: string) =>
   (fields: object, message: string): void =>
-    void process.stderr.write(`ork worker: ${level}${message} ${JSON.stringify(fields)}\n`)
+    void process.stderr.write(`ork worker: ${prefix}${message} ${JSON.stringify(fields)}\n`)
 
-const STDERR: WorkerLog = { info: () => {}, warn: say(""), error: say("error: ") }
+const STDERR_LOG: WorkerLog = { info: () => {}, warn: writeLine(""), error: writeLine("error: ") }

@@ -1,4 +1,4 @@
-// What a program says of the worker that it holds.
+// Settings of a worker that runs inside a user's program.
 
 import type { AnyFunction } from "../core/model/function.ts"
 
@@ -9,37 +9,37 @@ export interface WorkerLog {
 }
 
 export interface WorkerSettings {
-  /** One address, or several that are tried in turn. ORK_URL, else http://127.0.0.1:4000. */
+  /** Address of the server, or several that are tried in turn. Default: ORK_URL, or http://127.0.0.1:4000. */
   server?: string | readonly string[] | undefined
-  /** A key with the scope `worker`. ORK_API_KEY. */
+  /** Key with the scope `worker`. Default: ORK_API_KEY. */
   apiKey?: string | undefined
-  /** By the names that tasks call them by; beside those that were given to `register`. */
+  /** Functions by name, in addition to those that were passed to `register`. */
   functions?: { readonly [name: string]: AnyFunction }
-  /** By queue: run the jobs of it that have no task of their own, with their payload. */
+  /** Functions by queue. Each runs the jobs of its queue that have no task, with their payload. */
   handlers?: { readonly [queue: string]: AnyFunction }
-  /** Queues whose tasks may call the functions; `default` by default. */
+  /** Queues whose tasks may call the functions. Default: `default`. */
   queues?: readonly string[]
-  /** That it has. */
+  /** Labels of the worker. */
   labels?: readonly string[]
-  /** Functions at once; 16 by default. */
+  /** Limit of concurrent functions. Default: 16. */
   capacity?: number
-  /** How it is called in lists; host and process by default. */
+  /** Name of the worker in lists. Default: host and process. */
   name?: string
-  /** Milliseconds that running functions get when the worker is stopped; 10,000 by default. */
+  /** Milliseconds that running functions get when the worker is stopped. Default: 10,000. */
   graceMs?: number
-  /** For logs on their way; a temporary folder by default. */
+  /** Folder for logs that are not sent yet. Default: a temporary folder. */
   dataDir?: string
-  /** What it tells; warnings and errors on stderr by default. */
+  /** Default: warnings and errors on stderr. */
   log?: WorkerLog
-  /** Gives up on starting, and stops it afterwards. */
+  /** Aborts the start, or stops the worker. */
   signal?: AbortSignal
 }
 
 export interface RunningWorker {
   readonly name: string
-  /** The server that it was registered at. */
+  /** Address of the server that the worker is registered with. */
   readonly server: string
-  /** Takes nothing more; resolves when what ran has ended, or has had its grace. */
+  /** Claims nothing more. Resolves when running functions have ended, or have had their grace. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -161,7 +161,7 @@ it("a user's program contains a worker, which runs functions in the program", as
   const cwd = folderWith({ "app.ts": PROGRAM })
   const server = await startServer([], { cwd, env: { ORK_GRACE: "1s" } })
   await expect(startProgram(cwd, { ...server, key: "wrong-wrong-wrong-wrong" })).rejects.toThrow(
-    /Error: the server refuses this worker: /,
+    /Error: the server rejects this worker: /,
   )
   const program = await startProgram(cwd, server)
   await server.deploy({
