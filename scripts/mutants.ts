@@ -1,71 +1,98 @@
-// Plants one bug at a time (test/mutants/*.patch) into a copy of the tree and sees that the simulation finds it.
-// `node scripts/mutants.ts [NAME…]`: prints what found each one; ends with 1 when one survives or a patch does not apply.
-// The lines before a patch's diff say what the bug is, and after `sim:` which seeds to play instead of the first ones.
+// Plants the bugs of test/mutants one at a time into a copy of the tree, and checks that the simulation or the named tests find each.
+// `node scripts/mutants.ts [NAME…]` prints what found each bug; exits with 1 when one survives or cannot be planted. A NAME may be the
+// beginning of several names.
 
 import { execFile } from "node:child_process"
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { basename, dirname, join } from "node:path"
+import { dirname, join } from "node:path"
 import { promisify } from "node:util"
+import { PLANTED_BUGS } from "../test/mutants/all.ts"
+import { plant, type PlantedBug } from "../test/mutants/planted-bug.ts"
+import { startPostgres } from "../test/support/postgres-server.ts"
 
 const run = promisify(execFile)
 const ROOT = dirname(import.meta.dirname)
-const SEEDS = ["--seeds", "400"]
-const AT_ONCE = 2
+const CONCURRENCY = 2
+/** The parts of the tree that the simulation and the store tests need. */
+const PARTS = ["src", "test/sim", "test/support", "test/mutants", "package.json", "tsconfig.json", "vitest.config.ts"]
+const MAX_OUTPUT_BYTES = 1 << 28
 
-interface Verdict {
+interface Outcome {
   found: boolean
   text: string
 }
 
-/** What a mutant needs to run: no more, so that a copy is cheap. */
 const copyTree = (): string => {
   const copy = mkdtempSync(join(tmpdir(), "ork-mutant-"))
-  for (const part of ["src", "test/sim", "package.json"]) cpSync(join(ROOT, part), join(copy, part), { recursive: true })
+  for (const part of PARTS) cpSync(join(ROOT, part), join(copy, part), { recursive: true })
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"))
   return copy
 }
 
-const judge = async (patch: string): Promise<Verdict> => {
+/** Runs node; returns its output and exit code. */
+const node = async (cwd: string, args: string[], databaseUrl: string): Promise<{ code: number; stdout: string; stderr: string }> => {
+  const options = { cwd, env: { ...process.env, TEST_DATABASE_URL: databaseUrl }, maxBuffer: MAX_OUTPUT_BYTES }
+  return await run(process.execPath, args, options).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }: { code: number; stdout: string; stderr: string }) => ({ code, stdout, stderr }),
+  )
+}
+
+const runSimulation = async (copy: string, args: string[], databaseUrl: string): Promise<Outcome> => {
+  const { code, stdout, stderr } = await node(copy, ["test/sim/main.ts", ...args], databaseUrl)
+  if (code === 0) return { found: false, text: "SURVIVED the simulation" }
+  const seed = /^seed (\d+) failed/m.exec(stdout)?.[1]
+  const invariant = /^invariant: (.*)$/m.exec(stdout)?.[1]
+  if (seed === undefined) return { found: false, text: `DID NOT RUN: ${stderr.trim().slice(0, 500)}` }
+  return { found: true, text: `found by seed ${seed}: ${invariant}` }
+}
+
+/** A run in which no test passes does not count: the bug must not break everything. */
+const runTests = async (copy: string, args: string[], databaseUrl: string): Promise<Outcome> => {
+  const vitest = join(ROOT, "node_modules/vitest/vitest.mjs")
+  const { stdout, stderr } = await node(copy, [vitest, "run", "--reporter=json", ...args], databaseUrl)
+  const line = stdout.split("\n").find((each) => each.startsWith("{"))
+  if (line === undefined) return { found: false, text: `DID NOT RUN: ${stderr.trim().slice(0, 500)}` }
+  const report = JSON.parse(line) as {
+    numPassedTests: number
+    numFailedTests: number
+    testResults: { assertionResults: { status: string; fullName: string }[] }[]
+  }
+  if (report.numFailedTests === 0) return { found: false, text: "SURVIVED the tests" }
+  if (report.numPassedTests === 0) return { found: false, text: "BREAKS EVERY TEST" }
+  const failed = report.testResults.flatMap(({ assertionResults }) => assertionResults).find(({ status }) => status === "failed")
+  return { found: true, text: `found by ${report.numFailedTests} tests, such as: ${failed?.fullName ?? ""}` }
+}
+
+const tryBug = async (bug: PlantedBug, databaseUrl: string): Promise<Outcome> => {
   const copy = copyTree()
   try {
-    const options = /^sim: (.*)$/m.exec(readFileSync(patch, "utf8"))?.[1]?.split(" ") ?? SEEDS
-    try {
-      await run("git", ["apply", "-C0", patch], { cwd: copy })
-    } catch (error) {
-      return { found: false, text: `DOES NOT APPLY: ${(error as { stderr: string }).stderr.trim()}` }
-    }
-    const played = await run(process.execPath, ["test/sim/main.ts", ...options], { cwd: copy }).then(
-      () => null,
-      (error: { stdout: string; stderr: string }) => error,
-    )
-    if (played === null) return { found: false, text: "SURVIVED" }
-    const seed = /^seed (\d+) failed/m.exec(played.stdout)?.[1]
-    const invariant = /^invariant: (.*)$/m.exec(played.stdout)?.[1]
-    if (seed === undefined) return { found: false, text: `DID NOT RUN: ${played.stderr.trim().slice(0, 500)}` }
-    return { found: true, text: `caught by seed ${seed}: ${invariant}` }
+    plant(copy, bug)
+    const { foundBy } = bug
+    return "sim" in foundBy ? await runSimulation(copy, foundBy.sim, databaseUrl) : await runTests(copy, foundBy.tests, databaseUrl)
+  } catch (error) {
+    return { found: false, text: `CANNOT BE PLANTED: ${(error as Error).message}` }
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }
 }
 
 const wanted = process.argv.slice(2)
-const patches = globSync(join(ROOT, "test/mutants/*.patch"))
-  .toSorted()
-  .filter((patch) => wanted.length === 0 || wanted.includes(basename(patch, ".patch")))
+const bugs = PLANTED_BUGS.filter(({ name }) => wanted.length === 0 || wanted.some((start) => name.startsWith(start)))
+const postgres = await startPostgres()
 
 let survived = 0
-const queue = [...patches]
+const queue = [...bugs]
 const worker = async (): Promise<void> => {
-  for (let patch = queue.shift(); patch !== undefined; patch = queue.shift()) {
-    const { found, text } = await judge(patch)
+  for (let bug = queue.shift(); bug !== undefined; bug = queue.shift()) {
+    const { found, text } = await tryBug(bug, postgres.url)
     if (!found) survived += 1
-    console.log(`${basename(patch, ".patch")}: ${text}`)
+    console.log(`${bug.name}: ${text}`)
   }
 }
-await Promise.all(Array.from({ length: AT_ONCE }, worker))
+await Promise.all(Array.from({ length: CONCURRENCY }, worker))
+await postgres.stop()
 
-console.log(
-  survived === 0 ? `all ${patches.length} planted bugs were found` : `${survived} of ${patches.length} were not found`,
-)
-process.exit(survived === 0 && patches.length > 0 ? 0 : 1)
+console.log(survived === 0 ? `all ${bugs.length} planted bugs were found` : `${survived} of ${bugs.length} were not found`)
+process.exit(survived === 0 && bugs.length > 0 ? 0 : 1)

@@ -1,0 +1,7 @@
+import { CORE_BUGS } from "./core.ts"
+import { ENGINE_BUGS } from "./engine.ts"
+import type { PlantedBug } from "./planted-bug.ts"
+import { POSTGRES_BUGS } from "./postgres.ts"
+import { SQLITE_BUGS } from "./sqlite.ts"
+
+export const PLANTED_BUGS: readonly PlantedBug[] = [...CORE_BUGS, ...ENGINE_BUGS, ...SQLITE_BUGS, ...POSTGRES_BUGS]

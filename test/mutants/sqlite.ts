@@ -1,0 +1,2 @@
+import type { PlantedBug } from "./planted-bug.ts"
+export const SQLITE_BUGS: PlantedBug[] = []
