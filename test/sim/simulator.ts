@@ -113,7 +113,7 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
   let checkedAt = -MIN_COMMITS_BETWEEN_CHECKS
   const checkTables = (): void => {
     const commits = commitLog.count - checkedAt
-    if (commits < MIN_COMMITS_BETWEEN_CHECKS || commits < tables.countTasks() / 20) return
+    if (commits < MIN_COMMITS_BETWEEN_CHECKS || commits < tables.lastTask() / 20) return
     checkedAt = commitLog.count
     checkCounters(simulation)
     checkIdleSlots(simulation)

@@ -41,6 +41,8 @@ export class CommitLog {
   readonly #appliedAttempts = new Set<string>()
   readonly #committedBatches = new WeakSet<readonly Change[]>()
   #pendingRetry: RetrySnapshot | null = null
+  /** The highest id of a task before the current call. */
+  #lastTaskBefore = 0
   /** Store calls that succeeded. */
   count = 0
 
@@ -49,6 +51,7 @@ export class CommitLog {
   }
 
   beforeCall(method: StoreMethod, args: unknown[]): void {
+    this.#lastTaskBefore = this.#simulation.tables.lastTask()
     if (method === "reapHolders") this.#simulation.noteExpiredLeases()
     if (method !== "retryRun") return
     const [runId, plan] = args as [string, RetryReset]
@@ -137,6 +140,8 @@ export class CommitLog {
   #checkRejected(change: FinalChange): void {
     const row = this.#simulation.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
+    // An attempt that waits has no holder that could lose it.
+    if (row.waiting_on !== null && change.result.state === "lost") return
     throw new Violation(
       "no valid result is rejected",
       `${change.kind} of row ${change.row}, which still has ${change.attemptId}`,
@@ -196,10 +201,10 @@ export class CommitLog {
   /** When all slots are in use, no ready row without a limit may have a higher priority than a claimed one. */
   #checkPriority(batch: Batch, advanced: Advanced): void {
     if (advanced.claims.length < batch.claim.limit || advanced.more) return
+    const { tables, database } = this.#simulation
     const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
-    const higher = batch.claim.lanes
-      .map((lane) => this.#simulation.tables.readyAbove(lowest, lane))
-      .find((row) => row !== undefined)
+    const last = database.claimsNewHooks ? tables.lastTask() : this.#lastTaskBefore
+    const higher = batch.claim.lanes.map((lane) => tables.readyAbove(lowest, lane, last)).find((row) => row !== undefined)
     if (higher === undefined) return
     throw new Violation("the highest priority goes first", `row ${higher.id} of ${higher.priority} waits behind ${lowest}`)
   }

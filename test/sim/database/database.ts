@@ -15,6 +15,8 @@ export interface OpenOptions {
 export interface SimDatabase {
   /** Every holder has a lease, whatever the scenario says. */
   readonly leasesOnly: boolean
+  /** Claims consider the hooks that the same commit inserts when it closes a run. Postgres sends its claims before. */
+  readonly claimsNewHooks: boolean
   /** Sees all commits up to the last `refresh`. */
   readonly tables: TableReader
   /** Opens a store with connections of its own, as a process does. */

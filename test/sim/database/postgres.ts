@@ -69,6 +69,7 @@ interface OpenStore {
 
 class PostgresDatabase implements SimDatabase {
   readonly leasesOnly = true
+  readonly claimsNewHooks = false
   readonly #url: string
   readonly #client: pg.Client
   readonly #tables: TableCopy

@@ -34,6 +34,7 @@ const sqliteDatabase = (path: string): SimDatabase => {
   let wakes = ""
   return {
     leasesOnly: false,
+    claimsNewHooks: true,
     tables: new TableReader(connection),
     openStore: (options: OpenOptions) => openSqlite({ path, ...options }),
     // Processes on one file wake each other by writing to a file beside it.

@@ -174,8 +174,9 @@ export class TableReader {
     return this.#all(OPEN_TASKS)
   }
 
-  countTasks(): number {
-    return this.#all<{ n: number | null }>("SELECT max(id) AS n FROM tasks")[0]!.n ?? 0
+  /** The highest id of a task; 0: there is none. */
+  lastTask(): number {
+    return this.#all<{ id: number | null }>("SELECT max(id) AS id FROM tasks")[0]!.id ?? 0
   }
 
   task(runSeq: number, node: number, path: string): TaskRecord | undefined {
@@ -198,13 +199,14 @@ export class TableReader {
     return this.#all("SELECT * FROM limits ORDER BY id")
   }
 
-  /** A ready row without limits in a lane that has a higher priority. */
-  readyAbove(priority: number, lane: string): { id: number; priority: number } | undefined {
+  /** A ready row up to `last` in a lane that has no limits and a higher priority. */
+  readyAbove(priority: number, lane: string, last: number): { id: number; priority: number } | undefined {
     return this.#all<{ id: number; priority: number }>(
       `SELECT t.id, t.priority FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.limits IS NULL LIMIT 1`,
+       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.id <= ? AND t.limits IS NULL LIMIT 1`,
       lane,
       priority,
+      last,
     )[0]
   }
 

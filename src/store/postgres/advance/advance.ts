@@ -238,6 +238,7 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
       tx,
       rows.map((row) => row.run_seq),
     )
+    await tx.workflows.load([...runs.values()].map(({ versionId }) => versionId))
     emitCancelled(tx, at, rows, runs)
   }
   emitClosed(tx, at, closed)
