@@ -2,7 +2,7 @@
 // tables and the attempt log.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Change } from "../../../src/core/model/change.ts"
+import type { Change, Fence } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/retry-plan.ts"
 import type { Advanced, Batch, Claim, LiveAttempt } from "../../../src/store/contract/store.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
@@ -106,10 +106,10 @@ export class CommitLog {
     for (const change of batch.changes) {
       if (!isFinal(change)) continue
       if (!rejected.has(change.attemptId) || this.#wasAppliedNow(change)) this.#apply(change)
-      else this.#checkRejected(change)
+      else this.#checkRejected(change, batch)
     }
     for (const change of batch.changes) {
-      if (change.kind !== "wait" || rejected.has(change.attemptId)) continue
+      if (change.kind !== "wait" || !this.#isWaiting(change)) continue
       const { kind } = change.waitingOn
       if (kind === "approval" || kind === "callback") this.#simulation.onExternalWait(change.row, change.attemptId, kind)
     }
@@ -118,6 +118,12 @@ export class CommitLog {
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
     this.#checkPriority(batch, advanced)
+  }
+
+  /** Returns whether a wait was applied. Its fence may be rejected for another change that follows it. */
+  #isWaiting({ row: id, attemptId }: Fence): boolean {
+    const row = this.#simulation.tables.taskByRow(id)
+    return row !== undefined && row.attempt_id === attemptId && row.waiting_on !== null
   }
 
   /** A batch that was committed before and arrives again must change nothing. */
@@ -137,9 +143,10 @@ export class CommitLog {
     return row !== undefined && row.attempt_id === attemptId && row.status === status
   }
 
-  #checkRejected(change: FinalChange): void {
+  #checkRejected(change: FinalChange, { changes }: Batch): void {
     const row = this.#simulation.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
+    if (changes.some(({ kind, attemptId }) => kind === "release" && attemptId === change.attemptId)) return
     // An attempt that waits has no holder that could lose it.
     if (row.waiting_on !== null && change.result.state === "lost") return
     throw new Violation(
