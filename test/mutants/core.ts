@@ -74,4 +74,16 @@ export const CORE_BUGS: PlantedBug[] = [
     ],
     foundBy: SIM_ON_SQLITE,
   },
+  {
+    name: "core-one-active-run-too-many",
+    bug: "max_active_runs admits one more run.",
+    edits: [
+      {
+        file: "src/core/rules/activation.ts",
+        find: "if (full.has(workflowId) || count >= maxActiveRuns) {",
+        replace: "if (full.has(workflowId) || count > maxActiveRuns) {",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
 ]
