@@ -160,7 +160,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
   {
     name: "sqlite-retry-keeps-slot",
     bug: "An attempt that is retried keeps its slots.",
-    edits: [{ file: "src/store/sqlite/advance/changes.ts", find: "  if (!row.isWaiting) effects.free(row)\n", replace: "" }],
+    edits: [{ file: "src/store/sqlite/advance/changes.ts", find: "  row.attemptId = null\n  if (!row.isWaiting) effects.free(row)\n", replace: "  row.attemptId = null\n" }],
     foundBy: SIM_ON_SQLITE,
   },
   {
