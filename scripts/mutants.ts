@@ -3,7 +3,7 @@
 // beginning of several names.
 
 import { execFile } from "node:child_process"
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
@@ -31,7 +31,11 @@ const copyTree = (): string => {
 }
 
 /** Runs node; returns its output and exit code. */
-const node = async (cwd: string, args: string[], databaseUrl: string): Promise<{ code: number; stdout: string; stderr: string }> => {
+const node = async (
+  cwd: string,
+  args: string[],
+  databaseUrl: string,
+): Promise<{ code: number; stdout: string; stderr: string }> => {
   const options = { cwd, env: { ...process.env, TEST_DATABASE_URL: databaseUrl }, maxBuffer: MAX_OUTPUT_BYTES }
   return await run(process.execPath, args, options).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
@@ -51,17 +55,19 @@ const runSimulation = async (copy: string, args: string[], databaseUrl: string):
 /** A run in which no test passes does not count: the bug must not break everything. */
 const runTests = async (copy: string, args: string[], databaseUrl: string): Promise<Outcome> => {
   const vitest = join(ROOT, "node_modules/vitest/vitest.mjs")
-  const { stdout, stderr } = await node(copy, [vitest, "run", "--reporter=json", ...args], databaseUrl)
-  const line = stdout.split("\n").find((each) => each.startsWith("{"))
-  if (line === undefined) return { found: false, text: `DID NOT RUN: ${stderr.trim().slice(0, 500)}` }
-  const report = JSON.parse(line) as {
+  const { stderr } = await node(copy, [vitest, "run", "--reporter=json", "--outputFile=report.json", ...args], databaseUrl)
+  const path = join(copy, "report.json")
+  if (!existsSync(path)) return { found: false, text: `DID NOT RUN: ${stderr.trim().slice(0, 500)}` }
+  const report = JSON.parse(readFileSync(path, "utf8")) as {
     numPassedTests: number
     numFailedTests: number
     testResults: { assertionResults: { status: string; fullName: string }[] }[]
   }
   if (report.numFailedTests === 0) return { found: false, text: "SURVIVED the tests" }
   if (report.numPassedTests === 0) return { found: false, text: "BREAKS EVERY TEST" }
-  const failed = report.testResults.flatMap(({ assertionResults }) => assertionResults).find(({ status }) => status === "failed")
+  const failed = report.testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .find(({ status }) => status === "failed")
   return { found: true, text: `found by ${report.numFailedTests} tests, such as: ${failed?.fullName ?? ""}` }
 }
 
@@ -70,7 +76,9 @@ const tryBug = async (bug: PlantedBug, databaseUrl: string): Promise<Outcome> =>
   try {
     plant(copy, bug)
     const { foundBy } = bug
-    return "sim" in foundBy ? await runSimulation(copy, foundBy.sim, databaseUrl) : await runTests(copy, foundBy.tests, databaseUrl)
+    return "sim" in foundBy
+      ? await runSimulation(copy, foundBy.sim, databaseUrl)
+      : await runTests(copy, foundBy.tests, databaseUrl)
   } catch (error) {
     return { found: false, text: `CANNOT BE PLANTED: ${(error as Error).message}` }
   } finally {

@@ -1,2 +1,270 @@
-import type { PlantedBug } from "./planted-bug.ts"
-export const POSTGRES_BUGS: PlantedBug[] = []
+import { type Finder, type PlantedBug, SIM_ON_POSTGRES } from "./planted-bug.ts"
+
+/** The conformance tests on Postgres whose full names match. */
+const conformance = (pattern: string): Finder => ({ tests: ["src/store/postgres/conformance.test.ts", "-t", pattern] })
+
+export const POSTGRES_BUGS: PlantedBug[] = [
+  // -- claims ----------------------------------------------------------------------------------------------------------------------
+  {
+    name: "postgres-lowest-priority-first",
+    bug: "The lowest priority is claimed first.",
+    edits: [
+      { file: "src/store/postgres/claim/candidates.ts", find: "q.lane, q.priority DESC,", replace: "q.lane, q.priority," },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-claims-cancelled",
+    bug: "Tasks of a run that is being cancelled are claimed.",
+    edits: [
+      {
+        file: "src/store/postgres/claim/candidates.ts",
+        find: 'claimable: "(r.cancelling IS NULL OR k.hook)"',
+        replace: 'claimable: "true"',
+      },
+    ],
+    foundBy: conformance("cancel"),
+  },
+  {
+    name: "postgres-ignores-pause",
+    bug: "Tasks of a paused run are claimed.",
+    edits: [
+      {
+        file: "src/store/postgres/claim/candidates.ts",
+        find: "\"COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)\"",
+        replace: '"false"',
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-claim-uses-no-slot",
+    bug: "A claim under a limit uses no slot.",
+    edits: [
+      {
+        file: "src/store/postgres/claim/claim-limited.ts",
+        find: "UPDATE limits l SET used = l.used + c.slots",
+        replace: "UPDATE limits l SET used = l.used",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-frees-limit-twice",
+    bug: "A freed slot is counted twice.",
+    edits: [
+      {
+        file: "src/store/postgres/claim/limits.ts",
+        find: "used = GREATEST(l.used - c.slots, 0)",
+        replace: "used = GREATEST(l.used - 2 * c.slots, 0)",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-does-not-unpark",
+    bug: "A freed slot unparks nothing.",
+    edits: [{ file: "src/store/postgres/claim/limits.ts", find: "LIMIT GREATEST(f.available, 0)", replace: "LIMIT 0" }],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-unblocked-row-jumps-queue",
+    bug: "A task is claimed by the statement that unblocks it although a queued task outranks it.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/finish-successes.ts",
+        find: "const OUTRANKS_QUEUE = `(k.queue_empty OR NOT k.in_turn AND",
+        replace: "const OUTRANKS_QUEUE = `(true OR NOT k.in_turn AND",
+      },
+    ],
+    foundBy: conformance("unblock"),
+  },
+  // -- changes ---------------------------------------------------------------------------------------------------------------------
+  {
+    name: "postgres-drops-fence",
+    bug: "A result is applied to a row that belongs to another attempt.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/finish-attempts.ts",
+        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.from_state",
+        replace: "WHERE t.id = c.id AND CASE c.from_state",
+      },
+      {
+        file: "src/store/postgres/advance/finish-successes.ts",
+        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState",
+        replace: "WHERE t.id = c.id AND ${sourceState",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-unmet-counts-as-failed",
+    bug: "A skipped upstream task counts as unmet although it failed.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/finish-attempts.ts",
+        find: "(count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed",
+        replace: "(count(*) FILTER (WHERE d.upstream_end IN ('failed', 'unmet')))::int AS failed",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-unblocks-once",
+    bug: "Two upstream tasks that finish in one batch are counted once.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/finish-successes.ts",
+        find: "upstream_pending = GREATEST(t.upstream_pending - k.finished, 0)",
+        replace: "upstream_pending = GREATEST(t.upstream_pending - LEAST(k.finished, 1), 0)",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-miscounts-successes",
+    bug: "Successes of one batch are counted once per run.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/finish-successes.ts",
+        find: "tasks_success = r.tasks_success + e.tasks",
+        replace: "tasks_success = r.tasks_success + LEAST(e.tasks, 1)",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-gathers-too-early",
+    bug: "A container is gathered before its last child has finished.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/count-down.ts",
+        find: "t.children_pending = e.ended THEN 'pending'",
+        replace: "t.children_pending <= e.ended + 1 THEN 'pending'",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-loss-counts-as-failure",
+    bug: "A lost attempt uses up a retry.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/attempt-changes.ts",
+        find: "lost: finals.map(({ lost }) => lost),",
+        replace: "lost: finals.map(() => false),",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-retries-early",
+    bug: "A retry becomes ready five seconds before its time.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/timers.ts",
+        find: "SELECT id FROM tasks WHERE available_at <= ${NOW} ORDER BY",
+        replace: "SELECT id FROM tasks WHERE available_at <= ${NOW} + interval '5 seconds' ORDER BY",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-forgets-retry-timer",
+    bug: "The next due time does not include retries.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/timers.ts",
+        find: "(SELECT min(available_at) FROM tasks WHERE available_at IS NOT NULL),",
+        replace: "NULL::timestamptz,",
+      },
+    ],
+    foundBy: conformance("retr"),
+  },
+  {
+    name: "postgres-forgets-gate-hint",
+    bug: "A turn that could not claim for the gate forgets that rows are ready for it.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/hints.ts",
+        find: "gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateLimit <= 0),",
+        replace: "gateReady: gateReady || gatesClaimed > 0,",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/advance/hints.test.ts"] },
+  },
+  // -- waiting, cancels and closed runs ----------------------------------------------------------------------------------------------
+  {
+    name: "postgres-waiting-row-stays-in-flight",
+    bug: "A task that starts to wait keeps its entry in the table of rows in flight.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/waiting.ts",
+        find: '${deleteFrom("in_flight", "waiting")}',
+        replace: '${deleteFrom("in_flight", "(SELECT * FROM waiting WHERE false)")}',
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-does-not-resume-parent",
+    bug: "The end of a sub-workflow does not resume the task that waits for it.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/close-runs.ts",
+        find: "resumeParents(tx, parents)",
+        replace: "resumeParents(tx, parents.slice(0, 0))",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-cancelled-task-waits",
+    bug: "Waiting tasks are not resumed when their run is cancelled.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/cancel-pending.ts",
+        find: "resumeCancelled(tx, runs)",
+        replace: "resumeCancelled(tx, runs.slice(0, 0))",
+      },
+    ],
+    foundBy: conformance("wait"),
+  },
+  {
+    name: "postgres-cancel-leaves-ready-rows",
+    bug: "A cancelled row stays in the ready queue.",
+    edits: [
+      {
+        file: "src/store/postgres/advance/cancel-pending.ts",
+        find: '${deleteFrom("ready_queue", "ended")}',
+        replace: '${deleteFrom("ready_queue", "(SELECT * FROM ended WHERE false)")}',
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  // -- holders and retries of runs ---------------------------------------------------------------------------------------------------
+  {
+    name: "postgres-reaps-live-holders",
+    bug: "Holders whose leases are valid count as dead.",
+    edits: [
+      {
+        file: "src/store/postgres/admin/lease-holders.ts",
+        find: "WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) AND",
+        replace: "WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) + interval '8 seconds' AND",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+  {
+    name: "postgres-keeps-old-hooks",
+    bug: "A retry keeps the hooks of the earlier end of the run.",
+    edits: [
+      {
+        file: "src/store/postgres/runs/retry.ts",
+        find: "if (hooks.length > 0) await tx.run(DROP_HOOKS",
+        replace: "if (hooks.length > 99) await tx.run(DROP_HOOKS",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+]

@@ -160,7 +160,13 @@ export const SQLITE_BUGS: PlantedBug[] = [
   {
     name: "sqlite-retry-keeps-slot",
     bug: "An attempt that is retried keeps its slots.",
-    edits: [{ file: "src/store/sqlite/advance/changes.ts", find: "  row.attemptId = null\n  if (!row.isWaiting) effects.free(row)\n", replace: "  row.attemptId = null\n" }],
+    edits: [
+      {
+        file: "src/store/sqlite/advance/changes.ts",
+        find: "  row.attemptId = null\n  if (!row.isWaiting) effects.free(row)\n",
+        replace: "  row.attemptId = null\n",
+      },
+    ],
     foundBy: SIM_ON_SQLITE,
   },
   {
