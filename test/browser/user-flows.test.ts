@@ -43,7 +43,7 @@ test("a key signs in and returns to the requested page, and a wrong key is repor
   await go("/jobs?queue=mail")
   await page.getByLabel("API key").fill("not-a-key-of-this-server")
   await page.getByRole("button", { name: "Sign in" }).click()
-  await page.getByText("The API key is not known here").waitFor()
+  await page.getByText("The API key is unknown").waitFor()
   await page.getByLabel("API key").fill(server.key)
   await page.getByLabel("API key").press("Enter")
   await page.getByRole("heading", { name: "Jobs", level: 1 }).waitFor()
