@@ -14,7 +14,7 @@ import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from 
 export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Catalog => ({
   listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
   getWorkflow: async (name) => {
-    const [found] = await read((session) => session.run<Columns>(GET, [name]))
+    const [found] = await read((session) => session.run<Columns>(GET, { name }))
     return found === undefined ? null : { ...found, compiled: await workflows.compiled(found.versionId) }
   },
   listVersions: (query) => read((session) => listVersions(session, query)),
@@ -50,22 +50,22 @@ const withCompiled = async (workflows: Workflows, listed: readonly Listed[]): Re
 const LIST = statement(
   "workflows_list",
   `${COLUMNS}
-   WHERE w.name > $1 AND ($2::text IS NULL OR strpos(lower(w.name), lower($2)) > 0)
-     AND ($3::text IS NULL OR w.tags::jsonb ? $3)
-   ORDER BY w.name LIMIT $4::int`,
+   WHERE w.name > :after AND (:search::text IS NULL OR strpos(lower(w.name), lower(:search)) > 0)
+     AND (:tag::text IS NULL OR w.tags::jsonb ? :tag)
+   ORDER BY w.name LIMIT :limit::int`,
 )
 
 const LAST_RUNS = statement(
   "workflows_last_runs",
   `SELECT w.id AS workflow, r.id, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt"
-   FROM unnest($1::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT * FROM runs r WHERE r.workflow_id = w.id ${NEWEST_OF} LIMIT $2::int
+   FROM unnest(:ids::bigint[]) AS w (id) CROSS JOIN LATERAL (
+     SELECT * FROM runs r WHERE r.workflow_id = w.id ${NEWEST_OF} LIMIT :runs::int
    ) r ORDER BY r.created_at DESC, r.id DESC`,
 )
 
 const NEXT_AT = statement(
   "workflows_next_at",
-  "SELECT workflow_id, min(next_at) AS next FROM schedules WHERE workflow_id = ANY ($1::bigint[]) AND active GROUP BY workflow_id",
+  "SELECT workflow_id, min(next_at) AS next FROM schedules WHERE workflow_id = ANY (:ids::bigint[]) AND active GROUP BY workflow_id",
 )
 
 interface LastRun {
@@ -90,10 +90,10 @@ const listWorkflows = async (
   query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
 ): Promise<Listed[]> => {
   const { after = "", search = null, tag = null, limit } = query
-  const rows = await session.run<Columns>(LIST, [after, search, tag, limit])
+  const rows = await session.run<Columns>(LIST, { after, search, tag, limit })
   const ids = anyParam(rows.map(({ id }) => id))
-  const lastRuns = session.run<LastRun>(LAST_RUNS, [ids, query.runs])
-  const nextAt = session.run<{ workflow_id: number; next: string | null }>(NEXT_AT, [ids])
+  const lastRuns = session.run<LastRun>(LAST_RUNS, { ids, runs: query.runs })
+  const nextAt = session.run<{ workflow_id: number; next: string | null }>(NEXT_AT, { ids })
   const runs = Map.groupBy(await lastRuns, ({ workflow }) => workflow)
   const next = new Map((await nextAt).map((row) => [row.workflow_id, row.next]))
   return rows.map((workflow) => ({
@@ -103,13 +103,13 @@ const listWorkflows = async (
   }))
 }
 
-const GET = statement("workflows_get", `${COLUMNS} WHERE w.name = $1`)
+const GET = statement("workflows_get", `${COLUMNS} WHERE w.name = :name`)
 
 const VERSIONS = statement(
   "workflows_versions",
   `SELECT v.version, v.id AS "versionId", v.hash, v.source, v.created_at AS "createdAt"
    FROM workflows w JOIN versions v ON v.workflow_id = w.id
-   WHERE w.name = $1 AND v.version < $2::int ORDER BY v.version DESC LIMIT $3::int`,
+   WHERE w.name = :name AND v.version < :before::int ORDER BY v.version DESC LIMIT :limit::int`,
 )
 
 const LATEST = 2_147_483_647
@@ -117,4 +117,4 @@ const LATEST = 2_147_483_647
 const listVersions = (
   session: SqlRunner,
   { name, before = LATEST, limit }: { name: string; before?: number; limit: number },
-): Promise<VersionRow[]> => session.run<VersionRow>(VERSIONS, [name, Math.min(before, LATEST), limit])
+): Promise<VersionRow[]> => session.run<VersionRow>(VERSIONS, { name, before: Math.min(before, LATEST), limit })

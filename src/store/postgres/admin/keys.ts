@@ -9,8 +9,8 @@ export const keyStore = ({ read, write, clock }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, clock.now(), input)),
   findKey: (hash) => read((session) => findKey(session, hash)),
   listKeys: () => read(listKeys),
-  removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, [id])).length === 1),
-  touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, [clock.now(), anyTextParam(ids)]))),
+  removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, { id })).length === 1),
+  touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, { now: clock.now(), ids: anyTextParam(ids) }))),
   appendAudit: (entries) => write((tx) => appendAudit(tx, clock.now(), entries)),
   listAudit: (query) => read((session) => listAudit(session, query)),
 })
@@ -19,7 +19,7 @@ const COLUMNS = `id, name, scopes, created_at AS "createdAt", last_used_at AS "l
 
 const CREATE = statement(
   "keys_create",
-  `INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES ($2, $3, $4, $5, COALESCE($1::timestamptz, now()))
+  `INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES (:id, :name, :scopes, :hash, COALESCE(:now::timestamptz, now()))
    RETURNING ${COLUMNS}`,
 )
 
@@ -32,14 +32,14 @@ const createKey = async (
   now: string | null,
   { id, name, scopes, hash }: Parameters<KeyStore["createKey"]>[0],
 ): Promise<KeyRow> => {
-  const [made] = await tx.run<Columns>(CREATE, [now, id, replaceNul(name), JSON.stringify(scopes), hash])
+  const [made] = await tx.run<Columns>(CREATE, { now, id, name: replaceNul(name), scopes: JSON.stringify(scopes), hash })
   return keyOf(made!)
 }
 
-const BY_HASH = statement("keys_by_hash", `SELECT ${COLUMNS} FROM api_keys WHERE hash = $1`)
+const BY_HASH = statement("keys_by_hash", `SELECT ${COLUMNS} FROM api_keys WHERE hash = :hash`)
 
 const findKey = async (session: SqlRunner, hash: string): Promise<KeyRow | null> => {
-  const [found] = await session.run<Columns>(BY_HASH, [hash])
+  const [found] = await session.run<Columns>(BY_HASH, { hash })
   return found === undefined ? null : keyOf(found)
 }
 
@@ -47,17 +47,17 @@ const LIST = statement("keys_list", `SELECT ${COLUMNS} FROM api_keys ORDER BY cr
 
 const listKeys = async (session: SqlRunner): Promise<KeyRow[]> => (await session.run<Columns>(LIST)).map(keyOf)
 
-const REMOVE = statement("keys_remove", "DELETE FROM api_keys WHERE id = $1 RETURNING id")
+const REMOVE = statement("keys_remove", "DELETE FROM api_keys WHERE id = :id RETURNING id")
 
 const TOUCH = statement(
   "keys_touch",
-  "UPDATE api_keys SET last_used_at = COALESCE($1::timestamptz, now()) WHERE id = ANY ($2::text[])",
+  "UPDATE api_keys SET last_used_at = COALESCE(:now::timestamptz, now()) WHERE id = ANY (:ids::text[])",
 )
 
 const APPEND = statement(
   "audit_append",
-  `INSERT INTO audit (at, key_id, action, target, details) SELECT COALESCE($1::timestamptz, now()), key_id, action, target, details
-   FROM unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[]) AS c (n, key_id, action, target, details) ORDER BY n`,
+  `INSERT INTO audit (at, key_id, action, target, details) SELECT COALESCE(:now::timestamptz, now()), key_id, action, target, details
+   FROM unnest(:positions::int[], :keyIds::text[], :actions::text[], :targets::text[], :details::text[]) AS c (n, key_id, action, target, details) ORDER BY n`,
 )
 
 const appendAudit = async (
@@ -66,20 +66,20 @@ const appendAudit = async (
   entries: readonly Omit<AuditRow, "seq" | "at">[],
 ): Promise<void> => {
   if (entries.length === 0) return
-  await tx.run(APPEND, [
+  await tx.run(APPEND, {
     now,
-    arrayParam(entries.map((_, n) => n)),
-    textArrayParam(entries.map(({ keyId }) => keyId)),
-    textArrayParam(entries.map(({ action }) => action)),
-    textArrayParam(entries.map(({ target }) => target)),
-    textArrayParam(entries.map(({ details }) => details)),
-  ])
+    positions: arrayParam(entries.map((_, n) => n)),
+    keyIds: textArrayParam(entries.map(({ keyId }) => keyId)),
+    actions: textArrayParam(entries.map(({ action }) => action)),
+    targets: textArrayParam(entries.map(({ target }) => target)),
+    details: textArrayParam(entries.map(({ details }) => details)),
+  })
 }
 
 const AUDIT = statement(
   "audit_list",
-  `SELECT seq, at, key_id AS "keyId", action, target, details FROM audit WHERE seq < $1::bigint ORDER BY seq DESC LIMIT $2::int`,
+  `SELECT seq, at, key_id AS "keyId", action, target, details FROM audit WHERE seq < :before::bigint ORDER BY seq DESC LIMIT :limit::int`,
 )
 
 const listAudit = (session: SqlRunner, { before, limit }: { before?: number; limit: number }): Promise<AuditRow[]> =>
-  session.run<AuditRow>(AUDIT, [before ?? Number.MAX_SAFE_INTEGER, limit])
+  session.run<AuditRow>(AUDIT, { before: before ?? Number.MAX_SAFE_INTEGER, limit })

@@ -8,12 +8,12 @@ import { jobsLeftBehind } from "../jobs/reads.ts"
 import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
-const UNTIL = "COALESCE($1::timestamptz, now()) + $2::int * interval '1 millisecond'"
+const UNTIL = "COALESCE(:now::timestamptz, now()) + :leaseMs::int * interval '1 millisecond'"
 
 const REGISTER = statement(
   "holder_register",
   `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash)
-   VALUES ($3::uuid, $4, $5, $6, $7::uuid, $2, ${UNTIL}, $8, $9)
+   VALUES (:id::uuid, :kind, :name, :process, :runId::uuid, :leaseMs::int, ${UNTIL}, :capabilities, :tokenHash)
    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
      run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities,
      token_hash = excluded.token_hash`,
@@ -21,39 +21,39 @@ const REGISTER = statement(
 
 export const registerHolder = async (tx: SqlRunner, now: string | null, holder: NewLeaseHolder): Promise<void> => {
   const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
-  const served = capabilities === null ? null : JSON.stringify(capabilities)
-  await tx.run(REGISTER, [now, leaseMs, id, kind, name, process, runId, served, tokenHash])
+  const text = capabilities === null ? null : JSON.stringify(capabilities)
+  await tx.run(REGISTER, { now, leaseMs, id, kind, name, process, runId, capabilities: text, tokenHash })
 }
 
 const RENEW = statement(
   "holder_renew",
-  `UPDATE holders SET lease_ms = $2, lease_until = ${UNTIL} WHERE id = $3::uuid AND NOT dead RETURNING id`,
+  `UPDATE holders SET lease_ms = :leaseMs::int, lease_until = ${UNTIL} WHERE id = :id::uuid AND NOT dead RETURNING id`,
 )
 
 export const renewHolder = async (tx: SqlRunner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
-  (await tx.run(RENEW, [now, leaseMs, id])).length === 1
+  (await tx.run(RENEW, { now, leaseMs, id })).length === 1
 
 /** Another server that is alive could have renewed them. */
 const FORGIVE = statement(
   "workers_forgive",
-  `UPDATE holders w SET lease_until = COALESCE($1::timestamptz, now()) + w.lease_ms * interval '1 millisecond'
-   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < COALESCE($1::timestamptz, now()) AND NOT EXISTS (
-     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE($1::timestamptz, now()))`,
+  `UPDATE holders w SET lease_until = COALESCE(:now::timestamptz, now()) + w.lease_ms * interval '1 millisecond'
+   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < COALESCE(:now::timestamptz, now()) AND NOT EXISTS (
+     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE(:now::timestamptz, now()))`,
 )
 
 export const forgiveWorkers = async (tx: SqlRunner, now: string | null): Promise<void> => {
-  await tx.run(FORGIVE, [now])
+  await tx.run(FORGIVE, { now })
 }
 
 const TOKEN = statement(
   "worker_token",
-  `SELECT token_hash AS "tokenHash" FROM holders WHERE id = $1::uuid AND kind = 'worker' AND NOT dead`,
+  `SELECT token_hash AS "tokenHash" FROM holders WHERE id = :id::uuid AND kind = 'worker' AND NOT dead`,
 )
 
 export const workerToken = async (session: SqlRunner, id: HolderId): Promise<string | null> =>
-  (await session.run<{ tokenHash: string | null }>(TOKEN, [id]))[0]?.tokenHash ?? null
+  (await session.run<{ tokenHash: string | null }>(TOKEN, { id }))[0]?.tokenHash ?? null
 
-const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = $1::uuid")
+const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = :id::uuid")
 
 const REMOVE_IDLE = statement(
   "holders_remove_idle",
@@ -63,7 +63,7 @@ const REMOVE_IDLE = statement(
 
 /** What it still holds is given up on, for the next `reapHolders`. */
 export const removeHolder = async (tx: SqlRunner, id: HolderId): Promise<void> => {
-  await tx.run(BURY, [id])
+  await tx.run(BURY, { id })
   await tx.run(REMOVE_IDLE)
 }
 
@@ -87,15 +87,15 @@ const HELD_BY = statement(
   "holder_held",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
    FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
-   WHERE t.holder = $1::uuid ORDER BY t.id`,
+   WHERE t.holder = :id::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: SqlRunner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, [id])
+export const heldBy = (session: SqlRunner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, { id })
 
 const BURY_LATE = statement(
   "holders_bury_late",
   `UPDATE holders SET dead = true
-   WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) AND ($2::boolean OR kind <> 'worker')`,
+   WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) AND (:workers::boolean OR kind <> 'worker')`,
 )
 
 /** A holder whose row is gone is dead too: it claimed while it was being removed. */
@@ -121,7 +121,7 @@ const RELEASE_GATES = statement(
 const LET_SLEEP = statement(
   "holders_let_go",
   `WITH back AS (
-     UPDATE tasks SET holder = NULL, resume_at = COALESCE($1::timestamptz, now()) WHERE id = ANY (
+     UPDATE tasks SET holder = NULL, resume_at = COALESCE(:now::timestamptz, now()) WHERE id = ANY (
        ${LOCKED("t.status = 'running' AND t.waiting_on IS NOT NULL")})
      RETURNING run_seq, id
    )
@@ -139,7 +139,7 @@ const LEFT_BEHIND = statement(
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
    FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
-   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT $1`,
+   WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT :limit`,
 )
 
 /** `released`: gate claims that others may take now. */
@@ -148,9 +148,9 @@ export const reapHolders = async (
   now: string | null,
   { limit, workers }: { limit: number; workers: boolean },
 ): Promise<{ left: LiveAttempt[]; released: number }> => {
-  await tx.run(BURY_LATE, [now, workers])
-  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, [now]))]
-  const found = await tx.run<LiveTask>(LEFT_BEHIND, [limit])
+  await tx.run(BURY_LATE, { now, workers })
+  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, { now }))]
+  const found = await tx.run<LiveTask>(LEFT_BEHIND, { limit })
   const jobOf = await jobsLeftBehind(
     tx,
     found.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),

@@ -47,7 +47,7 @@ const SHARED = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR l
 const READY_BY_LANE = statement(
   "queues_ready",
   `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq > 0) AS "runSeq",
-     min(id) FILTER (WHERE run_seq = 0) AS job, COALESCE($1::timestamptz, now())::timestamptz(3) AS now
+     min(id) FILTER (WHERE run_seq = 0) AS job, COALESCE(:now::timestamptz, now())::timestamptz(3) AS now
    FROM ready_queue WHERE ${SHARED} GROUP BY lane`,
 )
 
@@ -61,7 +61,7 @@ const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
 
 export const listQueues = async (session: SqlRunner, now: string | null, workflows: Workflows): Promise<QueueRow[]> => {
   const settings = session.run<Columns>(SETTINGS)
-  const ready = pipelined(session.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE, [now]))
+  const ready = pipelined(session.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE, { now }))
   const running = pipelined(session.run<{ lane: string; count: number }>(RUNNING_BY_LANE))
   const queues = new Map<string, QueueRow>()
   const add = (name: string, given: QueueSettings): QueueRow => {
@@ -83,13 +83,13 @@ export const listQueues = async (session: SqlRunner, now: string | null, workflo
 
 const GET = statement(
   "queue_get",
-  "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues WHERE name = $1 FOR UPDATE",
+  "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues WHERE name = :name FOR UPDATE",
 )
 
 const PUT = statement(
   "queue_put",
   `INSERT INTO queues AS q (name, concurrency, rate_limit, rate_period_ms, paused, tokens, refilled_at)
-   VALUES ($2, $3::int, $4::int, $5::bigint, $6, COALESCE($4::int, 0), COALESCE($1::timestamptz, now()))
+   VALUES (:name, :concurrency::int, :limit::int, :periodMs::bigint, :paused, COALESCE(:limit::int, 0), COALESCE(:now::timestamptz, now()))
    ON CONFLICT (name) DO UPDATE SET concurrency = excluded.concurrency, rate_limit = excluded.rate_limit,
      rate_period_ms = excluded.rate_period_ms, paused = excluded.paused,
      tokens = CASE WHEN (q.rate_limit, q.rate_period_ms) IS NOT DISTINCT FROM (excluded.rate_limit, excluded.rate_period_ms)
@@ -100,20 +100,20 @@ const PUT = statement(
 
 const putQueue = async (tx: SqlRunner, now: string | null, name: string, change: Partial<QueueSettings>): Promise<void> => {
   await excludeTaskWrites(tx)
-  const [before] = await tx.run<Columns>(GET, [name])
+  const [before] = await tx.run<Columns>(GET, { name })
   const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
-  await tx.run(PUT, [now, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused])
+  await tx.run(PUT, { now, name, concurrency, limit: rate?.limit ?? null, periodMs: rate?.periodMs ?? null, paused })
 }
 
 const COUNT = statement(
   "queue_count",
-  "INSERT INTO limits (key, cap, used) VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE SET cap = $2, used = $3",
+  "INSERT INTO limits (key, cap, used) VALUES (:key, :concurrency, :running) ON CONFLICT (key) DO UPDATE SET cap = :concurrency, used = :running",
 )
 
-const FORGET = statement("queue_forget", "DELETE FROM limits WHERE key = $1")
+const FORGET = statement("queue_forget", "DELETE FROM limits WHERE key = :key")
 
 /** What runs already counts from the start: so the limit holds at once, and every end frees what was counted. */
 const count = async (tx: SqlRunner, { name, concurrency, running }: QueueRow): Promise<void> => {
-  if (concurrency === null) await tx.run(FORGET, [queueLimitKey(name)])
-  else await tx.run(COUNT, [queueLimitKey(name), concurrency, running])
+  if (concurrency === null) await tx.run(FORGET, { key: queueLimitKey(name) })
+  else await tx.run(COUNT, { key: queueLimitKey(name), concurrency, running })
 }

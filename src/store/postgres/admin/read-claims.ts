@@ -13,8 +13,8 @@ import type { Tx } from "../connection/tx.ts"
 
 const LIVE = statement(
   "claims_live",
-  `SELECT ${CLAIMED}, t.waiting_on, (EXTRACT(epoch FROM COALESCE($3::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
-   FROM unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+  `SELECT ${CLAIMED}, t.waiting_on, (EXTRACT(epoch FROM COALESCE(:now::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+   FROM unnest(:ids::bigint[], :attemptIds::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
      SELECT t.limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
@@ -25,29 +25,31 @@ const LIVE = statement(
 
 export const readClaims = async (tx: Tx, fences: readonly Fence[]): Promise<Claim[]> => {
   if (fences.length === 0) return []
-  const rows = await tx.run<ClaimedRow>(LIVE, [
-    arrayParam(fences.map(({ row }) => row)),
-    arrayParam(fences.map(({ attemptId }) => attemptId)),
-    tx.now,
-  ])
+  const rows = await tx.run<ClaimedRow>(LIVE, {
+    ids: arrayParam(fences.map(({ row }) => row)),
+    attemptIds: arrayParam(fences.map(({ attemptId }) => attemptId)),
+    now: tx.now,
+  })
   await tx.workflows.load(rows.flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
   return toClaims(tx, rows, new Map())
 }
 
 const ADOPT = statement(
   "claims_adopt",
-  `WITH taker AS (SELECT id, name FROM holders WHERE id = $3::uuid AND NOT dead), adopted AS (
-     UPDATE tasks t SET holder = taker.id, worker = taker.name FROM taker, unnest($1::bigint[], $2::uuid[]) AS c (id, attempt_id)
+  `WITH claimer AS (SELECT id, name FROM holders WHERE id = :holder::uuid AND NOT dead), adopted AS (
+     UPDATE tasks t SET holder = claimer.id, worker = claimer.name
+     FROM claimer, unnest(:rows::bigint[], :attemptIds::uuid[]) AS c (id, attempt_id)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running')
        AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)
      RETURNING t.id, t.attempt_id
    ), stopped AS (
-     UPDATE stop_requests s SET holder = $3::uuid FROM adopted a WHERE s.task_id = a.id
+     UPDATE stop_requests s SET holder = :holder::uuid FROM adopted a WHERE s.task_id = a.id
    )
    SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
 )
 
 export const adopt = async (tx: Tx, holder: HolderId, fences: readonly Fence[]): Promise<Claim[]> => {
-  const values = [arrayParam(fences.map(({ row }) => row)), arrayParam(fences.map(({ attemptId }) => attemptId)), holder]
-  return readClaims(tx, await tx.run<Fence>(ADOPT, values))
+  const rows = arrayParam(fences.map(({ row }) => row))
+  const attemptIds = arrayParam(fences.map(({ attemptId }) => attemptId))
+  return readClaims(tx, await tx.run<Fence>(ADOPT, { rows, attemptIds, holder }))
 }

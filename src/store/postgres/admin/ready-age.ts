@@ -15,7 +15,7 @@ export interface ReadyLane {
 const FIRST_ROW = statement(
   "ready_first",
   `SELECT t.id, t.node, t.parent_id, r.version_id
-   FROM (SELECT id FROM ready_queue WHERE lane = $1 AND run_seq = $2::bigint ORDER BY id LIMIT 1) q
+   FROM (SELECT id FROM ready_queue WHERE lane = :lane AND run_seq = :runSeq::bigint ORDER BY id LIMIT 1) q
    JOIN tasks t ON t.id = q.id JOIN runs r ON r.seq = t.run_seq`,
 )
 
@@ -26,7 +26,7 @@ interface Row {
   version_id: number
 }
 
-const JOB = statement("ready_job", "SELECT updated_at AS since FROM jobs WHERE task_id = $1")
+const JOB = statement("ready_job", "SELECT updated_at AS since FROM jobs WHERE task_id = :job")
 
 /** Epoch milliseconds. */
 export const oldestReady = async (
@@ -34,8 +34,8 @@ export const oldestReady = async (
   workflows: Workflows,
   { lane, runSeq, job }: ReadyLane,
 ): Promise<number | null> => {
-  const ofJob = job === null ? [] : pipelined(session.run<{ since: string }>(JOB, [job]))
-  const first = runSeq === null ? [] : await session.run<Row>(FIRST_ROW, [lane, runSeq])
+  const ofJob = job === null ? [] : pipelined(session.run<{ since: string }>(JOB, { job }))
+  const first = runSeq === null ? [] : await session.run<Row>(FIRST_ROW, { lane, runSeq })
   const times = [...(await ofJob)]
   for (const row of first) times.push(...(await readySince(session, workflows, row)))
   const known = times.flatMap(({ since }) => (since === null ? [] : Date.parse(since)))
@@ -48,9 +48,9 @@ const SINCE = statement(
        r.started_at,
        (SELECT a.finished_at FROM attempts a WHERE a.task_id = t.id AND a.attempt = t.attempt),
        (SELECT p.started_at FROM tasks p WHERE p.id = t.parent_id),
-       (SELECT max(u.finished_at) FROM tasks u WHERE u.run_seq = t.run_seq AND u.node = ANY ($2::int[]) AND u.path = t.path)
+       (SELECT max(u.finished_at) FROM tasks u WHERE u.run_seq = t.run_seq AND u.node = ANY (:upstreams::int[]) AND u.path = t.path)
      ) AS since
-   FROM tasks t JOIN runs r ON r.seq = t.run_seq WHERE t.id = $1`,
+   FROM tasks t JOIN runs r ON r.seq = t.run_seq WHERE t.id = :id`,
 )
 
 /** Its last attempt's end, its container's start or its upstreams' end, whichever came last, but not before the run. */
@@ -60,5 +60,5 @@ const readySince = async (
   { id, node, parent_id, version_id }: Row,
 ): Promise<{ since: string }[]> => {
   const upstream = parent_id === null ? (await workflows.compiled(version_id)).nodes[node]!.upstream : []
-  return session.run<{ since: string }>(SINCE, [id, arrayParam(upstream)])
+  return session.run<{ since: string }>(SINCE, { id, upstreams: arrayParam(upstream) })
 }

@@ -1,6 +1,6 @@
-// Schedules of deployed workflows and the ticks that they fired. A schedule keeps its row, and so its id, by its place in the
-// definition; a tick's key is kept for ever, so no tick makes a second run whatever is deployed, removed or restarted.
-// Whoever changes schedules has locked their workflow's row before.
+// Schedules of deployed workflows and their fired ticks. A schedule keeps its row and id by its position in the definition. The key
+// of a tick is kept forever, so that no tick creates a second run after a deployment, a removal or a restart. Callers lock the
+// workflow's row before they change its schedules.
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { ScheduleRow, Tick } from "../../contract/catalog.ts"
@@ -20,62 +20,66 @@ interface Deployed {
   nextAt: readonly (string | null)[]
 }
 
-const SPECS = statement("schedules_specs", "SELECT position, spec FROM schedules WHERE workflow_id = $1")
+const SPECS = statement("schedules_specs", "SELECT position, spec FROM schedules WHERE workflow_id = :workflowId")
 
 const PUT = statement(
   "schedules_put",
   `INSERT INTO schedules AS s (workflow_id, version_id, position, spec, active, next_at)
-   SELECT $1, $2, c.position, c.spec, $3, c.next_at
-   FROM unnest($4::int[], $5::text[], $6::timestamptz[]) AS c (position, spec, next_at) ORDER BY c.position
+   SELECT :workflowId, :versionId, c.position, c.spec, :active, c.next_at
+   FROM unnest(:positions::int[], :specs::text[], :nextAts::timestamptz[]) AS c (position, spec, next_at) ORDER BY c.position
    ON CONFLICT (workflow_id, position) DO UPDATE SET version_id = excluded.version_id, spec = excluded.spec,
      active = excluded.active,
-     next_at = CASE WHEN excluded.position = ANY ($7::int[]) THEN s.next_at ELSE excluded.next_at END,
-     last_tick_at = CASE WHEN excluded.position = ANY ($7::int[]) THEN s.last_tick_at END`,
+     next_at = CASE WHEN excluded.position = ANY (:unchanged::int[]) THEN s.next_at ELSE excluded.next_at END,
+     last_tick_at = CASE WHEN excluded.position = ANY (:unchanged::int[]) THEN s.last_tick_at END`,
 )
 
-const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE workflow_id = $1 AND position >= $2")
+const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE workflow_id = :workflowId AND position >= :from")
 
-/** One whose times are as before goes on where it stands: ticks that it missed meanwhile are still due. */
+/** Stores the schedules. One with unchanged times keeps its next tick: ticks that it missed in the meantime are still due. */
 export const putSchedules = async (
   tx: SqlRunner,
   { workflowId, versionId, active, specs, nextAt }: Deployed,
 ): Promise<void> => {
-  const rows = await tx.run<{ position: number; spec: string }>(SPECS, [workflowId])
+  const rows = await tx.run<{ position: number; spec: string }>(SPECS, { workflowId })
   const before = new Map(rows.map(({ position, spec }) => [position, JSON.parse(spec) as ScheduleSpec]))
   const same = specs.flatMap((spec, i) => (before.has(i) && sameTimes(before.get(i)!, spec) ? [i] : []))
   if (specs.length > 0)
-    await tx.run(PUT, [
+    await tx.run(PUT, {
       workflowId,
       versionId,
       active,
-      arrayParam(specs.map((_, i) => i)),
-      textArrayParam(specs.map((spec) => JSON.stringify(spec))),
-      arrayParam(specs.map((_, i) => nextAt[i] ?? null)),
-      anyParam(same),
-    ])
-  if (before.size > specs.length) await tx.run(REMOVE_FROM, [workflowId, specs.length])
+      positions: arrayParam(specs.map((_, i) => i)),
+      specs: textArrayParam(specs.map((spec) => JSON.stringify(spec))),
+      nextAts: arrayParam(specs.map((_, i) => nextAt[i] ?? null)),
+      unchanged: anyParam(same),
+    })
+  if (before.size > specs.length) await tx.run(REMOVE_FROM, { workflowId, from: specs.length })
 }
 
 export const removeSchedules = async (tx: SqlRunner, workflowId: number): Promise<void> => {
-  await tx.run(REMOVE_FROM, [workflowId, 0])
+  await tx.run(REMOVE_FROM, { workflowId, from: 0 })
 }
 
-const REST = statement("schedules_rest", "UPDATE schedules SET active = false WHERE workflow_id = $1")
+const PAUSE = statement("schedules_pause", "UPDATE schedules SET active = false WHERE workflow_id = :workflowId")
 
 export const pauseSchedules = async (tx: SqlRunner, workflowId: number): Promise<void> => {
-  await tx.run(REST, [workflowId])
+  await tx.run(PAUSE, { workflowId })
 }
 
 const RESUME = statement(
   "schedules_resume",
   `UPDATE schedules s SET active = true, next_at = c.next_at
-   FROM unnest($2::int[], $3::timestamptz[]) AS c (position, next_at)
-   WHERE s.workflow_id = $1 AND s.position = c.position AND NOT s.active`,
+   FROM unnest(:positions::int[], :nextAts::timestamptz[]) AS c (position, next_at)
+   WHERE s.workflow_id = :workflowId AND s.position = c.position AND NOT s.active`,
 )
 
-/** What it missed while it rested is not made up for. */
+/** Resumes the schedules. Ticks that were missed during the pause are not made up for. */
 export const resumeSchedules = async (tx: SqlRunner, workflowId: number, nextAt: readonly (string | null)[]): Promise<void> => {
-  await tx.run(RESUME, [workflowId, arrayParam(nextAt.map((_, position) => position)), arrayParam(nextAt)])
+  await tx.run(RESUME, {
+    workflowId,
+    positions: arrayParam(nextAt.map((_, position) => position)),
+    nextAts: arrayParam(nextAt),
+  })
 }
 
 const COLUMNS = `
@@ -87,11 +91,11 @@ type Columns = Omit<ScheduleRow, "spec"> & { spec: string }
 
 const scheduleOf = (columns: Columns): ScheduleRow => ({ ...columns, spec: JSON.parse(columns.spec) as ScheduleSpec })
 
-const LIST = statement("schedules_list", `${COLUMNS} WHERE s.id > $1::bigint ORDER BY s.id LIMIT $2::int`)
+const LIST = statement("schedules_list", `${COLUMNS} WHERE s.id > :after::bigint ORDER BY s.id LIMIT :limit::int`)
 
 const LIST_OF_WORKFLOW = statement(
   "schedules_list_of_workflow",
-  `${COLUMNS} WHERE s.id > $1::bigint AND w.name = $3 ORDER BY s.id LIMIT $2::int`,
+  `${COLUMNS} WHERE s.id > :after::bigint AND w.name = :workflow ORDER BY s.id LIMIT :limit::int`,
 )
 
 export const listSchedules = async (
@@ -100,59 +104,59 @@ export const listSchedules = async (
 ): Promise<ScheduleRow[]> => {
   const rows =
     workflow === undefined
-      ? await session.run<Columns>(LIST, [after, limit])
-      : await session.run<Columns>(LIST_OF_WORKFLOW, [after, limit, workflow])
+      ? await session.run<Columns>(LIST, { after, limit })
+      : await session.run<Columns>(LIST_OF_WORKFLOW, { after, limit, workflow })
   return rows.map(scheduleOf)
 }
 
 const DUE = statement(
   "schedules_due",
-  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= COALESCE($1::timestamptz, now())
-   ORDER BY s.next_at, s.id LIMIT $2::int`,
+  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= COALESCE(:now::timestamptz, now())
+   ORDER BY s.next_at, s.id LIMIT :limit::int`,
 )
 
 export const dueSchedules = async (session: SqlRunner, now: string | null, limit: number): Promise<ScheduleRow[]> =>
-  (await session.run<Columns>(DUE, [now, limit])).map(scheduleOf)
+  (await session.run<Columns>(DUE, { now, limit })).map(scheduleOf)
 
 const NEXT = statement(
   "schedules_next",
-  `SELECT GREATEST(0, ceil(extract(epoch FROM next_at - COALESCE($1::timestamptz, now())) * 1000))::float8 AS ms
+  `SELECT GREATEST(0, ceil(extract(epoch FROM next_at - COALESCE(:now::timestamptz, now())) * 1000))::float8 AS ms
    FROM schedules WHERE active AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`,
 )
 
 export const nextTickMs = async (session: SqlRunner, now: string | null): Promise<number | null> =>
-  (await session.run<{ ms: number }>(NEXT, [now]))[0]?.ms ?? null
+  (await session.run<{ ms: number }>(NEXT, { now }))[0]?.ms ?? null
 
 const LOCK = statement(
   "ticks_lock",
-  `SELECT id FROM workflows WHERE id IN (SELECT workflow_id FROM schedules WHERE id = ANY ($1::bigint[])) ORDER BY id FOR UPDATE`,
+  `SELECT id FROM workflows WHERE id IN (SELECT workflow_id FROM schedules WHERE id = ANY (:ids::bigint[])) ORDER BY id FOR UPDATE`,
 )
 
-const FIND = statement("ticks_find", "SELECT id, position, spec FROM schedules WHERE id = ANY ($1::bigint[])")
+const FIND = statement("ticks_find", "SELECT id, position, spec FROM schedules WHERE id = ANY (:ids::bigint[])")
 
-const TAKE = statement(
-  "ticks_take",
-  `WITH taken AS (
-     UPDATE schedules SET next_at = $4::timestamptz, last_tick_at = $3::timestamptz
-     WHERE id = $1 AND active AND next_at = $2::timestamptz RETURNING workflow_id
+const FIRE = statement(
+  "ticks_fire",
+  `WITH claimed AS (
+     UPDATE schedules SET next_at = :nextAt::timestamptz, last_tick_at = :tick::timestamptz
+     WHERE id = :scheduleId AND active AND next_at = :expected::timestamptz RETURNING workflow_id
    )
-   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) SELECT workflow_id, $5, $3::timestamptz, $6::uuid FROM taken
+   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) SELECT workflow_id, :schedule, :tick::timestamptz, :runId::uuid FROM claimed
    ON CONFLICT DO NOTHING RETURNING 1 AS fired`,
 )
 
 export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]> => {
-  const ids = [anyParam(new Set(ticks.map(({ scheduleId }) => scheduleId)))]
+  const ids = { ids: anyParam(new Set(ticks.map(({ scheduleId }) => scheduleId))) }
   const locked = tx.run(LOCK, ids)
   const specs = tx.run<{ id: number; position: number; spec: string }>(FIND, ids)
   await locked
   const keys = new Map(
     (await specs).map(({ id, position, spec }) => [id, scheduleText(position, JSON.parse(spec) as ScheduleSpec)]),
   )
-  const taken = ticks.map(({ scheduleId, expected, tick, nextAt, run }) =>
-    tx.run(TAKE, [scheduleId, expected, tick, nextAt, keys.get(scheduleId) ?? "", run?.id ?? null]),
+  const firing = ticks.map(({ scheduleId, expected, tick, nextAt, run }) =>
+    tx.run(FIRE, { scheduleId, expected, tick, nextAt, schedule: keys.get(scheduleId) ?? "", runId: run?.id ?? null }),
   )
   const fired: boolean[] = []
-  for (const answer of taken) fired.push((await answer).length === 1)
+  for (const answer of firing) fired.push((await answer).length === 1)
   const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
   const made = runs.length === 0 ? [] : await createRuns(tx, runs)
   return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? made.shift()!.run : null }))
@@ -160,11 +164,11 @@ export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired
 
 const ACTIVE_RUNS = statement(
   "schedules_active_runs",
-  `SELECT seq FROM runs WHERE schedule_id = $1 AND schedule_id IS NOT NULL AND status IN ('pending', 'running') ORDER BY seq`,
+  `SELECT seq FROM runs WHERE schedule_id = :scheduleId AND schedule_id IS NOT NULL AND status IN ('pending', 'running') ORDER BY seq`,
 )
 
 export const activeRunsOf = async (session: SqlRunner, scheduleId: number): Promise<RunRow[]> => {
-  const seqs = (await session.run<{ seq: number }>(ACTIVE_RUNS, [scheduleId])).map(({ seq }) => seq)
+  const seqs = (await session.run<{ seq: number }>(ACTIVE_RUNS, { scheduleId })).map(({ seq }) => seq)
   const runs = await readRuns(session, seqs)
   return seqs.flatMap((seq) => runs.get(seq) ?? [])
 }

@@ -33,26 +33,26 @@ export const insight = (
 
 const LIVE = "t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 
-/** The live rows are found first, by their index: that of all rows by id would hold the history. */
+/** Finds the rows in flight first, through their own table, so that the query does not read finished rows. */
 const HOLDERS = (condition: string): string => `
   WITH live AS MATERIALIZED (SELECT t.id, t.run_seq, t.node, t.path FROM ${IN_FLIGHT_ROWS()} WHERE ${LIVE} AND ${condition})
   SELECT l.node, l.path, r.version_id, j.name AS job
-  FROM (SELECT * FROM live ORDER BY id LIMIT $2::int) l
+  FROM (SELECT * FROM live ORDER BY id LIMIT :limit::int) l
   LEFT JOIN runs r ON r.seq = l.run_seq LEFT JOIN jobs j ON j.task_id = l.id ORDER BY l.id`
 
-const LIMIT_HOLDERS = statement("limit_holders", HOLDERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = $1)]"))
+const LIMIT_HOLDERS = statement("limit_holders", HOLDERS("t.limits @> ARRAY[(SELECT l.id FROM limits l WHERE l.key = :key)]"))
 
-/** A group holds slots of its own limit while it is open. */
+/** An open group uses a slot of its own limit. */
 const OPEN_GROUPS = statement(
   "group_holders",
-  `SELECT t.node, t.path, r.version_id, NULL AS job FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = $2::int
-   WHERE r.id = $1::uuid AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL ORDER BY t.id LIMIT $3::int`,
+  `SELECT t.node, t.path, r.version_id, NULL AS job FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = :node::int
+   WHERE r.id = :runId::uuid AND t.kind = 'group' AND t.started_at IS NOT NULL AND t.finished_at IS NULL ORDER BY t.id LIMIT :limit::int`,
 )
 
 const QUEUE_HOLDERS = statement(
   "queue_holders",
   HOLDERS(
-    "(t.lane = $1::text OR starts_with(t.lane, $1 || '|') OR t.lane IN ('h' || substr($1, 2), 's' || substr($1, 2)) OR starts_with(t.lane, 'f' || substr($1, 2) || '|'))",
+    "(t.lane = :key::text OR starts_with(t.lane, :key || '|') OR t.lane IN ('h' || substr(:key, 2), 's' || substr(:key, 2)) OR starts_with(t.lane, 'f' || substr(:key, 2) || '|'))",
   ),
 )
 
@@ -65,8 +65,10 @@ interface Holder {
 
 const limitHolders = async (session: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
-  const live = await session.run<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, [key, limit])
-  return task === null ? live : [...live, ...(await session.run<Holder>(OPEN_GROUPS, [task.runId, task.node, limit]))]
+  const live = await session.run<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, { key, limit })
+  return task === null
+    ? live
+    : [...live, ...(await session.run<Holder>(OPEN_GROUPS, { runId: task.runId, node: task.node, limit }))]
 }
 
 const nameOf = (workflows: Workflows, { node, path, version_id, job }: Holder): string => {

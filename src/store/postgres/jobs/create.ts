@@ -37,21 +37,21 @@ export const createJobs = async (tx: Tx, now: string | null, jobs: readonly NewJ
 const INSERT = statement(
   "jobs_insert",
   `WITH new AS MATERIALIZED (
-     SELECT * FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::smallint[], $7::text[], $8::text[], $9::int[],
-       $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY
+     SELECT * FROM unnest(:ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[], :statuses::text[], :rowStatuses::text[], :upstreamPendings::int[],
+       :limits::text[], :errors::text[], :concurrencyKeys::text[], :retryPolicies::text[], :tasks::text[], :payloads::text[]) WITH ORDINALITY
      AS c (id, name, queue, lane, priority, status, task_status, upstream_pending, limits, error, concurrency_key, retry_policy,
        task, payload, n)
    ), row AS (
      INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at)
      SELECT 0, 0, 0, id::text, 'task', task_status, upstream_pending, lane, priority, limits::bigint[], error,
-       CASE WHEN task_status = 'skipped' THEN COALESCE($1::timestamptz, now()) END
+       CASE WHEN task_status = 'skipped' THEN COALESCE(:now::timestamptz, now()) END
      FROM new ORDER BY n
      RETURNING ${READINESS("tasks")}, path
    ), listed AS (
      ${insertInto("ready_queue", "row")}
    )
    INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload)
-   SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, COALESCE($1::timestamptz, now()), COALESCE($1::timestamptz, now()),
+   SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, COALESCE(:now::timestamptz, now()), COALESCE(:now::timestamptz, now()),
      n.concurrency_key, n.retry_policy, n.task, n.payload
    FROM new n JOIN row r ON r.path = n.id::text
    RETURNING task_id AS row, id`,
@@ -66,22 +66,22 @@ const insert = async (
   const plans = planned.map(({ plan }) => plan)
   const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
   const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
-  const rows = await tx.run<{ row: number; id: string }>(INSERT, [
+  const rows = await tx.run<{ row: number; id: string }>(INSERT, {
     now,
-    arrayParam(jobs.map(({ id }) => id)),
-    textArrayParam(jobs.map(({ name }) => name)),
-    textArrayParam(jobs.map(({ queue }) => queue)),
-    textArrayParam(jobs.map(jobLane)),
-    arrayParam(jobs.map(({ priority }) => priority)),
-    arrayParam(plans.map(({ status }) => status)),
-    arrayParam(plans.map(({ rowStatus }) => rowStatus)),
-    arrayParam(plans.map(({ pending }) => pending)),
-    textArrayParam(jobs.map(limitsOf)),
-    textArrayParam(plans.map(({ error }) => error)),
-    textArrayParam(jobs.map(({ concurrencyKey }) => concurrencyKey)),
-    textArrayParam(jobs.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
-    textArrayParam(jobs.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
-    textArrayParam(jobs.map(({ payload }) => JSON.stringify(payload))),
-  ])
+    ids: arrayParam(jobs.map(({ id }) => id)),
+    names: textArrayParam(jobs.map(({ name }) => name)),
+    queues: textArrayParam(jobs.map(({ queue }) => queue)),
+    lanes: textArrayParam(jobs.map(jobLane)),
+    priorities: arrayParam(jobs.map(({ priority }) => priority)),
+    statuses: arrayParam(plans.map(({ status }) => status)),
+    rowStatuses: arrayParam(plans.map(({ rowStatus }) => rowStatus)),
+    upstreamPendings: arrayParam(plans.map(({ pending }) => pending)),
+    limits: textArrayParam(jobs.map(limitsOf)),
+    errors: textArrayParam(plans.map(({ error }) => error)),
+    concurrencyKeys: textArrayParam(jobs.map(({ concurrencyKey }) => concurrencyKey)),
+    retryPolicies: textArrayParam(jobs.map(({ retryPolicy }) => JSON.stringify(retryPolicy))),
+    tasks: textArrayParam(jobs.map(({ task }) => (task === null ? null : JSON.stringify(task)))),
+    payloads: textArrayParam(jobs.map(({ payload }) => JSON.stringify(payload))),
+  })
   return new Map(rows.map(({ row, id }) => [id, row]))
 }

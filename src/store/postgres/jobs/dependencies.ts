@@ -11,20 +11,20 @@ import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
-/** The weakest lock: ends and claims take `FOR UPDATE` and wait; who gives a parked row its slot back does not. */
+/** Takes the weakest lock: finishes and claims, which lock `FOR UPDATE`, wait; unparking does not. */
 const HOLD = statement(
   "job_deps_hold",
-  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY ($1::uuid[]) ORDER BY t.id FOR KEY SHARE OF t`,
+  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY (:ids::uuid[]) ORDER BY t.id FOR KEY SHARE OF t`,
 )
 
-const KNOWN = statement("job_deps_known", "SELECT id, task_id AS row, status FROM jobs WHERE id = ANY ($1::uuid[])")
+const KNOWN = statement("job_deps_known", "SELECT id, task_id AS row, status FROM jobs WHERE id = ANY (:ids::uuid[])")
 
 export type Known = Map<string, { row: number; status: JobStatus }>
 
-/** Those of these jobs that exist; their statuses stay as they are until the end of this transaction. */
+/** Locks and returns those of the jobs that exist; their statuses do not change until the end of the transaction. */
 export const holdKnown = async (tx: SqlRunner, ids: readonly string[]): Promise<Known> => {
   if (ids.length === 0) return new Map()
-  const wanted = [anyParam(new Set(ids))]
+  const wanted = { ids: anyParam(new Set(ids)) }
   const entered = announceTaskWrites(tx)
   const held = tx.run(HOLD, wanted)
   const known = tx.run<{ id: string; row: number; status: JobStatus }>(KNOWN, wanted)
@@ -38,7 +38,7 @@ export const statusesOf = (jobs: Known): Map<string, JobStatus> => new Map([...j
 const INSERT = statement(
   "job_edges_insert",
   `INSERT INTO job_edges (dependency, dependent, position)
-   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::int[]) ON CONFLICT DO NOTHING`,
+   SELECT * FROM unnest(:dependencies::bigint[], :rows::bigint[], :places::int[]) ON CONFLICT DO NOTHING`,
 )
 
 export const insertEdges = async (
@@ -47,11 +47,11 @@ export const insertEdges = async (
 ): Promise<void> => {
   const edges = jobs.flatMap(({ row, dependencies }) => dependencies.map((dependency, place) => ({ dependency, row, place })))
   if (edges.length === 0) return
-  await tx.run(INSERT, [
-    arrayParam(edges.map(({ dependency }) => dependency)),
-    arrayParam(edges.map(({ row }) => row)),
-    arrayParam(edges.map(({ place }) => place)),
-  ])
+  await tx.run(INSERT, {
+    dependencies: arrayParam(edges.map(({ dependency }) => dependency)),
+    rows: arrayParam(edges.map(({ row }) => row)),
+    places: arrayParam(edges.map(({ place }) => place)),
+  })
 }
 
 const TURNS = statement(
@@ -73,7 +73,7 @@ export const checkDependencies = async (
 const ABOVE = statement(
   "job_deps_above",
   `WITH RECURSIVE above (id) AS (
-     SELECT task_id FROM jobs WHERE id = ANY ($1::uuid[])
+     SELECT task_id FROM jobs WHERE id = ANY (:ids::uuid[])
      UNION SELECT e.dependency FROM above a JOIN job_edges e ON e.dependent = a.id)
    SELECT f.id AS "from", d.id AS "to" FROM above a JOIN job_edges e ON e.dependent = a.id
    JOIN jobs f ON f.task_id = e.dependent JOIN jobs d ON d.task_id = e.dependency`,
@@ -82,7 +82,7 @@ const ABOVE = statement(
 /** All that these jobs depend on, by job. */
 const edgesAbove = async (tx: SqlRunner, ids: readonly string[]): Promise<Map<string, string[]>> => {
   const edges = new Map<string, string[]>()
-  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, [anyParam(new Set(ids))])) {
+  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, { ids: anyParam(new Set(ids)) })) {
     const list = edges.get(from)
     if (list === undefined) edges.set(from, [to])
     else list.push(to)
@@ -90,21 +90,20 @@ const edgesAbove = async (tx: SqlRunner, ids: readonly string[]): Promise<Map<st
   return edges
 }
 
-const REMOVE = statement("job_edges_remove", "DELETE FROM job_edges WHERE dependent = $1")
+const REMOVE = statement("job_edges_remove", "DELETE FROM job_edges WHERE dependent = :row")
 
-export const removeEdges = (tx: SqlRunner, row: number): Promise<unknown> => tx.run(REMOVE, [row])
+export const removeEdges = (tx: SqlRunner, row: number): Promise<unknown> => tx.run(REMOVE, { row })
 
-/** $3 the job's status, $4 the row's, $5 its error. */
 const SET = statement(
   "job_deps_set",
   `WITH row AS (
-     UPDATE tasks t SET upstream_pending = $3, status = $4, error = COALESCE($5, t.error),
-       finished_at = CASE WHEN $5::text IS NOT NULL THEN COALESCE($1::timestamptz, now()) END
-     WHERE t.id = $2 RETURNING ${READINESS("t")}
+     UPDATE tasks t SET upstream_pending = :pending, status = :rowStatus, error = COALESCE(:error, t.error),
+       finished_at = CASE WHEN :error::text IS NOT NULL THEN COALESCE(:now::timestamptz, now()) END
+     WHERE t.id = :row RETURNING ${READINESS("t")}
    ), listed AS (
      ${insertInto("ready_queue", "row")}
    )
-   UPDATE jobs SET status = $6 WHERE task_id = $2`,
+   UPDATE jobs SET status = :status WHERE task_id = :row`,
 )
 
 /** Of a PENDING job, or the same as before. Returns what there is to tell. */
@@ -121,7 +120,7 @@ export const changeDependencies = async (
   await removed
   if (job.status !== "PENDING") return []
   const { status, rowStatus, pending, error } = planJob(dependencies, statusesOf(existing))
-  await tx.run(SET, [now, job.row, pending, rowStatus, error, status])
+  await tx.run(SET, { now, row: job.row, pending, rowStatus, error, status })
   if (status === "PENDING") return []
   if (status === "READY") return [jobEvent(job.id, status, at)]
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })

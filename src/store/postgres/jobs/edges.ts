@@ -11,9 +11,9 @@ import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.t
 import { STAND_IN } from "../runs/insert-rows.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
 
-/** All that waits below the failed jobs $1, with the job on account of which each is blocked; in order, near ones first. */
+/** All waiting dependents of the failed jobs, each with the job that blocks it, nearest first. */
 const BELOW = `below (id, by) AS (
-     SELECT e.dependent, e.dependency FROM unnest($1::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
+     SELECT e.dependent, e.dependency FROM unnest(:failed::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
      UNION
      SELECT e.dependent, e.dependency FROM below b
      JOIN tasks t ON t.id = b.id AND t.status = 'pending' AND t.upstream_pending > 0
@@ -24,7 +24,7 @@ const LOCK = statement(
   "job_edges_lock",
   `WITH RECURSIVE ${BELOW}
    SELECT id FROM tasks WHERE id IN (
-     SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY ($2::bigint[])
+     SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY (:completed::bigint[])
    ) ORDER BY id FOR UPDATE`,
 )
 
@@ -32,13 +32,13 @@ const COMPLETE = statement(
   "job_edges_complete",
   `WITH counted AS (
      UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended
-     FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY ($2::bigint[]) GROUP BY dependent) e
+     FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY (:rows::bigint[]) GROUP BY dependent) e
      WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING ${READINESS("t")}, t.upstream_pending
    ), listed AS (
      ${insertInto("ready_queue", "counted")}
    )
-   UPDATE jobs j SET status = 'READY', updated_at = COALESCE($1::timestamptz, now())
+   UPDATE jobs j SET status = 'READY', updated_at = COALESCE(:now::timestamptz, now())
    FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
 )
 
@@ -47,12 +47,12 @@ const BLOCK = statement(
   `WITH RECURSIVE ${BELOW}, doomed AS (
      SELECT DISTINCT ON (id) id, by, n FROM (SELECT id, by, row_number() OVER () AS n FROM below) b ORDER BY id, n
    ), blocked AS (
-     UPDATE tasks t SET status = 'skipped', error = replace($3, '${STAND_IN}', u.id::text), parked = NULL,
-       finished_at = COALESCE($2::timestamptz, now())
+     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${STAND_IN}', u.id::text), parked = NULL,
+       finished_at = COALESCE(:now::timestamptz, now())
      FROM doomed d JOIN jobs u ON u.task_id = d.by WHERE t.id = d.id AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING t.id, t.error, d.n
    ), moved AS (
-     UPDATE jobs j SET status = 'BLOCKED', updated_at = COALESCE($2::timestamptz, now())
+     UPDATE jobs j SET status = 'BLOCKED', updated_at = COALESCE(:now::timestamptz, now())
      FROM blocked b WHERE j.task_id = b.id RETURNING j.id, b.error, b.n
    )
    SELECT id, error FROM moved ORDER BY n, id`,
@@ -66,10 +66,12 @@ export interface Released {
 
 const NOTHING: Released = { ready: [], blocked: [] }
 
-/** While a lock is waited for, jobs may be added below the failed: asked again until all that is there is held, and nobody can. */
+/** Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. */
 const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
   for (let held = ""; ;) {
-    const found = anyParam((await tx.run<{ id: number }>(LOCK, [anyParam(failed), anyParam(completed)])).map(({ id }) => id))
+    const found = anyParam(
+      (await tx.run<{ id: number }>(LOCK, { failed: anyParam(failed), completed: anyParam(completed) })).map(({ id }) => id),
+    )
     if (failed.length === 0 || found === held || found === NONE) return
     held = found
   }
@@ -86,9 +88,11 @@ export const releaseDependents = async (
   if (completed.length + failed.length === 0) return NOTHING
   const locked = pipelined(lockBelow(tx, failed, completed))
   if (failed.length > 0) await locked
-  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, [now, anyParam(completed)])
+  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, { now, rows: anyParam(completed) })
   const doomed =
-    failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, [anyParam(failed), now, blockedBy(STAND_IN)])
+    failed.length === 0
+      ? []
+      : tx.run<{ id: string; error: string }>(BLOCK, { failed: anyParam(failed), now, message: blockedBy(STAND_IN) })
   await locked
   const ready = (await freed).map(({ id }) => id).toSorted()
   return { ready, blocked: await doomed }
@@ -96,15 +100,15 @@ export const releaseDependents = async (
 
 const FORGET = statement(
   "jobs_forget",
-  `WITH past AS (DELETE FROM attempts WHERE task_id = ANY ($1::bigint[])), gone AS (
-     DELETE FROM tasks t WHERE t.id = ANY ($1::bigint[]) RETURNING ${ENTRY("t")}
+  `WITH past AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), gone AS (
+     DELETE FROM tasks t WHERE t.id = ANY (:rows::bigint[]) RETURNING ${ENTRY("t")}
    )
    ${deleteFrom("ready_queue", "gone")}`,
 )
 
 /** The rows of jobs that are deleted and, if they were live, dead. */
 export const forgetJobs = async (tx: SqlRunner, rows: readonly number[]): Promise<void> => {
-  if (rows.length > 0) await tx.run(FORGET, [anyParam(rows)])
+  if (rows.length > 0) await tx.run(FORGET, { rows: anyParam(rows) })
 }
 
 export const jobEvent = (

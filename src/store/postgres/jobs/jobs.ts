@@ -37,13 +37,13 @@ export const jobStore = ({ read, writeAndNotify, clock }: Access): JobStore => (
 
 const LOCK = statement(
   "job_lock",
-  "SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid FOR UPDATE OF t",
+  "SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = :id::uuid FOR UPDATE OF t",
 )
 
 const ROW = statement(
   "job_row",
-  `SELECT t.status, t.lane, t.limits, COALESCE($2::timestamptz, now())::timestamptz(3) AS now
-   FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid`,
+  `SELECT t.status, t.lane, t.limits, COALESCE(:now::timestamptz, now())::timestamptz(3) AS now
+   FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = :id::uuid`,
 )
 
 interface Found {
@@ -62,8 +62,8 @@ type Row = Pick<Found, "lane" | "limits"> & { status: string; now: string }
 /** The job as it is, until the end of this transaction. */
 const find = async (tx: SqlRunner, now: string | null, id: string): Promise<Found | null> => {
   const entered = announceTaskWrites(tx)
-  const locked = tx.run(LOCK, [id])
-  const read = tx.run<Row>(ROW, [id, now])
+  const locked = tx.run(LOCK, { id })
+  const read = tx.run<Row>(ROW, { id, now })
   await entered
   await locked
   const [row] = await read
@@ -86,17 +86,17 @@ const findOpen = async (tx: SqlRunner, now: string | null, id: string): Promise<
 const WRITE = statement(
   "job_write",
   `WITH before AS MATERIALIZED (
-     SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $2 AND (t.priority <> $6::smallint OR t.parked IS NOT NULL)
+     SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = :row AND (t.priority <> :priority::smallint OR t.parked IS NOT NULL)
    ), row AS (
-     UPDATE tasks t SET priority = $6::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+     UPDATE tasks t SET priority = :priority::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
      ${deleteFrom("ready_queue", "before")}
    ), listed AS (
      ${insertInto("ready_queue", "row")}
    )
-   UPDATE jobs SET name = $3, queue = $4, payload = $5, priority = $6::smallint, retry_policy = $7,
-     updated_at = COALESCE($1::timestamptz, now())
-   WHERE task_id = $2`,
+   UPDATE jobs SET name = :name, queue = :queue, payload = :payload, priority = :priority::smallint, retry_policy = :policy,
+     updated_at = COALESCE(:now::timestamptz, now())
+   WHERE task_id = :row`,
 )
 
 const updateJob = async (tx: Tx, now: string | null, id: string, change: JobChange): Promise<JobRow | JobRejection> => {
@@ -110,7 +110,15 @@ const updateJob = async (tx: Tx, now: string | null, id: string, change: JobChan
   if (rejection !== null) return rejection
   const job = { ...before, ...change }
   const policy = JSON.stringify(job.retryPolicy)
-  await tx.run(WRITE, [now, job.row, job.name, job.queue, JSON.stringify(job.payload), job.priority, policy])
+  await tx.run(WRITE, {
+    now,
+    row: job.row,
+    name: job.name,
+    queue: job.queue,
+    payload: JSON.stringify(job.payload),
+    priority: job.priority,
+    policy,
+  })
   if (job.queue !== before.queue) await changeQueue(tx, found, job)
   if (dependencies !== undefined) await logEvents(tx, await changeDependencies(tx, now, at, before, dependencies, existing))
   return (await readJobs(tx, [job.row]))[0]!
@@ -118,15 +126,15 @@ const updateJob = async (tx: Tx, now: string | null, id: string, change: JobChan
 
 const MOVE = statement(
   "job_move",
-  `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = $1), row AS (
-     UPDATE tasks t SET lane = $2, limits = $3::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+  `WITH before AS MATERIALIZED (SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = :row), row AS (
+     UPDATE tasks t SET lane = :moved, limits = :ids::bigint[], parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), unlisted AS (
      ${deleteFrom("ready_queue", "before")}
    )
    ${insertInto("ready_queue", "row")}`,
 )
 
-const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY ($1::bigint[])")
+const USE = statement("limits_use", "UPDATE limits SET used = used + 1 WHERE id = ANY (:limits::bigint[])")
 
 /** A live attempt takes its slots along, whether or not there is room. */
 const changeQueue = async (tx: SqlRunner, { live, lane, limits }: Found, job: JobRow): Promise<void> => {
@@ -138,9 +146,9 @@ const changeQueue = async (tx: SqlRunner, { live, lane, limits }: Found, job: Jo
     const used = [...ids, ...limitOf(moved)]
     freed.addSlots([...(limits ?? []), ...limitOf(lane)])
     await lockLimits(tx, [...(limits ?? []), ...limitOf(lane), ...used])
-    await tx.run(USE, [anyParam(used)])
+    await tx.run(USE, { limits: anyParam(used) })
   } else freed.addUnparks(limits)
-  await tx.run(MOVE, [job.row, moved, arrayParam(ids)])
+  await tx.run(MOVE, { row: job.row, moved, ids: arrayParam(ids) })
   await freed.apply(tx)
 }
 
@@ -149,13 +157,13 @@ const changeQueue = async (tx: SqlRunner, { live, lane, limits }: Found, job: Jo
 const CANCEL = statement(
   "job_cancel",
   `WITH row AS (
-     UPDATE tasks t SET status = 'cancelled', error = $3, finished_at = COALESCE($1::timestamptz, now()), parked = NULL,
+     UPDATE tasks t SET status = 'cancelled', error = :error, finished_at = COALESCE(:now::timestamptz, now()), parked = NULL,
        available_at = NULL
-     WHERE t.id = $2 RETURNING ${ENTRY("t")}
+     WHERE t.id = :row RETURNING ${ENTRY("t")}
    ), unlisted AS (
      ${deleteFrom("ready_queue", "row")}
    )
-   UPDATE jobs SET status = 'FAILED', updated_at = COALESCE($1::timestamptz, now()) WHERE task_id = $2`,
+   UPDATE jobs SET status = 'FAILED', updated_at = COALESCE(:now::timestamptz, now()) WHERE task_id = :row`,
 )
 
 const cancelJob = async (tx: Tx, now: string | null, id: string): Promise<JobRow | JobRejection> => {
@@ -166,7 +174,7 @@ const cancelJob = async (tx: Tx, now: string | null, id: string): Promise<JobRow
     await requestStop(tx, job.row)
     return job
   }
-  await tx.run(CANCEL, [now, job.row, JOB_CANCELLED])
+  await tx.run(CANCEL, { now, row: job.row, error: JOB_CANCELLED })
   const released = await releaseDependents(tx, now, { completed: [], failed: [job.row] })
   const events: StoreEvent[] = [jobEvent(id, "FAILED", at, { error: JOB_CANCELLED }), ...emitReleased(released, at)]
   await logEvents(tx, events)
@@ -181,22 +189,22 @@ const giveWay = async (tx: SqlRunner, limits: readonly number[] | null): Promise
   await freed.apply(tx)
 }
 
-const DEPENDENTS = statement("job_dependents", "SELECT 1 FROM job_edges WHERE dependency = $1 LIMIT 1")
-const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = $1")
+const DEPENDENTS = statement("job_dependents", "SELECT 1 FROM job_edges WHERE dependency = :row LIMIT 1")
+const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = :row")
 
 /** The row of a live attempt stays, under another name, until that has ended. */
-const ORPHAN = statement("job_orphan", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = $1")
+const ORPHAN = statement("job_orphan", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = :row")
 
 const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRejection | null> => {
   const found = await find(tx, null, id)
   if (found === null) return { rejected: "not_found" }
   const { row } = found.job
-  if ((await tx.run(DEPENDENTS, [row])).length > 0) return { rejected: "has_dependents" }
-  await tx.run(DELETE, [row])
+  if ((await tx.run(DEPENDENTS, { row })).length > 0) return { rejected: "has_dependents" }
+  await tx.run(DELETE, { row })
   await removeEdges(tx, row)
   if (found.live) {
     await requestStop(tx, row)
-    await tx.run(ORPHAN, [row])
+    await tx.run(ORPHAN, { row })
     return null
   }
   await forgetJobs(tx, [row])

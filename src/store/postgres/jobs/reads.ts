@@ -43,20 +43,20 @@ interface Columns {
 
 const BY_ROW = statement(
   "jobs_by_row",
-  `SELECT ${COLUMNS} FROM unnest($1::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id JOIN tasks t ON t.id = j.task_id`,
+  `SELECT ${COLUMNS} FROM unnest(:ids::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id JOIN tasks t ON t.id = j.task_id`,
 )
 
-const BY_ID = statement("job_by_id", `SELECT ${COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = $1::uuid`)
+const BY_ID = statement("job_by_id", `SELECT ${COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = :id::uuid`)
 
 /** In the order of the rows asked for; each must be there. */
 export const readJobs = async (session: SqlRunner, rows: readonly number[]): Promise<JobRow[]> => {
   if (rows.length === 0) return []
-  const found = new Map((await session.run<Columns>(BY_ROW, [arrayParam(rows)])).map((c) => [c.row, jobOf(c)]))
+  const found = new Map((await session.run<Columns>(BY_ROW, { ids: arrayParam(rows) })).map((c) => [c.row, jobOf(c)]))
   return rows.map((row) => found.get(row)!)
 }
 
 export const getJob = async (session: SqlRunner, id: string): Promise<JobRow | null> => {
-  const [found] = await session.run<Columns>(BY_ID, [id])
+  const [found] = await session.run<Columns>(BY_ID, { id })
   return found === undefined ? null : jobOf(found)
 }
 
@@ -106,7 +106,7 @@ export const jobClaimOf = ({ id, name, queue, payload, retry_policy, task }: Job
 
 const LEFT_BEHIND = statement(
   "jobs_left_behind",
-  `SELECT ${JOB_CLAIM} FROM unnest($1::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id`,
+  `SELECT ${JOB_CLAIM} FROM unnest(:ids::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id`,
 )
 
 /** Of a job that was deleted only its end is left to tell. */
@@ -114,7 +114,7 @@ const DELETED: ClaimedJob = { id: "", name: "", queue: "", payload: null, retryP
 
 /** What is known of the jobs of these rows. */
 export const jobsLeftBehind = async (session: SqlRunner, rows: readonly number[]): Promise<(row: number) => ClaimedJob> => {
-  const found = rows.length === 0 ? [] : await session.run<JobClaimColumns>(LEFT_BEHIND, [arrayParam(rows)])
+  const found = rows.length === 0 ? [] : await session.run<JobClaimColumns>(LEFT_BEHIND, { ids: arrayParam(rows) })
   const jobs = new Map(found.map((columns) => [columns.row, jobClaimOf(columns)]))
   return (row) => jobs.get(row) ?? DELETED
 }

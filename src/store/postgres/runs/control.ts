@@ -10,7 +10,7 @@ import type { Tx } from "../connection/tx.ts"
 
 const ACTIVE = statement(
   "control_active",
-  "SELECT seq, version_id FROM runs WHERE id = $1::uuid AND status IN ('pending', 'running') FOR UPDATE",
+  "SELECT seq, version_id FROM runs WHERE id = :runId::uuid AND status IN ('pending', 'running') FOR UPDATE",
 )
 
 interface Active {
@@ -19,26 +19,26 @@ interface Active {
 }
 
 export const requestCancel = async (tx: Tx, runId: RunId, reason: CancelReason): Promise<boolean> => {
-  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  const [run] = await tx.run<Active>(ACTIVE, { runId })
   if (run === undefined) return false
   await beginCancel(tx, [run], reason)
   return true
 }
 
-const PAUSE = statement("control_pause", "UPDATE runs SET paused = $2 WHERE seq = $1")
+const PAUSE = statement("control_pause", "UPDATE runs SET paused = :paused WHERE seq = :seq")
 
 const UNPARK = statement(
   "control_unpark",
-  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = $1 RETURNING ${READINESS("t")})
+  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = :seq RETURNING ${READINESS("t")})
    ${insertInto("ready_queue", "unparked")}`,
 )
 
 export const setPaused = async (tx: Tx, runId: RunId, paused: boolean): Promise<boolean> => {
-  const [run] = await tx.run<Active>(ACTIVE, [runId])
+  const [run] = await tx.run<Active>(ACTIVE, { runId })
   if (run === undefined) return false
-  await tx.run(PAUSE, [run.seq, paused])
+  await tx.run(PAUSE, { seq: run.seq, paused })
   if (paused) return true
   await resumeUnpaused(tx, run.seq)
-  await tx.run(UNPARK, [run.seq])
+  await tx.run(UNPARK, { seq: run.seq })
   return true
 }

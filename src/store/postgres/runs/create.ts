@@ -21,13 +21,13 @@ const INSERT = statement(
      working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open_tasks, tasks_total, parent_row, parent_run,
      parent_task, root_run_id, depth)
    SELECT id, workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
-     idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE($1::timestamptz, now()),
-     CASE WHEN NOT starts_pending THEN COALESCE($1::timestamptz, now()) END,
-     COALESCE($1::timestamptz, now()) + timeout * interval '1 millisecond', open_tasks, total, parent_row,
+     idempotency_key, private, working_dir, timezone, schedule_id, behind, COALESCE(:now::timestamptz, now()),
+     CASE WHEN NOT starts_pending THEN COALESCE(:now::timestamptz, now()) END,
+     COALESCE(:now::timestamptz, now()) + timeout * interval '1 millisecond', open_tasks, total, parent_row,
      parent_run, parent_task, root_run_id, depth
-   FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::smallint[], $9::text[],
-     $10::text[], $11::boolean[], $12::text[], $16::text[], $17::bigint[], $18::boolean[], $13::bigint[], $14::int[],
-     $15::int[], $19::bigint[], $20::uuid[], $21::text[], $22::uuid[], $23::int[]) WITH ORDINALITY
+   FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :startsPendings::boolean[], :triggers::text[], :params::text[], :priorities::smallint[], :logicalDates::text[],
+     :idempotencyKeys::text[], :privates::boolean[], :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :behinds::boolean[], :timeouts::bigint[], :openTasks::int[],
+     :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[], :depths::int[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, starts_pending, trigger, params, priority, logical_date, idempotency_key, private, working_dir,
      timezone, schedule_id, behind, timeout, open_tasks, total, parent_row, parent_run, parent_task, root_run_id, depth, n) ORDER BY n
    ON CONFLICT DO NOTHING
@@ -36,7 +36,7 @@ const INSERT = statement(
 
 const BY_KEY = statement(
   "create_by_key",
-  `SELECT r.seq, c.id AS asked FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS c (id, workflow_id, key)
+  `SELECT r.seq, c.id AS asked FROM unnest(:ids::uuid[], :workflowIds::bigint[], :keys::text[]) AS c (id, workflow_id, key)
    JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
 )
 
@@ -91,37 +91,37 @@ const tellCreated = (made: readonly { run: RunRow; created: boolean }[], started
 type Planned = { run: NewRun; priority: number; waits: boolean } & ReturnType<typeof planRun>
 
 const insertRuns = (tx: SqlRunner, now: string | null, planned: readonly Planned[]): Promise<{ seq: number; id: string }[]> =>
-  tx.run(INSERT, [
+  tx.run(INSERT, {
     now,
-    arrayParam(planned.map(({ run }) => run.id)),
-    arrayParam(planned.map(({ run }) => run.workflowId)),
-    arrayParam(planned.map(({ run }) => run.versionId)),
-    arrayParam(planned.map(({ waits }) => waits)),
-    textArrayParam(planned.map(({ run }) => run.trigger)),
-    textArrayParam(planned.map(({ run }) => JSON.stringify(run.params))),
-    arrayParam(planned.map(({ priority }) => priority)),
-    textArrayParam(planned.map(({ run }) => run.logicalDate)),
-    textArrayParam(planned.map(({ run }) => run.idempotencyKey)),
-    arrayParam(planned.map(({ run }) => run.private)),
-    textArrayParam(planned.map(({ run }) => run.workingDir)),
-    arrayParam(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
-    arrayParam(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
-    arrayParam(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
-    textArrayParam(planned.map(({ run }) => run.timezone ?? null)),
-    arrayParam(planned.map(({ run }) => run.scheduleId ?? null)),
-    arrayParam(planned.map(({ run }) => run.waitForSchedule === true)),
-    arrayParam(planned.map(({ run }) => run.parent?.row ?? null)),
-    arrayParam(planned.map(({ run }) => run.parent?.runId ?? null)),
-    textArrayParam(planned.map(({ run }) => run.parent?.task ?? null)),
-    arrayParam(planned.map(({ run }) => run.parent?.rootRunId ?? null)),
-    arrayParam(planned.map(({ run }) => run.parent?.depth ?? 0)),
-  ])
+    ids: arrayParam(planned.map(({ run }) => run.id)),
+    workflowIds: arrayParam(planned.map(({ run }) => run.workflowId)),
+    versionIds: arrayParam(planned.map(({ run }) => run.versionId)),
+    startsPendings: arrayParam(planned.map(({ waits }) => waits)),
+    triggers: textArrayParam(planned.map(({ run }) => run.trigger)),
+    params: textArrayParam(planned.map(({ run }) => JSON.stringify(run.params))),
+    priorities: arrayParam(planned.map(({ priority }) => priority)),
+    logicalDates: textArrayParam(planned.map(({ run }) => run.logicalDate)),
+    idempotencyKeys: textArrayParam(planned.map(({ run }) => run.idempotencyKey)),
+    privates: arrayParam(planned.map(({ run }) => run.private)),
+    workingDirs: textArrayParam(planned.map(({ run }) => run.workingDir)),
+    timeouts: arrayParam(planned.map(({ waits, timeoutMs }) => (waits ? null : timeoutMs))),
+    openTasks: arrayParam(planned.map(({ waits, rows }) => (waits ? 0 : rows.length))),
+    totals: arrayParam(planned.map(({ waits, tasks }) => (waits ? 0 : tasks))),
+    timezones: textArrayParam(planned.map(({ run }) => run.timezone ?? null)),
+    scheduleIds: arrayParam(planned.map(({ run }) => run.scheduleId ?? null)),
+    behinds: arrayParam(planned.map(({ run }) => run.waitForSchedule === true)),
+    parentRows: arrayParam(planned.map(({ run }) => run.parent?.row ?? null)),
+    parentRuns: arrayParam(planned.map(({ run }) => run.parent?.runId ?? null)),
+    parentTasks: textArrayParam(planned.map(({ run }) => run.parent?.task ?? null)),
+    rootRunIds: arrayParam(planned.map(({ run }) => run.parent?.rootRunId ?? null)),
+    depths: arrayParam(planned.map(({ run }) => run.parent?.depth ?? 0)),
+  })
 
 const findByKey = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[string, number][]> => {
-  const rows = await tx.run<{ seq: number; asked: string }>(BY_KEY, [
-    arrayParam(runs.map(({ id }) => id)),
-    arrayParam(runs.map(({ workflowId }) => workflowId)),
-    textArrayParam(runs.map(({ idempotencyKey }) => idempotencyKey)),
-  ])
+  const rows = await tx.run<{ seq: number; asked: string }>(BY_KEY, {
+    ids: arrayParam(runs.map(({ id }) => id)),
+    workflowIds: arrayParam(runs.map(({ workflowId }) => workflowId)),
+    keys: textArrayParam(runs.map(({ idempotencyKey }) => idempotencyKey)),
+  })
   return rows.map(({ seq, asked }) => [asked, seq])
 }

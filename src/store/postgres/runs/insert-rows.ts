@@ -13,7 +13,7 @@ export const STAND_IN = "00000000-0000-0000-0000-000000000000" as RunId
 const LIMITS = statement(
   "rows_limits",
   `INSERT INTO limits (key, cap) SELECT replace(l.key, '${STAND_IN}', r.id), l.cap
-   FROM unnest($1::text[]) AS r (id) CROSS JOIN unnest($2::text[], $3::int[]) AS l (key, cap) ORDER BY 1
+   FROM unnest(:ids::text[]) AS r (id) CROSS JOIN unnest(:keys::text[], :caps::int[]) AS l (key, cap) ORDER BY 1
    ON CONFLICT (key) DO NOTHING`,
 )
 
@@ -21,12 +21,12 @@ const ROWS = statement(
   "rows_insert",
   `WITH made AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, path, node, kind, upstream_pending, lane, priority, limits)
-     SELECT r.seq, $3::bigint, $4::boolean, '', t.node, t.kind, t.upstream_pending, replace(t.lane, '${STAND_IN}', r.root_run_id), t.priority,
+     SELECT r.seq, :workflowId::bigint, :hook::boolean, '', t.node, t.kind, t.upstream_pending, replace(t.lane, '${STAND_IN}', r.root_run_id), t.priority,
        CASE WHEN t.keys IS NOT NULL THEN ARRAY(
          SELECT l.id FROM unnest(t.keys::text[]) WITH ORDINALITY AS k (key, n)
          JOIN limits l ON l.key = replace(k.key, '${STAND_IN}', r.id) ORDER BY k.n) END
-     FROM unnest($1::bigint[], $2::text[], $11::text[]) AS r (seq, id, root_run_id)
-     CROSS JOIN unnest($5::int[], $6::text[], $7::int[], $8::text[], $9::smallint[], $10::text[])
+     FROM unnest(:seqs::bigint[], :ids::text[], :rootRunIds::text[]) AS r (seq, id, root_run_id)
+     CROSS JOIN unnest(:nodes::int[], :kinds::text[], :upstreamPendings::int[], :lanes::text[], :priorities::smallint[], :keys::text[])
        WITH ORDINALITY AS t (node, kind, upstream_pending, lane, priority, keys, n)
      ORDER BY r.seq, t.n RETURNING ${READINESS("tasks")}
    )
@@ -48,20 +48,22 @@ export const insertRows = async (
   const made =
     caps.length === 0
       ? null
-      : tx.run(LIMITS, [ids, textArrayParam(caps.map(({ key }) => key)), arrayParam(caps.map(({ cap }) => cap))])
-  const inserted = tx.run(ROWS, [
-    arrayParam(runs.map((run) => run.seq)),
+      : tx.run(LIMITS, { ids, keys: textArrayParam(caps.map(({ key }) => key)), caps: arrayParam(caps.map(({ cap }) => cap)) })
+  const inserted = tx.run(ROWS, {
+    seqs: arrayParam(runs.map((run) => run.seq)),
     ids,
     workflowId,
     hook,
-    arrayParam(rows.map((row) => row.node)),
-    arrayParam(rows.map((row) => row.kind)),
-    arrayParam(rows.map((row) => row.upstreamPending)),
-    textArrayParam(rows.map((row) => row.lane)),
-    arrayParam(rows.map((row) => row.priority)),
-    textArrayParam(rows.map((row) => (row.limits.length === 0 ? null : textArrayParam(row.limits.map(({ key }) => key))))),
-    textArrayParam(runs.map((run) => run.rootRunId ?? run.id)),
-  ])
+    nodes: arrayParam(rows.map((row) => row.node)),
+    kinds: arrayParam(rows.map((row) => row.kind)),
+    upstreamPendings: arrayParam(rows.map((row) => row.upstreamPending)),
+    lanes: textArrayParam(rows.map((row) => row.lane)),
+    priorities: arrayParam(rows.map((row) => row.priority)),
+    keys: textArrayParam(
+      rows.map((row) => (row.limits.length === 0 ? null : textArrayParam(row.limits.map(({ key }) => key)))),
+    ),
+    rootRunIds: textArrayParam(runs.map((run) => run.rootRunId ?? run.id)),
+  })
   await made
   await inserted
 }

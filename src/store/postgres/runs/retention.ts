@@ -10,15 +10,15 @@ const EXPIRED = statement(
      SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS place
      FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0
    ) r
-   WHERE finished_at < COALESCE($1::timestamptz, now()) - $2::bigint * interval '1 millisecond' OR place > $3::bigint
-   ORDER BY finished_at, id LIMIT $4`,
+   WHERE finished_at < COALESCE(:now::timestamptz, now()) - :age::bigint * interval '1 millisecond' OR place > :keep::bigint
+   ORDER BY finished_at, id LIMIT :limit`,
 )
 
 const OLDER = statement(
   "runs_older",
-  `SELECT id FROM runs WHERE finished_at < COALESCE($1::timestamptz, now()) - $2::bigint * interval '1 millisecond'
+  `SELECT id FROM runs WHERE finished_at < COALESCE(:now::timestamptz, now()) - :age::bigint * interval '1 millisecond'
      AND hooks_pending = 0
-   ORDER BY finished_at, id LIMIT $3`,
+   ORDER BY finished_at, id LIMIT :limit`,
 )
 
 export const expiredRuns = async (
@@ -29,20 +29,20 @@ export const expiredRuns = async (
   const age = olderThanMs ?? null
   const rows =
     keep === undefined
-      ? await session.run<{ id: RunId }>(OLDER, [now, age, limit])
-      : await session.run<{ id: RunId }>(EXPIRED, [now, age, keep, limit])
+      ? await session.run<{ id: RunId }>(OLDER, { now, age, limit })
+      : await session.run<{ id: RunId }>(EXPIRED, { now, age, keep, limit })
   return rows.map(({ id }) => id)
 }
 
 const RUN = statement(
   "remove_find",
-  "SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 AS ended FROM runs WHERE id = $1::uuid FOR UPDATE",
+  "SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 AS ended FROM runs WHERE id = :runId::uuid FOR UPDATE",
 )
 
 const REMOVE_TASKS = statement(
   "remove_tasks",
   `WITH gone AS (
-     DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run_seq = $1 LIMIT $2) RETURNING id
+     DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run_seq = :seq LIMIT :maxRows) RETURNING id
    ), forgotten AS (
      DELETE FROM attempts a USING gone g WHERE a.task_id = g.id
    )
@@ -51,18 +51,18 @@ const REMOVE_TASKS = statement(
 
 const REMOVE_LIMITS = statement(
   "remove_limits",
-  "DELETE FROM limits WHERE key = 'r:' || $1::text OR key >= 't:' || $1::text || ':' AND key < 't:' || $1::text || ';'",
+  "DELETE FROM limits WHERE key = 'r:' || :runId::text OR key >= 't:' || :runId::text || ':' AND key < 't:' || :runId::text || ';'",
 )
 
-const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = $1")
+const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")
 
 export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): Promise<boolean> => {
-  const [run] = await tx.run<{ seq: number; ended: boolean }>(RUN, [runId])
+  const [run] = await tx.run<{ seq: number; ended: boolean }>(RUN, { runId })
   if (run === undefined) return true
   if (!run.ended) throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
-  const [removed] = await tx.run<{ gone: number }>(REMOVE_TASKS, [run.seq, maxRows])
+  const [removed] = await tx.run<{ gone: number }>(REMOVE_TASKS, { seq: run.seq, maxRows })
   if (removed!.gone === maxRows) return false
-  await tx.run(REMOVE_LIMITS, [runId])
-  await tx.run(REMOVE_RUN, [run.seq])
+  await tx.run(REMOVE_LIMITS, { runId })
+  await tx.run(REMOVE_RUN, { seq: run.seq })
   return true
 }

@@ -16,32 +16,32 @@ import type { Tx } from "../connection/tx.ts"
 const ENDED = statement(
   "retry_ended",
   `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId" FROM runs
-   WHERE id = $1::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = COALESCE($2::timestamptz, finished_at)
+   WHERE id = :runId::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = COALESCE(:endedAt::timestamptz, finished_at)
    FOR UPDATE`,
 )
 
 const REOPEN = statement(
   "retry_reopen",
-  `UPDATE runs SET status = CASE WHEN $4 THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
-     error = NULL, open_tasks = 0, generation = generation + 1, timeout_at = COALESCE($1::timestamptz, now()) + $3::bigint * interval '1 millisecond'
-   WHERE seq = $2 RETURNING COALESCE($1::timestamptz, now())::timestamptz(3) AS now`,
+  `UPDATE runs SET status = CASE WHEN :begun THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
+     error = NULL, open_tasks = 0, generation = generation + 1, timeout_at = COALESCE(:now::timestamptz, now()) + :timeoutMs::bigint * interval '1 millisecond'
+   WHERE seq = :seq RETURNING COALESCE(:now::timestamptz, now())::timestamptz(3) AS now`,
 )
 
 const DROP_HOOKS = statement(
   "retry_drop_hooks",
-  `WITH gone AS (DELETE FROM tasks WHERE run_seq = $1 AND node = ANY ($2::int[]) AND hook RETURNING id)
+  `WITH gone AS (DELETE FROM tasks WHERE run_seq = :seq AND node = ANY (:hooks::int[]) AND hook RETURNING id)
    DELETE FROM attempts a USING gone g WHERE a.task_id = g.id`,
 )
 
 /** Cancelled before it had begun, a run has no rows. */
-const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = $1) AS begun")
+const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = :seq) AS begun")
 
 const RESET_INSTANCES = statement(
   "retry_instances",
   `WITH again AS (
      SELECT t.*, w.lane AS new_lane
-     FROM unnest($2::int[], $3::text[], $4::text[], $5::text[]) AS w (node, path, instance, lane)
-     JOIN tasks c ON c.run_seq = $1 AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.children_created > 0
+     FROM unnest(:nodes::int[], :paths::text[], :instances::text[], :lanes::text[]) AS w (node, path, instance, lane)
+     JOIN tasks c ON c.run_seq = :seq AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.children_created > 0
      JOIN tasks t ON t.parent_id = c.id
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
@@ -53,21 +53,21 @@ const RESET_INSTANCES = statement(
 const RESET_ROWS = statement(
   "retry_rows",
   `WITH again AS (
-     SELECT t.*, w.left_, w.failed, w.unmet, w.waived, w.lane AS new_lane
-     FROM unnest($2::int[], $3::text[], $4::int[], $5::int[], $6::int[], $7::int[], $8::text[])
-       AS w (node, path, left_, failed, unmet, waived, lane)
-     JOIN tasks t ON t.run_seq = $1 AND t.node = w.node AND t.path = w.path
+     SELECT t.*, w.pending, w.failed, w.unmet, w.waived, w.lane AS new_lane
+     FROM unnest(:nodes::int[], :paths::text[], :pending::int[], :failed::int[], :unmet::int[], :waived::int[], :lanes::text[])
+       AS w (node, path, pending, failed, unmet, waived, lane)
+     JOIN tasks t ON t.run_seq = :seq AND t.node = w.node AND t.path = w.path
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.left_, upstream_failed = a.failed, upstream_unmet = a.unmet,
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.pending, upstream_failed = a.failed, upstream_unmet = a.unmet,
      upstream_waived = a.waived, lane = a.new_lane
    FROM again a WHERE t.id = a.id`,
 )
 
 /**
- * Containers whose children go again ($5) wait for those; the others make theirs anew. Cut off in the middle of its expansion, a
- * fan-out goes on with it. A group under limits goes on when the gate has found slots for it.
+ * Resets containers. One whose children are partly retried waits for them; the others create their children again. A fan-out that was
+ * interrupted during its expansion continues it. A group under limits continues when the gate has found slots for it.
  */
 const RESET_CONTAINERS = statement(
   "retry_containers",
@@ -75,12 +75,12 @@ const RESET_CONTAINERS = statement(
      SELECT c.id, CASE WHEN w.part AND c.children_created > 0 AND (c.kind = 'fan' OR c.children_created = c.children_total) THEN
        c.children_total - c.children_created + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
        END AS children, c.kind = 'group' AND c.limits IS NOT NULL AS queues
-     FROM unnest($3::int[], $4::text[], $5::boolean[]) AS w (node, path, part)
-     JOIN tasks c ON c.run_seq = $2 AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
+     FROM unnest(:nodes::int[], :paths::text[], :partial::boolean[]) AS w (node, path, part)
+     JOIN tasks c ON c.run_seq = :seq AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
    )
    UPDATE tasks t SET
      status = CASE WHEN a.children > 0 AND NOT a.queues AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
-     started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE($1::timestamptz, now()) END,
+     started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE(:now::timestamptz, now()) END,
      children_created = CASE WHEN a.children > 0 THEN t.children_created ELSE 0 END,
      children_total = CASE WHEN a.children > 0 THEN t.children_total END,
      children_pending = CASE WHEN a.children > 0 THEN a.children END,
@@ -90,11 +90,11 @@ const RESET_CONTAINERS = statement(
    RETURNING t.id AS row, t.node, a.children > 0 AND a.queues AS queued, t.kind = 'group' AND t.status = 'running' AS opened`,
 )
 
-/** What is below such a group is not ready before. */
+/** Parks the rows inside such a group until then. */
 const HOLD_BACK = statement(
   "retry_hold_back",
   `WITH RECURSIVE below (id, is_open) AS (
-     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY ($1::bigint[]) AND finished_at IS NULL
+     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY (:rows::bigint[]) AND finished_at IS NULL
      UNION ALL
      SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
    )
@@ -104,7 +104,7 @@ const HOLD_BACK = statement(
 /** Of a run that had ended, so that none was. */
 const LIST_READY = statement(
   "retry_list",
-  insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = $1) t`),
+  insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = :seq) t`),
 )
 
 const RECOUNT = statement(
@@ -119,8 +119,8 @@ const RECOUNT = statement(
        count(*) FILTER (WHERE kind = 'task' AND status = 'failed') AS tasks_failed,
        count(*) FILTER (WHERE kind = 'task' AND status = 'skipped') AS skipped,
        count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled') AS cancelled
-     FROM tasks WHERE run_seq = $1
-   ) c WHERE r.seq = $1`,
+     FROM tasks WHERE run_seq = :seq
+   ) c WHERE r.seq = :seq`,
 )
 
 interface Container {
@@ -142,13 +142,18 @@ interface EndedRun {
 }
 
 export const retryRun = async (tx: Tx, runId: RunId, reset: RetryReset): Promise<boolean> => {
-  const [run] = await tx.run<EndedRun>(ENDED, [runId, reset.endedAt ?? null])
+  const [run] = await tx.run<EndedRun>(ENDED, { runId, endedAt: reset.endedAt ?? null })
   if (run === undefined) return false
   const compiled = await tx.workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
-  if (hooks.length > 0) await tx.run(DROP_HOOKS, [run.seq, arrayParam(hooks)])
-  const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, [run.seq])
-  const [reopened] = await tx.run<{ now: string }>(REOPEN, [tx.now, run.seq, compiled.timeoutMs ?? null, begun])
+  if (hooks.length > 0) await tx.run(DROP_HOOKS, { seq: run.seq, hooks: arrayParam(hooks) })
+  const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, { seq: run.seq })
+  const [reopened] = await tx.run<{ now: string }>(REOPEN, {
+    now: tx.now,
+    seq: run.seq,
+    timeoutMs: compiled.timeoutMs ?? null,
+    begun,
+  })
   if (begun) await resetRows(tx, run, reset)
   else await startRuns(tx, [run])
   await logEvents(tx, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
@@ -159,32 +164,32 @@ export const retryRun = async (tx: Tx, runId: RunId, reset: RetryReset): Promise
 const resetRows = async (tx: Tx, { seq, version_id: versionId }: EndedRun, { nodes }: RetryReset): Promise<void> => {
   const partly = nodes.filter(({ extent }) => extent !== "all" && extent !== "await")
   if (partly.length > 0)
-    await tx.run(RESET_INSTANCES, [
+    await tx.run(RESET_INSTANCES, {
       seq,
-      arrayParam(partly.map(({ node }) => node)),
-      textArrayParam(partly.map(({ path }) => path)),
-      textArrayParam(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
-      textArrayParam(partly.map(({ instanceLane }) => instanceLane)),
-    ])
-  const places = [arrayParam(nodes.map(({ node }) => node)), textArrayParam(nodes.map(({ path }) => path))]
-  await tx.run(RESET_ROWS, [
+      nodes: arrayParam(partly.map(({ node }) => node)),
+      paths: textArrayParam(partly.map(({ path }) => path)),
+      instances: textArrayParam(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
+      lanes: textArrayParam(partly.map(({ instanceLane }) => instanceLane)),
+    })
+  const keys = { nodes: arrayParam(nodes.map(({ node }) => node)), paths: textArrayParam(nodes.map(({ path }) => path)) }
+  await tx.run(RESET_ROWS, {
     seq,
-    ...places,
-    arrayParam(nodes.map(({ upstreamPending }) => upstreamPending)),
-    arrayParam(nodes.map(({ upstream }) => upstream.failed)),
-    arrayParam(nodes.map(({ upstream }) => upstream.unmet)),
-    arrayParam(nodes.map(({ upstream }) => upstream.waived)),
-    textArrayParam(nodes.map(({ lane }) => lane)),
-  ])
-  const parts = arrayParam(nodes.map(({ extent }) => extent !== "all"))
-  const containers = await tx.run<Container>(RESET_CONTAINERS, [tx.now, seq, ...places, parts])
+    ...keys,
+    pending: arrayParam(nodes.map(({ upstreamPending }) => upstreamPending)),
+    failed: arrayParam(nodes.map(({ upstream }) => upstream.failed)),
+    unmet: arrayParam(nodes.map(({ upstream }) => upstream.unmet)),
+    waived: arrayParam(nodes.map(({ upstream }) => upstream.waived)),
+    lanes: textArrayParam(nodes.map(({ lane }) => lane)),
+  })
+  const partial = arrayParam(nodes.map(({ extent }) => extent !== "all"))
+  const containers = await tx.run<Container>(RESET_CONTAINERS, { now: tx.now, seq, ...keys, partial })
   const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
-  if (queued.length > 0) await tx.run(HOLD_BACK, [anyParam(queued)])
+  if (queued.length > 0) await tx.run(HOLD_BACK, { rows: anyParam(queued) })
   const opened = containers.filter((container) => container.opened)
   await setDeadlines(
     tx,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
-  await tx.run(LIST_READY, [seq])
-  await tx.run(RECOUNT, [seq])
+  await tx.run(LIST_READY, { seq })
+  await tx.run(RECOUNT, { seq })
 }

@@ -55,48 +55,48 @@ interface Columns {
   running: number
 }
 
-const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY ($1::bigint[])`)
+const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY (:seqs::bigint[])`)
 
 export const readRuns = async (session: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
-  const rows = await session.run<Columns>(BY_SEQS, [anyParam(new Set(seqs))])
+  const rows = await session.run<Columns>(BY_SEQS, { seqs: anyParam(new Set(seqs)) })
   return new Map(rows.map((row) => [row.seq, runOf(row)]))
 }
 
-const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY ($1::uuid[])`)
+const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[])`)
 
 /** In the order of the ids; null: there is none of that id. */
 export const getRuns = async (session: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
-  const rows = await session.run<Columns>(BY_IDS, [anyParam(new Set(ids))])
+  const rows = await session.run<Columns>(BY_IDS, { ids: anyParam(new Set(ids)) })
   const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
   return ids.map((id) => runs.get(id) ?? null)
 }
 
-const BELOW = "(r.created_at, r.id) < ($1::timestamptz, $2::uuid) AND r.created_at >= $3::timestamptz"
-const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT $4::int"
+const BELOW = "(r.created_at, r.id) < (:beforeAt::timestamptz, :beforeId::uuid) AND r.created_at >= :from::timestamptz"
+const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT :limit::int"
 /** The order of the indexes by workflow and kind: only those have it, so that no plan reads all runs. */
 export const NEWEST_OF = "ORDER BY r.created_at DESC NULLS LAST, r.id DESC NULLS LAST"
-const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = $5)"
+const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = :workflow)"
 
 const LIST = statement("runs_list", `${COLUMNS} WHERE ${BELOW} ${NEWEST}`)
 
 const LIST_OF_WORKFLOW = statement(
   "runs_list_of_workflow",
-  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST_OF} LIMIT $4::int`,
+  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST_OF} LIMIT :limit::int`,
 )
 
 /** A page of each kind of runs, of which the newest are taken. */
 const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
   SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
     SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW}
-    ${NEWEST_OF} LIMIT $4::int
-  ) p ORDER BY p.created_at DESC, p.id DESC LIMIT $4::int
+    ${NEWEST_OF} LIMIT :limit::int
+  ) p ORDER BY p.created_at DESC, p.id DESC LIMIT :limit::int
 )) ${NEWEST_OF}`
 
-const LIST_OF_KINDS = statement("runs_list_of_kinds", PAGES("unnest($5::text[], $6::text[])", ""))
+const LIST_OF_KINDS = statement("runs_list_of_kinds", PAGES("unnest(:triggers::text[], :statuses::text[])", ""))
 
 const LIST_OF_WORKFLOW_AND_KINDS = statement(
   "runs_list_of_workflow_and_kinds",
-  PAGES("unnest($6::text[], $7::text[])", `${OF_WORKFLOW} AND`),
+  PAGES("unnest(:triggers::text[], :statuses::text[])", `${OF_WORKFLOW} AND`),
 )
 
 /** After every run. */
@@ -110,15 +110,18 @@ type RunQuery = Parameters<Store["listRuns"]>[0]
 export const listRuns = async (session: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
   const { status, trigger, workflow } = query
   const { createdAt, id } = upperBound(query)
-  const page = [createdAt, id, query.createdAfter ?? "-infinity", query.limit]
+  const page = { beforeAt: createdAt, beforeId: id, from: query.createdAfter ?? "-infinity", limit: query.limit }
   const list = (): Promise<Columns[]> => {
     if (status === undefined && trigger === undefined)
-      return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, [...page, workflow])
+      return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, { ...page, workflow })
     const kinds = kindsOf(query)
-    const columns = [arrayParam(kinds.map((kind) => kind.trigger)), arrayParam(kinds.map((kind) => kind.status))]
+    const columns = {
+      triggers: arrayParam(kinds.map((kind) => kind.trigger)),
+      statuses: arrayParam(kinds.map((kind) => kind.status)),
+    }
     return workflow === undefined
-      ? session.run(LIST_OF_KINDS, [...page, ...columns])
-      : session.run(LIST_OF_WORKFLOW_AND_KINDS, [...page, workflow, ...columns])
+      ? session.run(LIST_OF_KINDS, { ...page, ...columns })
+      : session.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })
   }
   return (await list()).map(runOf)
 }

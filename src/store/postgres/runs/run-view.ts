@@ -17,8 +17,8 @@ const INSTANCES = statement(
   "instances_list",
   `SELECT t.id, t.node, t.path, t.status, t.attempt, t.available_at, t.waiting_on, t.dispatched_at, t.started_at, t.finished_at
    FROM tasks t
-   WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) AND (t.node, t.path) > ($2::int, $3::text) AND t.kind = 'task'
-   ORDER BY t.run_seq, t.node, t.path LIMIT $4::int`,
+   WHERE t.run_seq = (SELECT seq FROM runs WHERE id = :runId::uuid) AND (t.node, t.path) > (:node::int, :path::text) AND t.kind = 'task'
+   ORDER BY t.run_seq, t.node, t.path LIMIT :limit::int`,
 )
 
 interface Columns {
@@ -37,7 +37,7 @@ interface Columns {
 const PAST = statement(
   "past_attempts",
   `SELECT task_id, attempt, state, dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
-   FROM attempts WHERE task_id = ANY ($1::bigint[]) ORDER BY task_id, attempt`,
+   FROM attempts WHERE task_id = ANY (:ids::bigint[]) ORDER BY task_id, attempt`,
 )
 
 const NOTHING = { node: -1, path: "" }
@@ -46,7 +46,7 @@ const listInstances = async (
   session: SqlRunner,
   { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): Promise<InstanceRow[]> => {
-  const rows = await session.run<Columns>(INSTANCES, [runId, after.node, after.path, limit])
+  const rows = await session.run<Columns>(INSTANCES, { runId, node: after.node, path: after.path, limit })
   const again = rows.filter(hasPast).map(({ id }) => id)
   const past = again.length === 0 ? new Map<number, PastAttempt[]>() : await pastOf(session, again)
   return rows.map((c) => ({
@@ -64,7 +64,7 @@ const listInstances = async (
 }
 
 const pastOf = async (session: SqlRunner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
-  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, [anyParam(ids)])
+  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, { ids: anyParam(ids) })
   const attempts = rows.map(({ task_id, ...attempt }) => ({ task_id, attempt }))
   return new Map(
     [...Map.groupBy(attempts, ({ task_id }) => task_id)].map(([id, found]) => [id, found.map(({ attempt }) => attempt)]),
@@ -74,7 +74,7 @@ const pastOf = async (session: SqlRunner, ids: readonly number[]): Promise<Map<n
 const COUNTS = statement(
   "rows_count",
   `SELECT t.node, t.kind, t.status, count(*)::int AS count, min(t.started_at) AS "startedAt", max(t.finished_at) AS "finishedAt"
-   FROM tasks t WHERE t.run_seq = (SELECT seq FROM runs WHERE id = $1::uuid) GROUP BY t.node, t.kind, t.status ORDER BY t.node`,
+   FROM tasks t WHERE t.run_seq = (SELECT seq FROM runs WHERE id = :runId::uuid) GROUP BY t.node, t.kind, t.status ORDER BY t.node`,
 )
 
-const countRows = (session: SqlRunner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, [runId])
+const countRows = (session: SqlRunner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, { runId })

@@ -56,21 +56,21 @@ interface Columns {
   progress: string | null
 }
 
-const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = $1::uuid")
+const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = :runId::uuid")
 
 const SHOWN = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
 
-/** Rows by number: top-level ones ($2) by the places that the definition gives them, the others by the index of what has a parent. */
+/** Rows by number: top-level rows by their nodes, inner rows by the index of rows with a parent. */
 const LIST = statement(
   "tasks_list",
   `WITH inner_page AS (
      SELECT t.id FROM tasks t
-     WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $3 AND t.kind = 'task' AND ($5::int IS NULL OR t.node = $5)
-     ORDER BY t.run_seq, t.id LIMIT $4
+     WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND t.kind = 'task' AND (:only::int IS NULL OR t.node = :only)
+     ORDER BY t.run_seq, t.id LIMIT :limit
    ), page AS (
-     SELECT t.id FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
-     WHERE t.kind = 'task' AND t.id > $3
-     UNION ALL SELECT id FROM inner_page ORDER BY id LIMIT $4
+     SELECT t.id FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
+     WHERE t.kind = 'task' AND t.id > :after
+     UNION ALL SELECT id FROM inner_page ORDER BY id LIMIT :limit
    )
    ${SHOWN}`,
 )
@@ -79,13 +79,13 @@ const LIST = statement(
 const LIST_OF_TASK = statement(
   "tasks_list_of_task",
   `WITH top AS (
-     SELECT id, kind FROM tasks WHERE run_seq = $1 AND node = $2::int AND path = ''
+     SELECT id, kind FROM tasks WHERE run_seq = :seq AND node = :only::int AND path = ''
    ), page AS (
-     SELECT id FROM top WHERE kind = 'task' AND id > $3
+     SELECT id FROM top WHERE kind = 'task' AND id > :after
      UNION ALL
      SELECT i.id FROM top CROSS JOIN LATERAL (
-       SELECT t.id FROM tasks t WHERE t.parent_id = top.id AND t.id > $3 ORDER BY t.parent_id, t.id LIMIT $4
-     ) i WHERE top.kind = 'fan' ORDER BY id LIMIT $4
+       SELECT t.id FROM tasks t WHERE t.parent_id = top.id AND t.id > :after ORDER BY t.parent_id, t.id LIMIT :limit
+     ) i WHERE top.kind = 'fan' ORDER BY id LIMIT :limit
    )
    ${SHOWN}`,
 )
@@ -102,7 +102,7 @@ export const listTasks = async (
   workflows: Workflows,
   { runId, name, after = 0, limit }: { runId: RunId; name?: string; after?: number; limit: number },
 ): Promise<TaskRow[]> => {
-  const [run] = await session.run<RunPlace>(RUN, [runId])
+  const [run] = await session.run<RunPlace>(RUN, { runId })
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
   const { nodes } = compiled
@@ -111,14 +111,20 @@ export const listTasks = async (
   if (only !== null && (node === undefined || isGroup(node))) return []
   const rows =
     node !== undefined && isTop(node)
-      ? await session.run<Columns>(LIST_OF_TASK, [run.seq, only, after, limit])
-      : await session.run<Columns>(LIST, [run.seq, only === null ? numbersOf(compiled, isTop) : "{}", after, limit, only])
+      ? await session.run<Columns>(LIST_OF_TASK, { seq: run.seq, only, after, limit })
+      : await session.run<Columns>(LIST, {
+          seq: run.seq,
+          nodes: only === null ? numbersOf(compiled, isTop) : "{}",
+          after,
+          limit,
+          only,
+        })
   return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
 }
 
 const GET = statement(
   "task_get",
-  `${COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = $1 AND t.node = $2 AND t.path = $3`,
+  `${COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = :seq AND t.node = :node AND t.path = :path`,
 )
 
 export const getTask = async (
@@ -126,10 +132,10 @@ export const getTask = async (
   workflows: Workflows,
   { runId, name, path }: { runId: RunId; name: string; path: string },
 ): Promise<TaskRow | null> => {
-  const [run] = await session.run<RunPlace>(RUN, [runId])
+  const [run] = await session.run<RunPlace>(RUN, { runId })
   if (run === undefined) return null
   const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
-  const [row] = await session.run<Columns>(GET, [run.seq, node, path])
+  const [row] = await session.run<Columns>(GET, { seq: run.seq, node, path })
   return row === undefined ? null : taskOf(row, runId, name)
 }
 
@@ -172,22 +178,21 @@ const STATE = `t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason", 
 
 const NODES = statement(
   "nodes_list",
-  `SELECT ${STATE} FROM unnest($2::int[]) AS n (node) JOIN tasks t ON t.run_seq = $1 AND t.node = n.node AND t.path = ''
+  `SELECT ${STATE} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
    WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
 export const listNodes = async (session: SqlRunner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
-  const [run] = await session.run<RunPlace>(RUN, [runId])
+  const [run] = await session.run<RunPlace>(RUN, { runId })
   if (run === undefined) return []
-  return session.run<NodeState>(NODES, [run.seq, numbersOf(await workflows.compiled(run.version_id), isTop)])
+  return session.run<NodeState>(NODES, { seq: run.seq, nodes: numbersOf(await workflows.compiled(run.version_id), isTop) })
 }
 
-/** $4: nodes whose tasks are no instances. */
 const INNER = statement(
   "inner_list",
   `SELECT t.id AS row, ${STATE} FROM tasks t
-   WHERE t.run_seq = $1 AND t.parent_id IS NOT NULL AND t.id > $2 AND (t.kind <> 'task' OR t.node = ANY ($4::int[]))
-   ORDER BY t.run_seq, t.id LIMIT $3`,
+   WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND (t.kind <> 'task' OR t.node = ANY (:node::int[]))
+   ORDER BY t.run_seq, t.id LIMIT :limit`,
 )
 
 export const listInner = async (
@@ -195,30 +200,30 @@ export const listInner = async (
   workflows: Workflows,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
 ): Promise<(NodeState & { row: number })[]> => {
-  const [run] = await session.run<RunPlace>(RUN, [runId])
+  const [run] = await session.run<RunPlace>(RUN, { runId })
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
   if (!compiled.nodes.some(isGroup)) return []
-  return session.run(INNER, [run.seq, after, limit, numbersOf(compiled, ({ fan }) => fan === undefined)])
+  return session.run(INNER, { seq: run.seq, after, limit, node: numbersOf(compiled, ({ fan }) => fan === undefined) })
 }
 
 const ATTEMPTS = statement(
   "attempts_list",
   `SELECT attempt, attempt_id AS "attemptId", state, worker, external_id AS "externalId", exit_code AS "exitCode", error, usage,
      dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
-   FROM attempts WHERE task_id = $1 ORDER BY attempt`,
+   FROM attempts WHERE task_id = :row ORDER BY attempt`,
 )
 
 export const listAttempts = async (session: SqlRunner, row: number): Promise<AttemptRow[]> => {
-  const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, [row])
+  const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, { row })
   return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
 }
 
 /** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
 const INSTANCES = statement(
   "instance_outputs",
-  `SELECT id, node, status, output, output_key, output_bytes FROM tasks WHERE parent_id = $1 AND id > $2
-   ORDER BY parent_id, id LIMIT $3`,
+  `SELECT id, node, status, output, output_key, output_bytes FROM tasks WHERE parent_id = :containerRow AND id > :after
+   ORDER BY parent_id, id LIMIT :limit`,
 )
 
 type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
@@ -228,7 +233,7 @@ export const instanceOutputs = async (
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
 ): Promise<ChildOutput[]> => {
   type Row = OutputRow & { id: number; node: number; status: TaskStatus }
-  const rows = await session.run<Row>(INSTANCES, [containerRow, after, limit])
+  const rows = await session.run<Row>(INSTANCES, { containerRow, after, limit })
   return rows.map(({ id, node, status, output, output_key, output_bytes }) => ({
     row: id,
     node,
@@ -239,8 +244,8 @@ export const instanceOutputs = async (
 
 const CACHED = statement(
   "cache_get",
-  `SELECT output, output_key, output_bytes FROM cache WHERE workflow_id = $2 AND task = $3 AND key = $4
-     AND (expires_at IS NULL OR expires_at > COALESCE($1::timestamptz, now()))`,
+  `SELECT output, output_key, output_bytes FROM cache WHERE workflow_id = :workflowId AND task = :task AND key = :key
+     AND (expires_at IS NULL OR expires_at > COALESCE(:now::timestamptz, now()))`,
 )
 
 export const getCached = async (
@@ -248,14 +253,14 @@ export const getCached = async (
   now: string | null,
   { workflowId, task, key }: { workflowId: number; task: string; key: string },
 ): Promise<Output | null> => {
-  const [row] = await session.run<OutputRow>(CACHED, [now, workflowId, task, key])
+  const [row] = await session.run<OutputRow>(CACHED, { now, workflowId, task, key })
   return row === undefined ? null : outputOf(row.output, row.output_key, row.output_bytes)
 }
 
 const DURATIONS = statement(
   "past_durations",
   `WITH past AS (
-     SELECT r.seq, r.version_id FROM runs r WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = $1)
+     SELECT r.seq, r.version_id FROM runs r WHERE r.workflow_id = (SELECT id FROM workflows WHERE name = :workflow)
        AND r.status = 'success' ${NEWEST_OF} LIMIT ${PAST_RUNS}
    )
    SELECT past.version_id, t.node, sum(EXTRACT(epoch FROM t.finished_at - t.started_at))::float8 AS seconds,
@@ -272,7 +277,7 @@ export const pastDurations = async (
 ): Promise<Map<string, number>> => {
   const sums = new Map<string, { seconds: number; count: number }>()
   type Sum = { version_id: number; node: number; seconds: number; count: number }
-  for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, [workflow])) {
+  for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, { workflow })) {
     const { name } = (await workflows.compiled(version_id)).nodes[node]!
     const sum = sums.get(name) ?? { seconds: 0, count: 0 }
     sums.set(name, { seconds: sum.seconds + seconds, count: sum.count + count })
