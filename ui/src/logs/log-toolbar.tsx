@@ -20,7 +20,7 @@ export interface LogToolbarProps {
 export const LogToolbar = (props: LogToolbarProps): ReactElement => {
   const { search, wrap, times, finding, download, onWrap, onTimes, onError } = props
   useShortcut("e", "First error of the log", onError)
-  useShortcut("n", "Next line found", () => search.go(1))
+  useShortcut("n", "Next match", () => search.go(1))
   useShortcut("N", "Previous match", () => search.go(-1))
   useShortcut("w", "Wrap the lines of the log", onWrap)
   useShortcut("t", "Times of the log", onTimes)
@@ -71,7 +71,7 @@ const Search = ({ search }: { search: LogSearch }): ReactElement => {
         {foundText(search)}
       </span>
       <IconButton label="Previous match" icon="up" disabled={none} onClick={() => search.go(-1)} />
-      <IconButton label="Next line found" icon="down" disabled={none} onClick={() => search.go(1)} />
+      <IconButton label="Next match" icon="down" disabled={none} onClick={() => search.go(1)} />
     </div>
   )
 }
