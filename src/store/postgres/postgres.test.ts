@@ -1,4 +1,4 @@
-// What only Postgres has: several stores on one database, locks, lost connections.
+// Behaviour that only Postgres has: several stores on one database, locks, lost connections.
 
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
@@ -30,7 +30,7 @@ interface Server {
   turn(changes?: Change[], claim?: number): Promise<Advanced>
 }
 
-/** Another process on the same tables, as far as the database can tell. */
+/** Opens another store on the same tables, as another process would. */
 const join = async (url: string, schema: string): Promise<Server> => {
   const random = seededRandom(++seeds)
   const store = await openPostgres({ url, random, schema })
@@ -92,7 +92,7 @@ const wide = (width: number): CompiledWorkflow =>
   })
 
 describe("several stores on one database", () => {
-  it("never take a row twice, and take all of them", async () => {
+  it("claim every row exactly once", async () => {
     const world = setup()
     const servers = await Promise.all(Array.from({ length: 4 }, world.join))
     await start(servers[0]!, wide(20), 20)
@@ -112,7 +112,7 @@ describe("several stores on one database", () => {
     expect(rows).toHaveLength(400)
   })
 
-  it("settle overlapping runs from 8 connections in 400 transactions without a deadlock", async () => {
+  it("finish tasks of overlapping runs from 8 connections in 400 transactions without a deadlock", async () => {
     const world = setup()
     const servers = await Promise.all(Array.from({ length: 8 }, world.join))
     const first = servers[0]!
@@ -147,7 +147,7 @@ describe("several stores on one database", () => {
     expect(closed.map((claim) => claim.node)).toEqual(Array.from({ length: 10 }, () => 400))
   })
 
-  it("wake each other when there is something to take, and not themselves", async () => {
+  it("wake each other when rows become ready, and not themselves", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     const heard: string[] = []
@@ -163,7 +163,7 @@ describe("several stores on one database", () => {
     expect(new Set(heard)).toEqual(new Set(["two"]))
   })
 
-  it("leave no run waiting for a place that another gives up at the same moment", async () => {
+  it("start a pending run whose place becomes free at the same moment", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     const flow = workflow({ a: {} }, { maxActiveRuns: 1 })
@@ -175,7 +175,7 @@ describe("several stores on one database", () => {
     }
   })
 
-  it("wake the others when a turn released more than it took", async () => {
+  it("wake the others when a turn unblocks more rows than it claims", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     await start(one, workflow({ a: {}, b: { after: ["a"] }, c: { after: ["a"] } }), 1)
@@ -188,7 +188,7 @@ describe("several stores on one database", () => {
     expect((await two.turn([], 9)).claims).toHaveLength(1)
   })
 
-  it("refuse the change of a holder whose attempt was given to another", async () => {
+  it("reject the change of a holder whose attempt was lost to another", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     await start(one, workflow({ a: {} }), 1)
@@ -205,7 +205,7 @@ describe("several stores on one database", () => {
     expect(await one.store.renewLease(one.holder, 60_000)).toBe(false)
   })
 
-  it("tell the old attempt of a row from the new one, in one batch too", async () => {
+  it("distinguish the old attempt of a row from the new one, also in one batch", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]
     await start(one, workflow({ a: {} }), 1)
@@ -219,7 +219,7 @@ describe("several stores on one database", () => {
   })
 })
 
-/** Resolves when this many connections listen. */
+/** Resolves when that many connections listen. */
 const listening = async (count: number): Promise<void> => {
   const LISTENING =
     "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'ork listen' AND query LIKE 'LISTEN%' AND datname = current_database() AND state = 'idle'"
@@ -229,8 +229,8 @@ const listening = async (count: number): Promise<void> => {
 const TERMINATE =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE $1 AND datname = current_database()"
 
-describe("the list of ready rows", () => {
-  it("hides nothing behind entries that should not be there, and loses them to the first claim", async () => {
+describe("the ready queue", () => {
+  it("hides no row behind stale entries, which the first claim deletes", async () => {
     const { schema, join: another } = setup()
     const server = await another()
     await start(server, workflow({ x: {} }), 1)
@@ -257,7 +257,7 @@ describe("the list of ready rows", () => {
 })
 
 describe("a lost connection", () => {
-  it("in the middle of a turn leaves nothing half-written, and the same turn works again", async () => {
+  it("in the middle of a turn leaves nothing half-written, and the turn can be repeated", async () => {
     const world = setup()
     const server = await world.join()
     await start(server, workflow({ a: {}, b: { after: ["a"] } }), 1)
@@ -288,7 +288,7 @@ describe("a lost connection", () => {
     expect((await server.turn([], 1)).claims).toHaveLength(1)
   })
 
-  it("of the listener is mended, and being back wakes whoever listens", async () => {
+  it("of the listener is reopened, which wakes the engine", async () => {
     const server = await setup().join()
     let woken = Promise.withResolvers<void>()
     server.store.onWake(() => woken.resolve())
@@ -301,7 +301,7 @@ describe("a lost connection", () => {
     await woken.promise
   })
 
-  it("to a database that is away says so, and is over when it is back", async () => {
+  it("to a database that is down fails as unavailable, and works again when it is up", async () => {
     const road = await startRoad(database.url)
     const server = await join(road.url, setup().schema)
     const woken = Promise.withResolvers<void>()
@@ -319,7 +319,7 @@ describe("a lost connection", () => {
   })
 })
 
-/** A way to the database that can be closed: connections on it break, new ones are refused. */
+/** A proxy to the database that can be closed: its connections break, and new ones are rejected. */
 const startRoad = async (url: string): Promise<{ url: string; open(): Promise<void>; close(): Promise<void> }> => {
   const there = new URL(url)
   const sockets = new Set<Socket>()

@@ -30,7 +30,7 @@ const connect = async (): Promise<pg.Client> => {
   return client
 }
 
-/** Until that many are there: transactions of other tests on the same server hold them back. */
+/** Reads until that many events are visible: open transactions of other tests on the server delay them. */
 const read = async (store: ServerStore, after: string, count: number): Promise<LoggedEvent[]> => {
   for (;;) {
     const { events } = await store.readEvents({ after, limit: 9 })
@@ -40,7 +40,7 @@ const read = async (store: ServerStore, after: string, count: number): Promise<L
 
 const APPEND = `INSERT INTO ${SCHEMA}.events (at, size, runs, events) VALUES (now(), 1, $1, $2)`
 
-it("a batch that is committed after younger ones is not passed over", async () => {
+it("readers do not miss a batch that is committed after younger ones", async () => {
   const world = await setup(open)
   const { cursor } = await world.store.readEvents({ after: null, limit: 1 })
   const slow = await connect()
@@ -55,7 +55,7 @@ it("a batch that is committed after younger ones is not passed over", async () =
   expect((await read(world.store, cursor, 2)).map(({ runId }) => runId)).toEqual([late, run.id])
 })
 
-it("a cursor from before the database was restored is a gap, and what was restored with it is forgotten", async () => {
+it("a cursor from before a restore of the database is a gap, and batches from before it are trimmed", async () => {
   const world = await setup(open, 2)
   const client = await connect()
   await client.query(`INSERT INTO ${SCHEMA}.events VALUES (900000000000000, now(), 1, '[]', '{}')`)
