@@ -46,6 +46,24 @@ test.each(documents)("the links of %s resolve", (document) => {
   expect(targets.filter((target) => !existsSync(join(REPO, dirname(document), target)))).toEqual([])
 })
 
+test.each(documents)("the source files that %s names exist", (document) => {
+  const text = readFileSync(join(REPO, document), "utf8")
+  const paths = [...text.matchAll(/`((?:src|ui|test|native|python|bench|deploy|scripts|examples)\/[\w./-]+)`/g)].map(
+    ([, path]) => path!,
+  )
+  expect(paths.filter((path) => !existsSync(join(REPO, path)))).toEqual([])
+})
+
+test("docs/architecture.md names functions that its source files contain", () => {
+  const text = readFileSync(join(REPO, "docs/architecture.md"), "utf8")
+  const pairs = [...text.matchAll(/`(?:\w+\.)?#?(\w+)` in `(src\/[\w./-]+\.ts)`/g)].map(([, name, path]) => ({
+    name: name!,
+    path: path!,
+  }))
+  expect(pairs.length).toBeGreaterThan(5)
+  expect(pairs.filter(({ name, path }) => !readFileSync(join(REPO, path), "utf8").includes(name))).toEqual([])
+})
+
 test("docs/operations.md lists every setting", () => {
   const text = readFileSync(join(REPO, "docs/operations.md"), "utf8")
   const rows = Object.values(SETTINGS).map(({ key, about }) => ({
