@@ -85,6 +85,10 @@ test("a flag overrides a variable, which overrides the file, which overrides the
   expect(config({ file, env: { ORK_CONCURRENCY: "4" }, flags: { concurrency: "5" } }).concurrency).toBe(5)
 })
 
+test("ORK_PORT as Kubernetes sets it for a Service named ork counts as not set", () => {
+  expect(config({ env: { ORK_PORT: "tcp://10.96.0.7:4000" } }).port).toBe(4000)
+})
+
 test("an empty variable counts as not set", () => {
   expect(config({ env: { ORK_DATABASE_URL: "" } }).databaseUrl).toBe("sqlite:.ork/ork.db")
 })

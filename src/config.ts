@@ -302,12 +302,19 @@ export const resolveConfig = (sources: Sources): Resolved => {
   return problems.length > 0 ? { problems } : { config: config as Config }
 }
 
-/** Returns the value with the highest precedence and its source; null: not set. An empty variable counts as not set. */
+/** What Kubernetes and Docker put into ORK_PORT of containers next to a Service that is named `ork`. */
+const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//
+
+/**
+ * Returns the value with the highest precedence and its source; null: not set. An empty variable counts as not set, and so does
+ * one of a Service.
+ */
 const findValue = (name: Name, { flags, env, file }: Sources): { value: unknown; source: string } | null => {
   const { key } = SETTINGS[name]
   if (flags[name] !== undefined) return { value: flags[name], source: `--${key.replaceAll("_", "-")}` }
   const variable = `ORK_${key.toUpperCase()}`
-  if (env[variable] !== undefined && env[variable] !== "") return { value: env[variable], source: variable }
+  const value = env[variable] ?? ""
+  if (value !== "" && !SERVICE_LINK.test(value)) return { value, source: variable }
   if (file !== null && Object.hasOwn(file, key)) return { value: file[key], source: `ork.yaml: ${key}` }
   return null
 }

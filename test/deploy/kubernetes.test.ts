@@ -6,6 +6,8 @@ import { join } from "node:path"
 import type { V1PodSpec } from "@kubernetes/client-node"
 import { describe, expect, it } from "vitest"
 import { parseAllDocuments, parse } from "yaml"
+import { SETTINGS } from "../../src/config.ts"
+import { parseDuration } from "../../src/core/model/quantities.ts"
 import { REPO } from "../support/ork.ts"
 import { restrictedProblems } from "../../src/executors/kubernetes/testing/pod-security.ts"
 import { typeProblems } from "../../src/executors/kubernetes/testing/types.ts"
@@ -22,6 +24,8 @@ const TYPES: Record<string, string> = {
 
 interface Container {
   args: string[]
+  env: { name: string; value?: string; valueFrom?: { secretKeyRef: { name: string } } }[]
+  envFrom?: { secretRef: { name: string } }[]
   securityContext: object
   volumeMounts: { name: string }[]
 }
@@ -36,12 +40,20 @@ interface KubernetesObject {
     selector: { matchLabels?: Record<string, string> } & Record<string, unknown>
     template?: {
       metadata: { labels: Record<string, string> }
-      spec: { serviceAccountName: string; securityContext: object; containers: Container[]; volumes: { name: string }[] }
+      spec: {
+        serviceAccountName: string
+        enableServiceLinks?: boolean
+        terminationGracePeriodSeconds: number
+        securityContext: object
+        containers: Container[]
+        volumes: { name: string }[]
+      }
     }
   }
 }
 
-const kustomization = parse(readFileSync(join(FOLDER, "kustomization.yaml"), "utf8")) as { resources: string[] }
+const kustomizationText = readFileSync(join(FOLDER, "kustomization.yaml"), "utf8")
+const kustomization = parse(kustomizationText) as { resources: string[] }
 const objects = kustomization.resources.flatMap((file) =>
   parseAllDocuments(readFileSync(join(FOLDER, file), "utf8")).map((document) => {
     if (document.errors.length > 0) throw document.errors[0]!
@@ -91,6 +103,39 @@ describe("the Kubernetes objects", () => {
     '%s may run in a namespace that enforces "restricted"',
     (_, { spec }) => {
       expect(restrictedProblems(spec!.template!.spec as unknown as V1PodSpec)).toEqual([])
+    },
+  )
+
+  it.each(deployments.map((one) => [one.metadata.name, one] as const))(
+    "%s gets no variables for Services: those of the Service ork would be read as settings",
+    (_, { spec }) => {
+      expect(spec!.template!.spec.enableServiceLinks).toBe(false)
+    },
+  )
+
+  it.each(deployments.map((one) => [one.metadata.name, one] as const))(
+    "the secrets of %s are created by the steps of the kustomization",
+    (_, { spec }) => {
+      for (const { env, envFrom = [] } of spec!.template!.spec.containers) {
+        const named = [
+          ...envFrom.map(({ secretRef }) => secretRef.name),
+          ...env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef.name ?? []),
+        ]
+        expect(named).not.toEqual([])
+        for (const name of named) expect(kustomizationText).toMatch(new RegExp(`create secret generic ${name} `))
+      }
+    },
+  )
+
+  it.each(deployments.map((one) => [one.metadata.name, one] as const))(
+    "%s ends within the grace period of its pod",
+    (_, { spec }) => {
+      const { terminationGracePeriodSeconds, containers } = spec!.template!.spec
+      const value = containers[0]!.env.find(({ name }) => name === "ORK_GRACE")?.value
+      const graceMs = value === undefined ? SETTINGS.graceMs.default({ machine: { cores: 1 }, dataDir: "" }) : parseDuration(value)!
+      // Tasks get the grace period to finish and once more after SIGTERM; then results are delivered.
+      expect((2 * graceMs + 20_000) / 1000).toBeLessThanOrEqual(terminationGracePeriodSeconds)
+      if (containers[0]!.args[0] === "worker") expect(graceMs).toBeGreaterThan(60_000)
     },
   )
 
