@@ -132,7 +132,8 @@ describe("the Kubernetes objects", () => {
     (_, { spec }) => {
       const { terminationGracePeriodSeconds, containers } = spec!.template!.spec
       const value = containers[0]!.env.find(({ name }) => name === "ORK_GRACE")?.value
-      const graceMs = value === undefined ? SETTINGS.graceMs.default({ machine: { cores: 1 }, dataDir: "" }) : parseDuration(value)!
+      const graceMs =
+        value === undefined ? SETTINGS.graceMs.default({ machine: { cores: 1 }, dataDir: "" }) : parseDuration(value)!
       // Tasks get the grace period to finish and once more after SIGTERM; then results are delivered.
       expect((2 * graceMs + 20_000) / 1000).toBeLessThanOrEqual(terminationGracePeriodSeconds)
       if (containers[0]!.args[0] === "worker") expect(graceMs).toBeGreaterThan(60_000)
