@@ -8,6 +8,7 @@ const MAX_TIMEOUT_MS = 2_147_483_647
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after(ms, fn) {
     if (ms <= 0) {
       const immediate = setImmediate(fn)

@@ -15,10 +15,11 @@ afterEach(async () => {
 })
 
 /** A clock on which the time limit never passes. */
-const withoutLimit: Clock = { now: () => 0, after: () => () => {} }
+const withoutLimit: Clock = { now: () => 0, monotonic: () => 0, after: () => () => {} }
 /** A clock on which the time limit passes at once. */
 const immediate: Clock = {
   now: () => 0,
+  monotonic: () => 0,
   after: (_ms, fn) => {
     const timer = setImmediate(fn)
     return () => clearImmediate(timer)

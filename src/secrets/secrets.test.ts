@@ -15,7 +15,7 @@ const setup = (given: Partial<SecretsOptions> = {}) => {
   const none = (): never => {
     throw new Error("no manager must be loaded")
   }
-  const secrets = new Secrets({ env: {}, folder: "", uris: {}, manager: none, clock: { now: () => time.now }, ...given })
+  const secrets = new Secrets({ env: {}, folder: "", uris: {}, manager: none, clock: { monotonic: () => time.now }, ...given })
   return { secrets, time }
 }
 

@@ -20,7 +20,7 @@ export interface SecretsOptions {
   uris: SecretUris
   /** Loads the client of a manager; called once per kind. */
   manager(kind: SecretUri["kind"]): Promise<SecretManager>
-  clock: Pick<Clock, "now">
+  clock: Pick<Clock, "monotonic">
 }
 
 const CACHE_MS = 60_000
@@ -58,7 +58,7 @@ export class Secrets {
   #findInManager(name: string): Promise<string> | null {
     const uri = Object.hasOwn(this.#options.uris, name) ? this.#options.uris[name] : undefined
     if (uri === undefined) return null
-    const now = this.#options.clock.now()
+    const now = this.#options.clock.monotonic()
     const cached = this.#cache.get(name)
     if (cached !== undefined && now < cached.until) return cached.value
     const value = this.#readFromManager(name, uri)

@@ -24,7 +24,7 @@ export class DiskUsage {
   /** Returns null when the usage is not known. */
   bytes(): Promise<number | null> {
     if (this.#folder === null) return Promise.resolve(null)
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     if (this.#cached === null || this.#cached.until <= now) {
       this.#cached = { until: now + CACHE_MS, bytes: sumSizes(this.#folder, this.#maxFiles) }
     }

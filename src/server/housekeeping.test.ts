@@ -12,6 +12,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
   const timers: { ms: number; fn: () => void }[] = []
   const clock: Clock = {
     now: () => 0,
+    monotonic: () => 0,
     after(ms, fn) {
       const timer = { ms, fn }
       timers.push(timer)

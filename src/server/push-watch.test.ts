@@ -8,6 +8,7 @@ const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly time
   const timers = new Set<{ at: number; fn: () => void }>()
   return {
     now: () => now,
+    monotonic: () => now,
     get timers() {
       return timers.size
     },

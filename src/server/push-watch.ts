@@ -35,7 +35,7 @@ export class PushWatch {
 
   /** Watches a task that a worker has just accepted. The returned function ends the watch. */
   add(worker: string, token: string, lost: (reason: string) => void): () => void {
-    const now = this.#options.clock.now()
+    const now = this.#options.clock.monotonic()
     const watched = this.#workers.get(worker) ?? { lastReplyAt: now, asking: false, tasks: new Map() }
     this.#workers.set(worker, watched)
     watched.lastReplyAt = now
@@ -55,7 +55,7 @@ export class PushWatch {
   #schedule(): void {
     if (this.#cancel !== null || this.#workers.size === 0) return
     const { clock, leaseMs } = this.#options
-    const expiries = [...this.#workers.values()].map(({ lastReplyAt }) => lastReplyAt + leaseMs - clock.now())
+    const expiries = [...this.#workers.values()].map(({ lastReplyAt }) => lastReplyAt + leaseMs - clock.monotonic())
     this.#cancel = clock.after(Math.max(1, Math.min(this.#intervalMs, ...expiries)), () => {
       this.#cancel = null
       this.#checkAll()
@@ -66,7 +66,7 @@ export class PushWatch {
   #checkAll(): void {
     const { clock, leaseMs } = this.#options
     for (const [worker, watched] of this.#workers) {
-      if (clock.now() - watched.lastReplyAt >= leaseMs) {
+      if (clock.monotonic() - watched.lastReplyAt >= leaseMs) {
         this.#workers.delete(worker)
         const reason = `lost: the worker ${worker} has not answered for ${leaseMs / 1000} s`
         for (const lost of watched.tasks.values()) lost(reason)
@@ -76,7 +76,7 @@ export class PushWatch {
 
   async #ask(worker: string, watched: WatchedWorker): Promise<void> {
     watched.asking = true
-    const sentAt = this.#options.clock.now()
+    const sentAt = this.#options.clock.monotonic()
     const unknown = await this.#options.ask(worker, [...watched.tasks.keys()])
     watched.asking = false
     if (unknown === null) return

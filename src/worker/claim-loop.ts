@@ -47,7 +47,7 @@ export const claimTasks = async (options: ClaimLoopOptions, signal: AbortSignal)
   while (!signal.aborted) {
     if (tasks.freeSlots === 0) await sleep(clock, FULL_DELAY_MS, AbortSignal.any([signal, tasks.nextChange]))
     if (signal.aborted) return
-    const begun = clock.now()
+    const begun = clock.monotonic()
     const listsInventory = failures > 0 || begun - listedAt >= INVENTORY_MS
     try {
       const response = await poll(options, listsInventory, signal)
@@ -55,7 +55,8 @@ export const claimTasks = async (options: ClaimLoopOptions, signal: AbortSignal)
       failures = 0
       apply(options, response)
       // A server that is about to stop responds immediately: without a delay, polls would follow each other at once.
-      if (response !== NO_RESPONSE && isEmpty(response) && clock.now() - begun < FULL_DELAY_MS) await client.backOff(0, signal)
+      if (response !== NO_RESPONSE && isEmpty(response) && clock.monotonic() - begun < FULL_DELAY_MS)
+        await client.backOff(0, signal)
     } catch (error) {
       if (signal.aborted || !(error instanceof ServerError)) return
       if (error.evicted) return options.onEvicted()

@@ -138,6 +138,7 @@ const fastClock = () => {
     waits,
     clock: {
       now: () => Date.now(),
+      monotonic: () => Date.now(),
       after(ms: number, fn: () => void) {
         waits.push(ms)
         return systemClock.after(ms / 100, fn)
@@ -218,7 +219,10 @@ test("a permanently rejected result is dropped, so that the server can assign th
     return ends ? [422, error("VALIDATION_ERROR", "no")] : [200, { stop: [], refused: [] }]
   })
   const { executor, finish, launched } = manualExecutor()
-  start([server.url], { executors: new Map([["process", executor]]), clock: { ...systemClock, now: () => Date.now() * 20 } })
+  start([server.url], {
+    executors: new Map([["process", executor]]),
+    clock: { ...systemClock, now: () => Date.now() * 20, monotonic: () => Date.now() * 20 },
+  })
   await launched
   await vi.waitUntil(() => server.of("/claim").some(({ body }) => (body["known"] as string[] | undefined)?.includes("a1")), {
     timeout: 15_000,

@@ -80,12 +80,12 @@ export class Worker {
       for (let first = true; !this.#draining.signal.aborted; first = false) {
         const registration = await this.#register(first)
         if (registration === null) break
-        const begun = clock.now()
+        const begun = clock.monotonic()
         this.#folders.registrationChanged()
         if (first) ready(this.#client.server)
         await this.#serve(registration)
         // Backs off if servers evict the worker again and again, such as two stores behind one address.
-        shortRegistrations = clock.now() - begun < registration.leaseMs ? shortRegistrations + 1 : 0
+        shortRegistrations = clock.monotonic() - begun < registration.leaseMs ? shortRegistrations + 1 : 0
         if (shortRegistrations > 0) await this.#client.backOff(shortRegistrations, this.#draining.signal)
       }
     } finally {

@@ -33,6 +33,20 @@ describe("retries", () => {
     expect(await fixture.task(runId, "a")).toMatchObject({ attempt: 2, outcome: "timeout", error: "timed out after 10m" })
   })
 
+  it.each([
+    ["forward", 60],
+    ["back", -60],
+  ])("keep the timeout of a running attempt when the time of day is set %s", async (_, minutes) => {
+    const fixture = await setup({ a: (_task, { untilStopped }) => untilStopped() })
+    const runId = await fixture.trigger("name: t\ntasks: { a: { command: x, timeout: 10m } }")
+    await fixture.pass(60_000)
+    fixture.clock.stepTimeOfDay(minutes * 60_000)
+    await fixture.pass(8 * 60_000)
+    expect(await fixture.task(runId, "a")).toMatchObject({ status: "running" })
+    await fixture.pass(2 * 60_000)
+    expect(await fixture.task(runId, "a")).toMatchObject({ outcome: "timeout", error: "timed out after 10m" })
+  })
+
   it("accept reported times and delays that are out of range, and clamp them", async () => {
     const fixture = await setup({ a: (_, { untilStopped }) => untilStopped() })
     const runId = await fixture.trigger("name: r\ntasks: { a: { command: x, retries: 1 } }")

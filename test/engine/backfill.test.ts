@@ -26,7 +26,7 @@ const setup = async (schedule = HOURLY, rest = "") => {
     `name: load\n${schedule === "" ? "" : `schedule: ${schedule}\n`}params: { at: { type: string, default: none } }\n${rest}\ntasks: { t: { command: x } }`,
   )
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  await deploy({ store, clock }, parsed)
+  await deploy(store, parsed)
   const random = seededRandom(7)
   return {
     ...fixture,

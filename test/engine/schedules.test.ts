@@ -48,7 +48,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
     deploy: async (schedule: string, rest = "", name = "tick") => {
       const parsed = parseDefinition(`name: ${name}\nschedule: ${schedule}\n${rest}\ntasks: { t: { command: x } }`)
       if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-      await deploy({ store, clock }, parsed)
+      await deploy(store, parsed)
       return parsed.workflow
     },
     /** Oldest first. */
@@ -113,12 +113,41 @@ describe("a schedule", () => {
     expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
   })
 
-  it("fires when the local clock is behind the clock of the store", async () => {
+  it.each([
+    ["behind", -5000],
+    ["an hour ahead of", HOUR],
+  ])("fires when the local clock is %s the clock of the store", async (_, ms) => {
     const fixture = await setup()
-    await fixture.deploy('"* * * * *"')
-    fixture.start({ now: () => fixture.clock.now() - 5000, after: (ms, fn) => fixture.clock.after(ms, fn) })
+    await fixture.deploy('{ cron: "* * * * *", catchup: all }')
+    fixture.start({
+      now: () => fixture.clock.now() + ms,
+      monotonic: () => fixture.clock.monotonic(),
+      after: (delay, fn) => fixture.clock.after(delay, fn),
+    })
     await fixture.pass(2 * MINUTE + 1)
     expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
+  })
+
+  it("fires within a minute of its tick when the clock is set forward during a long wait", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"0 2 * * *"')
+    fixture.start()
+    await fixture.pass(MINUTE)
+    fixture.clock.stepTimeOfDay(2 * HOUR)
+    await fixture.pass(MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["02:00:00"])
+  })
+
+  it("goes on with the next tick after the clock was ahead and is set back, and fires no tick twice", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"*/10 * * * *"')
+    fixture.start()
+    fixture.clock.stepTimeOfDay(HOUR)
+    await fixture.pass(MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["01:00:00"])
+    fixture.clock.stepTimeOfDay(-HOUR)
+    await fixture.pass(HOUR)
+    expect(await fixture.ticks()).toEqual(["00:10:00", "00:20:00", "00:30:00", "00:40:00", "00:50:00", "01:00:00"])
   })
 
   it("does not fire while its workflow is paused, and does not catch up on that time", async () => {

@@ -23,13 +23,25 @@ export class VirtualClock implements Clock {
   /** A binary heap. */
   readonly #queue: PlannedEvent[] = []
 
+  /** Steps of the time of day so far. */
+  #stepped = 0
+
   now(): number {
-    return this.#now
+    return this.#now + this.#stepped
+  }
+
+  /** Sets the time of day forward or back; timers do not follow. */
+  stepTimeOfDay(ms: number): void {
+    this.#stepped += ms
   }
 
   /** Milliseconds since the start of the simulation. */
   get elapsed(): number {
     return this.#now - START_MS
+  }
+
+  monotonic(): number {
+    return this.elapsed
   }
 
   after(ms: number, run: () => void): () => void {
@@ -38,7 +50,7 @@ export class VirtualClock implements Clock {
 
   /** A view of this clock whose events belong to an owner. */
   forOwner(owner: Owner): Clock {
-    return { now: () => this.#now, after: (ms, run) => this.#plan(ms, owner, run) }
+    return { now: () => this.now(), monotonic: () => this.elapsed, after: (ms, run) => this.#plan(ms, owner, run) }
   }
 
   #plan(ms: number, owner: Owner | null, run: () => void): () => void {

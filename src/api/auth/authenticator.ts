@@ -43,9 +43,9 @@ export class Authenticator {
     this.#clock = clock
     this.#signIns = signIns
     this.#ownHash = hashKey(config.apiKey)
-    this.#keys = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.now())
-    this.#workerTokens = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.now())
-    this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.now())
+    this.#keys = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.monotonic())
+    this.#workerTokens = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.monotonic())
+    this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.monotonic())
   }
 
   /** Returns the caller, synchronously when the credential is cached. Throws UNAUTHORIZED or RATE_LIMITED. */

@@ -187,7 +187,11 @@ test("an id beyond the end of the log is reported as a gap, and new events are d
 test("polling finds a commit of another process that was not announced", async () => {
   const log = new SlowLog()
   const timers = new Set<() => void>()
-  const clock = { now: () => 0, after: (_ms: number, fn: () => void) => (timers.add(fn), () => timers.delete(fn)) }
+  const clock = {
+    now: () => 0,
+    monotonic: () => 0,
+    after: (_ms: number, fn: () => void) => (timers.add(fn), () => timers.delete(fn)),
+  }
   const feed = new EventFeed(log, clock, () => undefined)
   const stream = follow(feed, null, null)
   await flushMicrotasks()
@@ -210,7 +214,7 @@ test("a feed resumes at its cursor after a failed read", async () => {
   let broken = false
   const failures: unknown[] = []
   const timers: (() => void)[] = []
-  const clock = { now: () => 0, after: (_ms: number, fn: () => void) => (timers.push(fn), () => undefined) }
+  const clock = { now: () => 0, monotonic: () => 0, after: (_ms: number, fn: () => void) => (timers.push(fn), () => undefined) }
   const readEvents: EventLog["readEvents"] = (query) => (broken ? Promise.reject(new Error("away")) : log.readEvents(query))
   const feed = new EventFeed({ readEvents, trimEvents: async () => 0 }, clock, (error) => failures.push(error))
   const stream = follow(feed, null, null)

@@ -9,6 +9,7 @@ const setup = () => {
   const clock = {
     time: T0,
     now: () => clock.time,
+    monotonic: () => clock.time,
     after: (ms: number, fn: () => void) => {
       const timer = { at: clock.time + ms, fn }
       timers.push(timer)

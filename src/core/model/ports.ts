@@ -1,8 +1,11 @@
 // Interfaces to the outside world that the engine is given, so that tests and the simulation can replace them.
 
-/** Milliseconds since the epoch, and timers on the same clock. */
+/** The time of day, and a clock for durations. The time of day may step; timeouts and intervals must not follow it. */
 export interface Clock {
+  /** Milliseconds since the epoch. */
   now(): number
+  /** Milliseconds of a clock that never steps. Only differences have a meaning. */
+  monotonic(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   after(ms: number, fn: () => void): () => void
 }

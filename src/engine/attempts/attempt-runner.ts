@@ -167,6 +167,6 @@ class AttemptTimeouts implements Deadline {
   }
 
   #fromNow(ms: number | null): number {
-    return ms === null ? Number.POSITIVE_INFINITY : this.#clock.now() + ms
+    return ms === null ? Number.POSITIVE_INFINITY : this.#clock.monotonic() + ms
   }
 }

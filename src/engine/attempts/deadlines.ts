@@ -4,7 +4,7 @@
 import type { Clock } from "../../core/model/ports.ts"
 
 export interface Deadline {
-  /** Epoch milliseconds; Infinity: no deadline. */
+  /** Milliseconds of the monotonic clock; Infinity: no deadline. */
   at: number
   expire(): void
 }
@@ -29,7 +29,7 @@ export class Deadlines {
     if (at >= this.#next) return
     this.#next = at
     this.#cancel?.()
-    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#expire())
+    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => this.#expire())
   }
 
   remove(deadline: Deadline): void {
@@ -43,7 +43,7 @@ export class Deadlines {
   #expire(): void {
     this.#cancel = null
     this.#next = Number.POSITIVE_INFINITY
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     for (const deadline of this.#all) {
       if (deadline.at <= now) {
         deadline.at = Number.POSITIVE_INFINITY

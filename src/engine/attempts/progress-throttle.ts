@@ -19,7 +19,7 @@ export class ProgressThrottle {
 
   report(progress: Progress): void {
     this.#next = progress
-    const waitMs = this.#emittedAt + INTERVAL_MS - this.#clock.now()
+    const waitMs = this.#emittedAt + INTERVAL_MS - this.#clock.monotonic()
     if (waitMs <= 0) this.#flush()
     else this.#cancel ??= this.#clock.after(waitMs, () => this.#flush())
   }
@@ -35,7 +35,7 @@ export class ProgressThrottle {
     this.#cancel?.()
     this.#cancel = null
     if (this.#next === null) return
-    this.#emittedAt = this.#clock.now()
+    this.#emittedAt = this.#clock.monotonic()
     this.#emit(this.#next)
     this.#next = null
   }

@@ -14,6 +14,8 @@ import type { Advanced, Batch } from "../../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with the end of its attempt. */
 const COALESCE_MS = 25
+/** Timers follow a clock that never steps, while rows are due at a time of day: a long wait checks the time again. */
+const MAX_SLEEP_MS = 60_000
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 5000
 
@@ -145,7 +147,8 @@ export class Loop {
 
   /** A turn beside others does not know what they postponed: it may bring the timer forward, but not put it off. */
   #wakeWhenDue(ms: number | null, exclusive: boolean): void {
-    const dueAt = ms === null ? Number.POSITIVE_INFINITY : this.#options.clock.now() + ms
+    const sleepMs = ms === null ? Number.POSITIVE_INFINITY : Math.min(ms, MAX_SLEEP_MS)
+    const dueAt = this.#options.clock.monotonic() + sleepMs
     if (!exclusive && this.#dueAt <= dueAt) return
     this.#cancelDue?.()
     this.#dueAt = dueAt
@@ -153,7 +156,7 @@ export class Loop {
       this.#dueAt = Number.POSITIVE_INFINITY
       this.wake()
     }
-    this.#cancelDue = ms === null ? null : this.#options.clock.after(ms, due)
+    this.#cancelDue = ms === null ? null : this.#options.clock.after(sleepMs, due)
   }
 
   // -- turns ---------------------------------------------------------------------------------------------------------------------
@@ -178,13 +181,13 @@ export class Loop {
     this.#cancelCoalescing = null
     const turn = this.#prepareTurn()
     const { store, clock, observer } = this.#options
-    const begunAt = clock.now()
+    const begunAt = clock.monotonic()
     try {
       const advancing = store.advance(turn.batch)
       if (turn.taken.remaining > 0) void this.#turn()
       const advanced = await advancing
       const { length: changes } = turn.batch.changes
-      observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.now() - begunAt })
+      observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.monotonic() - begunAt })
       this.#committed(turn, advanced)
     } catch (error) {
       this.#unreserve(turn)

@@ -1,8 +1,9 @@
 // Deploys a compiled workflow: stores its version and the next firing of each of its schedules.
 
-import { type Clock, iso } from "../../core/model/ports.ts"
+import { iso } from "../../core/model/ports.ts"
 import { nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { Catalog } from "../../store/contract/catalog.ts"
 import type { Store, StoredVersion } from "../../store/contract/store.ts"
 
 /** Returns a key of a schedule that is the same on every server; seeds its jitter. */
@@ -15,8 +16,8 @@ export const nextFiringsOf = (workflow: CompiledWorkflow, now: number): (string 
     return next === null ? null : iso(next.at)
   })
 
-export const deploy = (
-  { store, clock }: { store: Pick<Store, "putWorkflow">; clock: Clock },
+export const deploy = async (
+  store: Pick<Store, "putWorkflow"> & Pick<Catalog, "currentTime">,
   definition: { workflow: CompiledWorkflow; hash: string; source: string },
   options: { ifNew?: boolean } = {},
 ): Promise<StoredVersion> =>
@@ -25,6 +26,6 @@ export const deploy = (
     hash: definition.hash,
     source: definition.source,
     deploy: true,
-    nextAt: nextFiringsOf(definition.workflow, clock.now()),
+    nextAt: nextFiringsOf(definition.workflow, await store.currentTime()),
     ...options,
   })

@@ -6,6 +6,8 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { Store } from "../../store/contract/store.ts"
 
 const RETRY_MS = 1000
+/** Timers follow a clock that never steps, while work is due at a time of day: a long wait checks the time again. */
+const MAX_SLEEP_MS = 60_000
 /** Keeps a timer that fires a little early from spinning. */
 const MIN_SLEEP_MS = 5
 /** Other processes commit hundreds of times a second, mostly without new work. */
@@ -76,6 +78,7 @@ export class DueLoop {
     }
     this.#running = null
     this.#cancelDue?.()
-    this.#cancelDue = dueMs === null || signal.aborted ? null : clock.after(Math.max(dueMs, MIN_SLEEP_MS), () => this.wake())
+    if (dueMs === null || signal.aborted) this.#cancelDue = null
+    else this.#cancelDue = clock.after(Math.min(Math.max(dueMs, MIN_SLEEP_MS), MAX_SLEEP_MS), () => this.wake())
   }
 }

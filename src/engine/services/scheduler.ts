@@ -15,6 +15,8 @@ import type { Catalog, ScheduleRow, Tick } from "../../store/contract/catalog.ts
 import type { NewRun, Store } from "../../store/contract/store.ts"
 
 const BATCH = 200
+/** A smaller difference between two clocks is drift or a slow reply. */
+const MIN_STEP_MS = 2000
 
 export interface SchedulerOptions {
   store: Pick<Store, "compiled" | "onWake"> & Catalog
@@ -31,6 +33,8 @@ export interface SchedulerOptions {
 export class Scheduler {
   readonly #options: SchedulerOptions
   readonly #loop: DueLoop
+  /** The store's clock minus the monotonic clock, at the last pass. Infinite before the first one: the clock may have been set back. */
+  #clockOffset = Number.POSITIVE_INFINITY
 
   constructor(options: SchedulerOptions) {
     this.#options = options
@@ -53,15 +57,33 @@ export class Scheduler {
   }
 
   async #fireAllDue(signal: AbortSignal): Promise<number | null> {
+    await this.#followClock()
     while (!signal.aborted && (await this.#fireDue()) === BATCH);
     return await this.#options.store.nextTickMs()
   }
 
+  /** After the clock was set back, moves schedules whose ticks fired ahead of time to their next tick of the new time. */
+  async #followClock(): Promise<void> {
+    const { store, clock } = this.#options
+    const now = await store.currentTime()
+    const offset = now - clock.monotonic()
+    const setBack = offset < this.#clockOffset - MIN_STEP_MS
+    this.#clockOffset = offset
+    if (!setBack) return
+    const moves = (await store.schedulesAhead()).flatMap(({ id, workflow, position, spec, nextAt }) => {
+      const next = nextFiring(spec, scheduleKey(workflow, position), now)
+      return next === null || next.at >= Date.parse(nextAt!)
+        ? []
+        : [{ scheduleId: id, expected: nextAt!, nextAt: iso(next.at) }]
+    })
+    if (moves.length > 0) await store.moveSchedules(moves)
+  }
+
   /** Fires a batch. Returns the number of schedules in it. */
   async #fireDue(): Promise<number> {
-    const { store, clock, wake } = this.#options
+    const { store, wake } = this.#options
     const due = await store.dueSchedules(BATCH)
-    const now = clock.now()
+    const now = due.length === 0 ? 0 : await store.currentTime()
     const ticks: Tick[] = []
     for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
     const fired = await store.fireTicks(ticks)
@@ -69,11 +91,9 @@ export class Scheduler {
     return due.length
   }
 
-  async #ticksOf(schedule: ScheduleRow, clockNow: number): Promise<Tick[]> {
+  async #ticksOf(schedule: ScheduleRow, now: number): Promise<Tick[]> {
     const { store } = this.#options
     const { spec, nextAt } = schedule
-    // The tick is due by the store's clock. A local clock that is behind must not skip it.
-    const now = Math.max(clockNow, Date.parse(nextAt!))
     const key = scheduleKey(schedule.workflow, schedule.position)
     const due = dueFirings(spec, key, Date.parse(nextAt!), now)
     const next = nextFiring(spec, key, now)

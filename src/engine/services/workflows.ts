@@ -13,7 +13,8 @@ import { NotFound } from "../../store/contract/errors.ts"
 import type { Store, StoredVersion } from "../../store/contract/store.ts"
 
 export interface WorkflowServiceOptions {
-  store: Pick<Store, "putWorkflow" | "createRuns"> & Pick<Catalog, "getWorkflow" | "removeWorkflow" | "setWorkflowPaused">
+  store: Pick<Store, "putWorkflow" | "createRuns"> &
+    Pick<Catalog, "getWorkflow" | "removeWorkflow" | "setWorkflowPaused" | "currentTime">
   objects: Pick<ObjectStore, "put" | "size">
   evaluator: Pick<Evaluator, "render">
   clock: Clock
@@ -36,9 +37,9 @@ export class WorkflowService {
     definition: { workflow: CompiledWorkflow; hash: string; source: string },
     { bundle = null, ifNew = false }: { bundle?: Bundle | null; ifNew?: boolean } = {},
   ): Promise<StoredVersion> {
-    const { objects, wake } = this.#options
+    const { store, objects, wake } = this.#options
     if (bundle !== null) await storeBundle(objects, bundle)
-    const stored = await deploy(this.#options, definition, { ifNew }).finally(wake)
+    const stored = await deploy(store, definition, { ifNew }).finally(wake)
     if (bundle !== null && stored.outcome !== "exists") await storeBundle(objects, bundle)
     return stored
   }
@@ -55,9 +56,9 @@ export class WorkflowService {
 
   /** Pauses or resumes the workflow's schedules. A resumed schedule skips the ticks that it missed. */
   async setPaused(name: string, paused: boolean): Promise<void> {
-    const { store, clock, wake } = this.#options
+    const { store, wake } = this.#options
     const workflow = await store.getWorkflow(name)
-    const nextAt = workflow === null ? [] : nextFiringsOf(workflow.compiled, clock.now())
+    const nextAt = workflow === null ? [] : nextFiringsOf(workflow.compiled, await store.currentTime())
     if (workflow === null || !(await store.setWorkflowPaused({ name, paused, nextAt }).finally(wake))) {
       throw new NotFound(`there is no workflow ${name}`)
     }

@@ -33,6 +33,7 @@ export interface Capabilities {
 
 export const realClock: Clock = {
   now: () => Date.now(),
+  monotonic: () => Date.now(),
   after: (ms, fn) => {
     const timer = setTimeout(fn, ms)
     return () => clearTimeout(timer)

@@ -5,10 +5,20 @@ import type { Clock } from "../../core/model/ports.ts"
 /** Moves only by `pass`, which fires timers in order and waits for the promises that they settle. */
 export class ManualClock implements Clock {
   #now = 1_700_000_000_000
+  #stepped = 0
   #timers: { at: number; fn: () => void }[] = []
 
   now(): number {
+    return this.#now + this.#stepped
+  }
+
+  monotonic(): number {
     return this.#now
+  }
+
+  /** Sets the time of day forward or back; timers do not follow. */
+  stepTimeOfDay(ms: number): void {
+    this.#stepped += ms
   }
 
   after(ms: number, fn: () => void): () => void {

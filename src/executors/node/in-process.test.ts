@@ -20,7 +20,7 @@ const setup = (call: AnyFunction) => {
     timers.set(ms, fn)
     return () => void timers.delete(ms)
   }
-  const clock = { now: () => 1_700_000_000_000, after }
+  const clock = { now: () => 1_700_000_000_000, monotonic: () => 1_700_000_000_000, after }
   const objects = new FileObjectStore(join(folder, "objects"))
   const functions = new Map([["resize", call]])
   const nameOf = (node: { function?: string }): string => node.function ?? ""

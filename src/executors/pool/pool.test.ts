@@ -37,6 +37,7 @@ const setup = (options: Partial<PoolOptions> = {}) => {
   const timers = new Set<{ at: number; fn: () => void }>()
   const clock: Clock = {
     now: () => now,
+    monotonic: () => now,
     after(ms, fn) {
       const timer = { at: now + ms, fn }
       timers.add(timer)

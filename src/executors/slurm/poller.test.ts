@@ -9,6 +9,7 @@ const setup = () => {
   const calls: PromiseWithResolvers<string>[] = []
   const clock = {
     now: () => 0,
+    monotonic: () => 0,
     after: (_ms: number, fn: () => void) => {
       timers.add(fn)
       return () => void timers.delete(fn)

@@ -77,6 +77,7 @@ test("items that are added together are flushed together, up to the limit of an 
   const timers: (() => void)[] = []
   const clock = {
     now: () => 0,
+    monotonic: () => 0,
     after: (_ms: number, fn: () => void) => {
       timers.push(fn)
       return () => void timers.splice(timers.indexOf(fn), timers.includes(fn) ? 1 : 0)

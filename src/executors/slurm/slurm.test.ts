@@ -13,6 +13,7 @@ import { FakeSlurm } from "./testing/fake-slurm.ts"
 const SPEED = 10
 const fastClock: Clock = {
   now: () => Date.now() * SPEED,
+  monotonic: () => Date.now() * SPEED,
   after: (ms, fn) => {
     const timer = setTimeout(fn, ms / SPEED)
     return () => clearTimeout(timer)

@@ -96,6 +96,29 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.nextTickMs()).toBe(0)
     })
 
+    it("are ahead when their last tick is in the future, and move to an earlier tick unless another server has moved them", async () => {
+      const world = await setup(open)
+      await deploy(world, [spec(), spec()], [minute(1), minute(1)])
+      world.clock.pass(MINUTE)
+      const [first] = await all(world)
+      await world.store.fireTicks([tick(world, first!)])
+      expect(await world.store.schedulesAhead()).toEqual([])
+      world.clock.pass(-MINUTE)
+      expect(await world.store.currentTime()).toBe(world.clock.now())
+      const ahead = await world.store.schedulesAhead()
+      expect(ahead).toMatchObject([{ id: first!.id, nextAt: minute(2), lastTickAt: minute(1) }])
+      const move = { scheduleId: first!.id, expected: minute(2), nextAt: minute(1) }
+      await world.store.moveSchedules([{ ...move, expected: minute(3) }])
+      expect(await all(world)).toMatchObject([{ nextAt: minute(2) }, { nextAt: minute(1) }])
+      await world.store.moveSchedules([move])
+      expect(await all(world)).toMatchObject([{ nextAt: minute(1) }, { nextAt: minute(1) }])
+      expect(await world.store.schedulesAhead()).toEqual([])
+      const [moved] = await all(world)
+      world.clock.pass(MINUTE)
+      expect(await world.store.fireTicks([tick(world, moved!)])).toEqual([{ fired: false, run: null }])
+      expect((await all(world))[0]).toMatchObject({ nextAt: minute(2) })
+    })
+
     it("keep their next tick when deployed again, unless their times changed", async () => {
       const world = await setup(open)
       await deploy(world, [spec(), spec()], [minute(1), minute(1)])

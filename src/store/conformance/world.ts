@@ -32,7 +32,7 @@ export interface TestClock extends Clock {
 /** Creates a clock that advances only through `pass`. */
 const testClock = (): TestClock => {
   let now = BEGIN
-  return { now: () => now, after: () => () => undefined, pass: (ms) => void (now += ms) }
+  return { now: () => now, monotonic: () => now, after: () => () => undefined, pass: (ms) => void (now += ms) }
 }
 
 /** Creates a generator that returns the same numbers for the same seed. */

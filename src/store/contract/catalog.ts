@@ -71,12 +71,18 @@ export interface Catalog {
   setWorkflowPaused(input: { name: string; paused: boolean; nextAt: (string | null)[] }): Promise<boolean>
 
   listSchedules(query: { workflow?: string; after?: number; limit: number }): Promise<ScheduleRow[]>
+  /** Returns the epoch milliseconds of the store's clock: the database's, so that all servers agree about ticks. */
+  currentTime(): Promise<number>
   /** Lists schedules whose next tick is due, earliest first. */
   dueSchedules(limit: number): Promise<ScheduleRow[]>
   /** Returns the milliseconds until the next tick is due, or null. Reads one index entry. */
   nextTickMs(): Promise<number | null>
   /** Fires ticks in one transaction. `fired: false`: another server has fired the tick, or the schedule has changed. */
   fireTicks(ticks: Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]>
+  /** Lists active schedules whose last tick is in the future: the clock was set back after it fired. */
+  schedulesAhead(): Promise<ScheduleRow[]>
+  /** Sets the next tick of schedules whose next tick is still `expected`. Ticks that have fired do not fire again. */
+  moveSchedules(moves: { scheduleId: number; expected: string; nextAt: string }[]): Promise<void>
   /** Lists runs of a schedule that are not closed, oldest first. */
   activeRunsOf(scheduleId: number): Promise<RunRow[]>
 }

@@ -79,7 +79,7 @@ export class StatusWriter {
   }
 
   #schedule(ms: number): void {
-    const at = this.#clock.now() + ms
+    const at = this.#clock.monotonic() + ms
     if (this.#timer !== null && this.#timer.at <= at) return
     this.#timer?.cancel()
     const cancel = this.#clock.after(ms, () => {

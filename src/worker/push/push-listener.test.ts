@@ -177,6 +177,7 @@ test("the worker lists its running tasks, and stops one that its server does not
   const leases = new Set<() => void>()
   const clock: Clock = {
     now: () => Date.now(),
+    monotonic: () => Date.now(),
     after(ms, fn) {
       if (ms !== 1234) return systemClock.after(ms, fn)
       leases.add(fn)

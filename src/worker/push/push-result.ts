@@ -68,8 +68,8 @@ export const deliverResult = async (
 ): Promise<void> => {
   const { task_instance_id: task } = callback
   let current = message
-  const until = clock.now() + DELIVERY_MS
-  for (let failures = 0; clock.now() < until && !signal.aborted; failures++) {
+  const until = clock.monotonic() + DELIVERY_MS
+  for (let failures = 0; clock.monotonic() < until && !signal.aborted; failures++) {
     const response = await post(callback, current, signal)
     if (response !== null && response.status < 300) return
     if (response !== null && (response.status === 400 || response.status === 413) && current === message) {

@@ -15,6 +15,7 @@ const clockOf = (speed: number): Clock => {
   const begin = Date.now()
   return {
     now: () => begin + (Date.now() - begin) * speed,
+    monotonic: () => begin + (Date.now() - begin) * speed,
     after: (ms, fn) => {
       const timer = setTimeout(fn, ms / speed)
       return () => clearTimeout(timer)

@@ -15,6 +15,7 @@ const SPEED = 20
 
 export const fastClock: Clock = {
   now: () => Date.now() * SPEED,
+  monotonic: () => Date.now() * SPEED,
   after: (ms, fn) => {
     const timer = setTimeout(fn, ms / SPEED)
     return () => clearTimeout(timer)

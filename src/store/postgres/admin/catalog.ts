@@ -7,7 +7,7 @@ import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts
 import type { Access } from "../connection/tx.ts"
 import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
-import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
+import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
 
@@ -22,14 +22,25 @@ export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Cat
   removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, clock.now(), name)),
   setWorkflowPaused: (input) => writeAndNotify((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((session) => listSchedules(session, query)),
+  currentTime: () => read((session) => currentTime(session, clock.now())),
   dueSchedules: (limit) => read((session) => dueSchedules(session, clock.now(), limit)),
   nextTickMs: () => read((session) => nextTickMs(session, clock.now())),
   fireTicks: async (ticks) => {
     await workflows.load(ticks.flatMap(({ run }) => run?.versionId ?? []))
     return writeAndNotify((tx) => fireTicks(tx, ticks))
   },
+  schedulesAhead: () => read((session) => schedulesAhead(session, clock.now())),
+  moveSchedules: (moves) => writeAndNotify((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((session) => activeRunsOf(session, scheduleId)),
 })
+
+const CURRENT_TIME = statement(
+  "current_time",
+  "SELECT floor(extract(epoch FROM COALESCE(:now::timestamptz, now())) * 1000)::float8 AS ms",
+)
+
+const currentTime = async (session: SqlRunner, now: string | null): Promise<number> =>
+  (await session.run<{ ms: number }>(CURRENT_TIME, { now }))[0]!.ms
 
 const COLUMNS = `
 SELECT w.id, w.name, v.version, v.id AS "versionId", v.hash, v.source, w.paused, w.created_at AS "createdAt",

@@ -3,7 +3,7 @@
 // workflow's row before they change its schedules.
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
-import type { ScheduleRow, Tick } from "../../contract/catalog.ts"
+import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
 import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
@@ -117,6 +117,24 @@ const DUE = statement(
 
 export const dueSchedules = async (session: SqlRunner, now: string | null, limit: number): Promise<ScheduleRow[]> =>
   (await session.run<Columns>(DUE, { now, limit })).map(scheduleOf)
+
+const AHEAD = statement(
+  "schedules_ahead",
+  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.last_tick_at > COALESCE(:now::timestamptz, now()) ORDER BY s.id`,
+)
+
+export const schedulesAhead = async (session: SqlRunner, now: string | null): Promise<ScheduleRow[]> =>
+  (await session.run<Columns>(AHEAD, { now })).map(scheduleOf)
+
+const MOVE = statement(
+  "schedules_move",
+  `UPDATE schedules SET next_at = :nextAt::timestamptz, last_tick_at = NULL
+   WHERE id = :scheduleId AND active AND next_at = :expected::timestamptz`,
+)
+
+export const moveSchedules = async (tx: SqlRunner, moves: Parameters<Catalog["moveSchedules"]>[0]): Promise<void> => {
+  for (const move of moves) await tx.run(MOVE, move)
+}
 
 const NEXT = statement(
   "schedules_next",

@@ -5,7 +5,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
-import { activeRunsOf, dueSchedules, fireTicks, listSchedules, nextTickMs } from "./schedules.ts"
+import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
 import type { Access, Session } from "../connection/tx.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
@@ -17,9 +17,12 @@ export const catalog = ({ read, write }: Access): Catalog => ({
   removeWorkflow: (name) => write((tx) => removeWorkflow(tx, name)),
   setWorkflowPaused: (input) => write((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((s) => listSchedules(s, query)),
+  currentTime: () => read((s) => s.clock.now()),
   dueSchedules: (limit) => read((s) => dueSchedules(s, limit)),
   nextTickMs: () => read(nextTickMs),
   fireTicks: (ticks) => write((tx) => fireTicks(tx, ticks)),
+  schedulesAhead: () => read(schedulesAhead),
+  moveSchedules: (moves) => write((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((s) => activeRunsOf(s, scheduleId)),
 })
 

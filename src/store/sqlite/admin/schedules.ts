@@ -3,7 +3,7 @@
 
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
-import type { ScheduleRow, Tick } from "../../contract/catalog.ts"
+import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
 import { scheduleText, sameTimes } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
@@ -92,6 +92,17 @@ export const listSchedules = (
 
 export const dueSchedules = (session: Session, limit: number): ScheduleRow[] =>
   session.db.all<Columns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)
+
+const AHEAD = `${COLUMNS} WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.last_tick_at > ? ORDER BY s.id`
+
+export const schedulesAhead = (session: Session): ScheduleRow[] =>
+  session.db.all<Columns>(AHEAD, iso(session.clock.now())).map(scheduleOf)
+
+const MOVE = "UPDATE schedules SET next_at = ?, last_tick_at = NULL WHERE id = ? AND active = 1 AND next_at = ?"
+
+export const moveSchedules = (tx: Tx, moves: Parameters<Catalog["moveSchedules"]>[0]): void => {
+  for (const { scheduleId, expected, nextAt } of moves) tx.db.run(MOVE, nextAt, scheduleId, expected)
+}
 
 const NEXT = `
 SELECT next_at FROM schedules INDEXED BY schedules_due WHERE active = 1 AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`
