@@ -61,7 +61,7 @@ const assignment = (id: string, more: object = {}) => ({
   base_dir: tmpdir(),
   working_dir: null,
   bundle: null,
-  upstream: [],
+  upstream: null,
   work: { runId: "r", prefix: `runs/r/t/${id}/`, node: node("t"), env: {}, secrets: [], command: { shell: "x" } },
   ...more,
 })
@@ -235,7 +235,7 @@ test("a permanently rejected result is dropped, so that the server can assign th
 })
 
 test("a failed download of an upstream file is retried: the task does not fail", async () => {
-  const claim = assignOnce("a1", { upstream: ["big"] })
+  const claim = assignOnce("a1", { upstream: { folder: "f", tasks: ["big"] } })
   let away = 3
   const server = await serve((path, _, nextRequest) => {
     if (path === "POST") return registered()

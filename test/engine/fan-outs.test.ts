@@ -153,4 +153,25 @@ tasks:
     await fixture.ended(runId)
     expect(files).toEqual([["a.json"], ["a.json"]])
   })
+
+  it("pass the gathered outputs of the latest instances downstream after a retry", async () => {
+    let broken = true
+    const fixture = await setup({
+      t: ({ parallelIndex }) => (parallelIndex === 7 && broken ? fail() : `${parallelIndex}:${"x".repeat(5000)}`),
+      last: () => (broken ? fail() : null),
+    })
+    const text = `
+name: again
+tasks: { t: { command: x, parallel: 20 }, last: { command: x, depends_on: [t], run_when: all_done } }
+`
+    const runId = await fixture.trigger(text)
+    await fixture.ended(runId)
+    broken = false
+    await fixture.engine.retry(runId, {})
+    expect((await fixture.ended(runId)).status).toBe("success")
+    const missing = (fixture.inputs("last") as { t: (string | null)[] }[]).map(
+      ({ t }) => t.filter((one) => one === null).length,
+    )
+    expect(missing).toEqual([1, 0])
+  })
 })

@@ -40,6 +40,45 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
+  it("passes large outputs inside a group to the instances of the same item, and those of the latest attempt after a retry", async () => {
+    const folder = temporaryFolder()
+    const server = await serve()
+    await startWorker(server, { name: "far" })
+    const round = join(folder, "round")
+    writeFileSync(round, "first")
+    await server.deploy({
+      name: "groups",
+      tasks: {
+        g: {
+          foreach: ["a", "b"],
+          tasks: {
+            make: {
+              env: { ITEM: "${{ parent.item }}" },
+              command: `printf '["%s-%s","%70000s"]' $(cat ${round}) $ITEM x > $ORK_OUTPUT`,
+            },
+            each: {
+              depends_on: ["make"],
+              foreach: [1, 2],
+              command: `head -c 12 $ORK_UPSTREAM/make.json; test $(cat ${round}) = second`,
+            },
+          },
+        },
+      },
+    })
+    const runId = await server.trigger("groups")
+    await server.reaches(runId, "failed")
+    const read = async (path: string): Promise<string | undefined> => {
+      const { text } = await server.call("GET", `/runs/${runId}/tasks/g.each/logs?path=${path}`)
+      return /"(.*?)"/.exec(text)?.[1]
+    }
+    const paths = ["0.0", "0.1", "1.0", "1.1"]
+    expect(await Promise.all(paths.map(read))).toEqual(["first-a", "first-a", "first-b", "first-b"])
+    writeFileSync(round, "second")
+    await server.call("POST", `/runs/${runId}/retry`, { from: "g.make" })
+    await server.reaches(runId, "success")
+    expect(await Promise.all(paths.map(read))).toEqual(["second-a", "second-a", "second-b", "second-b"])
+  })
+
   it("claims tasks of its queues whose labels it has, and explain reports the others", async () => {
     const server = await serve()
     const worker = await startWorker(server, { name: "gpu", args: ["--queue", "heavy", "--label", "gpu"] })

@@ -80,20 +80,20 @@ export class AssignmentBuilder {
     folders: Folders,
   ): Promise<{ input: JsonObject; upstreamDir: string | null }> {
     const input: JsonObject = {}
-    let upstreamDir: string | null = null
+    const large = new Map<string, Output>()
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
     for (const index of node.upstream) {
       const name = shortName(workflow.nodes[index]!)
       const state = claim.reads.get(index)
       const output = state === undefined ? null : visibleOutput(workflow.nodes[index]!, state)
       if (node.fan !== undefined && output !== null && isLarge(output)) {
-        upstreamDir = await folders.upstream(claim, name, output)
+        large.set(name, output)
       } else {
         input[name] = await this.#outputs.value(output)
       }
     }
     if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
-    return { input, upstreamDir }
+    return { input, upstreamDir: large.size === 0 ? null : await folders.upstream(claim, large) }
   }
 
   async #environment(node: Node, templates: Templates): Promise<{ env: Env; secrets: string[] }> {

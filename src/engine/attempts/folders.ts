@@ -16,8 +16,8 @@ export interface Folders {
   workingDir(claim: Claim, wanted: string | null): Promise<string>
   /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
   code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
-  /** Returns the folder that contains NAME.json, an upstream output that is too large to merge. */
-  upstream(claim: TaskClaim, name: string, output: Output): Promise<string>
+  /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */
+  upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string>
 }
 
 type LocalOptions = Pick<EngineOptions, "store" | "objects" | "dataDir">
@@ -46,8 +46,8 @@ export class LocalFolders implements Folders {
     return claim.run.workingDir === null ? null : { folder: claim.run.workingDir, bundle: null }
   }
 
-  upstream(claim: TaskClaim, name: string, output: Output): Promise<string> {
-    return this.#upstreamFiles.write(claim, name, output)
+  upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string> {
+    return this.#upstreamFiles.write(claim, outputs)
   }
 
   /** Creates the folder of the run or job, with the files of the workflow's version. */

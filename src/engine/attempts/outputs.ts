@@ -42,6 +42,13 @@ export class OutputReader {
   }
 }
 
+/**
+ * Returns the key of a large output. It contains the attempt, for a container the claim that gathers it: a retry never overwrites an
+ * output that a reader may have cached.
+ */
+export const outputKey = (runId: string, task: string, attemptId: string): string =>
+  `${attemptPrefix(runId, task, attemptId)}output.json`
+
 /** Stores an output that the engine itself produces. Throws a `TaskFailure` when it is too large. */
 export const writeOutput = async (
   { objects, maxOutputBytes }: Pick<EngineOptions, "objects" | "maxOutputBytes">,
@@ -54,7 +61,7 @@ export const writeOutput = async (
   if (text.length > maxOutputBytes) {
     throw new TaskFailure(`the output of ${text.length} bytes is larger than the ${maxOutputBytes} allowed (ORK_MAX_OUTPUT)`)
   }
-  const key = `${attemptPrefix(runId, task, attemptId)}output.json`
+  const key = outputKey(runId, task, attemptId)
   await objects.put(key, text)
   return { key, bytes: text.length }
 }

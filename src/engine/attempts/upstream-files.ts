@@ -1,74 +1,83 @@
-// Files of upstream outputs that are too large to merge into an input: `<dataDir>/upstream/<run>/NAME.json`, inside a group one folder
-// per item. Each is written once per run and host, and removed when the run closes.
+// Files of upstream outputs that are too large to merge into an input: `<dataDir>/upstream/<run>/<set>/NAME.json`, one folder per set of
+// outputs. Each is written once per host, and removed when the run closes.
 
+import { createHash } from "node:crypto"
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
-import { enclosingPath } from "../../core/model/task-path.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 const MAX_CACHED = 1000
 
+type Options = Pick<EngineOptions, "objects" | "dataDir" | "log">
+type Outputs = ReadonlyMap<string, Output>
+
 export const upstreamFolder = (dataDir: string, runId: string): string => join(dataDir, "upstream", runId)
 
+/**
+ * Returns the name of the folder of these outputs. The key of an output contains its attempt: outputs of another attempt, or of another
+ * item of a group, have another folder.
+ */
+export const outputsName = (outputs: Outputs): string =>
+  createHash("sha256")
+    .update(JSON.stringify([...outputs]))
+    .digest("hex")
+    .slice(0, 32)
+
 export class UpstreamFiles {
-  readonly #options: Pick<EngineOptions, "store" | "objects" | "dataDir" | "log">
-  /** Folder of each file that was written, or is being written, by the file's path. */
-  readonly #written = new Map<string, Promise<string>>()
+  readonly #options: Options
+  /** Folders that were written, or are being written. */
+  readonly #written = new Map<string, Promise<void>>()
   /** Runs that have files on this host. */
   readonly #runs = new Set<string>()
   /** Folders that are being removed: a retry of the run waits before it writes there again. */
   readonly #removing = new Map<string, Promise<void>>()
 
-  constructor(options: Pick<EngineOptions, "store" | "objects" | "dataDir" | "log">) {
+  constructor(options: Options) {
     this.#options = options
   }
 
-  /** Writes NAME.json if it does not exist, and returns its folder. */
-  async write(claim: TaskClaim, name: string, output: Output): Promise<string> {
-    const { runId } = claim
-    const folder = join(upstreamFolder(this.#options.dataDir, runId), this.#subfolder(claim))
-    const file = join(folder, `${name}.json`)
-    let writing = this.#written.get(file)
+  /** Writes NAME.json for each output, unless it exists, and returns their folder. */
+  async write(claim: TaskClaim, outputs: Outputs): Promise<string> {
+    const folder = join(upstreamFolder(this.#options.dataDir, claim.runId), outputsName(outputs))
+    let writing = this.#written.get(folder)
     if (writing === undefined) {
-      this.#runs.add(runId)
-      writing = this.#write(runId, folder, file, output)
-      this.#written.set(file, writing)
-      writing.catch(() => this.#written.delete(file))
+      this.#runs.add(claim.runId)
+      writing = this.#write(claim, folder, outputs)
+      this.#written.set(folder, writing)
+      writing.catch(() => this.#written.delete(folder))
       if (this.#written.size > MAX_CACHED) this.#written.delete(this.#written.keys().next().value!)
     }
-    return await writing
+    await writing
+    return folder
   }
 
   /** Removes the files of a closed run. Files that a crash leaves behind are removed together with the run. */
   remove(runId: string): void {
     if (!this.#runs.delete(runId)) return
     const { dataDir, log } = this.#options
-    const folder = upstreamFolder(dataDir, runId)
-    for (const file of this.#written.keys()) if (file.startsWith(folder)) this.#written.delete(file)
-    const removing = rm(folder, { recursive: true, force: true })
+    const runFolder = upstreamFolder(dataDir, runId)
+    for (const folder of this.#written.keys()) if (folder.startsWith(runFolder)) this.#written.delete(folder)
+    const removing = rm(runFolder, { recursive: true, force: true })
       .catch((error: unknown) => log.warn({ run: runId, error: String(error) }, "failed to remove the upstream files of a run"))
-      .finally(() => this.#removing.delete(folder))
-    this.#removing.set(folder, removing)
+      .finally(() => this.#removing.delete(runFolder))
+    this.#removing.set(runFolder, removing)
   }
 
-  /** Outputs inside a group differ by item. */
-  #subfolder({ versionId, node, path }: TaskClaim): string {
-    const workflow = this.#options.store.compiledNow(versionId)
-    const { group } = workflow.nodes[node]!
-    return group === null ? "" : `${group}@${enclosingPath(workflow, node, path)}`
-  }
-
-  async #write(runId: string, folder: string, file: string, output: Output): Promise<string> {
+  async #write({ runId, attemptId }: TaskClaim, folder: string, outputs: Outputs): Promise<void> {
     await this.#removing.get(upstreamFolder(this.#options.dataDir, runId))
-    if (await stat(file).catch(() => null)) return folder
     await mkdir(folder, { recursive: true })
-    const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
-    if (bytes === null) throw new TaskFailure(`the output for ${file} is gone from the object store`)
-    await writeFile(`${file}.part`, bytes)
-    await rename(`${file}.part`, file)
-    return folder
+    for (const [name, output] of outputs) {
+      const file = join(folder, `${name}.json`)
+      if (await stat(file).catch(() => null)) continue
+      const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
+      if (bytes === null) throw new TaskFailure(`the output for ${file} is gone from the object store`)
+      // Another server on this machine may be writing the same file.
+      const draft = `${file}.${attemptId}.part`
+      await writeFile(draft, bytes)
+      await rename(draft, file)
+    }
   }
 }

@@ -3,7 +3,7 @@
 //
 // A container whose expansion was interrupted by a cancel does not succeed, whatever the results of its children.
 
-import { INLINE_LIMIT } from "../attempts/outputs.ts"
+import { INLINE_LIMIT, outputKey } from "../attempts/outputs.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -56,7 +56,7 @@ const failureMessage = async (options: EngineOptions, claim: TaskClaim, workflow
 
 /** Stores the outputs of the children. Returns null when they are too large. */
 const collectOutputs = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
-  const key = `runs/${claim.runId}/${workflow.nodes[claim.node]!.name}/gathered/${claim.row}.json`
+  const key = outputKey(claim.runId, workflow.nodes[claim.node]!.name, claim.attemptId)
   const parts = outputText(options, claim, workflow)
   let head = ""
   for await (const part of parts) {

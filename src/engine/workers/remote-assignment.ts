@@ -3,6 +3,7 @@
 import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import type { Folders } from "../attempts/folders.ts"
+import { outputsName } from "../attempts/upstream-files.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type * as wire from "../../protocol/api/workers.ts"
@@ -15,7 +16,7 @@ export const buildRemoteAssignment = async (
   claim: Claim,
 ): Promise<Omit<z.output<typeof wire.assignment>, "token">> => {
   const { workflow, node } = nodeOf(store, claim)
-  const upstream: string[] = []
+  let upstream: z.output<typeof wire.assignment>["upstream"] = null
   let workingDir: string | null = null
   const folders: Folders = {
     workingDir: async (_claim, wanted) => {
@@ -23,8 +24,8 @@ export const buildRemoteAssignment = async (
       return ""
     },
     code: async (_claim, bundle) => (bundle === null ? null : { folder: "", bundle }),
-    upstream: async (_claim, name) => {
-      upstream.push(name)
+    upstream: async (_claim, outputs) => {
+      upstream = { folder: outputsName(outputs), tasks: [...outputs.keys()] }
       return ""
     },
   }

@@ -12,6 +12,7 @@ import { WorkerLogs } from "./worker-logs.ts"
 import { evictedError, type RegisteredWorker, WorkerRegistry } from "./worker-registry.ts"
 import { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import { ChangeBuilder } from "../attempts/change-builder.ts"
+import { visibleOutput } from "../attempts/expression-scope.ts"
 import { OutputReader } from "../attempts/outputs.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
 import type { Engine } from "../engine.ts"
@@ -21,6 +22,7 @@ import type { Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import { runEnded } from "../../core/model/status.ts"
+import { shortName } from "../../core/model/task-path.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
 import type { Claim, InFlightAttempt } from "../../store/contract/store.ts"
@@ -219,11 +221,12 @@ export class WorkerService {
   async upstream(id: HolderId, fence: FencedToken, task: string): Promise<AsyncIterable<Uint8Array> | null> {
     const attempt = await this.#authenticated(id, fence)
     if (attempt === null || attempt.claim.kind === "job") return null
-    for (const [index, { output }] of attempt.claim.reads) {
-      if (attempt.workflow.nodes[index]!.name !== task || output === null) continue
-      return "inline" in output ? once(JSON.stringify(output.inline)) : this.#readObject(output.key)
-    }
-    return null
+    const { claim, workflow } = attempt
+    const index = workflow.nodes[claim.node]!.upstream.find((each) => shortName(workflow.nodes[each]!) === task)
+    const state = index === undefined ? undefined : claim.reads.get(index)
+    const output = state === undefined ? null : visibleOutput(workflow.nodes[index!]!, state)
+    if (output === null) return null
+    return "inline" in output ? once(JSON.stringify(output.inline)) : this.#readObject(output.key)
   }
 
   async #authenticated(id: HolderId, fence: FencedToken): Promise<ReportedAttempt | null> {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { beforeEach, describe, expect, test } from "vitest"
@@ -86,20 +86,23 @@ describe("the spec", () => {
     })
   })
 
-  test("refers to large outputs of upstream tasks, which are stored once per run", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "ork-upstream-"))
-    await writeFile(join(folder, "load.json"), "[1,2]")
+  test("refers to large outputs of upstream tasks, which are stored once per folder: another attempt's are another object", async () => {
+    const root = await mkdtemp(join(tmpdir(), "ork-upstream-"))
     const specs: ExecSpec[] = []
-    for (const attemptId of ["a", "b"]) {
-      const { key } = await writeSpec(objects, assignment("/", { shell: "true" }, { attemptId, upstreamDir: folder }))
+    for (const name of ["old", "new", "new"]) {
+      const upstreamDir = join(root, name)
+      await mkdir(upstreamDir, { recursive: true })
+      await writeFile(join(upstreamDir, "load.json"), JSON.stringify(name))
+      const attemptId = String(specs.length)
+      const { key } = await writeSpec(objects, assignment("/", { shell: "true" }, { attemptId, upstreamDir }))
       specs.push(execSpec.parse(JSON.parse(Buffer.from((await objects.get(key))!).toString())))
     }
-    expect(specs.map(({ upstream }) => upstream)).toEqual([
-      { load: "../../.upstream/load.json" },
-      { load: "../../.upstream/load.json" },
-    ])
-    expect(await objects.list("runs/run-1/.upstream/")).toEqual(["runs/run-1/.upstream/load.json"])
-    await rm(folder, { recursive: true })
+    const load = (name: string) => ({ load: `../../.upstream/${name}/load.json` })
+    expect(specs.map(({ upstream }) => upstream)).toEqual([load("old"), load("new"), load("new")])
+    const stored = (name: string) => objects.objects.get(`runs/run-1/.upstream/${name}/load.json`)?.toString()
+    expect([stored("old"), stored("new")]).toEqual(['"old"', '"new"'])
+    expect(objects.objects.size).toBe(5)
+    await rm(root, { recursive: true })
   })
 })
 

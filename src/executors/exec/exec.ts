@@ -13,7 +13,7 @@
 
 import { readdir } from "node:fs/promises"
 import { createReadStream } from "node:fs"
-import { join, posix } from "node:path"
+import { basename, join, posix } from "node:path"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -86,7 +86,10 @@ export const writeSpec = async (
   return { key, environment }
 }
 
-/** Uploads the files of $ORK_UPSTREAM, once per run. Returns their keys relative to the folder of the spec, by task name. */
+/**
+ * Uploads the files of $ORK_UPSTREAM, once per folder: outputs of other attempts are in another folder. Returns their keys relative to
+ * the folder of the spec, by task name.
+ */
 const putUpstream = async (
   objects: ObjectStore,
   { prefix, runId }: Assignment,
@@ -95,7 +98,7 @@ const putUpstream = async (
   const upstream: ExecSpec["upstream"] = {}
   for (const file of await readdir(folder)) {
     if (!file.endsWith(".json")) continue
-    const key = `runs/${runId}/.upstream/${file}`
+    const key = `runs/${runId}/.upstream/${basename(folder)}/${file}`
     if ((await objects.size(key)) === null) await objects.putStream(key, createReadStream(join(folder, file)))
     upstream[file.slice(0, -".json".length)] = posix.relative(prefix, key)
   }

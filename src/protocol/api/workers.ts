@@ -84,7 +84,12 @@ export const assignment = z
     base_dir: z.string().nullable().meta({ description: "null: the run's own folder on the worker" }),
     working_dir: z.string().nullable(),
     bundle: z.string().nullable().meta({ description: "Hash of the bundle with the initial files of the run's folder" }),
-    upstream: z.array(z.string()).meta({ description: "Tasks whose outputs the worker puts into $ORK_UPSTREAM" }),
+    upstream: z
+      .object({ folder: z.string(), tasks: z.array(z.string()) })
+      .nullable()
+      .meta({
+        description: "Tasks whose outputs the worker puts into $ORK_UPSTREAM. `folder` differs for outputs of other attempts",
+      }),
     work: object.meta({ description: "The task with every expression resolved" }),
   })
   .meta({ id: "Assignment" })

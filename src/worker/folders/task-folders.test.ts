@@ -22,7 +22,7 @@ const setup = () => {
   const client = new ServerClient({ servers: ["http://a"], clock: systemClock, random: systemRandom, log, fetch })
   const folders = new TaskFolders({ dataDir, client, log })
   const registration = new Registration({ id: "w", token: "t", lease_ms: 1, heartbeat_ms: 1 })
-  const wire = { base_dir: null, working_dir: null, bundle: bundle.hash, upstream: [], work: { runId: RUN } }
+  const wire = { base_dir: null, working_dir: null, bundle: bundle.hash, upstream: null, work: { runId: RUN } }
   const task = new AssignedTask(wire as unknown as WireAssignment)
   const prepared = async (now: number): Promise<string> => (await folders.prepare(task, registration, now)).workingDir
   return { folders, task, prepared, fetch, work: join(dataDir, "work", RUN) }

@@ -82,8 +82,10 @@ export class TaskFolders {
     }
     const { working_dir: requested } = wire
     const workingDir = requested === null ? baseDir : isAbsolute(requested) ? requested : resolve(baseDir, requested)
-    const upstreamDir = wire.upstream.length === 0 ? null : this.#runs.upstreamFolder(runId)
-    for (const name of wire.upstream) await this.#ensureUpstream(task, registration, join(upstreamDir!, `${name}.json`), name)
+    const upstreamDir = wire.upstream === null ? null : join(this.#runs.upstreamFolder(runId), wire.upstream.folder)
+    for (const name of wire.upstream?.tasks ?? []) {
+      await this.#ensureUpstream(task, registration, join(upstreamDir!, `${name}.json`), name)
+    }
     const bundle = work.code?.bundle ?? null
     const code = bundle === null ? undefined : { folder: await bundles!.folder(bundle), bundle }
     return { ...work, workingDir, upstreamDir, ...(code !== undefined && { code }) }
@@ -109,7 +111,7 @@ export class TaskFolders {
     )
   }
 
-  /** Downloads an upstream output once per run. */
+  /** Downloads an upstream output once. */
   async #ensureUpstream(task: AssignedTask, registration: Registration, file: string, name: string): Promise<void> {
     if ((await stat(file).catch(() => null)) !== null) return
     let download = this.#downloads.get(file)
@@ -131,8 +133,10 @@ export class TaskFolders {
       signal: registration.ended,
     } as const
     const { client } = this.#options
-    await client.withRetries("download an output", registration.ended, () => client.download(request, `${file}.part`))
-    await rename(`${file}.part`, file)
+    // Another worker on this machine may be writing the same file.
+    const draft = `${file}.${wire.attempt_id}.part`
+    await client.withRetries("download an output", registration.ended, () => client.download(request, draft))
+    await rename(draft, file)
   }
 }
 
