@@ -236,8 +236,16 @@ def output_json(value, max_bytes):
     return text
 
 
+def text_of(error):
+    """Returns str(error), or an empty text if that fails."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def error_json(error):
-    message = str(error) or type(error).__name__
+    message = text_of(error) or type(error).__name__
     if len(message) > MAX_MESSAGE:
         message = message[:MAX_MESSAGE] + "…"
     report = {"message": message}
@@ -253,7 +261,10 @@ def print_error(error):
     stack = error.__traceback__
     while stack is not None and stack.tb_frame.f_code.co_filename in (__file__, os.path.abspath(__file__)):
         stack = stack.tb_next
-    traceback.print_exception(type(error), error, stack)
+    try:
+        traceback.print_exception(type(error), error, stack)
+    except Exception as problem:
+        print(f"{type(error).__name__}: its stack cannot be printed: {text_of(problem)}", file=sys.stderr)
 
 
 def flush_streams():

@@ -16,6 +16,8 @@ const MAX_GATE_CLAIMS = 256
 const DEFAULT_REMOTE_CONCURRENCY = 1000
 /** A gate claim that failed is released after this delay. */
 const GATE_RETRY_MS = 50
+/** A claim whose launch failed is released after this delay. */
+const LAUNCH_RETRY_MS = 1000
 
 export interface DispatcherParts {
   attempts: Attempts
@@ -88,7 +90,7 @@ export class Dispatcher implements Dispatch {
     } catch (error) {
       const fields = { ...logFieldsOf(claim), error: String(error) }
       this.#options.log.error(fields, "failed to launch an attempt; releasing its claim")
-      this.#release(claim)
+      this.#options.clock.after(LAUNCH_RETRY_MS, () => this.#release(claim))
     }
     attemptEnded()
   }

@@ -19,6 +19,27 @@ const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boo
 
 const ONE = "name: one\ntasks: { a: { command: x } }"
 
+describe("a result that cannot be processed", () => {
+  it("fails the attempt, which uses a retry", async () => {
+    let calls = 0
+    const observer = {
+      attemptEnded: () => {
+        calls += 1
+        throw new Error("the observer is broken")
+      },
+    }
+    const fixture = await setup({}, { observer })
+    const runId = await fixture.trigger("name: one\ntasks: { a: { command: x, retries: 2 } }")
+    await fixture.ended(runId)
+    expect(await fixture.task(runId, "a")).toMatchObject({
+      status: "failed",
+      attempt: 3,
+      error: "its result could not be processed: the observer is broken",
+    })
+    expect(calls).toBe(3)
+  })
+})
+
 describe("a lost reply of the store", () => {
   it("does not hide the end of a run from those who await it", async () => {
     const fixture = await setup()

@@ -59,10 +59,21 @@ export class Attempts {
     const cancelling = cancellingOf(claim)
     if (cancelling !== null) attempt.stop(cancelling)
     const result = await this.#run(attempt)
-    const change = await this.#parts.changes.toChange(claim, result, attempt.cancelling)
+    const change = await this.#toChange(attempt, result)
     this.#launched.delete(claim.attemptId)
     if (attempt.remote) this.#remote -= 1
     if (!(attempt.leftRunning && result.state === "lost")) this.#parts.emit(change)
+  }
+
+  /** Fails the attempt when its result cannot be processed, so that it is counted and retried after its delay. */
+  async #toChange({ claim, cancelling }: LaunchedAttempt, result: AttemptResult): Promise<Change> {
+    const { changes } = this.#parts
+    try {
+      return await changes.toChange(claim, result, cancelling)
+    } catch (error) {
+      const failed = this.#runner.failed(`its result could not be processed: ${messageOf(error)}`, true)
+      return changes.decide(claim, { ...failed, startedAt: result.startedAt }, cancelling)
+    }
   }
 
   /** Stops the attempts of a run that is being cancelled. They are not retried. */

@@ -38,10 +38,15 @@ export class ChangeBuilder {
     this.#options.observer?.attemptEnded?.(claim, node, result)
     const cacheable = claim.kind !== "job" && result.state === "success"
     const cache = cacheable ? await this.#cacheKey(claim, workflow, node) : undefined
-    const history = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
-    const change = decide(history, node, result, this.#options.random.next())
+    const change = this.decide(claim, result, cancelling)
     if (claim.kind === "job" && change.kind === "finish") await removeJobFolder(this.#options, claim.job.id)
     return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
+  }
+
+  decide(claim: Claim, result: AttemptResult, cancelling: boolean): Change {
+    const { node } = nodeOf(this.#options.store, claim)
+    const history = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
+    return decide(history, node, result, this.#options.random.next())
   }
 
   /** Returns a wait for deferred work, or a failed result when the deferral is not valid. */

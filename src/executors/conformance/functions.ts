@@ -104,6 +104,15 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect((await run("nothing")).externalId).toBe(end.externalId)
     })
 
+    test("an exception without a usable message fails the attempt with a text", async () => {
+      for (const kind of ["number", "object", "nothing", "getter"]) {
+        const end = await run("throw_odd", { input: kind })
+        expect(end, kind).toMatchObject({ state: "failed", error: expect.stringMatching(/./) as string })
+        expect(end.error, kind).not.toMatch(/worker process/)
+        if (kind === "object" && language.extension === "ts") expect(end.error).toBe("{ code: 'E1' }")
+      }
+    })
+
     test("a terminal error is not retried, and another one may delay the retry", async () => {
       expect(await run("give_up")).toMatchObject({ state: "failed", error: "bad input", retryable: false })
       expect(await run("come_back")).toMatchObject({ state: "failed", retryAfterMs: 2500 })

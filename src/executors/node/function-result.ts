@@ -1,7 +1,7 @@
 // Converts what a function returned or threw to JSON.
 
 import { inspect } from "node:util"
-import { markOf } from "../errors.ts"
+import { type ErrorMark, markOf } from "../errors.ts"
 import type { FunctionError } from "../pool/frames.ts"
 
 /** Encodes a return value; undefined becomes null. Throws when it cannot be encoded or is too large. */
@@ -36,14 +36,14 @@ export class ErrorReport {
 
   /** The stack without frames of Ork. */
   get stack(): string {
-    const lines = inspect(this.#error).split("\n")
+    const lines = describe(this.#error).split("\n")
     return lines
       .filter((line) => !line.trimStart().startsWith("at ") || !OWN_CALLS.some((own) => line.includes(own)))
       .join("\n")
   }
 
   get json(): string {
-    const { terminal, retryAfterMs } = markOf(this.#error)
+    const { terminal, retryAfterMs } = safeMarkOf(this.#error)
     const report: FunctionError = {
       message: messageOf(this.#error),
       ...(terminal === true && { terminal }),
@@ -53,13 +53,42 @@ export class ErrorReport {
   }
 }
 
+const safeMarkOf = (error: unknown): ErrorMark => {
+  try {
+    return markOf(error)
+  } catch {
+    return {}
+  }
+}
+
 const MAX_MESSAGE = 4096
 /** Stack frames of this package and of promises. */
 const OWN_CALLS = [new URL("../../", import.meta.url).href, "node:internal/process/task_queues"]
 
+/** Returns a text for any value: a message may be of any type, and its getter may throw. */
 const messageOf = (error: unknown): string => {
-  const text = error instanceof Error ? error.message || error.name : typeof error === "string" ? error : inspect(error)
+  const text = ownMessage(error) ?? describe(error)
   return text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}…` : text
+}
+
+const ownMessage = (error: unknown): string | null => {
+  if (typeof error === "string") return error
+  try {
+    if (!(error instanceof Error)) return null
+    const { message, name }: { message: unknown; name: unknown } = error
+    const text = message === undefined || message === "" ? name : message
+    return typeof text === "string" ? text : describe(text)
+  } catch {
+    return null
+  }
+}
+
+const describe = (value: unknown): string => {
+  try {
+    return inspect(value)
+  } catch {
+    return "an error that cannot be described"
+  }
 }
 
 const firstLine = (error: unknown): string => messageOf(error).split("\n")[0]!

@@ -32,6 +32,12 @@ export const talk = (_: unknown, ctx: FunctionContext) => {
 export const flood = () => { for (let i = 0; i < 20000; i++) console.log("line " + i + " " + "x".repeat(40)) }
 export const blab = (input: string) => { console.log("it is " + input); throw new Error("I know " + input) }
 export const fail = () => { throw new Error("no such row") }
+export const throw_odd = (kind: string) => {
+  if (kind === "number") throw Object.assign(new Error(), { message: 42 })
+  if (kind === "object") throw Object.assign(new Error(), { message: { code: "E1" } })
+  if (kind === "nothing") throw Object.assign(new Error(), { message: undefined, name: undefined })
+  throw Object.defineProperty(new Error(), "message", { get() { throw new Error("from the getter") } })
+}
 export const give_up = () => { throw new TerminalError("bad input") }
 export const come_back = () => { throw new RetryAfter(2.5) }
 export const not_json = () => ({ big: 1n })

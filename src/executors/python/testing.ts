@@ -34,6 +34,14 @@ def blab(input, ctx):
     raise ValueError("I know " + input)
 def fail(input, ctx): raise KeyError2("no such row")
 class KeyError2(Exception): pass
+class Odd(Exception):
+    def __init__(self, kind): self.kind = kind
+    def __str__(self):
+        if self.kind == "number": return 42
+        if self.kind == "object": return {"code": "E1"}
+        if self.kind == "nothing": return None
+        raise ValueError("from the getter")
+def throw_odd(kind, ctx): raise Odd(kind)
 def give_up(input, ctx): raise ork.Terminal("bad input")
 def come_back(input, ctx): raise ork.RetryAfter(2.5)
 def not_json(input, ctx): return {"big": {1, 2}}
