@@ -5,6 +5,7 @@ import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { Scheduler } from "../../src/engine/services/scheduler.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
+import type { ScheduleRow } from "../../src/store/contract/catalog.ts"
 import { setup as setupEngine, type Script } from "./setup.ts"
 
 const MINUTE = 60_000
@@ -15,10 +16,16 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
   const fixture = await setupEngine(scripts)
   const { clock, engine, folder } = fixture
   // Runs share an existing folder: creating one takes real time, for which the virtual clock does not wait.
+  let rejected: string | null = null
   const store: typeof fixture.store = {
     ...fixture.store,
-    fireTicks: (ticks) =>
-      fixture.store.fireTicks(ticks.map((tick) => ({ ...tick, run: tick.run && { ...tick.run, workingDir: folder } }))),
+    fireTicks: async (ticks) => {
+      const schedules = await fixture.store.listSchedules({ limit: 1000 })
+      const isRejected = ({ id, workflow }: ScheduleRow): boolean =>
+        workflow === rejected && ticks.some(({ scheduleId }) => scheduleId === id)
+      if (schedules.some(isRejected)) throw new Error("the store rejects it")
+      return fixture.store.fireTicks(ticks.map((tick) => ({ ...tick, run: tick.run && { ...tick.run, workingDir: folder } })))
+    },
   }
   const problems: string[] = []
   let started = 0
@@ -40,6 +47,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
     ...fixture,
     problems,
     newScheduler,
+    rejectTicksOf: (workflow: string | null) => void (rejected = workflow),
     start: (own?: Clock): Scheduler => {
       const scheduler = newScheduler(own)
       scheduler.start()
@@ -164,6 +172,20 @@ describe("a schedule", () => {
     scheduler.wake()
     await fixture.pass(MINUTE)
     expect(await fixture.ticks()).toEqual(["00:01:00", "00:07:00"])
+  })
+
+  it("fires although another schedule of the batch cannot be fired, which is logged and tried again", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"* * * * *"')
+    await fixture.deploy('"* * * * *"', "", "broken")
+    fixture.rejectTicksOf("broken")
+    fixture.start()
+    await fixture.pass(2 * MINUTE + 1)
+    expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
+    expect(fixture.problems[0]).toContain("schedule 1 of broken: the store rejects it")
+    fixture.rejectTicksOf(null)
+    await fixture.pass(2000)
+    expect(await fixture.ticks("broken")).toEqual(["00:02:00"])
   })
 
   it("whose params are invalid logs the problem, creates no run and fires again at the next tick", async () => {

@@ -81,14 +81,37 @@ export class Scheduler {
 
   /** Fires a batch. Returns the number of schedules in it. */
   async #fireDue(): Promise<number> {
-    const { store, wake } = this.#options
+    const { store } = this.#options
     const due = await store.dueSchedules(BATCH)
     const now = due.length === 0 ? 0 : await store.currentTime()
-    const ticks: Tick[] = []
-    for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
+    try {
+      const ticks: Tick[] = []
+      for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
+      await this.#fire(ticks)
+    } catch (error) {
+      if (due.length === 1) throw error
+      await this.#fireOneByOne(due, now)
+    }
+    return due.length
+  }
+
+  /** Fires what can be fired of a batch that failed as a whole. Rejects when a schedule fails: the pass is repeated later. */
+  async #fireOneByOne(due: readonly ScheduleRow[], now: number): Promise<void> {
+    const failures: string[] = []
+    for (const schedule of due) {
+      try {
+        await this.#fire(await this.#ticksOf(schedule, now))
+      } catch (error) {
+        failures.push(`schedule ${schedule.position + 1} of ${schedule.workflow}: ${messageOf(error)}`)
+      }
+    }
+    if (failures.length > 0) throw new Error(failures.join("; "))
+  }
+
+  async #fire(ticks: Tick[]): Promise<void> {
+    const { store, wake } = this.#options
     const fired = await store.fireTicks(ticks)
     if (fired.some(({ run }) => run !== null)) wake()
-    return due.length
   }
 
   async #ticksOf(schedule: ScheduleRow, now: number): Promise<Tick[]> {
