@@ -59,6 +59,24 @@ describe("a lost reply of the store", () => {
     expect(fixture.launched).toHaveLength(1)
   })
 
+  it("does not hide the end of a child run from the task that waits for it", async () => {
+    const fixture = await setup()
+    const { store } = fixture
+    await fixture.deploy("name: child\ntasks: { nowhere: { command: x, labels: [none] } }")
+    const real = store.advance
+    store.advance = async (batch) => {
+      const wait = batch.changes.find((change) => change.kind === "wait" && change.delayMs === null)
+      const [child] = wait === undefined ? [] : await store.listRuns({ workflow: "child", limit: 1 })
+      if (child !== undefined) await store.requestCancel(child.id, "cancel")
+      return await real(batch)
+    }
+    const lost = loseReply(store, (_, { gates, closed }) => gates.length > 0 && closed.length > 0)
+    const runId = await fixture.trigger("name: parent\ntasks: { sub: { executor: workflow, workflow: child } }")
+    await fixture.ended(runId)
+    expect(lost()).toBe(true)
+    expect(await fixture.task(runId, "sub")).toMatchObject({ status: "cancelled", error: expect.stringContaining("was cancelled") })
+  })
+
   it("releases the claims of that call, and the task then runs once", async () => {
     const fixture = await setup()
     const lost = loseReply(fixture.store, (_, { claims }) => claims.length > 0)

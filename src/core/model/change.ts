@@ -62,9 +62,10 @@ export type Change =
   | (Fence & { kind: "progress"; fraction: number | null; details: Json })
   /**
    * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Emitted
-   * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row.
+   * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row, with
+   * the number of its claim (`resumes`): a wait is rejected once its row was resumed again.
    */
-  | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number })
+  | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number; resumes?: number })
   /** The task reaches its final status. */
   | (Fence & {
       kind: "finish"

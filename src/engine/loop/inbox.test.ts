@@ -66,6 +66,20 @@ describe("Inbox", () => {
     expect(inbox.nextBatch()).toEqual([started(1), progress(0.2), ended(1)])
   })
 
+  it("drops the waits that precede a claim which is committed", () => {
+    const wait = (resumes: number): Change => ({
+      ...fence(1),
+      kind: "wait",
+      waitingOn: { kind: "sleep", ms: 1 },
+      delayMs: 1,
+      resumes,
+    })
+    const inbox = filled(wait(1), ended(2))
+    expect(inbox.takeCommittedWaits("attempt-1", 1)).toEqual([])
+    expect(inbox.takeCommittedWaits("attempt-1", 2)).toEqual([wait(1)])
+    expect(inbox.nextBatch()).toEqual([ended(2)])
+  })
+
   it("keeps a start before a wait, which does not record the start", () => {
     const wait: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
     expect(filled(started(1), wait, ended(1)).nextBatch()).toEqual([started(1), wait, ended(1)])

@@ -46,6 +46,15 @@ export class Inbox {
     return this.#changes.some(isOf) || this.#chunks.some(isOf)
   }
 
+  /** Removes and returns the waits of an attempt that precede its claim number `resumes`: they are committed. */
+  takeCommittedWaits(attemptId: string, resumes: number): Change[] {
+    const isCommitted = (change: Change): boolean =>
+      change.attemptId === attemptId && change.kind === "wait" && (change.resumes ?? 0) < resumes
+    const committed = this.#changes.filter(isCommitted)
+    if (committed.length > 0) this.#setChanges(this.#changes.filter((change) => !isCommitted(change)))
+    return committed
+  }
+
   add(change: Change): void {
     if (isChunk(change)) {
       this.#chunks.push(change)

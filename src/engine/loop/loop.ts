@@ -273,7 +273,8 @@ export class Loop {
       return
     }
     try {
-      for (const { row, attemptId } of await store.listInFlight(this.#parts.holderId())) {
+      for (const { row, attemptId, resumes } of await store.listInFlight(this.#parts.holderId())) {
+        this.#acks.committed(this.#inbox.takeCommittedWaits(attemptId, resumes), [])
         const known = this.#parts.dispatcher.has(attemptId) || this.#inbox.has(attemptId)
         if (!known) this.add({ row, attemptId, kind: "release" })
       }

@@ -54,6 +54,14 @@ describe("ShardedInbox", () => {
     expect(inbox.nextBatch().changes.map(({ shardKey }) => shardKey)).toEqual([1, 2, 3])
   })
 
+  it("requeues a batch of several shards before later changes of each", () => {
+    const inbox = filled(TWO, [1, 2])
+    const first = inbox.nextBatch()
+    inbox.add(changeOf(3))
+    inbox.requeue(first)
+    expect(inbox.nextBatch().changes.map(({ shardKey }) => shardKey)).toEqual([2, 1, 3])
+  })
+
   it("makes an empty batch while nothing is in flight", () => {
     const inbox = filled(TWO, [])
     expect(inbox.canAdvance).toBe(true)

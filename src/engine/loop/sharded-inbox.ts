@@ -27,7 +27,11 @@ export class ShardedInbox {
   }
 
   add(change: Change): void {
-    this.#shards[(change.shardKey ?? 0) % this.#shards.length]!.add(change)
+    this.#shardOf(change).add(change)
+  }
+
+  #shardOf({ shardKey = 0 }: Change): Inbox {
+    return this.#shards[shardKey % this.#shards.length]!
   }
 
   get size(): number {
@@ -44,6 +48,10 @@ export class ShardedInbox {
 
   has(attemptId: string): boolean {
     return this.#shards.some((shard) => shard.has(attemptId))
+  }
+
+  takeCommittedWaits(attemptId: string, resumes: number): Change[] {
+    return this.#shards.flatMap((shard) => shard.takeCommittedWaits(attemptId, resumes))
   }
 
   /** No batch is in flight. */
@@ -73,12 +81,10 @@ export class ShardedInbox {
     for (const shard of shards) this.#busy.delete(shard)
   }
 
-  /** The batch is not committed, or its outcome is unknown. The fence makes it harmless to send a change twice. */
+  /** The batch is not committed, or its outcome is unknown: puts its changes back in front of later ones, to be sent again. */
   requeue(batch: InboxBatch): void {
     this.complete(batch)
-    const { shards, changes } = batch
-    if (shards.length === 1) shards[0]!.requeue(changes)
-    else for (const change of changes) this.add(change)
+    for (const shard of batch.shards) shard.requeue(batch.changes.filter((change) => this.#shardOf(change) === shard))
   }
 
   /** Returns the largest shard without an advance in flight, or an empty one. */

@@ -97,7 +97,8 @@ export class WaitingTasks {
   async resume(claim: TaskClaim): Promise<Change> {
     const { node } = nodeOf(this.#options.store, claim)
     const step = await this.#step(claim, node)
-    return "waitingOn" in step ? { ...fenceOf(claim), kind: "wait", ...step } : await this.toChange(claim, node, step.result)
+    if ("result" in step) return await this.toChange(claim, node, step.result)
+    return { ...fenceOf(claim), kind: "wait", ...step, resumes: claim.waitingOn!.resumes }
   }
 
   async #step(claim: TaskClaim, node: Node): Promise<WaitStep> {

@@ -43,10 +43,10 @@ export const leaseHolderTests = (open: Open): void => {
       const { claims, gates } = await world.turn({ claim: 1, gate: 1 })
       await world.turn({ holder: other, claim: 1 })
       expect(await world.store.listInFlight(world.holder)).toEqual(
-        [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null })),
+        [claims[0]!, gates[0]!].map((claim) => ({ ...fence(claim), stop: null, resumes: 0 })),
       )
       await world.turn({ changes: [world.ended(claims[0]!)] })
-      expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null }])
+      expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(gates[0]!), stop: null, resumes: 0 }])
     })
 
     it("learns which of its attempts must be stopped", async () => {
@@ -56,7 +56,7 @@ export const leaseHolderTests = (open: Open): void => {
       const claims = await world.claim()
       await world.store.requestCancel(run.id, "cancel")
       expect(await world.store.listInFlight(world.holder)).toEqual(
-        claims.map((claim) => ({ ...fence(claim), stop: claim.runId === run.id ? "cancel" : null })),
+        claims.map((claim) => ({ ...fence(claim), stop: claim.runId === run.id ? "cancel" : null, resumes: 0 })),
       )
     })
 

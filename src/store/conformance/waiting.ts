@@ -11,11 +11,14 @@ import { BEGIN, fence, names, type Open, setup, WORK, type World } from "./world
 const APPROVAL: WaitingOn = { kind: "approval", message: "go?" }
 const SLEEP: WaitingOn = { kind: "sleep", ms: 1000 }
 
-const waits = (claim: Pick<TaskClaim, "row" | "attemptId">, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
+type Waiting = Pick<TaskClaim, "row" | "attemptId"> & Partial<Pick<TaskClaim, "waitingOn">>
+
+const waits = (claim: Waiting, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
   ...fence(claim),
   kind: "wait",
   waitingOn: what,
   delayMs,
+  ...(claim.waitingOn && { resumes: claim.waitingOn.resumes }),
 })
 
 /** Starts a run whose first task waits, as the gate decided. */
@@ -121,6 +124,41 @@ export const waitingTests = (open: Open): void => {
       expect(await world.task(run.id, "a")).toMatchObject({ attempt: 1, waitingOn: SLEEP, resumeAt: iso(BEGIN + 510) })
       world.clock.pass(500)
       expect(await world.gate()).toMatchObject([{ attempt: 1, waitingOn: { for: SLEEP, elapsedMs: 510 } }])
+    })
+
+    it("keeps a claim when the wait before it is sent again", async () => {
+      const world = await setup(open)
+      const { run, gate } = await waiting(world, 0)
+      const [first] = await world.gate()
+      await world.turn({ changes: [waits(first!, 0, SLEEP)] })
+      const [second] = await world.gate()
+      expect(second!.waitingOn).toMatchObject({ for: SLEEP, resumes: 2 })
+      for (const wait of [waits(gate, null), waits(first!, null)])
+        expect((await world.turn({ changes: [wait] })).rejected).toEqual([fence(gate)])
+      expect(await world.store.listInFlight(world.holder)).toMatchObject([{ ...fence(gate), resumes: 2 }])
+      expect((await world.task(run.id, "a")).waitingOn).toEqual(SLEEP)
+      expect((await world.turn({ changes: [waits(second!, null)] })).rejected).toEqual([])
+      expect(await world.store.listInFlight(world.holder)).toEqual([])
+    })
+
+    it("may be told twice to wait", async () => {
+      const world = await setup(open)
+      const { gate } = await waiting(world, 0)
+      const [resumed] = await world.gate()
+      for (const wait of [waits(resumed!, 1000), waits(resumed!, 1000)])
+        expect((await world.turn({ changes: [wait] })).rejected).toEqual([])
+      world.clock.pass(1000)
+      expect(await world.gate()).toMatchObject([fence(gate)])
+    })
+
+    it("counts how often it was resumed in each attempt", async () => {
+      const world = await setup(open)
+      await waiting(world, 0)
+      const [resumed] = await world.gate()
+      await world.turn({ changes: [world.again(resumed!, 0)] })
+      const [again] = await world.gate()
+      expect((await world.turn({ changes: [waits(again!, 0)] })).rejected).toEqual([])
+      expect(await world.gate()).toMatchObject([{ attempt: 2, waitingOn: { resumes: 1 } }])
     })
 
     it("finishes and unblocks downstream tasks", async () => {

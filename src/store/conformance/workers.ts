@@ -83,7 +83,7 @@ export const workerTests = (open: Open): void => {
       expect(await world.store.adopt(world.holder, claims.map(fence))).toEqual([])
       expect(await world.store.reapHolders(10)).toEqual([])
       expect(await world.task(run.id, "a")).toMatchObject({ status: "running", worker: "first", externalId: "job 5" })
-      expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(claims[0]!), stop: null }])
+      expect(await world.store.listInFlight(world.holder)).toEqual([{ ...fence(claims[0]!), stop: null, resumes: 0 }])
       expect((await world.turn({ changes: [world.ended(claims[0]!)] })).rejected).toEqual([])
     })
 

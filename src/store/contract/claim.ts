@@ -42,8 +42,11 @@ export interface TaskClaim extends ClaimBase {
   childrenCreated: number
   childrenPending: number | null
   childrenFailed: number
-  /** Set for a resumed row: what it waited on, how long its attempt has been running by the store's clock, and whether it must end. */
-  waitingOn: { for: WaitingOn; elapsedMs: number; cancelRequested?: true } | null
+  /**
+   * Set for a resumed row: what it waited on, how long its attempt has been running by the store's clock, how often it was resumed, and
+   * whether it must end.
+   */
+  waitingOn: { for: WaitingOn; elapsedMs: number; resumes: number; cancelRequested?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** State of each of `node.reads`, by node. Containers stand for their instances. */
   reads: Map<number, { status: TaskStatus; output: Output | null }>

@@ -324,5 +324,5 @@ export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "t
   inFlight: number
 }
 
-/** `stop`: why the holder must stop the attempt, or null. */
-export type InFlightAttempt = Fence & { stop: CancelReason | null }
+/** `stop`: why the holder must stop the attempt, or null. `resumes`: how often the row was resumed, 0 unless it waits. */
+export type InFlightAttempt = Fence & { stop: CancelReason | null; resumes: number }

@@ -85,7 +85,8 @@ export const listHolders = async (session: SqlRunner): Promise<LeaseHolderRow[]>
 
 const HELD_BY = statement(
   "holder_held",
-  `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop
+  `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop,
+     CASE WHEN t.waiting_on IS NULL THEN 0 ELSE t.resumes END AS resumes
    FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE t.holder = :id::uuid ORDER BY t.id`,
 )

@@ -13,7 +13,7 @@ import type { Tx } from "../connection/tx.ts"
 
 const LIVE = statement(
   "claims_live",
-  `SELECT ${CLAIMED}, t.waiting_on, (EXTRACT(epoch FROM COALESCE(:now::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+  `SELECT ${CLAIMED}, t.waiting_on, t.resumes, (EXTRACT(epoch FROM COALESCE(:now::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
    FROM unnest(:ids::bigint[], :attemptIds::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (

@@ -17,19 +17,19 @@ import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
 
 export type Wait = Extract<FinalChange, { kind: "wait" }>
 
-/** A row that became due while it was claimed stays due. Jobs (run 0) do not wait. */
+/** A row that became due while it was claimed stays due. Jobs (run 0) do not wait. A wait from before the last resumption is rejected. */
 const WAIT = statement(
   "wait",
   `WITH waiting AS (
      UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waiting_on = c.waiting_on,
-       resume_at = LEAST(t.resume_at, ${NOW} + c.delay * interval '1 millisecond'), resume_lane = c.lane, holder = NULL,
+       resume_at = LEAST(t.resume_at, ${NOW} + c.delay * interval '1 millisecond'), resume_lane = c.lane, resumes = c.resumes, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW}),
        progress = NULL, outcome = NULL, error = NULL, exit_code = NULL, inner_run = NULL
-     FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOns::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[])
-       AS c (id, attempt_id, waiting_on, delay, lane, started_at)
+     FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOns::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
+       :resumes::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
-       AND ${sourceState("wait", "t")}
+       AND ${sourceState("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "waiting")}
@@ -62,6 +62,7 @@ export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Prom
       gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }),
     ),
     startedAts: waiting.map(({ changes, wait }) => isoOrNull(wait.startedAt ?? changes.start?.at)),
+    resumes: waits.map(({ resumes }) => resumes ?? 0),
   })
 }
 
@@ -83,8 +84,8 @@ const CLAIM_RESUMED = statement(
    ), parked AS (
      UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), resumed AS (
-     UPDATE tasks t SET holder = :holder::uuid, resume_at = NULL FROM k WHERE t.id = k.id AND NOT k.paused
-     RETURNING ${CLAIMED}, t.waiting_on, t.cancel_requested, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
+     UPDATE tasks t SET holder = :holder::uuid, resume_at = NULL, resumes = t.resumes + 1 FROM k WHERE t.id = k.id AND NOT k.paused
+     RETURNING ${CLAIMED}, t.waiting_on, t.resumes, t.cancel_requested, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
    ), now_in_flight AS (
      ${insertInto("in_flight", "resumed")}
    )

@@ -67,6 +67,8 @@ export interface ClaimedRow {
   fresh?: boolean | null
   /** What a resumed row waited for. */
   waiting_on?: string | null
+  /** How often it was resumed in this attempt. */
+  resumes?: number
   /** Milliseconds since the attempt of a resumed row started. */
   elapsed?: number | null
   cancel_requested?: boolean

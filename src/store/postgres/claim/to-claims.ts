@@ -238,8 +238,9 @@ const claimedRun = ({ cancelling, run_status: status, run_error: error }: Claime
   return { ...info, cancelling, status, error }
 }
 
-const waitingOn = (waits: string, { elapsed, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
+const waitingOn = (waits: string, { elapsed, resumes, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
+  resumes: resumes ?? 0,
   ...(cancel_requested === true && { cancelRequested: cancel_requested }),
 })

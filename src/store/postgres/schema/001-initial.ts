@@ -85,6 +85,7 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NO
 -- Postgres would parse them for every statement that writes; the tests enforce the same rules (test/support/postgres-rules.ts).
 -- inner_run: the run of a row inside a fan-out or group that is not dispatched yet; the cancellation of large runs reads it.
 -- waiting_on: what a running row without a slot waits for; the gate of resume_lane claims the row when resume_at is due.
+-- resumes: how often that happened in this attempt.
 -- cancel_requested: the row was resumed because its run is being cancelled.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -100,6 +101,7 @@ CREATE TABLE tasks (
   losses integer NOT NULL DEFAULT 0,
   children_failed integer NOT NULL DEFAULT 0,
   children_created integer NOT NULL DEFAULT 0,
+  resumes integer NOT NULL DEFAULT 0,
   priority smallint NOT NULL,
   hook boolean NOT NULL DEFAULT false,
   cancel_requested boolean NOT NULL DEFAULT false,

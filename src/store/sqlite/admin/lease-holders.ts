@@ -79,14 +79,14 @@ export const listHolders = (session: Session): LeaseHolderRow[] =>
 const STOP = "iif(EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const IN_FLIGHT = `
-SELECT t.id, t.attempt_id, ${STOP} FROM tasks t INDEXED BY tasks_in_flight
+SELECT t.id, t.attempt_id, ${STOP}, iif(t.waiting_on IS NULL, 0, t.resumes) FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 
 export const listInFlight = (session: Session, id: HolderId): InFlightAttempt[] =>
   session.db
-    .all<[number, AttemptId, CancelReason | null]>(IN_FLIGHT, id)
-    .map(([row, attemptId, stop]) => ({ row, attemptId, stop }))
+    .all<[number, AttemptId, CancelReason | null, number]>(IN_FLIGHT, id)
+    .map(([row, attemptId, stop, resumes]) => ({ row, attemptId, stop, resumes }))
 
 const OF_DEAD = `
 FROM tasks t INDEXED BY tasks_in_flight JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq

@@ -10,16 +10,16 @@ import { type ClaimedRow, toClaims } from "../claim/to-claims.ts"
 import type { Tx } from "../connection/tx.ts"
 import { waitingOnOf } from "../advance/waiting.ts"
 
-const IN_FLIGHT = `SELECT ${CANDIDATE}, waiting_on, started_at FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
+const IN_FLIGHT = `SELECT ${CANDIDATE}, waiting_on, started_at, resumes FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
 
 export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
   const found: ClaimedRow[] = []
   for (const { row, attemptId } of fences) {
-    const columns = tx.db.get<[...CandidateColumns, string | null, string | null]>(IN_FLIGHT, row, attemptId)
+    const columns = tx.db.get<[...CandidateColumns, string | null, string | null, number]>(IN_FLIGHT, row, attemptId)
     if (columns === undefined) continue
-    const [waitingOn, startedAt] = columns.slice(-2) as [string | null, string | null]
+    const [waitingOn, startedAt, resumes] = columns.slice(-3) as [string | null, string | null, number]
     const candidate = candidateOf(columns as unknown as CandidateColumns, "", readState(tx, columns[1]))
-    found.push({ ...candidate, attemptId, waitingOn: waitingOnOf(tx, waitingOn, startedAt) })
+    found.push({ ...candidate, attemptId, waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes }) })
   }
   return toClaims(tx, found)
 }

@@ -16,7 +16,7 @@ import type { Tx } from "../connection/tx.ts"
 
 /** An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at once. */
 const waitStatement = (resumeAt: string): string => `
-UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = ${resumeAt}, resume_lane = ?4,
+UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = ${resumeAt}, resume_lane = ?4, resumes = ?9,
   holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(?6, started_at), progress = NULL,
   outcome = NULL, error = NULL, exit_code = NULL
 WHERE id = ?7 AND attempt_id = ?8`
@@ -24,22 +24,24 @@ WHERE id = ?7 AND attempt_id = ?8`
 const WAIT = waitStatement("min(coalesce(resume_at, ?3), ?3)")
 const WAIT_FOR_EVENT = waitStatement("coalesce(resume_at, ?3)")
 
-/** Makes a row wait. Rejects jobs, which cannot wait. */
+/** Makes a row wait. Rejects jobs, which cannot wait, and waits that were decided before the row was last resumed. */
 export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
-  if (isJobRow(row.runSeq)) return false
-  const { waitingOn, delayMs } = change
+  const { waitingOn, delayMs, resumes = 0 } = change
+  if (isJobRow(row.runSeq) || (row.isWaiting && row.resumes !== resumes)) return false
   const isFromGate = row.status === "pending"
   const resumeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
   const isFirst = isFromGate || row.status === "dispatched"
   const startedAt = change.startedAt !== undefined ? tx.iso(change.startedAt) : isFirst ? tx.at : null
   const lane = gateLane(tx.runs.get(row.runSeq))
-  const values = [isFromGate ? 1 : 0, JSON.stringify(waitingOn), resumeAt, lane, tx.at, startedAt, row.id, change.attemptId]
+  const started = isFromGate ? 1 : 0
+  const values = [started, JSON.stringify(waitingOn), resumeAt, lane, tx.at, startedAt, row.id, change.attemptId, resumes]
   tx.db.run(resumeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!isFromGate && !row.isWaiting) effects.free(row)
   const emits = !row.isWaiting || renewalEmitsEvent(waitingOn)
   if (isFromGate) row.attempt++
   row.status = "running"
   row.isWaiting = true
+  row.resumes = resumes
   if (!emits) return true
   const waiting = waitingView(waitingOn, resumeAt)
   emitTask(tx, row, { status: "running", at: startedAt ?? tx.at, attempt: row.attempt, waiting })
@@ -47,19 +49,20 @@ export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extr
 }
 
 const DUE = `
-SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, lane, cancel_requested FROM tasks INDEXED BY tasks_resume
+SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, resumes + 1, lane, cancel_requested FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
 
 type WaitingColumns = [
   attemptId: ClaimedRow["attemptId"],
   waitingOn: string,
   startedAt: string,
+  resumes: number,
   lane: string,
   cancelRequested: number,
 ]
 type Columns = [...CandidateColumns, ...WaitingColumns]
 
-const CLAIM = "UPDATE tasks SET holder = ?, resume_at = NULL WHERE id = ?"
+const CLAIM = "UPDATE tasks SET holder = ?, resume_at = NULL, resumes = resumes + 1 WHERE id = ?"
 
 const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
 
@@ -72,30 +75,36 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): C
   for (const resumeLane of request.lanes) {
     for (const columns of tx.db.all<Columns>(DUE, resumeLane, tx.at, request.limit - seen)) {
       seen++
-      const [attemptId, waitingOn, startedAt, lane, cancelRequested] = columns.slice(-5) as WaitingColumns
+      const [attemptId, waitingOn, startedAt, resumes, lane, cancelRequested] = columns.slice(-6) as WaitingColumns
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
       if (row.run.paused && row.run.cancelling === null && cancelRequested === 0) {
         tx.db.run(PARK, row.row)
         continue
       }
       tx.db.run(CLAIM, claimer.seq, row.row)
-      claimed.push({ ...row, attemptId, waitingOn: waitingOnOf(tx, waitingOn, startedAt, cancelRequested === 1) })
+      claimed.push({ ...row, attemptId, waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, cancelRequested: cancelRequested === 1 }) })
     }
   }
   return { claims: toTaskClaims(tx, claimed), more: seen === request.limit }
 }
 
+interface WaitingState {
+  waitingOn: string | null
+  startedAt: string | null
+  resumes: number
+  cancelRequested?: boolean
+}
+
 /** Returns what a claimed row waited on; null for a row that did not wait. */
 export const waitingOnOf = (
   tx: Tx,
-  waitingOn: string | null,
-  startedAt: string | null,
-  cancelRequested = false,
+  { waitingOn, startedAt, resumes, cancelRequested = false }: WaitingState,
 ): TaskClaim["waitingOn"] => {
   if (waitingOn === null || startedAt === null) return null
   return {
     for: JSON.parse(waitingOn) as WaitingOn,
     elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
+    resumes,
     ...(cancelRequested && { cancelRequested }),
   }
 }

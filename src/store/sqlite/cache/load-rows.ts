@@ -25,11 +25,13 @@ export interface LoadedRow {
   lane: string
   /** The row is running without a slot. */
   isWaiting: boolean
+  /** How often it was resumed in this attempt. */
+  resumes: number
 }
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL
+  t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL, t.resumes
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -50,6 +52,7 @@ type Columns = [
   lane: string,
   isWaiting: number,
   started: number,
+  resumes: number,
 ]
 
 /** Returns the rows that exist, by id. */
@@ -75,6 +78,7 @@ export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow>
       lane: c[14],
       isWaiting: c[15] === 1,
       started: c[16] === 1,
+      resumes: c[17],
     })
   return rows
 }

@@ -143,5 +143,6 @@ const loadedRow = (
     started: false,
     lane,
     isWaiting: false,
+    resumes: 0,
   }
 }

@@ -82,8 +82,8 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NO
 
 -- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
 -- holder: holders.seq of the process that runs the task or evaluates its gate. waiting_on: what a running row without a slot waits
--- for; the gate of
--- resume_lane claims the row when resume_at is due. cancel_requested: the row was resumed because its run is being cancelled.
+-- for; the gate of resume_lane claims the row when resume_at is due. resumes: how often that happened in this attempt.
+-- cancel_requested: the row was resumed because its run is being cancelled.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -129,6 +129,7 @@ CREATE TABLE tasks (
   waiting_on TEXT,
   resume_at TEXT,
   resume_lane TEXT,
+  resumes INTEGER NOT NULL DEFAULT 0,
   cancel_requested INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   room BLOB,

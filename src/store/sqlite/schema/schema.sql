@@ -265,6 +265,7 @@ CREATE TABLE tasks (
   waiting_on TEXT,
   resume_at TEXT,
   resume_lane TEXT,
+  resumes INTEGER NOT NULL DEFAULT 0,
   cancel_requested INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   room BLOB,
