@@ -244,5 +244,24 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
       expect((await world.turn()).nextDueMs).toBeNull()
     })
+
+    it("also cancels retried groups inside it that wait for their slots, with everything below them", async () => {
+      const world = await setup(open)
+      const limited = { ...group, concurrency: 1 }
+      const flow = workflow({ g: timed, "g.h": limited, "g.h.i": limited, "g.h.i.a": {}, "g.h.i.b": { after: ["g.h.i.a"] } })
+      const { run, claims } = await begin(world, flow)
+      await world.turn({ changes: [world.ended(claims[0]!, "failed")] })
+      const skip = (await world.gate()).find(({ node }) => flow.nodes[node]!.name === "g.h.i.b")!
+      await world.turn({ changes: [{ ...fence(skip), kind: "skip", skipReason: "unmet", reason: "" }] })
+      await judgeAll(world, flow)
+      const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
+      if ("problem" in plan) throw new Error(plan.problem)
+      expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
+      expect((await world.task(run.id, "g.h.i.a")).parked).toBe("group")
+      world.clock.pass(MINUTE)
+      await world.turn()
+      await judgeAll(world, flow)
+      expect(await world.run(run.id)).toMatchObject({ status: "failed", tasks: { cancelled: 2, pending: 0 } })
+    })
   })
 }

@@ -25,6 +25,13 @@ export const CANCEL_DOOMED = `ended AS (
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`
 
+/**
+ * Condition for the row `t`: pending, unclaimed, and no container with children. A retried group that waits for its slots has children
+ * too: it is cancelled after them.
+ */
+export const IS_CANCELLABLE = `t.status = 'pending' AND t.attempt_id IS NULL
+  AND NOT (t.kind <> 'task' AND (t.started_at IS NOT NULL OR COALESCE(t.children_pending, 0) > 0))`
+
 /** Condition for the container `t` that its gate's holder died while it created the children. It is ready, or parked. */
 const HALF_CREATED = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
   AND t.children_created < t.children_total AND t.children_pending > 0`
@@ -84,15 +91,13 @@ const CANCEL_PENDING = statement(
   `WITH instances AS MATERIALIZED (
      SELECT t.id, t.parked FROM unnest(:runs::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT t.id, t.parked FROM tasks t
-       WHERE t.inner_run = r.seq AND t.status = 'pending' AND t.attempt_id IS NULL
-         AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)
+       WHERE t.inner_run = r.seq AND ${IS_CANCELLABLE}
        ORDER BY t.inner_run, t.id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) t
    ), top AS MATERIALIZED (
      SELECT t.id, t.parked FROM unnest(:nodeRuns::bigint[], :nodes::int[]) AS n (seq, node)
      JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
-     WHERE t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)
-     FOR UPDATE OF t SKIP LOCKED
+     WHERE ${IS_CANCELLABLE} FOR UPDATE OF t SKIP LOCKED
    ), doomed AS (
      SELECT * FROM (SELECT * FROM instances UNION ALL SELECT * FROM top) x LIMIT ${MAX_CANCEL}
    ), ${CANCEL_DOOMED}`,
@@ -132,9 +137,20 @@ export const cancelPending = async (tx: Tx, seqs: readonly number[]): Promise<Ca
   const runs = locked.map(({ seq }) => seq)
   const params = { runs, nodeRuns: nodes.map(({ seq }) => seq), nodes: nodes.map(({ node }) => node) }
   const stopped = tx.run(STOP_CREATING_CHILDREN, params)
-  const cancelled = tx.run<CancelledRow>(CANCEL_PENDING, params)
+  const cancelled = cancelRows(() => tx.run<CancelledRow>(CANCEL_PENDING, params))
   const resumed = pipelined(resumeCancelled(tx, runs))
   await stopped
   const rows = await cancelled
-  return { rows, full: rows.length === MAX_CANCEL || (await resumed) === MAX_CANCEL }
+  return { rows, full: rows.length >= MAX_CANCEL || (await resumed) === MAX_CANCEL }
+}
+
+/** Repeats a statement that cancels rows, up to a bound: groups that wait for slots can be cancelled after their children. */
+export const cancelRows = async (cancel: () => Promise<CancelledRow[]>): Promise<CancelledRow[]> => {
+  const rows = await cancel()
+  for (let found = rows.length; found > 0 && rows.length < MAX_CANCEL;) {
+    const more = await cancel()
+    rows.push(...more)
+    found = more.length
+  }
+  return rows
 }

@@ -11,7 +11,7 @@ import type { InFlightAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../connection/tx.ts"
-import { CANCEL_DOOMED, type Cancelled, type CancelledRow, STOP_CREATING } from "./cancel-pending.ts"
+import { CANCEL_DOOMED, type Cancelled, type CancelledRow, cancelRows, IS_CANCELLABLE, STOP_CREATING } from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import type { FinalChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
@@ -129,16 +129,13 @@ const PASS = statement(
    RETURNING d.task_id AS id, o.is_open`,
 )
 
-/** Unfinished rows below the groups, down to containers that were not opened. */
-const BELOW = `below (id, is_open) AS (
-     SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM tasks t
-     WHERE t.parent_id = ANY (:groups::bigint[]) AND t.finished_at IS NULL
+/** Unfinished rows below the groups. */
+const BELOW = `below (id, is_container) AS (
+     SELECT t.id, t.kind <> 'task' FROM tasks t WHERE t.parent_id = ANY (:groups::bigint[]) AND t.finished_at IS NULL
      UNION
-     SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
-     WHERE b.is_open AND t.finished_at IS NULL
+     SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
    )`
 
-const IS_PENDING = "t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL)"
 const IS_LIVE = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
   AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)`
 const IS_WAITING = "t.waiting_on IS NOT NULL AND NOT t.cancel_requested"
@@ -161,7 +158,7 @@ const STOP_BELOW = statement(
 const CANCEL_BELOW = statement(
   "deadlines_cancel",
   `WITH RECURSIVE ${BELOW}, doomed AS MATERIALIZED (
-     SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_PENDING} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
+     SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
    ), ${CANCEL_DOOMED}`,
 )
 
@@ -171,7 +168,7 @@ const REPEAT = statement(
   `WITH RECURSIVE ${BELOW}
    UPDATE deadlines SET at = ${NOW} + CASE WHEN :atOnce::boolean THEN interval '0' ELSE interval '20 milliseconds' END
    WHERE task_id = ANY (:groups) AND EXISTS (
-     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_PENDING} OR ${IS_LIVE} OR ${IS_WAITING})`,
+     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} OR ${IS_LIVE} OR ${IS_WAITING})`,
 )
 
 /** Cancels, stops and resumes rows below groups whose deadline has passed, a bounded number. */
@@ -183,10 +180,10 @@ export const cancelOverdue = async (tx: Tx, overdue: Iterable<number>): Promise<
   const groups = passed.filter((group) => group.is_open).map(({ id }) => id)
   if (groups.length === 0) return { rows: [], full: false }
   const sent = [STOP_CREATING_BELOW, STOP_BELOW, RESUME_BELOW].map((step) => pipelined(tx.run(step, { groups })))
-  const cancelling = tx.run<CancelledRow>(CANCEL_BELOW, { groups })
+  const cancelling = cancelRows(() => tx.run<CancelledRow>(CANCEL_BELOW, { groups }))
   await Promise.all(sent)
   const rows = await cancelling
-  const full = rows.length === MAX_CANCEL
+  const full = rows.length >= MAX_CANCEL
   await tx.run(REPEAT, { groups, atOnce: full })
   return { rows, full }
 }

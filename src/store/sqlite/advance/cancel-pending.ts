@@ -54,9 +54,13 @@ export type CancellableColumns = [
   started: number,
 ]
 
-/** Condition: the row `t` is pending and unclaimed, and no container to gather. */
+/**
+ * Condition: the row `t` is pending and unclaimed, and no container to gather. A retried group that waits for its slots has children:
+ * it is cancelled after them.
+ */
 export const CANCELLABLE = `
-t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)`
+t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)
+  AND NOT (t.kind <> 'task' AND t.started_at IS NULL AND coalesce(t.children_pending, 0) > 0)`
 
 /** Top-level rows are found by their nodes; rows inside containers have an index of pending ones. */
 const ROWS = `
@@ -74,10 +78,13 @@ export const cancelPending = (tx: Tx, effects: BatchEffects, runs: readonly Canc
     if (left === 0) return true
     left -= resumeCancelled(tx, run.seq, left)
     if (left === 0) return true
-    const top = rootNodes(tx.versions.get(tx.runs.get(run.seq).versionId))
-    const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, JSON.stringify(top), left)
-    left -= rows.length
-    for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
+    const top = JSON.stringify(rootNodes(tx.versions.get(tx.runs.get(run.seq).versionId)))
+    for (let found = -1; found !== 0 && left > 0; left -= found) {
+      const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, top, left)
+      for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
+      effects.apply()
+      found = rows.length
+    }
   }
   return left === 0
 }

@@ -59,13 +59,13 @@ export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, chan
 const GROUP = `
 SELECT t.run_seq, t.status, r.cancelling IS NOT NULL FROM tasks t JOIN runs r ON r.seq = t.run_seq WHERE t.id = ?`
 
-/** Unfinished rows below a group, down to containers that were not opened, that have to be cancelled, resumed or stopped. */
+/** Unfinished rows below a group that have to be cancelled, resumed or stopped. */
 const BELOW = `
-WITH RECURSIVE below (id, is_open) AS (
-  SELECT id, kind <> 'task' AND started_at IS NOT NULL FROM tasks INDEXED BY tasks_children WHERE parent_id = ?1 AND finished_at IS NULL
+WITH RECURSIVE below (id, is_container) AS (
+  SELECT id, kind <> 'task' FROM tasks INDEXED BY tasks_children WHERE parent_id = ?1 AND finished_at IS NULL
   UNION ALL
-  SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
-  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
+  SELECT t.id, t.kind <> 'task'
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
 )
 SELECT ${CANCELLABLE_COLUMNS}, t.status, t.waiting_on IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
 WHERE ${CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.cancel_requested = 0
@@ -88,17 +88,24 @@ export const cancelOverdue = (tx: Tx, effects: BatchEffects): boolean => {
       tx.db.run(CLEAR_TIMER, id)
       continue
     }
-    const rows = left === 0 ? [] : tx.db.all<Columns>(BELOW, id, left)
-    left -= rows.length
-    for (const row of rows) {
-      const [rowStatus, isWaiting] = row.slice(-2) as [TaskStatus, number]
-      if (isWaiting === 1) resumeStopped(tx, row[0])
-      else if (rowStatus === "pending")
-        cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
-      else requestStop(tx, row[0])
-    }
+    for (let found = -1; found !== 0 && left > 0; left -= found) found = cancelBelow(tx, effects, { id, runSeq }, left)
     tx.db.run(MARK_PASSED, left === 0 ? tx.at : null, id)
-    if (rows.length > 0) tx.wakeOthers = true
   }
   return left === 0
+}
+
+/** Returns the number of rows that it finished or stopped. Groups that wait for slots are left until their children have finished. */
+const cancelBelow = (tx: Tx, effects: BatchEffects, { id, runSeq }: Pick<Row, "id" | "runSeq">, limit: number): number => {
+  const rows = tx.db.all<Columns>(BELOW, id, limit)
+  for (const row of rows) {
+    const [rowStatus, isWaiting] = row.slice(-2) as [TaskStatus, number]
+    if (isWaiting === 1) resumeStopped(tx, row[0])
+    else if (rowStatus === "pending")
+      cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
+    else requestStop(tx, row[0])
+  }
+  if (rows.length === 0) return 0
+  effects.apply()
+  tx.wakeOthers = true
+  return rows.length
 }
