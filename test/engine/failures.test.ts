@@ -74,7 +74,10 @@ describe("a lost reply of the store", () => {
     const runId = await fixture.trigger("name: parent\ntasks: { sub: { executor: workflow, workflow: child } }")
     await fixture.ended(runId)
     expect(lost()).toBe(true)
-    expect(await fixture.task(runId, "sub")).toMatchObject({ status: "cancelled", error: expect.stringContaining("was cancelled") })
+    expect(await fixture.task(runId, "sub")).toMatchObject({
+      status: "cancelled",
+      error: expect.stringContaining("was cancelled"),
+    })
   })
 
   it("releases the claims of that call, and the task then runs once", async () => {

@@ -11,7 +11,14 @@ import type { InFlightAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../connection/tx.ts"
-import { CANCEL_DOOMED, type Cancelled, type CancelledRow, cancelRows, IS_CANCELLABLE, STOP_CREATING } from "./cancel-pending.ts"
+import {
+  CANCEL_DOOMED,
+  type Cancelled,
+  type CancelledRow,
+  cancelRows,
+  IS_CANCELLABLE,
+  STOP_CREATING,
+} from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import type { FinalChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"

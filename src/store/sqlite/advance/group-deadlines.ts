@@ -100,8 +100,7 @@ const cancelBelow = (tx: Tx, effects: BatchEffects, { id, runSeq }: Pick<Row, "i
   for (const row of rows) {
     const [rowStatus, isWaiting] = row.slice(-2) as [TaskStatus, number]
     if (isWaiting === 1) resumeStopped(tx, row[0])
-    else if (rowStatus === "pending")
-      cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
+    else if (rowStatus === "pending") cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
     else requestStop(tx, row[0])
   }
   if (rows.length === 0) return 0

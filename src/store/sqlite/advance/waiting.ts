@@ -82,7 +82,11 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): C
         continue
       }
       tx.db.run(CLAIM, claimer.seq, row.row)
-      claimed.push({ ...row, attemptId, waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, cancelRequested: cancelRequested === 1 }) })
+      claimed.push({
+        ...row,
+        attemptId,
+        waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, cancelRequested: cancelRequested === 1 }),
+      })
     }
   }
   return { claims: toTaskClaims(tx, claimed), more: seen === request.limit }
