@@ -208,6 +208,11 @@ export class Engine {
     this.#loop.wake()
   }
 
+  /** Milliseconds for which this engine has been unable to commit; a commit in flight counts from its begin. */
+  get stalledMs(): number {
+    return this.#loop.stalledMs
+  }
+
   /** Commits changes that a worker or an external signal reports. Returns the fences that no longer held. */
   report(changes: readonly Change[]): Promise<Fence[]> {
     return this.#loop.commit(changes)

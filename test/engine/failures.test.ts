@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Executor } from "../../src/executors/executor.ts"
+import { StoreUnavailable } from "../../src/store/contract/errors.ts"
 import type { Advanced, Batch, Store } from "../../src/store/contract/store.ts"
+import type { Change } from "../../src/core/model/change.ts"
 import { setup } from "./setup.ts"
 
 /** Loses the reply of the first call that `when` selects, after its commit. */
@@ -15,6 +17,12 @@ const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boo
     throw new Error("the connection is gone")
   }
   return () => lost
+}
+
+/** Rejects every batch with a change that `when` selects, as a store does that cannot write a value. */
+const rejectContent = (store: Store, when: (change: Change) => boolean): void => {
+  const real = store.advance
+  store.advance = (batch) => (batch.changes.some(when) ? Promise.reject(new Error("value out of range")) : real(batch))
 }
 
 const ONE = "name: one\ntasks: { a: { command: x } }"
@@ -176,5 +184,70 @@ describe("an engine that cannot start", () => {
     const broken = { ...store, secret: () => Promise.reject(new Error("no such table")) }
     await expect(setup({}, { store: broken, executors: new Map([["process", executor]]) })).rejects.toThrow("no such table")
     expect(calls).toEqual(["start", "stop"])
+  })
+})
+
+describe("a change that the store cannot write", () => {
+  const isBad = (change: Change): boolean =>
+    change.kind === "finish" && JSON.stringify(change.result.output ?? null).includes("bad")
+
+  it("fails its task only; the other changes of its batch are committed", async () => {
+    const fixture = await setup({ each: ({ parallelIndex }) => (parallelIndex === 4 ? "bad" : "good") })
+    rejectContent(fixture.store, isBad)
+    const runId = await fixture.trigger(
+      `name: w
+tasks:
+  each: { foreach: [1, 2, 3, 4, 5, 6, 7, 8], command: x}
+  last: { depends_on: [each], run_when: all_done, command: x }`,
+    )
+    expect(await fixture.ended(runId)).toMatchObject({ status: "failed" })
+    const each = (await fixture.tasks(runId)).filter(({ name, path }) => name === "each" && path !== "")
+    expect(each.filter(({ status }) => status === "success")).toHaveLength(7)
+    expect(each.find(({ status }) => status === "failed")).toMatchObject({
+      path: "4",
+      error: "Ork could not store its result: value out of range",
+    })
+    expect(await fixture.task(runId, "last")).toMatchObject({ status: "success" })
+  })
+
+  it("fails the task when it is a decision of the gate", async () => {
+    const fixture = await setup()
+    rejectContent(fixture.store, ({ kind }) => kind === "enqueue")
+    const runId = await fixture.trigger("name: w\ntasks: { a: { command: x, if: 'true' } }")
+    expect(await fixture.ended(runId)).toMatchObject({ status: "failed" })
+    expect((await fixture.task(runId, "a")).error).toContain("value out of range")
+  })
+
+  it("is dropped when it only reports a start", async () => {
+    const fixture = await setup({ a: async (_, { sleep }) => (await sleep(60_000), "done") })
+    rejectContent(fixture.store, ({ kind }) => kind === "started")
+    const runId = await fixture.trigger(ONE)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+  })
+
+  it("fails nothing while the store rejects batches without changes too", async () => {
+    const fixture = await setup()
+    const real = fixture.store.advance
+    let failures = 5
+    fixture.store.advance = (batch) => (failures-- > 0 ? Promise.reject(new Error("a bug")) : real(batch))
+    const runId = await fixture.trigger(ONE)
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+  })
+})
+
+describe("an engine that cannot commit", () => {
+  it("reports for how long", async () => {
+    const fixture = await setup()
+    await fixture.pass(1000)
+    expect(fixture.engine.stalledMs).toBe(0)
+    const real = fixture.store.advance
+    let away = true
+    fixture.store.advance = (batch) => (away ? Promise.reject(new StoreUnavailable("here", "gone")) : real(batch))
+    const runId = await fixture.trigger(ONE)
+    await fixture.pass(60_000)
+    expect(fixture.engine.stalledMs).toBeGreaterThan(59_000)
+    away = false
+    await fixture.ended(runId)
+    expect(fixture.engine.stalledMs).toBe(0)
   })
 })

@@ -116,7 +116,7 @@ export interface ApiConfig {
 }
 
 export interface ServerOptions extends ApiParts {
-  engine: Pick<Engine, "onEvent">
+  engine: Pick<Engine, "onEvent" | "stalledMs">
   services: Services
   store: ServerStore
   objects: ObjectStore
@@ -129,6 +129,7 @@ export interface ServerOptions extends ApiParts {
 }
 
 export interface Api extends Services {
+  engine: Pick<Engine, "stalledMs">
   store: ReadStore
   objects: ObjectStore
   config: ApiConfig

@@ -43,6 +43,15 @@ test("requests get 503 with Retry-After while the database is unavailable, and s
   await api.runToEnd("etl")
 })
 
+test("the server is not ready while it commits nothing", async () => {
+  const engine = { onEvent: () => () => undefined, stalledMs: 0 }
+  await using api = await setup({ engine })
+  expect((await api.call("GET", "/ready")).status).toBe(200)
+  engine.stalledMs = 60_000
+  const { status, body } = await api.call("GET", "/ready")
+  expect([status, body.error!.message]).toEqual([503, expect.stringContaining("has committed nothing for 60 s")])
+})
+
 test("an internal error is a 500 without details, which are in the log", async () => {
   const broken = { away: false, fault: new Error("the internals of /home/me/ork.ts:12") }
   await using api = await setup({ wrap: breakable(broken) })

@@ -59,11 +59,12 @@ export const buildServer = (options: ServerOptions): ApiServer => {
 }
 
 const buildApi = (options: ServerOptions): Api => {
-  const { store, objects, config, log, clock, random, secret, services } = options
+  const { engine, store, objects, config, log, clock, random, secret, services } = options
   const signIns = new SignIns(config.apiKey, () => clock.now(), random)
   const auth = new Authenticator(store, clock, signIns, config)
   return {
     ...services,
+    engine,
     store,
     objects,
     config,

@@ -10,6 +10,8 @@ const TAG = "server"
 /** Minimum time between two checks, because the route requires no key. */
 const CHECK_MS = 1000
 const TIMEOUT_MS = 5000
+/** Time without a commit after which the server is not ready. */
+const STALLED_MS = 10_000
 
 const checks = new WeakMap<Api, ExpiringCache<Promise<string[]>>>()
 
@@ -60,12 +62,17 @@ export const healthRoutes = [
     method: "GET",
     path: "/ready",
     tag: TAG,
-    summary: "Check that the database and the object store are available",
+    summary: "Check that the database and the object store are available, and that the server commits its work",
     scope: null,
-    responses: { 200: { description: "Both are available", schema: ready } },
+    responses: { 200: { description: "The server is ready", schema: ready } },
     async handle({ api }) {
       const found = await unavailableParts(api)
       if (found.length > 0) throw unavailable(`not ready: the ${found.join(" and the ")} cannot be reached`)
+      const { stalledMs } = api.engine
+      if (stalledMs > STALLED_MS)
+        throw unavailable(
+          `not ready: the server has committed nothing for ${Math.round(stalledMs / 1000)} s; its log tells why, or restart it`,
+        )
       return { status: 200, body: { status: "ready", store: "ok", objects: "ok" } }
     },
   }),

@@ -26,6 +26,25 @@ describe("clampChange", () => {
     expect(clampChange(retry(Number.NaN))).toMatchObject({ delayMs: 0 })
   })
 
+  it("rounds instants with fractions of a millisecond", () => {
+    expect(clampChange({ ...FENCE, kind: "started", at: 1000.6 })).toMatchObject({ at: 1001 })
+    expect(clampChange(retry(0, { startedAt: 1.5, finishedAt: 2.25 }))).toMatchObject({
+      result: { startedAt: 2, finishedAt: 2 },
+    })
+  })
+
+  it("clamps the lifetime of a cached output", () => {
+    const finish = (ttlMs: number): Change => ({
+      ...FENCE,
+      kind: "finish",
+      status: "success",
+      result: RESULT,
+      cache: { key: "k", ttlMs },
+    })
+    expect(clampChange(finish(1e300))).toMatchObject({ cache: { key: "k", ttlMs: 100 * 365 * 86_400_000 } })
+    expect(clampChange(finish(1.5))).toMatchObject({ cache: { key: "k", ttlMs: 2 } })
+  })
+
   it("drops an exit code out of range and cuts a long error", () => {
     const { result } = clampChange(retry(0, { exitCode: 2 ** 40, error: "x".repeat(100_000) })) as Extract<
       Change,

@@ -1,6 +1,7 @@
 // Plans rows: those of a new run, those inside a group, the hooks of a closed run, and the limits of each. Called by the stores and
 // by the gate.
 
+import { indexKey } from "../model/index-key.ts"
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { isGroup, groupMembers } from "../model/task-path.ts"
 import type { Limit, NewRow } from "../model/row.ts"
@@ -101,6 +102,6 @@ export const hookRows = (workflow: CompiledWorkflow, run: PlannedRun, status: "s
 
 /** Returns the limit that tasks with the same `concurrency_key` share across all runs of the workflow. */
 export const keyLimit = (node: Node, workflowId: number, key: string): Limit => ({
-  key: `k:${workflowId}:${node.name}:${key}`,
+  key: `k:${workflowId}:${node.name}:${indexKey(key)}`,
   cap: node.concurrency ?? 1,
 })

@@ -8,6 +8,7 @@ import { removeJobFolder } from "./folders.ts"
 import type { OutputReader } from "./outputs.ts"
 import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import { indexKey } from "../../core/model/index-key.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
@@ -80,7 +81,8 @@ export class ChangeBuilder {
     if (node.cache === undefined) return undefined
     try {
       const scope = await buildScope(this.#outputs, claim, workflow, node)
-      return { key: toText(await this.#options.evaluator.evaluate(node.cache.key, scope)), ttlMs: node.cache.ttlMs }
+      const key = toText(await this.#options.evaluator.evaluate(node.cache.key, scope))
+      return { key: indexKey(key), ttlMs: node.cache.ttlMs }
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "failed to evaluate a cache key; output not cached")
       return undefined

@@ -11,6 +11,7 @@ import type { WaitingTasks } from "../waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { evaluateRule, fanOut, ifPerInstance, instanceLane } from "../../core/rules/gate.ts"
+import { indexKey } from "../../core/model/index-key.ts"
 import type { Json } from "../../core/model/json.ts"
 import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
 import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
@@ -115,7 +116,7 @@ export class Gate {
   async #admit({ claim, workflow, node, scope }: GatedTask): Promise<Decision> {
     const { evaluator, store } = this.#options
     if (node.cache !== undefined) {
-      const key = toText(await evaluator.evaluate(node.cache.key, scope))
+      const key = indexKey(toText(await evaluator.evaluate(node.cache.key, scope)))
       const output = await store.getCached({ workflowId: claim.workflowId, task: node.name, key })
       if (output !== null) return { kind: "reuse", output }
     }

@@ -2,14 +2,18 @@
 // the claims. Changes, wake-ups, notifications of the store and due timers start a turn; an idle loop runs none.
 //
 // Phases: new → running → draining (claims nothing, commits what is left) → stopped. While the store is `unavailable`, no turn runs
-// until `#recover` succeeds.
+// until `#recover` succeeds. A batch that the store rejects because of its content is committed in parts: only the tasks whose changes
+// cannot be stored fail.
 
 import { CommitAcks } from "./commit-acks.ts"
 import { type InboxBatch, ShardedInbox } from "./sharded-inbox.ts"
+import { substitutesOf } from "./substitute-changes.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import { clampChange } from "../../core/rules/clamp-change.ts"
+import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { Advanced, Batch } from "../../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with the end of its attempt. */
@@ -65,6 +69,10 @@ export class Loop {
   #store: "available" | "unavailable" = "available"
   /** Failed calls of `advance` since the last successful one. */
   #failures = 0
+  /** When the first of these failures began. */
+  #failingSince: number | null = null
+  /** When the turns in flight began. */
+  readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
   #reserved = 0
   #turnWanted = false
@@ -87,6 +95,12 @@ export class Loop {
   /** Number of changes that are not committed. */
   get pendingChanges(): number {
     return this.#inbox.size
+  }
+
+  /** Milliseconds since the begin of the oldest turn that is not committed, in flight or failed; 0 when there is none. */
+  get stalledMs(): number {
+    const begun = [...this.#turnsSince.values(), ...(this.#failingSince === null ? [] : [this.#failingSince])]
+    return begun.length === 0 ? 0 : this.#options.clock.monotonic() - Math.min(...begun)
   }
 
   start(): void {
@@ -182,6 +196,7 @@ export class Loop {
     const turn = this.#prepareTurn()
     const { store, clock, observer } = this.#options
     const begunAt = clock.monotonic()
+    this.#turnsSince.set(turn, begunAt)
     try {
       const advancing = store.advance(turn.batch)
       if (turn.taken.remaining > 0) void this.#turn()
@@ -191,8 +206,12 @@ export class Loop {
       this.#committed(turn, advanced)
     } catch (error) {
       this.#unreserve(turn)
-      this.#inbox.requeue(turn.taken)
+      this.#failingSince ??= begunAt
+      if (error instanceof StoreUnavailable) this.#inbox.requeue(turn.taken)
+      else await this.#commitInParts(turn)
       this.#retryLater(error)
+    } finally {
+      this.#turnsSince.delete(turn)
     }
     if (this.#store === "unavailable") return
     if (this.#turnWanted) this.#scheduleTurn()
@@ -225,10 +244,9 @@ export class Loop {
   #committed(turn: Turn, advanced: Advanced): void {
     const { taken, batch, sharedCapacity } = turn
     this.#failures = 0
+    this.#failingSince = null
     this.#unreserve(turn)
-    this.#acks.committed(batch.changes, advanced.rejected)
-    this.#parts.publish(advanced)
-    this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
+    this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
     if (this.#claimedAll(batch, advanced)) {
       // The other turn may have left capacity for what this one made ready; or there is more of the other kind of work.
@@ -237,6 +255,12 @@ export class Loop {
     }
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
     this.#inbox.complete(taken)
+  }
+
+  #handle(changes: readonly Change[], advanced: Advanced): void {
+    this.#acks.committed(changes, advanced.rejected)
+    this.#parts.publish(advanced)
+    this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
   }
 
   /** The turn got as many claims as it asked for, and there is capacity for more. */
@@ -248,6 +272,43 @@ export class Loop {
     if (this.#phase !== "draining" || !this.#inbox.idle || this.#inbox.size > 0 || !this.#parts.dispatcher.idle) return
     this.#resolveDrained?.()
     this.#resolveDrained = null
+  }
+
+  // -- a batch that the store rejects ------------------------------------------------------------------------------------------------
+
+  /**
+   * Commits a batch in ever smaller parts, and substitutes the changes that the store rejects alone. A store that rejects even a batch
+   * without changes has another problem: the changes stay in the inbox.
+   */
+  async #commitInParts({ taken, batch }: Turn): Promise<void> {
+    const parts: Change[][] = [[], taken.changes]
+    const substitutes = new Set<Change>()
+    for (let part = parts[0]; part !== undefined && this.#phase !== "stopped"; part = parts[0]) {
+      try {
+        const gate = { ...batch.gate, limit: 0 }
+        this.#handle(part, await this.#options.store.advance({ ...batch, changes: part, claim: CLAIM_NOTHING, gate }))
+        parts.shift()
+      } catch (error) {
+        if (error instanceof StoreUnavailable || part.length === 0) break
+        const middle = Math.ceil(part.length / 2)
+        if (part.length > 1) parts.splice(0, 1, part.slice(0, middle), part.slice(middle))
+        else parts.splice(0, 1, ...this.#substitute(part[0]!, error, substitutes).map((change) => [change]))
+      }
+    }
+    this.#inbox.requeue({ ...taken, changes: parts.flat() })
+  }
+
+  /** Returns the changes to commit in place of `change`. A substitute that the store rejects too is dropped. */
+  #substitute(change: Change, error: unknown, substitutes: Set<Change>): Change[] {
+    const { clock, log } = this.#options
+    const { row, attemptId, kind } = change
+    const replaced = substitutes.has(change) ? [] : substitutesOf(change, messageOf(error), clock.now())
+    for (const substitute of replaced) substitutes.add(substitute)
+    const consequence = replaced.length > 0 ? "its task fails" : "it is dropped"
+    log.error({ row, attempt: attemptId, kind, error: String(error) }, `the store cannot write a change; ${consequence}`)
+    if (replaced.length > 0) this.#acks.coalesced(change, replaced[0]!)
+    else this.#acks.committed([change], [change])
+    return replaced
   }
 
   // -- an unavailable store --------------------------------------------------------------------------------------------------------

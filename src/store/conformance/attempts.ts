@@ -5,6 +5,7 @@ import type { Change } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
+import { StoreUnavailable } from "../contract/errors.ts"
 import { BEGIN, fence, type Open, setup } from "./world.ts"
 
 const one = workflow({ a: {} })
@@ -101,6 +102,21 @@ export const attemptTests = (open: Open): void => {
       expect(second).toMatchObject({ rejected: [fence(a!)], events: [], closed: [] })
       expect(await world.statuses(run.id)).toEqual({ a: "success", b: "pending" })
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, success: 1, failed: 0 })
+    })
+  })
+
+  describe("a batch with a value that cannot be stored", () => {
+    it("is rejected because of its content, and none of its changes is applied", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {}, b: {} }))
+      const [a, b] = await world.claim()
+      const bad: Change = { ...fence(b!), kind: "started", at: Number.NaN }
+      const error: unknown = await world.turn({ changes: [world.ended(a!), bad] }).catch((cause: unknown) => cause)
+      expect(error).toBeInstanceOf(Error)
+      expect(error).not.toBeInstanceOf(StoreUnavailable)
+      expect(await world.statuses(run.id)).toEqual({ a: "dispatched", b: "dispatched" })
+      await world.turn({ changes: [world.ended(a!)] })
+      expect(await world.statuses(run.id)).toEqual({ a: "success", b: "dispatched" })
     })
   })
 

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
+import { keyLimit } from "../../core/rules/new-rows.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "./world.ts"
 
@@ -37,6 +38,21 @@ export const limitTests = (open: Open): void => {
       await world.start(flow)
       await world.start(flow)
       expect(await world.claim()).toHaveLength(4)
+    })
+
+    it.each([
+      ["4,000 different characters", Array.from({ length: 4000 }, (_, i) => String.fromCodePoint(0x4e00 + i)).join("")],
+      ["512 characters of three bytes", Array.from({ length: 512 }, (_, i) => String.fromCodePoint(0x4e00 + i)).join("")],
+      ["a NUL character", "a\0b"],
+      ["half of a surrogate pair", "a\uD800"],
+    ])("of a concurrency_key with %s holds", async (_, key) => {
+      const world = await setup(open)
+      const flow = workflow({ a: { concurrencyKey: "key" }, b: { concurrencyKey: "key" } })
+      await world.start(flow)
+      const gates = await world.gate()
+      const limits = [keyLimit(flow.nodes[0]!, 1, key)]
+      const changes = gates.map((gate): Change => ({ ...fence(gate), kind: "enqueue", lane: WORK, limits }))
+      expect((await world.turn({ changes, claim: 9 })).claims).toHaveLength(1)
     })
 
     it.each(["finish", "retry", "release"] as const)("gets its slot back by %s, in the same turn", async (kind) => {

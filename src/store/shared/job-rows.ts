@@ -1,5 +1,6 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
+import { indexKey } from "../../core/model/index-key.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
@@ -38,4 +39,4 @@ export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string
 
 /** Returns the limits of a job: jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
-  concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${concurrencyKey}`, cap: 1 }]
+  concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${indexKey(concurrencyKey)}`, cap: 1 }]

@@ -1,6 +1,7 @@
 // Connections by purpose, opened on demand, and transactions on them. A broken connection is replaced by the next caller, so the
 // store recovers by itself.
 
+import { messageOf } from "../../../core/model/error-message.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Connection, type ConnectionOptions, hostOf, isCollision, type Target } from "./connection.ts"
 import { bind, type Params, type SqlRunner, type Statement, type Value } from "./statement.ts"
@@ -28,9 +29,14 @@ export class ConnectionPool {
     this.#options = options
   }
 
+  /** For messages. */
+  get #host(): string {
+    return hostOf(this.#target.url)
+  }
+
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     while (this.#busy >= this.#size) await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    if (this.#closed) throw new StoreUnavailable(hostOf(this.#target.url), "it was closed")
+    if (this.#closed) throw new StoreUnavailable(this.#host, "it was closed")
     this.#busy += 1
     let connection: Connection | undefined
     try {
@@ -63,7 +69,8 @@ export class ConnectionPool {
           return result
         } catch (error) {
           await transaction.rollback()
-          if (!isCollision(error) || collisions === MAX_COLLISIONS) throw error
+          if (!isCollision(error)) throw error
+          if (collisions === MAX_COLLISIONS) throw new StoreUnavailable(this.#host, messageOf(error), { cause: error })
         }
       }
     })

@@ -65,8 +65,8 @@ export const hostOf = (url: string): string => {
   }
 }
 
-/** SQLSTATE classes: connection, resources, operator intervention, system and internal errors. */
-const UNAVAILABLE = /^(08|53|57P|58|XX)/
+/** SQLSTATE classes: connection, read-only server, resources, locks, operator intervention, system and internal errors. */
+const UNAVAILABLE = /^(08|25006|53|55|57|58|XX)/
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
