@@ -223,7 +223,7 @@ export const SETTINGS = {
   ),
   retentionDays: setting(
     "retention_days",
-    "days that a server keeps ended runs; 0 keeps them forever",
+    "days that a server keeps ended runs, finished jobs and audit entries; 0 keeps them forever",
     integer(0, 36_500),
     () => 0,
   ),

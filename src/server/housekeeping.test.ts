@@ -25,6 +25,18 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
       calls.push(["expired", query])
       return []
     },
+    expiredJobs: async (query: object) => {
+      calls.push(["expired jobs", query])
+      return calls.filter(([name]) => name === "delete job").length === 0 ? ["j1"] : []
+    },
+    deleteJob: async (id: string) => {
+      calls.push(["delete job", { id }])
+      return null
+    },
+    trimAudit: async (query: object) => {
+      calls.push(["trim audit", query])
+      return 0
+    },
     trimEvents: async (query: object) => {
       calls.push(["trim", query])
       const result = trimmed.shift() ?? 0
@@ -32,7 +44,10 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
       return result
     },
   } as unknown as ServerStore
-  const objects = { list: async () => [] } as unknown as ObjectStore
+  const objects = {
+    list: async () => [],
+    deletePrefix: async (prefix: string) => void calls.push(["delete objects", { prefix }]),
+  } as unknown as ObjectStore
   const log = pino({ level: "silent" })
   const housekeeping = new Housekeeping({ ...settings, store, objects, dataDir: "", clock, log })
   housekeeping.start()
@@ -50,16 +65,21 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
   }
 }
 
-test("every hour, runs past their retention are removed and events older than an hour are trimmed", async () => {
+test("every hour, runs, jobs and audit entries past their retention are removed and events older than an hour are trimmed", async () => {
   const { calls, hour } = setup({ retentionDays: 30, retentionRuns: 100 })
   expect(calls).toEqual([])
   await hour()
   expect(calls).toEqual([
     ["expired", { olderThanMs: 30 * 24 * HOUR, keep: 100, limit: 100 }],
     ["trim", { olderThanMs: HOUR, limit: 500 }],
+    ["expired jobs", { olderThanMs: 30 * 24 * HOUR, limit: 100 }],
+    ["delete objects", { prefix: "jobs/j1/" }],
+    ["delete job", { id: "j1" }],
+    ["expired jobs", { olderThanMs: 30 * 24 * HOUR, limit: 100 }],
+    ["trim audit", { olderThanMs: 30 * 24 * HOUR, limit: 500 }],
   ])
   await hour()
-  expect(calls).toHaveLength(4)
+  expect(calls.filter(([name]) => name === "trim")).toHaveLength(2)
 })
 
 test("without a retention no run is removed, but events are trimmed, batch by batch", async () => {

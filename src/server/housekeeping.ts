@@ -1,9 +1,9 @@
-// Hourly work of a server: removes runs past their retention and bundles that no version names, and trims the event log to what streams
-// may still resume from.
+// Hourly work of a server: removes runs, jobs and audit entries past their retention and bundles that no version names, and trims the
+// event log to what streams may still resume from.
 
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
-import { removeExpired, removeUnusedBundles, type RetentionRule } from "../engine/services/retention.ts"
+import { removeExpired, removeExpiredJobs, removeUnusedBundles, type RetentionRule } from "../engine/services/retention.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 
@@ -19,7 +19,7 @@ export interface HousekeepingOptions {
   dataDir: string
   clock: Clock
   log: Logger
-  /** Maximum age of runs; 0: without limit. */
+  /** Maximum age of ended runs, finished jobs and audit entries; 0: without limit. */
   retentionDays: number
   /** Maximum number of runs per workflow; 0: without limit. */
   retentionRuns: number
@@ -56,12 +56,24 @@ export class Housekeeping {
       const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
       if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
-      while (!this.#stopped.signal.aborted) {
-        if ((await store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit: TRIM_BATCH })) < TRIM_BATCH) return
-      }
+      await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
+      if (rule?.olderThanMs !== undefined) await this.#removeOld(rule.olderThanMs)
     } catch (error) {
       log.warn({ error: String(error) }, "housekeeping failed; trying again in an hour")
     }
+  }
+
+  /** Removes old jobs and entries of the audit log, which have no maximum number. */
+  async #removeOld(olderThanMs: number): Promise<void> {
+    const { store, log } = this.#options
+    const jobs = await removeExpiredJobs(this.#options, olderThanMs, this.#stopped.signal)
+    if (jobs > 0) log.info({ jobs }, "removed jobs past their retention")
+    await this.#trim((limit) => store.trimAudit({ olderThanMs, limit }))
+  }
+
+  /** Deletes rows in small transactions, so that no other writer waits long. */
+  async #trim(deleteSome: (limit: number) => Promise<number>): Promise<void> {
+    while (!this.#stopped.signal.aborted) if ((await deleteSome(TRIM_BATCH)) < TRIM_BATCH) return
   }
 
   #retentionRule(): RetentionRule | null {

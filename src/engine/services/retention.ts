@@ -8,6 +8,7 @@ import { upstreamFolder } from "../attempts/upstream-files.ts"
 import { bundleFolder, bundleHash, bundlePrefix, BUNDLES_PREFIX } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { RunId } from "../../core/model/ids.ts"
+import type { JobStore } from "../../store/contract/jobs.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
 import type { Store } from "../../store/contract/store.ts"
 
@@ -35,6 +36,24 @@ export const removeExpired = async (
       removed += 1
     }
     if (expired.length < BATCH) return removed
+  }
+}
+
+/** Removes jobs that finished this long ago, with their logs and outputs. A job goes after all that depend on it. Returns their number. */
+export const removeExpiredJobs = async (
+  { store, objects }: { store: Pick<JobStore, "expiredJobs" | "deleteJob">; objects: Pick<ObjectStore, "deletePrefix"> },
+  olderThanMs: number,
+  signal?: AbortSignal,
+): Promise<number> => {
+  let removed = 0
+  for (;;) {
+    const expired = await store.expiredJobs({ olderThanMs, limit: BATCH })
+    for (const id of expired) {
+      if (signal?.aborted === true) return removed
+      await objects.deletePrefix(`jobs/${id}/`)
+      if ((await store.deleteJob(id)) === null) removed += 1
+    }
+    if (expired.length === 0) return removed
   }
 }
 

@@ -9,6 +9,21 @@ import { BEGIN, fence, type Open, setup } from "./world.ts"
 import { describe, expect, it } from "vitest"
 
 export const jobChangeTests = (open: Open<Store & JobStore>): void => {
+  it("lists finished jobs that are old and that no job depends on", async () => {
+    const world = await setup(open)
+    const [done, dependency] = await create(world, {}, {})
+    await create(world, { dependencies: [dependency!.id] })
+    await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
+    world.clock.pass(1000)
+    const [running] = await create(world, {})
+    expect(await world.store.expiredJobs({ olderThanMs: 1000, limit: 9 })).toEqual([])
+    world.clock.pass(1)
+    expect(await world.store.expiredJobs({ olderThanMs: 1000, limit: 9 })).toEqual([done!.id])
+    expect(await world.store.deleteJob(done!.id)).toBeNull()
+    expect(await world.store.expiredJobs({ olderThanMs: 0, limit: 9 })).toEqual([])
+    expect(await status(world, running!)).toEqual(["READY"])
+  })
+
   describe("an update of a job", () => {
     it("sets the given fields and the time", async () => {
       const world = await setup(open)

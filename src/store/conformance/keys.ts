@@ -55,5 +55,9 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
     ])
     const rest = await store.listAudit({ before: page[1]!.seq, limit: 2 })
     expect(rest.map(({ action, keyId }) => [action, keyId])).toEqual([["workflow.deploy", null]])
+    expect(await store.trimAudit({ olderThanMs: 1, limit: 1 })).toBe(1)
+    expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(1)
+    expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(0)
+    expect((await store.listAudit({ limit: 9 })).map(({ action }) => action)).toEqual(["run.retry"])
   })
 }

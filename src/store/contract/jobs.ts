@@ -65,6 +65,8 @@ export interface JobStore {
   deleteJob(id: string): Promise<JobRejection | null>
   /** Fails a job with the error `cancelled` and blocks its dependents; a RUNNING one when its attempt has finished. */
   cancelJob(id: string): Promise<JobRow | JobRejection>
+  /** Lists jobs that reached a final status this long ago and that no other job names as a dependency, oldest first. */
+  expiredJobs(query: { olderThanMs: number; limit: number }): Promise<string[]>
   /** Lists jobs, newest first, then by id. Every filter uses an index. */
   searchJobs(query: { filter: JobFilter; limit: number; after?: { createdAt: string; id: string } }): Promise<JobRow[]>
 }

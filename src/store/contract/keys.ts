@@ -28,5 +28,7 @@ export interface KeyStore {
   removeKey(id: string): Promise<boolean>
   touchKeys(ids: string[]): Promise<void>
   appendAudit(entries: Omit<AuditRow, "seq" | "at">[]): Promise<void>
+  /** Deletes the oldest entries of the audit log. Returns their number, at most `limit`. */
+  trimAudit(query: { olderThanMs: number; limit: number }): Promise<number>
   listAudit(query: { before?: number; limit: number }): Promise<AuditRow[]>
 }

@@ -3,6 +3,7 @@
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import type { Access } from "../connection/tx.ts"
 import { anyTextParam, replaceNul, arrayParam, textArrayParam } from "../connection/array-params.ts"
+import { NOW } from "../connection/store-clock.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
 export const keyStore = ({ read, write, clock }: Access): KeyStore => ({
@@ -12,6 +13,7 @@ export const keyStore = ({ read, write, clock }: Access): KeyStore => ({
   removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, { id })).length === 1),
   touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, { now: clock.now(), ids: anyTextParam(ids) }))),
   appendAudit: (entries) => write((tx) => appendAudit(tx, clock.now(), entries)),
+  trimAudit: (query) => write(async (tx) => (await tx.run(TRIM_AUDIT, query)).length),
   listAudit: (query) => read((session) => listAudit(session, query)),
 })
 
@@ -75,6 +77,12 @@ const appendAudit = async (
     details: textArrayParam(entries.map(({ details }) => details)),
   })
 }
+
+const TRIM_AUDIT = statement(
+  "audit_trim",
+  `DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ${NOW} - :olderThanMs * interval '1 ms' ORDER BY seq LIMIT :limit::int)
+   RETURNING seq`,
+)
 
 const AUDIT = statement(
   "audit_list",

@@ -16,6 +16,7 @@ import { searchJobs } from "./search.ts"
 import { ensureLimits, FreedSlots, lockLimits } from "../claim/limits.ts"
 import { announceTaskWrites, queueLimits } from "../claim/queue-limits.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
+import { NOW } from "../connection/store-clock.ts"
 import { isDuplicate, type SqlRunner, statement } from "../connection/connection.ts"
 import { requestStop } from "../advance/stop-requests.ts"
 
@@ -32,6 +33,7 @@ export const jobStore = ({ read, writeAndNotify, clock }: Access): JobStore => (
   updateJob: (id, change) => writeAndNotify((tx) => updateJob(tx, clock.now(), id, change)),
   deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
   cancelJob: (id) => writeAndNotify((tx) => cancelJob(tx, clock.now(), id)),
+  expiredJobs: (query) => read((session) => expiredJobs(session, clock.now(), query)),
   searchJobs: (query) => read((session) => searchJobs(session, query)),
 })
 
@@ -211,3 +213,17 @@ const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRejection | null
   if (found.waits) await giveWay(tx, found.limits)
   return null
 }
+
+const EXPIRED = statement(
+  "jobs_expired",
+  `SELECT id FROM jobs j
+   WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND updated_at < ${NOW} - :olderThanMs * interval '1 ms'
+     AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
+   ORDER BY task_id LIMIT :limit::int`,
+)
+
+const expiredJobs = async (
+  session: SqlRunner,
+  now: string | null,
+  query: { olderThanMs: number; limit: number },
+): Promise<string[]> => (await session.run<{ id: string }>(EXPIRED, { now, ...query })).map(({ id }) => id)

@@ -1,6 +1,7 @@
 // API keys, found by the hash of their secret, and the audit log.
 
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
+import { iso } from "../../../core/model/ports.ts"
 import type { Access, Session, Tx } from "../connection/tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
@@ -10,6 +11,7 @@ export const keyStore = ({ read, write }: Access): KeyStore => ({
   removeKey: (id) => write((tx) => tx.db.run(REMOVE, id) === 1),
   touchKeys: (ids) => write((tx) => touchKeys(tx, ids)),
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
+  trimAudit: ({ olderThanMs, limit }) => write((tx) => tx.db.run(TRIM_AUDIT, iso(tx.now - olderThanMs), limit)),
   listAudit: (query) => read((s) => listAudit(s, query)),
 })
 
@@ -57,6 +59,8 @@ const APPEND = "INSERT INTO audit (at, key_id, action, target, details) VALUES (
 const appendAudit = (tx: Tx, entries: readonly Omit<AuditRow, "seq" | "at">[]): void => {
   for (const { keyId, action, target, details } of entries) tx.db.run(APPEND, tx.at, keyId, action, target, details)
 }
+
+const TRIM_AUDIT = "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY seq LIMIT ? + 0)"
 
 const AUDIT = "SELECT seq, at, key_id, action, target, details FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0"
 

@@ -1,5 +1,6 @@
 // Creates, changes, cancels and deletes jobs. Each operation checks everything before it writes anything.
 
+import { iso } from "../../../core/model/ports.ts"
 import { rejectChange } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
@@ -14,7 +15,7 @@ import { limitText } from "../connection/limit-column.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import { requestStop } from "../advance/stop-requests.ts"
-import type { Access, Tx } from "../connection/tx.ts"
+import type { Access, Session, Tx } from "../connection/tx.ts"
 
 export const jobStore = ({ read, write }: Access): JobStore => ({
   createJobs: (jobs) => write((tx) => createJobs(tx, jobs)),
@@ -22,6 +23,7 @@ export const jobStore = ({ read, write }: Access): JobStore => ({
   updateJob: (id, change) => write((tx) => updateJob(tx, id, change)),
   deleteJob: (id) => write((tx) => deleteJob(tx, id)),
   cancelJob: (id) => write((tx) => cancelJob(tx, id)),
+  expiredJobs: (query) => read((s) => expiredJobs(s, query)),
   searchJobs: (query) => read((s) => searchJobs(s, query)),
 })
 
@@ -139,3 +141,11 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   effects.unpark()
   return null
 }
+
+const EXPIRED = `
+SELECT id FROM jobs j WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND updated_at < ?
+  AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
+ORDER BY task_id LIMIT ? + 0`
+
+const expiredJobs = ({ db, clock }: Session, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
+  db.all<[string]>(EXPIRED, iso(clock.now() - olderThanMs), limit).map(([id]) => id)
