@@ -24,6 +24,7 @@ export const compareReady = (a: Ordered, b: Ordered): number => b.priority - a.p
 /**
  * Returns whether a row that becomes ready would be claimed before all queued rows. `head`: the queued row that would be claimed
  * first, null when none is queued. The caller has checked that the head's lane and workflow share the claim with no other.
+ * Postgres evaluates the rule in SQL (store/shared/claim-order.ts), inside the statement that unblocks the row.
  */
 export const precedesQueued = (row: ReadyRow, head: ReadyRow | null): boolean => {
   if (head === null) return true

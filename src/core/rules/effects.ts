@@ -1,9 +1,9 @@
-// Effects of a finished row on other rows: the edges to count down, and the status of a run that closes. The stores apply them to
-// rows whose fence held.
+// Effects of a finished row on other rows: the edges to count down, the counters of its run and its container, and the status of a
+// run that closes. The stores apply them to rows whose fence held.
 
 import { gateLane, type RunLaneKey } from "../routing/lanes.ts"
 import type { RowKind } from "../model/row.ts"
-import type { RunStatus, UpstreamEnd } from "../model/status.ts"
+import type { RunStatus, TaskEnd, UpstreamEnd } from "../model/status.ts"
 import { isInstance } from "../model/task-path.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
@@ -34,6 +34,39 @@ export const edgesOf = (
     const target = workflow.nodes[below]!
     return { node: below, path: row.path, end, reroute: countsAsFailure(end) && !target.gated ? gateLane(run) : null }
   })
+}
+
+export interface CountedRow {
+  kind: RowKind
+  hook: boolean
+  /** The row lies in a container, which counts it instead of the run. */
+  isChild: boolean
+}
+
+/** How a finished row counts: each number is 0 or 1. */
+export interface FinishCounts {
+  /** Listed tasks, which the run counts by status. */
+  listed: number
+  /** Top-level rows, of which the run has one less open. */
+  open: number
+  /** Hooks, of which the run has one less pending. */
+  hooks: number
+  /** Failed top-level rows of the run. */
+  failed: number
+  /** Unsuccessful children of the container. */
+  failedChildren: number
+}
+
+/** Returns how a finished row counts. Postgres evaluates the rule in SQL (store/postgres/advance/count-down.ts), for all rows of a batch. */
+export const countFinish = ({ kind, hook, isChild }: CountedRow, status: TaskEnd): FinishCounts => {
+  const open = !isChild && !hook
+  return {
+    listed: Number(kind === "task" && !hook),
+    open: Number(open),
+    hooks: Number(!isChild && hook),
+    failed: Number(open && status === "failed"),
+    failedChildren: Number(isChild && (status === "failed" || status === "cancelled")),
+  }
 }
 
 /** Returns the final status of a run whose tasks have all finished. */

@@ -1,8 +1,8 @@
 // The outcome of a task set by hand: whether the row can take it, how the counters change, and the status of a finished run
 // afterwards. Both stores call this inside the transaction that has locked the run.
 
-import type { RowKind } from "../model/row.ts"
 import { type RunStatus, type TaskEnd, taskEnded, type TaskStatus, type UpstreamEnd } from "../model/status.ts"
+import { type CountedRow, countFinish } from "./effects.ts"
 import { taskFailed } from "./messages.ts"
 
 export interface Override {
@@ -39,24 +39,12 @@ export interface CountChanges {
 }
 
 /** Returns how the counters change when a finished row gets another status. */
-export const countOverride = (
-  row: { kind: RowKind; hook: boolean; isChild: boolean },
-  before: TaskEnd,
-  after: TaskEnd,
-): CountChanges => {
-  const change = (...statuses: TaskEnd[]): number => Number(statuses.includes(after)) - Number(statuses.includes(before))
-  const isListed = row.kind === "task" && !row.hook
-  const listed = (status: TaskEnd): number => (isListed ? change(status) : 0)
-  return {
-    tasks: {
-      success: listed("success"),
-      failed: listed("failed"),
-      skipped: listed("skipped"),
-      cancelled: listed("cancelled"),
-    },
-    runFailed: row.isChild || row.hook ? 0 : change("failed"),
-    parentFailed: row.isChild ? change("failed", "cancelled") : 0,
-  }
+export const countOverride = (row: CountedRow, before: TaskEnd, after: TaskEnd): CountChanges => {
+  const [old, now] = [countFinish(row, before), countFinish(row, after)]
+  const tasks = { success: 0, failed: 0, skipped: 0, cancelled: 0 }
+  tasks[before] -= old.listed
+  tasks[after] += now.listed
+  return { tasks, runFailed: now.failed - old.failed, parentFailed: now.failedChildren - old.failedChildren }
 }
 
 /**

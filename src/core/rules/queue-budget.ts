@@ -31,7 +31,10 @@ export const openBucket = (
 ): TokenBucket | null =>
   limit === null || periodMs === null ? null : { limit, periodMs, tokens: refill({ limit, periodMs }, tokens, passedMs) }
 
-/** Returns how many slots of a limit are free. A lowered cap can leave more slots used than it allows. */
+/**
+ * Returns how many slots of a limit are free. A lowered cap can leave more slots used than it allows. Postgres also evaluates the
+ * rule in SQL, inside the statements that unpark rows (store/postgres/claim/limits.ts).
+ */
 export const freeSlots = ({ cap, used }: LimitState): number => Math.max(0, cap - used)
 
 /** Returns how many rows of the queue may start now. `slots`: free slots of its limit, infinite without one. */

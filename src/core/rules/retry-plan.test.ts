@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type NodeState, planRetry } from "./retry-plan.ts"
+import { type NodeState, planRetry, resetsWhole } from "./retry-plan.ts"
 import type { TaskStatus } from "../model/status.ts"
 import { group, workflow } from "../testing.ts"
 
@@ -184,5 +184,22 @@ describe("planRetry of groups", () => {
     ])
     expect(planned({ instance: { task: "g", path: "9" } })).toBe("task g has no instance 9")
     expect(planned({ instance: { task: "g.a", path: "2" } })).toBe("the run has no task g.a at 2")
+  })
+})
+
+describe("a retried container", () => {
+  const complete = { childrenCreated: 3, childrenTotal: 3 }
+  const interrupted = { childrenCreated: 2, childrenTotal: 3 }
+
+  it.each([
+    [{ kind: "task", childrenCreated: 0, childrenTotal: null }, "await", true],
+    [{ kind: "fan", ...complete }, "all", true],
+    [{ kind: "fan", ...complete }, "failed", false],
+    [{ kind: "fan", ...interrupted }, "failed", false],
+    [{ kind: "fan", childrenCreated: 0, childrenTotal: 3 }, "failed", true],
+    [{ kind: "group", ...complete }, "await", false],
+    [{ kind: "group", ...interrupted }, "await", true],
+  ] as const)("%j with the extent %s starts over as a whole: %s", (row, extent, expected) => {
+    expect(resetsWhole(row, extent)).toBe(expected)
   })
 })

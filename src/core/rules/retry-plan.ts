@@ -39,6 +39,20 @@ export interface ResetNode {
   instanceLane: string
 }
 
+/** Row of a planned reset, as the store finds it. */
+export interface ResetRow {
+  kind: RowKind
+  childrenCreated: number
+  childrenTotal: number | null
+}
+
+/**
+ * Returns whether a retry resets a row as a whole: a container then creates its children again. Otherwise it keeps them, and an
+ * interrupted fan-out creates those that are missing.
+ */
+export const resetsWhole = ({ kind, childrenCreated, childrenTotal }: ResetRow, extent: ResetNode["extent"]): boolean =>
+  kind === "task" || extent === "all" || childrenCreated === 0 || (kind === "group" && childrenCreated !== childrenTotal)
+
 export interface RetryReset {
   nodes: ResetNode[]
   /** When the run closed. A run that was retried and closed again since then rejects the plan. */

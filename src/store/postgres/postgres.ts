@@ -29,7 +29,7 @@ import { keyStore } from "./admin/keys.ts"
 import { Loops, ADVANCE_CONCURRENCY } from "./advance/loops.ts"
 import { Cache } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
-import { noticeStore } from "./admin/notifications.ts"
+import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
 import { picture } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
@@ -113,7 +113,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     ...insight(access, (runs) => loops.reportClosed(runs)),
     ...jobStore(access),
     ...keyStore(access),
-    ...noticeStore(read, write, storeClock),
+    ...notificationStore(access),
     ...picture(access),
     ...queueStore(access),
     kind: "postgres",

@@ -10,6 +10,8 @@ export const MAX_CANDIDATES = 1000
 export const MAX_GROUPS = 64
 /** Lanes of function calls that a claim reads to find its functions. */
 export const MAX_CALL_LANES = 4096
+/** Pending runs of a workflow that are started together. */
+export const MAX_STARTS = 100
 /** Runs that `pastDurations` averages. */
 export const PAST_RUNS = 5
 /** Batches that one read of the event log reads. */

@@ -1,15 +1,20 @@
 import { expect, it } from "vitest"
-import { claimOrder, precedes } from "./claim-order.ts"
+import { claimOrder, precedesQueued, queueOrder } from "./claim-order.ts"
 
 it("writes the claim order as SQL", () => {
   expect(claimOrder()).toBe("priority DESC, run_seq, id")
   expect(claimOrder("t")).toBe("t.priority DESC, t.run_seq, t.id")
 })
 
-it("compares two rows in the claim order", () => {
-  const column = (row: string) => (name: string) => `${row}.${name}`
-  expect(precedes(column("t"), column("h"))).toBe(
-    "(t.priority > h.priority OR t.priority = h.priority AND t.run_seq < h.run_seq" +
-      " OR t.priority = h.priority AND t.run_seq = h.run_seq AND t.id < h.id)",
+it("groups the rows of a lane by workflow below their priority", () => {
+  expect(queueOrder("q")).toBe("q.priority DESC, q.workflow_id, q.run_seq, q.id")
+})
+
+it("compares a row with the head of the queue in the claim order", () => {
+  const columns = (alias: string) => (name: string) => `${alias}.${name}`
+  expect(precedesQueued(columns("t"), columns("h")).replaceAll(/\s+/g, " ")).toBe(
+    "(t.lane = h.lane AND (t.priority > h.priority OR t.workflow_id = h.workflow_id AND (t.priority > h.priority" +
+      " OR t.priority = h.priority AND t.run_seq < h.run_seq" +
+      " OR t.priority = h.priority AND t.run_seq = h.run_seq AND t.id < h.id)))",
   )
 })

@@ -7,16 +7,34 @@ const COLUMN = { priority: "priority", runSeq: "run_seq", row: "id" } as const s
   string
 >
 
-/** ORDER BY list for ready rows of one workflow. `row`: alias of the table. */
-export const claimOrder = (row?: string): string =>
-  CLAIM_ORDER.map(({ key, descending }) => {
-    const column = row === undefined ? COLUMN[key] : `${row}.${COLUMN[key]}`
-    return descending ? `${column} DESC` : column
-  }).join(", ")
+/** Returns the expression of a column of a row. */
+export type Columns = (name: string) => string
 
-/** Condition: the row `a` of a workflow is claimed before its row `b`. Each maps a column to an expression. */
-export const precedes = (a: (column: string) => string, b: (column: string) => string): string =>
+const columnsOf =
+  (alias: string | undefined): Columns =>
+  (name) =>
+    alias === undefined ? name : `${alias}.${name}`
+
+/** ORDER BY list for ready rows of one workflow. `alias`: of the table. */
+export const claimOrder = (alias?: string): string => {
+  const column = columnsOf(alias)
+  return CLAIM_ORDER.map(({ key, descending }) => column(COLUMN[key]) + (descending ? " DESC" : "")).join(", ")
+}
+
+/** ORDER BY list for ready rows of one lane: rows of the same priority are grouped by workflow, in claim order. */
+export const queueOrder = (alias?: string): string => {
+  const [priority, ...rest] = claimOrder(alias).split(", ")
+  return [priority, columnsOf(alias)("workflow_id"), ...rest].join(", ")
+}
+
+/** Condition: `a` is claimed before `b`, a row of the same workflow. */
+const precedes = (a: Columns, b: Columns): string =>
   `(${CLAIM_ORDER.map(({ key, descending }, i) => {
     const equal = CLAIM_ORDER.slice(0, i).map((earlier) => `${a(COLUMN[earlier.key])} = ${b(COLUMN[earlier.key])}`)
     return [...equal, `${a(COLUMN[key])} ${descending ? ">" : "<"} ${b(COLUMN[key])}`].join(" AND ")
   }).join(" OR ")})`
+
+/** Condition of core `precedesQueued` for a queue that is not empty. */
+export const precedesQueued = (row: Columns, head: Columns): string =>
+  `(${row("lane")} = ${head("lane")} AND (${row("priority")} > ${head("priority")}
+      OR ${row("workflow_id")} = ${head("workflow_id")} AND ${precedes(row, head)}))`

@@ -2,22 +2,37 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
+import { planStart, type RunStart, runsToStart } from "../../../core/rules/activation.ts"
 import { closeStatus } from "../../../core/rules/effects.ts"
-import { hookRows, initialRows } from "../../../core/rules/new-rows.ts"
-import { deadlineNotifications, endNotifications, type NewNotification } from "../../../core/rules/notifications.ts"
+import { hookRows } from "../../../core/rules/new-rows.ts"
+import { endNotifications } from "../../../core/rules/notifications.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
+import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
-import { addNotices } from "../admin/notifications.ts"
+import { addNotifications } from "../admin/notifications.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../connection/tx.ts"
 import { insertRows, STAND_IN } from "../runs/insert-rows.ts"
 import { resumeParents } from "./waiting.ts"
 
+/** Columns of a run that starts or closes, for `StartableRun`. */
+export const STARTABLE_RUN = 'seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId"'
+
+export interface StartableRun {
+  seq: number
+  id: RunId
+  workflow_id: number
+  version_id: number
+  priority: number
+  private: boolean
+  rootRunId: RunId | null
+}
+
 /** Runs without open tasks, or cancelled before their start. Skips runs that another transaction has locked: it closes them. */
 const CLOSABLE = statement(
   "close_closable",
-  `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId", parent_row, schedule_id, cancelling, failed, error FROM runs
+  `SELECT ${STARTABLE_RUN}, parent_row, schedule_id, cancelling, failed, error FROM runs
    WHERE seq = ANY (:runs::bigint[]) AND (status = 'running' AND open_tasks = 0 OR status = 'pending' AND cancelling IS NOT NULL)
    ORDER BY seq FOR UPDATE SKIP LOCKED`,
 )
@@ -43,14 +58,7 @@ const WITH_PENDING_RUNS = statement(
    WHERE EXISTS (SELECT 1 FROM runs r WHERE r.workflow_id = w.id AND r.status = 'pending' AND r.cancelling IS NULL)`,
 )
 
-interface ClosableRun {
-  seq: number
-  id: RunId
-  workflow_id: number
-  version_id: number
-  priority: number
-  private: boolean
-  rootRunId: RunId | null
+interface ClosableRun extends StartableRun {
   parent_row: number | null
   schedule_id: number | null
   cancelling: CancelReason | null
@@ -87,10 +95,9 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
   const resumed = pipelined(resumeParents(tx, parents))
   const inserted = [
     ...runs.map(({ run, hooks }) => insertRows(tx, [run], run.workflow_id, hooks, true)),
-    addNotices(
+    addNotifications(
       tx,
-      tx.now,
-      runs.map(({ run, compiled, status }) => ({ runId: run.id, notices: endNotifications(compiled, run, status) })),
+      runs.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
     ),
   ].map(pipelined)
   // A run that is being created waits for the number of running ones: it must see that this one has ended.
@@ -152,11 +159,11 @@ const RUNNING = statement(
 const OLDEST = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId" FROM runs p
+     SELECT ${STARTABLE_RUN} FROM runs p
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
        SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
          AND e.status IN ('pending', 'running') AND e.seq < p.seq))
-     ORDER BY seq LIMIT 100
+     ORDER BY seq LIMIT ${MAX_STARTS}
    ) r ORDER BY r.workflow_id, r.seq`,
 )
 
@@ -166,16 +173,6 @@ const START = statement(
    FROM unnest(:runs::bigint[], :timeouts::bigint[], :openTasks::int[], :totals::int[]) AS c (seq, timeout, open_tasks, total)
    WHERE r.seq = c.seq AND r.status = 'pending'`,
 )
-
-interface PendingRun {
-  seq: number
-  id: RunId
-  workflow_id: number
-  version_id: number
-  priority: number
-  private: boolean
-  rootRunId: RunId | null
-}
 
 /** Locks workflows in order, so that transactions cannot wait for each other. Sends its statement before it returns. */
 export const lockWorkflows = (tx: Tx, workflows: Iterable<number>): Promise<unknown> =>
@@ -189,32 +186,35 @@ export interface Started {
 
 /** Locks the workflows, and starts their oldest pending runs while `max_active_runs` and their schedules allow it. */
 export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<Started> => {
-  if (workflowIds.length === 0) return { runs: [], rows: 0 }
-  const workflows = [...new Set(workflowIds)]
-  const locked = lockWorkflows(tx, workflows)
-  const counted = tx.run<{ id: number; running: number }>(RUNNING, { workflows })
-  const oldest = tx.run<PendingRun>(OLDEST, { workflows })
-  await locked
-  const running = new Map((await counted).map((row) => [row.id, row.running]))
-  const pending = await oldest
-  await tx.workflows.load(pending.map((run) => run.version_id))
+  const started: Started = { runs: [], rows: 0 }
+  if (workflowIds.length === 0) return started
+  await lockWorkflows(tx, new Set(workflowIds))
+  for (let workflows = [...new Set(workflowIds)]; workflows.length > 0;) {
+    const starting = await chooseRuns(tx, workflows)
+    started.rows += await startRuns(tx, starting)
+    started.runs.push(...starting)
+    const counts = Map.groupBy(starting, ({ workflow_id }) => workflow_id)
+    workflows = workflows.filter((id) => counts.get(id)?.length === MAX_STARTS)
+  }
+  return started
+}
 
-  const full = new Set<number>()
-  const chosen = pending.filter((run) => {
-    const max = tx.workflows.now(run.version_id).maxActiveRuns ?? Number.POSITIVE_INFINITY
-    const active = running.get(run.workflow_id) ?? 0
-    if (full.has(run.workflow_id) || active >= max) {
-      full.add(run.workflow_id)
-      return false
-    }
-    running.set(run.workflow_id, active + 1)
-    return true
+/** Returns pending runs that may start, at most MAX_STARTS of each workflow. */
+const chooseRuns = async (tx: Tx, workflows: readonly number[]): Promise<StartableRun[]> => {
+  const counted = pipelined(tx.run<{ id: number; running: number }>(RUNNING, { workflows }))
+  const pending = await tx.run<StartableRun>(OLDEST, { workflows })
+  const running = new Map((await counted).map((row) => [row.id, row.running]))
+  await tx.workflows.load(pending.map((run) => run.version_id))
+  const limited = pending.map((run) => {
+    const { maxActiveRuns } = tx.workflows.now(run.version_id)
+    return { ...run, workflowId: run.workflow_id, maxActiveRuns }
   })
-  return chosen.length === 0 ? { runs: [], rows: 0 } : { runs: chosen, rows: await startRuns(tx, chosen) }
+  return runsToStart(limited, running)
 }
 
 /** Starts pending runs and inserts their rows; returns how many. */
-export const startRuns = async (tx: Tx, runs: readonly PendingRun[]): Promise<number> => {
+export const startRuns = async (tx: Tx, runs: readonly StartableRun[]): Promise<number> => {
+  if (runs.length === 0) return 0
   const planned = runs.map((run) => ({ run, ...planRun(tx.workflows.now(run.version_id), run) }))
   const started = tx.run(START, {
     runs: planned.map(({ run }) => run.seq),
@@ -224,10 +224,9 @@ export const startRuns = async (tx: Tx, runs: readonly PendingRun[]): Promise<nu
   })
   const inserted = [
     ...planned.map(({ run, rows }) => insertRows(tx, [run], run.workflow_id, rows, false)),
-    addNotices(
+    addNotifications(
       tx,
-      tx.now,
-      planned.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs })),
+      planned.map(({ run, notifications, deadlineMs }) => ({ runId: run.id, notifications, afterMs: deadlineMs })),
     ),
   ].map(pipelined)
   await started
@@ -235,23 +234,6 @@ export const startRuns = async (tx: Tx, runs: readonly PendingRun[]): Promise<nu
   return planned.reduce((n, { rows }) => n + rows.length, 0)
 }
 
-export interface RunPlan {
-  rows: ReturnType<typeof initialRows>
-  /** How many of the rows are tasks. */
-  tasks: number
-  timeoutMs: number | null
-  deadlineMs: number | undefined
-  notices: NewNotification[]
-}
-
-/** Plans the first rows, the timeout and the notifications of a run. */
-export const planRun = (compiled: CompiledWorkflow, run: { priority: number; private: boolean }): RunPlan => {
-  const rows = initialRows(compiled, { id: STAND_IN, private: run.private, priority: run.priority })
-  return {
-    rows,
-    tasks: rows.filter((row) => row.kind === "task").length,
-    timeoutMs: compiled.timeoutMs ?? null,
-    deadlineMs: compiled.deadlineMs,
-    notices: deadlineNotifications(compiled, run),
-  }
-}
+/** Plans the start of a run. `insertRows` replaces the stand-in by the run's id. */
+export const planRun = (compiled: CompiledWorkflow, run: { priority: number; private: boolean }): RunStart =>
+  planStart(compiled, { id: STAND_IN, private: run.private, priority: run.priority })

@@ -6,9 +6,11 @@
 // workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
 import { isExactLane, wildcardRange } from "../../../core/routing/lanes.ts"
+import { compareReady } from "../../../core/rules/claim-order.ts"
 import type { Edge } from "../../../core/rules/effects.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { precedesQueued } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
@@ -34,14 +36,15 @@ const FEW = (array: string): string => `LIMIT cardinality(:${array})`
 const WANTED = (lane: string): string =>
   `(${lane} = ANY (:lanes::text[]) OR ${lane} > :laneFrom::text AND ${lane} < :laneTo::text)`
 
-/** The row `t` would be claimed before the head of the queue, `k.head_…`. */
-const OUTRANKS_QUEUE = `(k.queue_empty OR NOT k.in_turn AND t.lane = k.head_lane AND (t.priority > k.head_priority
-      OR t.priority = k.head_priority AND t.workflow_id = k.head_workflow
-        AND (t.run_seq < k.head_run OR t.run_seq = k.head_run AND t.id < k.head_id)))`
+/** Core `precedesQueued` for the row `t` and the head of the queue, `k.head_…`. */
+export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.in_turn AND ${precedesQueued(
+  (column) => `t.${column}`,
+  (column) => `k.head_${column}`,
+)})`
 
 /** The row `t` is claimed. It carries nothing of an earlier attempt: rows with pending upstreams were never dispatched, or were reset. */
 const IS_CLAIMED = `k.allowed AND t.upstream_pending = k.finished AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL
-    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${WANTED("t.lane")} AND ${OUTRANKS_QUEUE}`
+    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${WANTED("t.lane")} AND ${PRECEDES_QUEUED}`
 
 const IF_CLAIMED = (column: string, value: string): string =>
   `${column} = CASE WHEN ${IS_CLAIMED} THEN ${value} ELSE t.${column} END`
@@ -89,8 +92,8 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
      UNION ALL
      (SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane > :laneFrom::text AND q.lane < :laneTo::text ORDER BY ${QUEUE_ORDER} LIMIT 1)
    ), head AS MATERIALIZED (
-     SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow,
-       min(h.run_seq) AS head_run, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
+     SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow_id,
+       min(h.run_seq) AS head_run_seq, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
          SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
        ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS in_turn
      FROM heads h
@@ -158,7 +161,7 @@ export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workfl
 export interface Effects {
   /** By run, with one of its attempts. */
   runs: { of: InFlightAttempt; tasks: number; hooks: number }[]
-  /** In claim order. */
+  /** In claim order: rows of a run were inserted in the order of their nodes. */
   downstream: { runSeq: number; node: number; finished: number; priority: number }[]
   /** Queues of the downstream rows whose settings apply to them. */
   queues: Set<string>
@@ -185,7 +188,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
   }
   return {
     runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq),
-    downstream: [...downstream.values()].sort((a, b) => b.priority - a.priority || a.runSeq - b.runSeq || a.node - b.node),
+    downstream: [...downstream.values()].sort((a, b) => compareReady({ ...a, row: a.node }, { ...b, row: b.node })),
     queues,
   }
 }

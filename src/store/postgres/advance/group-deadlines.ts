@@ -2,10 +2,11 @@
 // there are stopped, and its gather finishes it as timed out. Rows that come up below it later (admitted by the gate, or to be retried)
 // are finished in the same transaction: a passed deadline needs no second timer, unless others claim rows there at the same moment.
 
+import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { amendOverdueChange } from "../../../core/rules/amend-change.ts"
+import { type AmendedChange, amendOverdueChange } from "../../../core/rules/amend-change.ts"
 import type { Workflows } from "../admin/workflows.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
@@ -20,7 +21,6 @@ import {
   STOP_CREATING,
 } from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
-import type { FinalChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
 
 type GroupRow = Pick<InFlightAttempt, "row" | "versionId" | "node">
@@ -92,26 +92,22 @@ export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<
     const { inFlight, changes } = update
     const groups = passed.get(inFlight.row)
     if (groups === undefined) return update
-    const amended = changes.final === null ? null : amendFinal(tx, inFlight, changes.final, groups)
+    const row = {
+      isOverdue: groups.includes(inFlight.row),
+      timeoutMs: timeoutOf(tx.workflows, inFlight),
+      holdsSlots: !inFlight.gate,
+    }
+    const amend = <C extends Change>(change: C): AmendedChange<C> => amendOverdueChange(change, row, tx.clock.localNow())
+    const amended = changes.final === null ? null : amend(changes.final)
     const final = amended?.change ?? null
     if (final?.kind === "finish") finished.push(inFlight.row)
-    if (changes.expands.length > 0 || amended?.leavesOpenRow === true) for (const group of groups) overdue.add(group)
+    if (amended?.leavesOpenRow === true || changes.expands.some((change) => amend(change).leavesOpenRow))
+      for (const group of groups) overdue.add(group)
     return { ...update, changes: { ...changes, final } }
   })
   if (finished.length > 0) await removeStopRequests(tx, finished)
   return { updates: replaced, overdue }
 }
-
-const amendFinal = (tx: Tx, inFlight: InFlightAttempt, final: FinalChange, groups: readonly number[]) =>
-  amendOverdueChange(
-    final,
-    {
-      isOverdue: groups.includes(inFlight.row),
-      timeoutMs: timeoutOf(tx.workflows, inFlight),
-      holdsSlots: !inFlight.gate,
-    },
-    tx.clock.localNow(),
-  )
 
 const DUE = statement("deadlines_due", `SELECT task_id FROM deadlines WHERE at <= ${NOW} ORDER BY at LIMIT ${MAX_DUE}`)
 

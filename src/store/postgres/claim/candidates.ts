@@ -6,6 +6,7 @@
 import type { HolderId } from "../../../core/model/ids.ts"
 import { isExactLane, queueOfLane, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { queueOrder } from "../../shared/claim-order.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../connection/tx.ts"
 import { CLAIMED, type ClaimedRow, NEW_ID } from "./claimed-row.ts"
@@ -43,7 +44,7 @@ export const CLAIMER = `claimer AS MATERIALIZED (
   )`
 
 /** Order of the ready queue. */
-export const QUEUE_ORDER = "q.lane, q.priority DESC, q.workflow_id, q.run_seq, q.id"
+export const QUEUE_ORDER = `q.lane, ${queueOrder("q")}`
 
 /** Locks the first entries `q` of the ready queue that match. `stale`: the row of the entry is not ready any more. */
 export const LOCK_CANDIDATES = (where: string, limit: string): string =>

@@ -6,8 +6,8 @@ import { statement } from "../connection/statement.ts"
 import type { Tx } from "../connection/tx.ts"
 import { type ClaimReply, DISPATCH, PAUSED, RUN_COLUMNS } from "./candidates.ts"
 import { CLAIMED, type ClaimedRow, isUnlimited, NEW_ID } from "./claimed-row.ts"
-import { tryLockLimits } from "./limits.ts"
-import { deleteFrom, ENTRY, insertInto, READINESS } from "./ready-queue.ts"
+import { tryLockLimits, UNPARK } from "./limits.ts"
+import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
 
 const READ_LIMITED = statement(
   "claim_read_limited",
@@ -43,13 +43,7 @@ const CLAIM_LIMITED = statement(
      ${insertInto("in_flight", "claimed")}
    ), used AS (
      UPDATE limits l SET used = l.used + c.slots FROM unnest(:usedLimits::bigint[], :usedSlots::int[]) AS c (id, slots) WHERE l.id = c.id
-   ), unparked AS (
-     UPDATE tasks t SET parked = NULL
-     FROM unnest(:unparkLimits::bigint[], :unparkRows::int[]) AS c (id, rows) CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE parked = c.id ORDER BY priority DESC, run_seq, id LIMIT c.rows FOR NO KEY UPDATE SKIP LOCKED
-     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
-   )
-   ${insertInto("ready_queue", "unparked")}`,
+   ), ${UNPARK("(SELECT * FROM unnest(:unparkLimits::bigint[], :unparkRows::int[]) AS c (id, rows))")}`,
 )
 
 export interface Admitted {

@@ -10,7 +10,7 @@ import type { ClaimRequest } from "./candidates.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
 import { type ClaimedRow, isUnlimited } from "./claimed-row.ts"
-import { type Lane, QueueBudget, readLanes } from "./queue-budget.ts"
+import { type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
 import { announceTaskWrites } from "./queue-limits.ts"
 
 export interface QueueClaimed {
@@ -31,7 +31,7 @@ export class QueueClaims {
     const announced = announceTaskWrites(tx)
     const lanes = await readLanes(tx, request.lanes, this.#served.lane)
     await announced
-    const budget = await QueueBudget.open(tx, lanes)
+    const budget = await QueueBudgets.open(tx, lanes)
     const { claimed, more } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
     const last = claimed.at(-1)
@@ -51,7 +51,7 @@ export class QueueClaims {
     tx: Tx,
     request: ClaimRequest,
     lanes: readonly Lane[],
-    budget: QueueBudget,
+    budget: QueueBudgets,
   ): Promise<{ claimed: ClaimedRow[]; more: boolean }> {
     const claimed: ClaimedRow[] = []
     for (let candidates = 0; ;) {
@@ -82,7 +82,7 @@ const READY_LANES = statement(
 )
 
 /** Milliseconds until the first queue that is out of tokens, and has ready rows, has one again; null: there is none. */
-const rateWaitMs = async (tx: Tx, budget: QueueBudget, lanes: readonly Lane[]): Promise<number | null> => {
+const rateWaitMs = async (tx: Tx, budget: QueueBudgets, lanes: readonly Lane[]): Promise<number | null> => {
   const spent = lanes.filter((lane) => budget.waitMs(lane) !== null)
   if (spent.length === 0) return null
   const rows = await tx.run<{ lane: string }>(READY_LANES, { lanes: spent.map(({ lane }) => lane) })

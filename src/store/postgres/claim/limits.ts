@@ -3,6 +3,7 @@
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
+import { claimOrder } from "../../shared/claim-order.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
 import { insertInto, READINESS } from "./ready-queue.ts"
 
@@ -15,19 +16,26 @@ const ENSURE = statement(
    UNION ALL SELECT l.id, l.key, l.cap FROM wanted w JOIN limits l ON l.key = w.key`,
 )
 
-/** Sets the caps. A raised cap unparks as many rows. */
+/** Core `freeSlots` of the limit `l`. */
+export const FREE_SLOTS = "GREATEST(l.cap - l.used, 0)"
+
+/** Last parts of a statement: unparks rows of limits, a set of (id, rows), and enqueues those that are ready. */
+export const UNPARK = (limits: string): string => `unparked AS (
+     UPDATE tasks t SET parked = NULL FROM ${limits} u CROSS JOIN LATERAL (
+       SELECT id FROM tasks WHERE parked = u.id ORDER BY ${claimOrder()} LIMIT u.rows FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "unparked")}
+   )
+   SELECT id FROM unparked`
+
+/** Sets the caps. A raised cap unparks as many rows, as far as slots are free. */
 const SET_CAPS = statement(
   "limits_set_caps",
   `WITH raised AS (
      UPDATE limits l SET cap = w.cap FROM unnest(:limits::bigint[], :oldCaps::int[], :caps::int[]) AS w (id, old, cap)
-     WHERE l.id = w.id RETURNING l.id, w.cap - w.old AS more
-   ), unparked AS (
-     UPDATE tasks t SET parked = NULL FROM raised r CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE parked = r.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(r.more, 0)
-       FOR NO KEY UPDATE SKIP LOCKED
-     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
-   )
-   ${insertInto("ready_queue", "unparked")}`,
+     WHERE l.id = w.id RETURNING l.id, LEAST(GREATEST(w.cap - w.old, 0), ${FREE_SLOTS}) AS rows
+   ), ${UNPARK("raised")}`,
 )
 
 const LOCK = statement(
@@ -51,16 +59,8 @@ const FREE = statement(
   `WITH freed AS (
      UPDATE limits l SET used = GREATEST(l.used - c.slots, 0)
      FROM unnest(:limits::bigint[], :slots::int[], :unparks::int[]) AS c (id, slots, unparks)
-     WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, l.cap - l.used) AS available
-   ), unparked AS (
-     UPDATE tasks t SET parked = NULL FROM freed f CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE parked = f.id ORDER BY priority DESC, run_seq, id LIMIT GREATEST(f.available, 0)
-       FOR NO KEY UPDATE SKIP LOCKED
-     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
-   ), enqueued AS (
-     ${insertInto("ready_queue", "unparked")}
-   )
-   SELECT id FROM unparked`,
+     WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, ${FREE_SLOTS}) AS rows
+   ), ${UNPARK("freed")}`,
 )
 
 interface LimitRow extends LimitState {

@@ -1,9 +1,11 @@
 // Budgets of the queues of a claim's lanes within one transaction: read and locked once, counted in memory, written back by `save`. A queue
-// without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again.
+// without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again. The rules
+// are in core/rules/queue-budget.ts.
 
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
-import { type Rate, refill, tokenWaitMs } from "../../../core/rules/queue-budget.ts"
+import type { LimitState } from "../../../core/rules/admit.ts"
+import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/queue-budget.ts"
 import { tryLockLimits } from "./limits.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -76,19 +78,26 @@ const USE_SLOTS = statement(
   `UPDATE limits l SET used = l.used + c.slots FROM unnest(:limits::bigint[], :slots::int[]) AS c (id, slots) WHERE l.id = c.id`,
 )
 
-interface Queue {
+interface Queue extends QueueBudget {
   name: string
-  paused: boolean
   /** Limit that counts the running rows; null: none. */
   limit: number | null
+  /** Free slots of the limit, infinite without one. */
   slots: number
+  /** How many rows the transaction claimed. */
   used: number
-  rate: (Rate & { tokens: number }) | null
   /** Another transaction has locked its counters. */
   missed: boolean
 }
 
-export class QueueBudget {
+interface StoredTokens {
+  name: string
+  tokens: number
+  /** Milliseconds since they were stored. */
+  passed: number
+}
+
+export class QueueBudgets {
   readonly #queues: ReadonlyMap<string, Queue>
 
   private constructor(queues: ReadonlyMap<string, Queue>) {
@@ -96,35 +105,19 @@ export class QueueBudget {
   }
 
   /** Locks the counters of the queues of these lanes. */
-  static async open(tx: Tx, lanes: readonly Lane[]): Promise<QueueBudget> {
+  static async open(tx: Tx, lanes: readonly Lane[]): Promise<QueueBudgets> {
     const queues = [...new Map(lanes.flatMap((lane) => (lane.queue === null ? [] : [[lane.queue, lane]]))).values()]
-    const rated = queues.filter((lane) => lane.rate_limit !== null && !lane.paused).map(({ queue }) => queue!)
-    const limited = queues.flatMap(({ limit, paused }) => (limit === null || paused ? [] : limit))
-    const locking =
-      rated.length === 0 ? [] : tx.run<{ name: string; tokens: number; passed: number }>(LOCK_TOKENS, { names: rated })
-    const limits = limited.length === 0 ? new Map<number, never>() : await tryLockLimits(tx, limited)
+    const active = queues.filter(({ paused }) => paused !== true)
+    const rated = active.flatMap(({ queue, rate_limit }) => (rate_limit === null ? [] : queue!))
+    const limited = active.flatMap(({ limit }) => limit ?? [])
+    const locking = rated.length === 0 ? [] : tx.run<StoredTokens>(LOCK_TOKENS, { names: rated })
+    const limits = limited.length === 0 ? new Map<number, LimitState>() : await tryLockLimits(tx, limited)
     const tokens = new Map((await locking).map((row) => [row.name, row]))
-    return new QueueBudget(
-      new Map(
-        queues.map((lane) => {
-          const rate = rateOf(lane)
-          const bucket = tokens.get(lane.queue!)
-          const state = lane.limit === null ? undefined : limits.get(lane.limit)
-          const missed = (rate !== null && bucket === undefined) || (lane.limit !== null && state === undefined)
-          const queue: Queue = {
-            name: lane.queue!,
-            paused: lane.paused === true,
-            limit: lane.limit,
-            slots: state === undefined ? Number.POSITIVE_INFINITY : Math.max(0, state.cap - state.used),
-            used: 0,
-            rate:
-              rate === null || bucket === undefined ? null : { ...rate, tokens: refill(rate, bucket.tokens, bucket.passed) },
-            missed: missed && lane.paused !== true,
-          }
-          return [queue.name, queue]
-        }),
-      ),
-    )
+    const opened = queues.map((lane) => {
+      const limit = lane.limit === null ? undefined : limits.get(lane.limit)
+      return openQueue(lane, tokens.get(lane.queue!), limit)
+    })
+    return new QueueBudgets(new Map(opened.map((queue) => [queue.name, queue])))
   }
 
   /** Whether some queue has settings. */
@@ -138,12 +131,10 @@ export class QueueBudget {
   }
 
   /** How many rows of this lane may start now. Lanes of one queue share its budget. */
-  available({ queue }: Pick<Lane, "queue">): number {
-    const found = queue === null ? undefined : this.#queues.get(queue)
-    if (found === undefined) return Number.POSITIVE_INFINITY
-    if (found.paused || found.missed) return 0
-    const slots = found.slots - found.used
-    return found.rate === null ? slots : Math.min(slots, Math.floor(found.rate.tokens))
+  available({ queue: name }: Pick<Lane, "queue">): number {
+    const queue = name === null ? undefined : this.#queues.get(name)
+    if (queue === undefined) return Number.POSITIVE_INFINITY
+    return queue.missed ? 0 : availableStarts(queue, queue.slots - queue.used)
   }
 
   /** Counts a claimed row of this lane. */
@@ -151,30 +142,42 @@ export class QueueBudget {
     const queue = this.#queues.get(queueOfLane(lane) ?? "")
     if (queue === undefined) return
     queue.used += 1
-    if (queue.rate !== null) queue.rate.tokens -= 1
+    if (queue.bucket !== null) queue.bucket.tokens -= 1
   }
 
   /** Milliseconds until the queue of this lane has a token again; null when its rate does not hold it back. */
-  waitMs({ queue }: Pick<Lane, "queue">): number | null {
-    const found = queue === null ? undefined : this.#queues.get(queue)
-    if (found === undefined || found.paused || found.rate === null || found.rate.tokens >= 1) return null
-    return tokenWaitMs(found.rate, found.rate.tokens)
+  waitMs({ queue: name }: Pick<Lane, "queue">): number | null {
+    const queue = name === null ? undefined : this.#queues.get(name)
+    return queue === undefined ? null : nextStartMs(queue)
   }
 
   /** Writes back what was used. */
   async save(tx: Tx): Promise<void> {
     const used = [...this.#queues.values()].filter((queue) => queue.used > 0)
-    const rated = used.filter((queue) => queue.rate !== null)
+    const rated = used.flatMap(({ name, bucket }) => (bucket === null ? [] : { name, tokens: bucket.tokens }))
     const limited = used.filter((queue) => queue.limit !== null)
     const spent =
       rated.length === 0
         ? null
-        : tx.run(SAVE_TOKENS, { names: rated.map(({ name }) => name), tokens: rated.map(({ rate }) => rate!.tokens) })
+        : tx.run(SAVE_TOKENS, { names: rated.map(({ name }) => name), tokens: rated.map(({ tokens }) => tokens) })
     if (limited.length > 0)
       await tx.run(USE_SLOTS, { limits: limited.map(({ limit }) => limit), slots: limited.map((queue) => queue.used) })
     await spent
   }
 }
 
-const rateOf = ({ rate_limit: limit, rate_period_ms: periodMs }: Lane): Rate | null =>
-  limit === null || periodMs === null ? null : { limit, periodMs }
+/** `tokens` and `limit` are undefined when the queue has none, when it is paused, or when another transaction has locked them. */
+const openQueue = (lane: Lane, tokens: StoredTokens | undefined, limit: LimitState | undefined): Queue => {
+  const paused = lane.paused === true
+  const rate = { limit: lane.rate_limit, periodMs: lane.rate_period_ms }
+  const missed = (rate.limit !== null && tokens === undefined) || (lane.limit !== null && limit === undefined)
+  return {
+    name: lane.queue!,
+    paused,
+    limit: lane.limit,
+    slots: limit === undefined ? Number.POSITIVE_INFINITY : freeSlots(limit),
+    used: 0,
+    bucket: tokens === undefined ? null : openBucket(rate, tokens.tokens, tokens.passed),
+    missed: missed && !paused,
+  }
+}

@@ -9,7 +9,7 @@ import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { activate, lockWorkflows, planRun } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { addNotices } from "../admin/notifications.ts"
+import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
@@ -60,8 +60,8 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
     const members = shape.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
     return pipelined(insertRows(tx, members, shape[0]!.run.workflowId, shape[0]!.rows, false))
   })
-  const owed = begun.map(({ run, notices, deadlineMs }) => ({ runId: run.id, notices, afterMs: deadlineMs }))
-  rows.push(pipelined(addNotices(tx, now, owed)))
+  const notified = begun.map(({ run, notifications, deadlineMs }) => ({ runId: run.id, notifications, afterMs: deadlineMs }))
+  rows.push(pipelined(addNotifications(tx, notified)))
   await Promise.all(rows)
   const activated = await activate(tx, waiting)
 

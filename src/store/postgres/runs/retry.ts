@@ -1,48 +1,55 @@
-// A user's retry of an ended run: rows of the plan start anew, the run is running again. What the run showed of those rows
-// becomes history; attempt numbers go on, budgets of retries are new.
+// Retries a finished run: resets the rows of the plan and reopens the run. The attempts of reset rows move to the history; attempt
+// numbers continue, retry budgets start again.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { startRuns } from "../advance/close-runs.ts"
+import { STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-runs.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
-import { statement } from "../connection/connection.ts"
+import { statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../connection/tx.ts"
 
 const ENDED = statement(
   "retry_ended",
-  `SELECT seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId" FROM runs
+  `SELECT ${STARTABLE_RUN} FROM runs
    WHERE id = :runId::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = COALESCE(:endedAt::timestamptz, finished_at)
    FOR UPDATE`,
 )
 
 const REOPEN = statement(
   "retry_reopen",
-  `UPDATE runs SET status = CASE WHEN :begun THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
-     error = NULL, open_tasks = 0, generation = generation + 1, timeout_at = COALESCE(:now::timestamptz, now()) + :timeoutMs::bigint * interval '1 millisecond'
-   WHERE seq = :seq RETURNING COALESCE(:now::timestamptz, now())::timestamptz(3) AS now`,
+  `UPDATE runs SET status = CASE WHEN :hasRows THEN 'running' ELSE 'pending' END, cancelling = NULL, paused = false, finished_at = NULL,
+     error = NULL, open_tasks = 0, generation = generation + 1, timeout_at = ${NOW} + :timeoutMs::bigint * interval '1 millisecond'
+   WHERE seq = :run RETURNING ${NOW}::timestamptz(3) AS now`,
 )
 
-const DROP_HOOKS = statement(
-  "retry_drop_hooks",
-  `WITH gone AS (DELETE FROM tasks WHERE run_seq = :seq AND node = ANY (:hooks::int[]) AND hook RETURNING id)
+const DELETE_HOOKS = statement(
+  "retry_delete_hooks",
+  `WITH gone AS (DELETE FROM tasks WHERE run_seq = :run AND node = ANY (:hooks::int[]) AND hook RETURNING id)
    DELETE FROM attempts a USING gone g WHERE a.task_id = g.id`,
 )
 
-/** Cancelled before it had begun, a run has no rows. */
-const BEGUN = statement("retry_begun", "SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = :seq) AS begun")
+/** A run that was cancelled before its start has no rows. */
+const HAS_ROWS = statement("retry_has_rows", 'SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = :run) AS "hasRows"')
 
+/** Rows of the plan, with its number in the plan. */
+const FIND_ROWS = statement(
+  "retry_find_rows",
+  `SELECT w.number::int, t.id, t.kind, t.children_created AS "childrenCreated", t.children_total AS "childrenTotal"
+   FROM unnest(:nodes::int[], :paths::text[]) WITH ORDINALITY AS w (node, path, number)
+   JOIN tasks t ON t.run_seq = :run AND t.node = w.node AND t.path = w.path ORDER BY w.number`,
+)
+
+/** Resets instances of fan-outs: those with this path, or all that were not successful. */
 const RESET_INSTANCES = statement(
   "retry_instances",
   `WITH again AS (
      SELECT t.*, w.lane AS new_lane
-     FROM unnest(:nodes::int[], :paths::text[], :instances::text[], :lanes::text[]) AS w (node, path, instance, lane)
-     JOIN tasks c ON c.run_seq = :seq AND c.node = w.node AND c.path = w.path AND c.kind = 'fan' AND c.children_created > 0
-     JOIN tasks t ON t.parent_id = c.id
+     FROM unnest(:fans::bigint[], :instances::text[], :lanes::text[]) AS w (id, instance, lane) JOIN tasks t ON t.parent_id = w.id
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
@@ -54,57 +61,56 @@ const RESET_ROWS = statement(
   "retry_rows",
   `WITH again AS (
      SELECT t.*, w.pending, w.failed, w.unmet, w.waived, w.lane AS new_lane
-     FROM unnest(:nodes::int[], :paths::text[], :pending::int[], :failed::int[], :unmet::int[], :waived::int[], :lanes::text[])
-       AS w (node, path, pending, failed, unmet, waived, lane)
-     JOIN tasks t ON t.run_seq = :seq AND t.node = w.node AND t.path = w.path
+     FROM unnest(:rows::bigint[], :pending::int[], :failed::int[], :unmet::int[], :waived::int[], :lanes::text[])
+       AS w (id, pending, failed, unmet, waived, lane) JOIN tasks t ON t.id = w.id
    ), history AS (
      ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.pending, upstream_failed = a.failed, upstream_unmet = a.unmet,
-     upstream_waived = a.waived, lane = a.new_lane
+   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.pending, upstream_failed = a.failed,
+     upstream_unmet = a.unmet, upstream_waived = a.waived, lane = a.new_lane
    FROM again a WHERE t.id = a.id`,
 )
 
 /**
- * Resets containers. One whose children are partly retried waits for them; the others create their children again. A fan-out that was
- * interrupted during its expansion continues it. A group under limits continues when the gate has found slots for it.
+ * Counts the children of containers. One that keeps its children (`keeps`) waits for those that are reset; the others create theirs
+ * again. A fan-out that was interrupted during its expansion continues it. A group under limits continues when the gate has found
+ * slots for it.
  */
 const RESET_CONTAINERS = statement(
   "retry_containers",
   `WITH again AS MATERIALIZED (
-     SELECT c.id, CASE WHEN w.part AND c.children_created > 0 AND (c.kind = 'fan' OR c.children_created = c.children_total) THEN
+     SELECT c.id, c.kind = 'group' AND c.limits IS NOT NULL AS needs_slots, CASE WHEN w.keeps THEN
        c.children_total - c.children_created + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
-       END AS children, c.kind = 'group' AND c.limits IS NOT NULL AS queues
-     FROM unnest(:nodes::int[], :paths::text[], :partial::boolean[]) AS w (node, path, part)
-     JOIN tasks c ON c.run_seq = :seq AND c.node = w.node AND c.path = w.path AND c.kind <> 'task'
+       END AS children
+     FROM unnest(:containers::bigint[], :keeps::boolean[]) AS w (id, keeps) JOIN tasks c ON c.id = w.id
    )
    UPDATE tasks t SET
-     status = CASE WHEN a.children > 0 AND NOT a.queues AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
-     started_at = CASE WHEN a.children > 0 AND NOT a.queues THEN COALESCE(:now::timestamptz, now()) END,
+     status = CASE WHEN a.children > 0 AND NOT a.needs_slots AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN a.children > 0 AND NOT a.needs_slots THEN ${NOW} END,
      children_created = CASE WHEN a.children > 0 THEN t.children_created ELSE 0 END,
      children_total = CASE WHEN a.children > 0 THEN t.children_total END,
      children_pending = CASE WHEN a.children > 0 THEN a.children END,
      children_failed = CASE WHEN a.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
    FROM again a WHERE t.id = a.id
-   RETURNING t.id AS row, t.node, a.children > 0 AND a.queues AS queued, t.kind = 'group' AND t.status = 'running' AS opened`,
+   RETURNING t.id AS row, t.node, a.children > 0 AND a.needs_slots AS "waitsForSlots", t.kind = 'group' AND t.status = 'running' AS opened`,
 )
 
-/** Parks the rows inside such a group until then. */
+/** Parks the rows below groups that wait for slots. */
 const HOLD_BACK = statement(
   "retry_hold_back",
   `WITH RECURSIVE below (id, is_open) AS (
-     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY (:rows::bigint[]) AND finished_at IS NULL
+     SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ANY (:groups::bigint[]) AND finished_at IS NULL
      UNION ALL
      SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
    )
    UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
 
-/** Of a run that had ended, so that none was. */
-const LIST_READY = statement(
-  "retry_list",
-  insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = :seq) t`),
+/** Enqueues the run's ready rows. None were queued before, because the run had ended. */
+const ENQUEUE_READY = statement(
+  "retry_enqueue",
+  insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = :run) t`),
 )
 
 const RECOUNT = statement(
@@ -119,77 +125,74 @@ const RECOUNT = statement(
        count(*) FILTER (WHERE kind = 'task' AND status = 'failed') AS tasks_failed,
        count(*) FILTER (WHERE kind = 'task' AND status = 'skipped') AS skipped,
        count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled') AS cancelled
-     FROM tasks WHERE run_seq = :seq
-   ) c WHERE r.seq = :seq`,
+     FROM tasks WHERE run_seq = :run
+   ) c WHERE r.seq = :run`,
 )
+
+interface FoundRow extends ResetRow {
+  /** Number of its reset in the plan, from 1. */
+  number: number
+  id: number
+}
 
 interface Container {
   row: number
   node: number
-  /** It waits for slots of its own. */
-  queued: boolean
+  waitsForSlots: boolean
   opened: boolean
 }
 
-interface EndedRun {
-  seq: number
-  id: RunId
-  workflow_id: number
-  version_id: number
-  priority: number
-  private: boolean
-  rootRunId: RunId | null
-}
-
-export const retryRun = async (tx: Tx, runId: RunId, reset: RetryReset): Promise<boolean> => {
-  const [run] = await tx.run<EndedRun>(ENDED, { runId, endedAt: reset.endedAt ?? null })
+/** Returns false when the run has not ended, or not as the plan found it. */
+export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<boolean> => {
+  const [run] = await tx.run<StartableRun>(ENDED, { runId, endedAt: plan.endedAt ?? null })
   if (run === undefined) return false
   const compiled = await tx.workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
-  if (hooks.length > 0) await tx.run(DROP_HOOKS, { seq: run.seq, hooks: arrayParam(hooks) })
-  const [{ begun } = { begun: false }] = await tx.run<{ begun: boolean }>(BEGUN, { seq: run.seq })
-  const [reopened] = await tx.run<{ now: string }>(REOPEN, {
-    now: tx.now,
-    seq: run.seq,
-    timeoutMs: compiled.timeoutMs ?? null,
-    begun,
-  })
-  if (begun) await resetRows(tx, run, reset)
+  if (hooks.length > 0) await tx.run(DELETE_HOOKS, { run: run.seq, hooks })
+  const [{ hasRows }] = (await tx.run<{ hasRows: boolean }>(HAS_ROWS, { run: run.seq })) as [{ hasRows: boolean }]
+  const timeoutMs = compiled.timeoutMs ?? null
+  const [reopened] = await tx.run<{ now: string }>(REOPEN, { run: run.seq, timeoutMs, hasRows })
+  if (hasRows) await resetRows(tx, run, plan)
   else await startRuns(tx, [run])
   await logEvents(tx, [{ type: "run", runId: run.id, status: "running", at: reopened!.now }])
   return true
 }
 
-/** Children before their containers, which count them. */
-const resetRows = async (tx: Tx, { seq, version_id: versionId }: EndedRun, { nodes }: RetryReset): Promise<void> => {
-  const partly = nodes.filter(({ extent }) => extent !== "all" && extent !== "await")
+/** Resets children before their containers, which count them. */
+const resetRows = async (tx: Tx, { seq: run, version_id: versionId }: StartableRun, { nodes }: RetryReset): Promise<void> => {
+  const params = { run, nodes: nodes.map(({ node }) => node), paths: nodes.map(({ path }) => path) }
+  const found = await tx.run<FoundRow>(FIND_ROWS, params)
+  const rows = found.map(({ number, ...row }) => {
+    const reset = nodes[number - 1]!
+    return { row, reset, isWhole: resetsWhole(row, reset.extent) }
+  })
+  const partly = rows.filter(({ reset, isWhole }) => !isWhole && reset.extent !== "await")
   if (partly.length > 0)
     await tx.run(RESET_INSTANCES, {
-      seq,
-      nodes: arrayParam(partly.map(({ node }) => node)),
-      paths: textArrayParam(partly.map(({ path }) => path)),
-      instances: textArrayParam(partly.map(({ extent }) => (typeof extent === "object" ? extent.path : null))),
-      lanes: textArrayParam(partly.map(({ instanceLane }) => instanceLane)),
+      fans: partly.map(({ row }) => row.id),
+      instances: partly.map(({ reset: { extent } }) => (typeof extent === "object" ? extent.path : null)),
+      lanes: partly.map(({ reset }) => reset.instanceLane),
     })
-  const keys = { nodes: arrayParam(nodes.map(({ node }) => node)), paths: textArrayParam(nodes.map(({ path }) => path)) }
   await tx.run(RESET_ROWS, {
-    seq,
-    ...keys,
-    pending: arrayParam(nodes.map(({ upstreamPending }) => upstreamPending)),
-    failed: arrayParam(nodes.map(({ upstream }) => upstream.failed)),
-    unmet: arrayParam(nodes.map(({ upstream }) => upstream.unmet)),
-    waived: arrayParam(nodes.map(({ upstream }) => upstream.waived)),
-    lanes: textArrayParam(nodes.map(({ lane }) => lane)),
+    rows: rows.map(({ row }) => row.id),
+    pending: rows.map(({ reset }) => reset.upstreamPending),
+    failed: rows.map(({ reset }) => reset.upstream.failed),
+    unmet: rows.map(({ reset }) => reset.upstream.unmet),
+    waived: rows.map(({ reset }) => reset.upstream.waived),
+    lanes: rows.map(({ reset }) => reset.lane),
   })
-  const partial = arrayParam(nodes.map(({ extent }) => extent !== "all"))
-  const containers = await tx.run<Container>(RESET_CONTAINERS, { now: tx.now, seq, ...keys, partial })
-  const queued = containers.flatMap(({ row, queued: waits }) => (waits ? row : []))
-  if (queued.length > 0) await tx.run(HOLD_BACK, { rows: anyParam(queued) })
-  const opened = containers.filter((container) => container.opened)
+  const containers = rows.filter(({ row }) => row.kind !== "task")
+  const counted = await tx.run<Container>(RESET_CONTAINERS, {
+    containers: containers.map(({ row }) => row.id),
+    keeps: containers.map(({ isWhole }) => !isWhole),
+  })
+  const groups = counted.filter(({ waitsForSlots }) => waitsForSlots).map(({ row }) => row)
+  if (groups.length > 0) await tx.run(HOLD_BACK, { groups })
+  const opened = counted.filter((container) => container.opened)
   await setDeadlines(
     tx,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
-  await tx.run(LIST_READY, { seq })
-  await tx.run(RECOUNT, { seq })
+  await tx.run(ENQUEUE_READY, { run })
+  await tx.run(RECOUNT, { run })
 }

@@ -1,7 +1,7 @@
 // BatchEffects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
 // below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
 
-import { edgesOf } from "../../../core/rules/effects.ts"
+import { countFinish, edgesOf } from "../../../core/rules/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -79,19 +79,17 @@ export class BatchEffects {
       this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
       return
     }
+    const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null }, status)
     const run = this.run(row.runSeq)
-    if (row.kind === "task" && !row.hook) run[COUNTER[status]]++
-    if (row.parent !== null) this.#finishChild(row.parent, status)
-    else if (row.hook) run.hooks--
-    else {
-      run.open--
-      if (status === "failed") run.failed++
-    }
+    run[COUNTER[status]] += counts.listed
+    run.open -= counts.open
+    run.hooks -= counts.hooks
+    run.failed += counts.failed
+    if (row.parent !== null) this.#finishChild(row.parent, counts.failedChildren)
     if (countDown) this.#countDown(row, status, skipReason)
   }
 
-  #finishChild(parent: number, status: TaskEnd): void {
-    const failed = status === "failed" || status === "cancelled" ? 1 : 0
+  #finishChild(parent: number, failed: number): void {
     const counts = this.#parents.get(parent)
     if (counts === undefined) this.#parents.set(parent, { finished: 1, failed })
     else {

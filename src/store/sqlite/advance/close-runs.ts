@@ -5,6 +5,7 @@ import { closeStatus } from "../../../core/rules/effects.ts"
 import { endNotifications } from "../../../core/rules/notifications.ts"
 import { hookRows } from "../../../core/rules/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
+import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"
 import { emitRun } from "./events.ts"
@@ -55,8 +56,6 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   emitRun(tx, run.id, status, error)
   return { runSeq: seq, runId: run.id, status }
 }
-
-const MAX_STARTS = 100
 
 /** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
 const OLDEST_PENDING = `

@@ -6,6 +6,7 @@ import { wildcardFunctions, wildcardRange, workLane } from "../../../core/routin
 import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claim-order.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { queueOrder } from "../../shared/claim-order.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { type Claimer, type ClaimRequest, recordDispatch } from "./claim.ts"
 import type { ClaimedRow } from "./to-claims.ts"
@@ -62,7 +63,7 @@ const inClaimOrder = (tx: Tx, unblocked: readonly UnblockedRow[], limit: number)
 
 const HEAD = `
 SELECT priority, workflow_id, run_seq, id FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ?
-ORDER BY priority DESC, workflow_id, run_seq, id LIMIT 1`
+ORDER BY ${queueOrder()} LIMIT 1`
 
 /** Returns the queued row that a claim of these lanes takes first, or null. "shared": several lanes or workflows share it. */
 const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "shared" => {

@@ -2,7 +2,7 @@
 // numbers continue, retry budgets start again.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startRun } from "../advance/close-runs.ts"
@@ -62,9 +62,8 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
     if (found === undefined) continue
-    const [id, kind, created, total, limited] = found
-    const isInterrupted = created !== total
-    const isWhole = kind === "task" || reset.extent === "all" || created === 0 || (kind === "group" && isInterrupted)
+    const [id, kind, childrenCreated, childrenTotal, limited] = found
+    const isWhole = resetsWhole({ kind, childrenCreated, childrenTotal }, reset.extent)
     if (!isWhole && reset.extent !== "await") resetInstances(tx, id, reset)
     resetRow(tx, id, reset)
     if (isWhole) tx.db.run(FORGET_CHILDREN, id)
