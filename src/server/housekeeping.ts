@@ -1,9 +1,15 @@
-// Hourly work of a server: removes runs, jobs and audit entries past their retention and bundles that no version names, and trims the
-// event log to what streams may still resume from.
+// Hourly work of a server: removes runs, jobs and audit entries past their retention, bundles that no version names and cached outputs
+// that have expired, and trims the event log to what streams may still resume from.
 
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
-import { removeExpired, removeExpiredJobs, removeUnusedBundles, type RetentionRule } from "../engine/services/retention.ts"
+import {
+  removeExpired,
+  removeExpiredJobs,
+  removeUnusedBundles,
+  removeUnusedCachedOutputs,
+  type RetentionRule,
+} from "../engine/services/retention.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 
@@ -55,6 +61,7 @@ export class Housekeeping {
       const rule = this.#retentionRule()
       const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
+      await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
       if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
       await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
       if (rule?.olderThanMs !== undefined) await this.#removeOld(rule.olderThanMs)

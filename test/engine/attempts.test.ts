@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { fail, setup } from "./setup.ts"
+import type { RunId } from "../../src/core/model/ids.ts"
+import { removeRun, removeUnusedCachedOutputs } from "../../src/engine/services/retention.ts"
 
 describe("retries", () => {
   it("run the task again after the back-off, keep every attempt, and stop at the first success", async () => {
@@ -164,6 +166,49 @@ tasks:
     expect(await inputOfB("tuesday")).toEqual({ a: { made: 2 } })
     await fixture.pass(3_600_001)
     expect(await inputOfB("monday")).toEqual({ a: { made: 3 } })
+  })
+
+  const setupLarge = async () => {
+    let made = 0
+    const fixture = await setup({ a: () => [++made, "x".repeat(70_000)] })
+    const stores = { store: fixture.store, objects: fixture.objects, dataDir: fixture.folder }
+    const run = async (): Promise<{ runId: RunId; made: number }> => {
+      const runId = await fixture.trigger(text, { day: "monday" })
+      expect((await fixture.ended(runId)).status).toBe("success")
+      const { a } = fixture.inputs("b").at(-1) as { a: [number, string] }
+      return { runId, made: a[0] }
+    }
+    return { fixture, stores, run }
+  }
+
+  it("keeps a large output when the run that produced it is removed, and for each run that reuses it", async () => {
+    const { fixture, stores, run } = await setupLarge()
+    const first = await run()
+    await removeRun(stores, first.runId)
+    const second = await run()
+    expect(second.made).toBe(1)
+    await fixture.pass(3_600_001)
+    expect(await removeUnusedCachedOutputs(stores), "the entry has expired").toBe(1)
+    await fixture.until(fixture.engine.retry(second.runId, { from: "b" }))
+    expect((await fixture.ended(second.runId)).status).toBe("success")
+    expect((await run()).made).toBe(2)
+  })
+
+  it("runs the task again when its cached output is gone from the object store", async () => {
+    const { fixture, run } = await setupLarge()
+    await run()
+    await fixture.objects.deletePrefix("cache/")
+    expect((await run()).made).toBe(2)
+  })
+
+  it("removes copies that a later success has replaced, and no others", async () => {
+    const { fixture, stores, run } = await setupLarge()
+    await run()
+    await fixture.pass(3_600_001)
+    await run()
+    expect(await fixture.objects.list("cache/")).toHaveLength(2)
+    expect(await removeUnusedCachedOutputs(stores)).toBe(1)
+    expect((await run()).made).toBe(2)
   })
 })
 

@@ -131,6 +131,18 @@ tasks:
     expect(input.t[99]!.slice(0, 4)).toBe("99:x")
   })
 
+  it("fail the task when their outputs are together too large, and leave no object behind", async () => {
+    const fixture = await setup({ t: () => "x".repeat(50_000) }, { maxOutputBytes: 200_000 })
+    const runId = await fixture.trigger(
+      "name: big\ntasks: { t: { command: x, parallel: 10 }, last: { command: x, depends_on: [t] } }",
+    )
+    expect((await fixture.ended(runId)).status).toBe("failed")
+    expect((await fixture.task(runId, "t")).error).toBe(
+      "the outputs of its 10 instances are together larger than 200000 bytes (ORK_MAX_OUTPUT)",
+    )
+    expect(await fixture.objects.list("runs/")).toEqual([])
+  })
+
   it("write a large upstream output to a file for the instances", async () => {
     const fixture = await setup({ a: () => ({ files: [1, 2], pad: "x".repeat(70_000) }) })
     await fixture.ended(

@@ -5,11 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
-import type { AttemptResult } from "../../src/core/model/change.ts"
+import type { AttemptResult, Output } from "../../src/core/model/change.ts"
 import { newRunId, type RunId } from "../../src/core/model/ids.ts"
 import type { Json, JsonObject } from "../../src/core/model/json.ts"
 import { bindParams } from "../../src/core/rules/params.ts"
 import { Engine } from "../../src/engine/engine.ts"
+import { INLINE_LIMIT } from "../../src/engine/attempts/outputs.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { EngineOptions } from "../../src/engine/ports.ts"
 import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
@@ -42,6 +43,15 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   let live = 0
   let maxLive = 0
 
+  const objects = new FileObjectStore(join(folder, "objects"))
+  /** Stores a large output as executors do. */
+  const stored = async ({ prefix }: Assignment, value: Json): Promise<Output> => {
+    const text = JSON.stringify(value)
+    if (text.length <= INLINE_LIMIT) return { inline: value }
+    await objects.put(`${prefix}output.json`, text)
+    return { key: `${prefix}output.json`, bytes: Buffer.byteLength(text) }
+  }
+
   const run = async (assignment: Assignment, context: LaunchContext): Promise<AttemptResult> => {
     launched.push(assignment)
     const startedAt = clock.now()
@@ -67,7 +77,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     }
     try {
       const output = await (scripts[assignment.task] ?? (() => null))(assignment, tools)
-      return finish({ state: "success", output: { inline: output } })
+      return finish({ state: "success", output: await stored(assignment, output) })
     } catch (error) {
       if (!(error instanceof Stopped)) return finish({ state: "failed", error: (error as Error).message, exitCode: 1 })
       return finish({
@@ -79,7 +89,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
 
   const engine = new Engine({
     store,
-    objects: new FileObjectStore(join(folder, "objects")),
+    objects,
     executors: new Map([
       ["process", executor],
       ["slurm", { name: "slurm", remote: true, launch: run }],
@@ -168,6 +178,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     clock,
     store,
     engine,
+    objects,
     events,
     launched,
     folder,

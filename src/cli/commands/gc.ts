@@ -1,4 +1,5 @@
-// `ork gc`: removes ended runs by age or count and finished jobs by age, with their objects and files, and bundles that no version uses.
+// `ork gc`: removes ended runs by age or count and finished jobs by age, with their objects and files, bundles that no version uses, and
+// cached outputs that have expired.
 
 import type { Context } from "../target/context.ts"
 import { InputError } from "../terminal/errors.ts"
@@ -9,7 +10,12 @@ import type { StoreFlags } from "../target/load-config.ts"
 import { plural } from "../terminal/text.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
-import { removeExpired, removeExpiredJobs, removeUnusedBundles } from "../../engine/services/retention.ts"
+import {
+  removeExpired,
+  removeExpiredJobs,
+  removeUnusedBundles,
+  removeUnusedCachedOutputs,
+} from "../../engine/services/retention.ts"
 
 export interface GcOptions extends StoreFlags {
   olderThan?: string
@@ -28,6 +34,7 @@ export const gc = (context: Context, options: GcOptions): Promise<number> => {
     const removed = await removeExpired(stores, omitUndefined({ olderThanMs, keep }))
     const jobs = olderThanMs === undefined ? 0 : await removeExpiredJobs(stores, olderThanMs)
     const bundles = await removeUnusedBundles(stores)
+    await removeUnusedCachedOutputs(stores)
     const others = [jobs > 0 ? `, ${plural(jobs, "job")}` : "", bundles > 0 ? ` and ${plural(bundles, "unused bundle")}` : ""]
     return printResult(context, options, { removed, jobs, bundles }, `removed ${plural(removed, "run")}${others.join("")}`)
   })

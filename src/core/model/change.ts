@@ -71,8 +71,8 @@ export type Change =
       kind: "finish"
       status: "success" | "failed" | "cancelled"
       result: AttemptResult
-      /** Stores the output under this key for later runs (`cache:`). */
-      cache?: { key: string; ttlMs: number | null }
+      /** Stores the output under this key for later runs (`cache:`). `output`: the cache's copy of a large output. */
+      cache?: { key: string; ttlMs: number | null; output?: Output }
     })
   /** A failed or lost attempt is repeated: → pending, available after the delay. */
   | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })

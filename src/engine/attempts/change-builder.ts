@@ -2,11 +2,12 @@
 // workers report.
 
 import type { EngineOptions } from "../ports.ts"
+import { copyToCache } from "./cached-outputs.ts"
 import { nodeOf, retriesUsed } from "./claims.ts"
 import { buildScope } from "./expression-scope.ts"
 import { removeJobFolder } from "./folders.ts"
 import type { OutputReader } from "./outputs.ts"
-import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { indexKey } from "../../core/model/index-key.ts"
 import type { JsonObject } from "../../core/model/json.ts"
@@ -16,6 +17,8 @@ import { toText } from "../../core/expressions/expressions.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
+
+type CacheEntry = NonNullable<Extract<Change, { kind: "finish" }>["cache"]>
 
 export class ChangeBuilder {
   readonly #options: EngineOptions
@@ -38,7 +41,7 @@ export class ChangeBuilder {
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.attemptEnded?.(claim, node, result)
     const cacheable = claim.kind !== "job" && result.state === "success"
-    const cache = cacheable ? await this.#cacheKey(claim, workflow, node) : undefined
+    const cache = cacheable ? await this.#cacheEntry(claim, workflow, node, result.output) : undefined
     const change = this.decide(claim, result, cancelling)
     if (claim.kind === "job" && change.kind === "finish") await removeJobFolder(this.#options, claim.job.id)
     return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
@@ -72,19 +75,21 @@ export class ChangeBuilder {
     return { ...wait, waitingOn: { kind: "callback", since, ...callback }, delayMs }
   }
 
-  /** Returns the cache key of a success. Undefined without `cache`, or when the key cannot be evaluated: the success remains. */
-  async #cacheKey(
+  /** Returns what to cache of a success. Undefined without `cache`, or when that fails: the success remains. */
+  async #cacheEntry(
     claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
-  ): Promise<{ key: string; ttlMs: number | null } | undefined> {
+    output: Output = { inline: null },
+  ): Promise<CacheEntry | undefined> {
     if (node.cache === undefined) return undefined
     try {
       const scope = await buildScope(this.#outputs, claim, workflow, node)
       const key = toText(await this.#options.evaluator.evaluate(node.cache.key, scope))
-      return { key: indexKey(key), ttlMs: node.cache.ttlMs }
+      const entry = { key: indexKey(key), ttlMs: node.cache.ttlMs }
+      return "inline" in output ? entry : { ...entry, output: await copyToCache(this.#options, claim, output) }
     } catch (error) {
-      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "failed to evaluate a cache key; output not cached")
+      this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "failed to cache an output")
       return undefined
     }
   }

@@ -2,6 +2,7 @@
 // concurrency keys. Gate claims come from lanes of their own and use neither a slot nor an attempt; every decision is a change.
 
 import { gather } from "./gather.ts"
+import { copyFromCache } from "../attempts/cached-outputs.ts"
 import { buildScope } from "../attempts/expression-scope.ts"
 import type { OutputReader } from "../attempts/outputs.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
@@ -118,7 +119,8 @@ export class Gate {
     if (node.cache !== undefined) {
       const key = indexKey(toText(await evaluator.evaluate(node.cache.key, scope)))
       const output = await store.getCached({ workflowId: claim.workflowId, task: node.name, key })
-      if (output !== null) return { kind: "reuse", output }
+      const copy = output === null ? null : await copyFromCache(this.#options, claim, node.name, output)
+      if (copy !== null) return { kind: "reuse", output: copy }
     }
     if (isWaitingExecutor(node.executor)) return await this.#waiting.begin(node, node.executor, scope)
     const limits = limitsOf(workflow, claim.node, claim.runId)

@@ -64,7 +64,7 @@ const collectOutputs = async (options: EngineOptions, claim: TaskClaim, workflow
     if (head.length <= INLINE_LIMIT) continue
     const { bytes } = await options.objects.putStream(key, limited(head, parts, options.maxOutputBytes))
     if (bytes <= options.maxOutputBytes) return { key, bytes }
-    await options.objects.deletePrefix(key)
+    await options.objects.deletePrefix(key.slice(0, key.lastIndexOf("/") + 1))
     return null
   }
   return { inline: JSON.parse(head) as Json }

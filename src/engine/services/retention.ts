@@ -3,6 +3,7 @@
 // by a server.
 
 import { rm } from "node:fs/promises"
+import { CACHE_PREFIX } from "../attempts/cached-outputs.ts"
 import { runFolder } from "../attempts/folders.ts"
 import { upstreamFolder } from "../attempts/upstream-files.ts"
 import { bundleFolder, bundleHash, bundlePrefix, BUNDLES_PREFIX } from "../../objects/bundles/bundles.ts"
@@ -14,6 +15,7 @@ import type { Store } from "../../store/contract/store.ts"
 
 const BATCH = 100
 const MAX_ROWS = 500
+const CACHE_BATCH = 1000
 
 export interface RetentionRule {
   olderThanMs?: number
@@ -74,6 +76,25 @@ export const removeUnusedBundles = async (
       removed += 1
     }
     if (keys.length < BATCH) return removed
+    after = keys.at(-1)!
+  }
+}
+
+/** Removes cached outputs that no entry refers to any more. Returns their number. */
+export const removeUnusedCachedOutputs = async (
+  { store, objects }: { store: Pick<Store, "cachedKeysInUse">; objects: ObjectStore },
+  signal?: AbortSignal,
+): Promise<number> => {
+  let removed = 0
+  for (let after = ""; ;) {
+    const keys = await objects.list(CACHE_PREFIX, { ...(after !== "" && { after }), limit: CACHE_BATCH })
+    const used = new Set(await store.cachedKeysInUse(keys))
+    for (const key of keys.filter((one) => !used.has(one))) {
+      if (signal?.aborted === true) return removed
+      await objects.deletePrefix(key.slice(0, key.lastIndexOf("/") + 1))
+      removed += 1
+    }
+    if (keys.length < CACHE_BATCH) return removed
     after = keys.at(-1)!
   }
 }

@@ -1,7 +1,7 @@
 // Workflows and versions, lists, the result cache, past durations, retention.
 
 import { describe, expect, it } from "vitest"
-import type { Change } from "../../core/model/change.ts"
+import type { Change, Output } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { BEGIN, expandAll, fence, type Open, setup, type World } from "./world.ts"
@@ -133,7 +133,7 @@ export const readTests = (open: Open): void => {
   describe("the cache", () => {
     const kept = async (
       world: World,
-      cache: { key: string; ttlMs: number | null },
+      cache: { key: string; ttlMs: number | null; output?: Output },
       status: "success" | "failed" = "success",
     ) => {
       const run = await world.start(one)
@@ -151,6 +151,17 @@ export const readTests = (open: Open): void => {
       expect(await world.store.getCached(query)).toEqual({ inline: { rows: 3 } })
       for (const other of [{ key: "other" }, { task: "b" }, { workflowId: 4711 }])
         expect(await world.store.getCached({ ...query, ...other })).toBeNull()
+    })
+
+    it("refers to its own copy of a large output, whose key is in use until the entry expires", async () => {
+      const world = await setup(open)
+      const output = { key: "cache/1/a/output.json", bytes: 100_000 }
+      const query = await kept(world, { key: "k", ttlMs: 1000, output })
+      const inUse = () => world.store.cachedKeysInUse([output.key, "cache/1/b/output.json"])
+      expect(await world.store.getCached(query)).toEqual(output)
+      expect(await inUse()).toEqual([output.key])
+      world.clock.pass(1001)
+      expect(await inUse()).toEqual([])
     })
 
     it("expires after the time to live, which a new success restarts", async () => {

@@ -39,6 +39,7 @@ import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
 import { INDEXED_PLANS, type SqlRunner } from "./connection/connection.ts"
 import {
+  cachedKeysInUse,
   getCached,
   getTask,
   instanceOutputs,
@@ -154,6 +155,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     listInner: (query) => read((connection) => listInner(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),
     instanceOutputs: (query) => read((connection) => instanceOutputs(connection, query)),
+    cachedKeysInUse: (keys) => read((connection) => cachedKeysInUse(connection, storeClock.now(), keys)),
     getCached: (query) => read((connection) => getCached(connection, storeClock.now(), query)),
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
     expiredRuns: (query) => read((connection) => expiredRuns(connection, storeClock.now(), query)),

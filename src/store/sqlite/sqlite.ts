@@ -37,6 +37,7 @@ import { readSecret } from "./admin/secret.ts"
 import { RunInfoCache } from "./cache/run-info.ts"
 import { getRun, listRuns } from "./runs/run-reads.ts"
 import {
+  cachedKeysInUse,
   getCached,
   getTask,
   instanceOutputs,
@@ -160,6 +161,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     listInner: (query) => read((s) => listInner(s, query)),
     listAttempts: (row) => read((s) => listAttempts(s, row)),
     instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
+    cachedKeysInUse: (keys) => read((s) => cachedKeysInUse(s, keys, iso(clock.now()))),
     getCached: (query) => read((s) => getCached(s, query, iso(clock.now()))),
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
     expiredRuns: (query) => read((s) => expiredRuns(s, query)),

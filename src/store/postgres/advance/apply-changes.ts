@@ -6,6 +6,7 @@ import type { Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
+import { outputColumns } from "../../shared/codec.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
 import { limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
@@ -302,7 +303,7 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
       if (final?.kind !== "finish" || final.cache === undefined || final.status !== "success" || !applied.has(changes))
         return []
       const task = tx.workflows.now(inFlight.versionId).nodes[inFlight.node]!.name
-      const [inline, key, bytes] = finish.output
+      const [inline, key, bytes] = final.cache.output === undefined ? finish.output : outputColumns(final.cache.output)
       const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
       return [{ workflowId: inFlight.workflowId, task, key: final.cache.key, output, ttlMs: final.cache.ttlMs }]
     }),

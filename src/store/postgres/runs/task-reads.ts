@@ -9,7 +9,7 @@ import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
-import { anyParam } from "../connection/array-params.ts"
+import { anyParam, anyTextParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 import type { Workflows } from "../admin/workflows.ts"
@@ -256,6 +256,15 @@ export const getCached = async (
   const [row] = await session.run<OutputRow>(CACHED, { now, workflowId, task, key })
   return row === undefined ? null : outputOf(row.output, row.output_key, row.output_bytes)
 }
+
+const CACHED_KEYS = statement(
+  "cached_keys",
+  `SELECT output_key FROM cache WHERE output_key = ANY(:keys::text[])
+     AND (expires_at IS NULL OR expires_at > COALESCE(:now::timestamptz, now()))`,
+)
+
+export const cachedKeysInUse = async (session: SqlRunner, now: string | null, keys: string[]): Promise<string[]> =>
+  (await session.run<{ output_key: string }>(CACHED_KEYS, { now, keys: anyTextParam(keys) })).map((row) => row.output_key)
 
 const DURATIONS = statement(
   "past_durations",

@@ -2,11 +2,11 @@
 // may leave (core/rules/transitions.ts). A change whose fence is lost has no effect and is rejected, as are later changes of the
 // batch with the same attempt id.
 
-import type { Change, Fence } from "../../../core/model/change.ts"
+import type { Change, Fence, Output } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/transitions.ts"
-import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
+import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
@@ -146,7 +146,7 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
   const written = tx.db.run(row.isWaiting ? FINISH_WAITING : FINISH, ...values, row.id, attemptId, row.status)
   if (written === 0) return false
   emitMissingStart(tx, row, startedAt)
-  if (change.cache !== undefined && status === "success") cacheOutput(tx, row, change.cache, output)
+  if (change.cache !== undefined && status === "success") cacheOutput(tx, row, change.cache, result.output)
   row.status = status
   tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.free(row)
@@ -163,9 +163,10 @@ ON CONFLICT (workflow_id, task, key) DO UPDATE SET
 const cacheOutput = (
   tx: Tx,
   row: LoadedRow,
-  { key, ttlMs }: NonNullable<Of<"finish">["cache"]>,
-  [output, outputKey, bytes]: OutputColumns,
+  { key, ttlMs, output: copy }: NonNullable<Of<"finish">["cache"]>,
+  result: Output | undefined,
 ): void => {
+  const [output, outputKey, bytes] = outputColumns(copy ?? result)
   const task = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
   const inline = output === null && outputKey === null ? "null" : output
   const expiresAt = ttlMs === null ? null : tx.iso(tx.now + ttlMs)

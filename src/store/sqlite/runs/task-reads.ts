@@ -222,6 +222,13 @@ export const getCached = (
   return found === undefined ? null : outputOf(...found)
 }
 
+const CACHED_KEYS = `
+SELECT output_key FROM cache
+WHERE output_key IN (SELECT value FROM json_each(?)) AND (expires_at IS NULL OR expires_at > ?)`
+
+export const cachedKeysInUse = (session: Session, keys: string[], at: string): string[] =>
+  session.db.all<[string]>(CACHED_KEYS, JSON.stringify(keys), at).map(([key]) => key)
+
 const DURATIONS = `
 WITH past AS (
   SELECT r.seq, r.version_id FROM runs r JOIN workflows w ON w.id = r.workflow_id
