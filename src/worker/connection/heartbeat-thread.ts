@@ -9,7 +9,7 @@ let current = 0
 
 const send = (message: HeartbeatMessage): void => parentPort?.postMessage(message)
 
-/** Returns false if the next server should be tried. */
+/** Returns false if another server should be asked. */
 const renewAt = async (server: string): Promise<boolean> => {
   try {
     const response = await fetch(`${server}/api/v1/workers/${id}/heartbeat`, {
@@ -32,12 +32,32 @@ const renewAt = async (server: string): Promise<boolean> => {
   }
 }
 
-const renew = async (): Promise<void> => {
-  for (let tries = 0; tries < servers.length; tries++) {
-    if (await renewAt(servers[current % servers.length]!)) return
-    current += 1
-  }
-}
+/**
+ * Asks the server that answered last. Asks the next one as well when a server fails or does not answer soon: the lease would expire while
+ * servers that hang are asked one after another.
+ */
+const renew = (): Promise<void> =>
+  new Promise((resolve) => {
+    const first = current
+    let asked = 0
+    let pending = 0
+    let renewed = false
+    const askNext = (): void => {
+      if (renewed || asked === servers.length) return
+      const index = (first + asked++) % servers.length
+      const timer = setTimeout(askNext, everyMs / 4)
+      pending += 1
+      void renewAt(servers[index]!).then((accepted) => {
+        clearTimeout(timer)
+        pending -= 1
+        if (accepted && !renewed) current = index
+        renewed ||= accepted
+        if (!renewed) askNext()
+        if (renewed || pending === 0) resolve()
+      })
+    }
+    askNext()
+  })
 
 const loop = async (): Promise<void> => {
   const begun = performance.now()

@@ -2,19 +2,20 @@ import { Worker } from "node:worker_threads"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { type HeartbeatMessage, startHeartbeat } from "./heartbeat.ts"
 
-/** A server in its own thread, which counts requests and sends a fixed response. */
+/** A server in its own thread, which counts requests and sends a fixed response; without a status it never responds and counts aborts. */
 const SERVER = `
 const { createServer } = require("node:http")
 const { parentPort, workerData } = require("node:worker_threads")
 const count = new Int32Array(workerData.count)
 const server = createServer((request, response) => {
+  if (workerData.status === null) return request.socket.on("close", () => Atomics.add(count, 0, 1))
   Atomics.add(count, 0, 1)
   response.writeHead(workerData.status, { "content-type": "application/json" })
   response.end(JSON.stringify(workerData.body))
 })
 server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port))`
 
-const serve = async (status: number, body: unknown) => {
+const serve = async (status: number | null, body: unknown) => {
   const count = new SharedArrayBuffer(4)
   const thread = new Worker(SERVER, { eval: true, workerData: { count, status, body } })
   onTestFinished(async () => void (await thread.terminate()))
@@ -60,4 +61,11 @@ test("after a response that is not from an Ork server, the next server is asked"
   const messages = beat([proxy.url, server.url], 20)
   await vi.waitUntil(() => server.count() > 1, PATIENCE)
   expect([proxy.count() > 0, messages]).toEqual([true, []])
+})
+
+test("servers that hang do not keep the next one from being asked in time", async () => {
+  const [first, second, alive] = await Promise.all([serve(null, {}), serve(null, {}), serve(200, { stop: [] })])
+  beat([first.url, second.url, alive.url], 1000)
+  await vi.waitUntil(() => alive.count() > 0, PATIENCE)
+  expect([first.count(), second.count()]).toEqual([0, 0])
 })
