@@ -1,30 +1,17 @@
 // A real component for tests (Docker, Slurm), run by a shell script: the script prints "ready", serves until its standard input ends, and
 // then stops every process, so that nothing outlives this process.
 
-import { execFile, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer, type AddressInfo, Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { promisify } from "node:util"
-
-const run = promisify(execFile)
 
 export interface Component {
   /** The folder of the script's data. */
   folder: string
   stop(): Promise<void>
-}
-
-/** Installs Debian packages if one of the programs is missing. */
-export const install = async (programs: string[], packages: string[]): Promise<void> => {
-  try {
-    for (const program of programs) await run("which", [program])
-  } catch {
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
-    await run("apt-get", ["install", "-y", "--no-install-recommends", ...packages], { env, maxBuffer: 1 << 26 })
-  }
 }
 
 /** Starts a script with the folder and `args` as arguments. It writes problems to `FOLDER/log`. */

@@ -1,7 +1,8 @@
 // A real Docker engine for tests (dockerd.sh), with the image `ork-test` (busybox).
 
 import { join } from "node:path"
-import { install, startComponent } from "./component.ts"
+import { startComponent } from "./component.ts"
+import { installPackages } from "./packages.ts"
 
 export interface DockerEngine {
   /** The value of DOCKER_HOST. */
@@ -12,7 +13,7 @@ export interface DockerEngine {
 export const IMAGE = "ork-test"
 
 export const startDocker = async (): Promise<DockerEngine> => {
-  await install(["dockerd", "docker", "busybox"], ["docker.io", "busybox-static"])
+  await installPackages(["dockerd", "docker", "busybox"], ["docker.io", "busybox-static"])
   const { folder, stop } = await startComponent("dockerd.sh")
   return { host: `unix://${join(folder, "sock")}`, stop }
 }

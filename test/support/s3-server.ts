@@ -7,7 +7,8 @@ import { readFile, rm } from "node:fs/promises"
 import { Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { freePort, install } from "./component.ts"
+import { freePort } from "./component.ts"
+import { installPackages } from "./packages.ts"
 
 export const ACCESS_KEY = "AKIDTEST"
 export const SECRET = "SECRETTEST"
@@ -20,7 +21,7 @@ export interface S3Server {
 const PROGRAMS = ["radosgw", "ceph-mon", "ceph-osd"]
 
 export const startS3 = async (): Promise<S3Server> => {
-  await install(PROGRAMS, ["curl", ...PROGRAMS])
+  await installPackages(PROGRAMS, ["curl", ...PROGRAMS])
   const folder = join(tmpdir(), `ork-test-s3-${process.pid}-${Date.now()}`)
   const ports = [await freePort(), await freePort(), await freePort()]
   const args = [join(import.meta.dirname, "radosgw.sh"), folder, ...ports.map(String), ACCESS_KEY, SECRET]

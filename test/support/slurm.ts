@@ -1,7 +1,8 @@
 // A real Slurm of one node for tests (slurm.sh).
 
 import { join } from "node:path"
-import { freePort, install, startComponent } from "./component.ts"
+import { freePort, startComponent } from "./component.ts"
+import { installPackages } from "./packages.ts"
 
 export interface SlurmCluster {
   /** The environment of its commands. */
@@ -10,7 +11,7 @@ export interface SlurmCluster {
 }
 
 export const startSlurm = async (): Promise<SlurmCluster> => {
-  await install(["sbatch", "slurmctld", "slurmd", "munged"], ["slurm-wlm", "munge"])
+  await installPackages(["sbatch", "slurmctld", "slurmd", "munged"], ["slurm-wlm", "munge"])
   const { folder, stop } = await startComponent("slurm.sh", [String(await freePort())])
   const { PATH = "/usr/bin:/bin:/usr/sbin:/sbin", HOME = "/" } = process.env
   return { env: { SLURM_CONF: join(folder, "slurm.conf"), PATH, HOME }, stop }

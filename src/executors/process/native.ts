@@ -21,19 +21,10 @@ export type NativeHelper = { path: string; temporary: string | null } | { unavai
 
 export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<NativeHelper> => {
   if (process.platform !== "linux") return { unavailable: `it requires Linux, this is ${process.platform}` }
-  const sources = readdirSync(SOURCE_FOLDER).filter((name) => name.endsWith(".c") || name.endsWith(".h"))
-  const hash = createHash("sha256")
-  for (const name of sources.toSorted())
-    hash
-      .update(name)
-      .update("\0")
-      .update(readFileSync(join(SOURCE_FOLDER, name)))
-  const name = `ork-spawn-${process.arch}-${hash.digest("hex").slice(0, 16)}`
-
+  const { name, files } = readSources()
   const cached = join(cacheFolder, name)
   const found = [join(SOURCE_FOLDER, name), cached].find(isTrusted)
   if (found !== undefined) return { path: found, temporary: null }
-  const files = sources.filter((source) => source.endsWith(".c")).map((source) => join(SOURCE_FOLDER, source))
   let temporary: string | null = null
   let path = cached
   if (!isWritable(cacheFolder)) {
@@ -44,6 +35,19 @@ export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<
   if (problem === null) return { path, temporary }
   if (temporary !== null) rmSync(temporary, { recursive: true, force: true })
   return { unavailable: problem }
+}
+
+/** Returns the files to compile, and the name of the program: it contains the hash of the source. */
+const readSources = (): { name: string; files: string[] } => {
+  const sources = readdirSync(SOURCE_FOLDER).filter((name) => name.endsWith(".c") || name.endsWith(".h"))
+  const hash = createHash("sha256")
+  for (const name of sources.toSorted())
+    hash
+      .update(name)
+      .update("\0")
+      .update(readFileSync(join(SOURCE_FOLDER, name)))
+  const files = sources.filter((source) => source.endsWith(".c")).map((source) => join(SOURCE_FOLDER, source))
+  return { name: `ork-spawn-${process.arch}-${hash.digest("hex").slice(0, 16)}`, files }
 }
 
 const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
@@ -87,8 +91,17 @@ const compile = async (files: string[], path: string): Promise<string | null> =>
   return `there is no C compiler (tried ${COMPILERS.join(", ")})`
 }
 
-if (import.meta.main) {
-  const compiled = await nativeHelper(process.argv[2])
-  if ("unavailable" in compiled) throw new Error(compiled.unavailable)
-  process.stdout.write(`${compiled.path}\n`)
+/** Compiles the helper into a folder of a package or an image. Returns its path. */
+const compileInto = async (folder: string): Promise<string> => {
+  const { name, files } = readSources()
+  const path = join(folder, name)
+  const problem = await compile(files, path)
+  if (problem !== null) throw new Error(`the helper could not be compiled: ${problem}`)
+  return path
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const folder = process.argv[2]
+  if (folder === undefined) throw new Error("name the folder: node native.js FOLDER")
+  process.stdout.write(`${await compileInto(folder)}\n`)
 }

@@ -1,0 +1,29 @@
+// Debian packages that tests need. Several test files may install at once: a lock makes the second one wait, because apt-get fails
+// when another apt-get runs.
+
+import { execFile } from "node:child_process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+
+const run = promisify(execFile)
+const LOCK = join(tmpdir(), "ork-test-apt.lock")
+
+const aptGet = async (...args: string[]): Promise<void> => {
+  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" }
+  await run("flock", [LOCK, "apt-get", "-o", "DPkg::Lock::Timeout=300", ...args], { env, maxBuffer: 1 << 26 })
+}
+
+/** Installs the packages if one of the programs is missing. */
+export const installPackages = async (programs: string[], packages: string[]): Promise<void> => {
+  try {
+    for (const program of programs) await run("which", [program])
+  } catch {
+    const install = ["install", "-y", "--no-install-recommends", ...packages]
+    await aptGet(...install).catch(async () => {
+      // The package lists may be missing or old.
+      await aptGet("update")
+      await aptGet(...install)
+    })
+  }
+}
