@@ -8,6 +8,9 @@ import type * as wire from "../../protocol/api/workers.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { z } from "zod"
 
+/** Delay of the pass after one that failed. */
+const RETRY_MS = 1000
+
 export type Claimed = z.output<typeof wire.claimReply>
 
 export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], over: [] }
@@ -103,7 +106,8 @@ export class ClaimPolls {
         await this.#pass()
       }
     } catch (error) {
-      this.#options.log.warn({ error: String(error) }, "failed to claim work for workers; trying again at the next wake-up")
+      this.#options.log.warn({ error: String(error) }, "failed to claim work for workers; trying again")
+      this.#wakeAfter(RETRY_MS)
     } finally {
       this.#serving = false
     }
@@ -112,6 +116,16 @@ export class ClaimPolls {
   async #pass(): Promise<void> {
     const all = this.#serveAll
     this.#serveAll = false
+    try {
+      this.#wakeAfter(await this.#serveOpen(all))
+    } catch (error) {
+      this.#serveAll ||= all
+      throw error
+    }
+  }
+
+  /** Returns the milliseconds until more work is due, or null. */
+  async #serveOpen(all: boolean): Promise<number | null> {
     const emptyLanes = new Set<string>()
     let dueMs: number | null = null
     const waiting = [...this.#open.values()]
@@ -124,7 +138,11 @@ export class ClaimPolls {
       if (more) this.#passWanted = true
       dueMs = soonest(dueMs, nextDueMs)
     }
+    return dueMs
+  }
+
+  #wakeAfter(ms: number | null): void {
     this.#cancelDue?.()
-    this.#cancelDue = dueMs === null ? null : this.#options.clock.after(dueMs, () => this.wake(false))
+    this.#cancelDue = ms === null || this.#closed ? null : this.#options.clock.after(ms, () => this.wake(false))
   }
 }
