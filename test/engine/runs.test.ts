@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import type { Advanced } from "../../src/store/contract/store.ts"
 import { fail, setup } from "./setup.ts"
 
 describe("retry of a run", () => {
@@ -119,6 +120,26 @@ tasks: { a: { command: x } }
     await fixture.engine.cancel(runId)
     await fixture.ended(runId)
     expect(hooks(fixture.launched)).toEqual(["on_cancel.0", "on_exit.0", "on_exit.1"])
+  })
+
+  it("are not stopped by a late reply that reports the cancel of their run", async () => {
+    const fixture = await setup({
+      a: (_, { untilStopped }) => untilStopped(),
+      "on_cancel.0": async (_, { sleep }) => (await sleep(1000), "done"),
+    })
+    const { store } = fixture
+    const advance = store.advance
+    let late: Advanced["cancelling"] = []
+    store.advance = async (batch) => {
+      const advanced = await advance(batch)
+      if (advanced.cancelling.length > 0) late = advanced.cancelling
+      return { ...advanced, cancelling: late }
+    }
+    const runId = await fixture.trigger(text)
+    await fixture.pass(10)
+    await fixture.engine.cancel(runId)
+    await fixture.ended(runId)
+    expect(await fixture.task(runId, "on_cancel.0")).toMatchObject({ status: "success", output: { inline: "done" } })
   })
 
   it("run again after a retried run", async () => {

@@ -76,10 +76,14 @@ export class Attempts {
     }
   }
 
-  /** Stops the attempts of a run that is being cancelled. They are not retried. */
+  /**
+   * Stops the attempts of a run that is being cancelled, which are not retried. Hooks go on: they run after the cancel, and this reply of
+   * the store may arrive after a later one.
+   */
   cancelRun(runSeq: number, reason: CancelReason): void {
     for (const attempt of this.#launched.values()) {
-      if (attempt.claim.kind !== "job" && attempt.claim.runSeq === runSeq) attempt.cancel(reason)
+      const { claim, node } = attempt
+      if (claim.kind !== "job" && claim.runSeq === runSeq && node.hook === null) attempt.cancel(reason)
     }
   }
 

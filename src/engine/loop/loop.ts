@@ -75,6 +75,8 @@ export class Loop {
   readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
   #reserved = 0
+  /** A turn claimed all that others left to it: when they have committed, there may be capacity for the rows that it made ready. */
+  #mayClaimMore = false
   #turnWanted = false
   #turnScheduled = false
   #cancelCoalescing: (() => void) | null = null
@@ -233,6 +235,7 @@ export class Loop {
       gate: draining ? { ...gate, limit: 0 } : gate,
     }
     this.#reserved += batch.claim.limit
+    if (!sharedCapacity) this.#mayClaimMore = false
     return { taken, batch, reserved: batch.claim.limit, sharedCapacity }
   }
 
@@ -248,11 +251,12 @@ export class Loop {
     this.#unreserve(turn)
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
-    if (this.#claimedAll(batch, advanced)) {
-      // The other turn may have left capacity for what this one made ready; or there is more of the other kind of work.
-      if (sharedCapacity) this.#turnWanted = true
-      else this.#wakeAfterCoalescing()
+    if (advanced.claims.length === batch.claim.limit) {
+      if (sharedCapacity) this.#mayClaimMore = true
+      // There may be more of the other kind of work.
+      else if (batch.claim.limit > 0 && this.#hasCapacity()) this.#wakeAfterCoalescing()
     }
+    if (this.#mayClaimMore && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
     this.#inbox.complete(taken)
   }
@@ -263,9 +267,8 @@ export class Loop {
     this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
   }
 
-  /** The turn got as many claims as it asked for, and there is capacity for more. */
-  #claimedAll({ claim }: Batch, { claims }: Advanced): boolean {
-    return claim.limit > 0 && claims.length === claim.limit && this.#parts.dispatcher.claimCapacity(this.#reserved).limit > 0
+  #hasCapacity(): boolean {
+    return this.#parts.dispatcher.claimCapacity(this.#reserved).limit > 0
   }
 
   #resolveIfDrained(): void {

@@ -1,0 +1,91 @@
+import { setImmediate as settle } from "node:timers/promises"
+import { describe, expect, it } from "vitest"
+import { Loop } from "./loop.ts"
+import type { EngineOptions } from "../ports.ts"
+import type { Change } from "../../core/model/change.ts"
+import type { AttemptId, HolderId } from "../../core/model/ids.ts"
+import { seededRandom } from "../../store/conformance/world.ts"
+import type { Advanced, Batch } from "../../store/contract/store.ts"
+import { VirtualClock } from "../../../test/sim/clock.ts"
+
+const NOTHING: Advanced = {
+  rejected: [],
+  claims: [],
+  gates: [],
+  cancelling: [],
+  cancelRequested: [],
+  closed: [],
+  events: [],
+  more: false,
+  nextDueMs: null,
+}
+
+const changeOf = (run: number): Change => ({
+  row: run,
+  attemptId: `attempt-${run}` as AttemptId,
+  shardKey: run,
+  kind: "enqueue",
+  lane: "q:default",
+  limits: [],
+})
+
+/** A loop with two slots, on a store that commits two batches at once, each when the test says so. */
+const setup = () => {
+  const clock = new VirtualClock()
+  const open: { batch: Batch; commit: () => void }[] = []
+  const store = {
+    advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
+    advance: (batch: Batch): Promise<Advanced> =>
+      new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) })),
+  } as unknown as EngineOptions["store"]
+  const log = { info: () => {}, warn: () => {}, error: () => {} }
+  const options = { store, clock, log, random: seededRandom(1) } as unknown as EngineOptions
+  const loop = new Loop(options, {
+    dispatcher: {
+      idle: true,
+      has: () => false,
+      claimCapacity: (reserved) => ({ lanes: ["q:default"], limit: Math.max(0, 2 - reserved) }),
+      gateCapacity: () => ({ lanes: [], limit: 0 }),
+      dispatch: () => undefined,
+    },
+    holderId: () => "holder" as HolderId,
+    publish: () => undefined,
+    recovered: () => undefined,
+  })
+  const rest = async (): Promise<void> => {
+    await settle()
+    while (clock.peek() === clock.now()) {
+      clock.step()
+      await settle()
+    }
+  }
+  const commit = async (turn: { commit: () => void }): Promise<void> => {
+    open.splice(open.indexOf(turn as (typeof open)[number]), 1)
+    turn.commit()
+    await rest()
+  }
+  return { loop, open, rest, commit }
+}
+
+describe("Loop", () => {
+  it.each([
+    ["first", [0, 1]],
+    ["last", [1, 0]],
+  ])("claims again when a turn without capacity has made rows ready and commits %s", async (_, order) => {
+    const { loop, open, rest, commit } = setup()
+    loop.start()
+    await rest()
+    await commit(open[0]!)
+    loop.add(changeOf(1))
+    loop.add(changeOf(3))
+    await rest()
+    loop.add(changeOf(2))
+    await rest()
+    expect(open.map(({ batch }) => batch.claim.limit)).toEqual([2, 0])
+    const turns = [...open]
+    for (const i of order) await commit(turns[i]!)
+    expect(open.map(({ batch }) => batch.claim.limit)).toEqual([2])
+    await commit(open[0]!)
+    expect(open).toEqual([])
+  })
+})
