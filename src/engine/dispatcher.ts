@@ -9,7 +9,7 @@ import type { Dispatch } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../core/model/change.ts"
-import type { StopReason } from "../executors/executor.ts"
+import type { Assignment, StopReason } from "../executors/executor.ts"
 import type { Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
 
 const MAX_GATE_CLAIMS = 256
@@ -83,10 +83,10 @@ export class Dispatcher implements Dispatch {
     for (const attemptId of cancelRequested) attempts.cancel(attemptId)
   }
 
-  async launch(claim: Claim): Promise<void> {
+  async launch(claim: Claim, adopted?: Assignment["adopted"]): Promise<void> {
     const { attempts, attemptEnded } = this.#parts
     try {
-      await attempts.launch(claim)
+      await attempts.launch(claim, adopted)
     } catch (error) {
       const fields = { ...logFieldsOf(claim), error: String(error) }
       this.#options.log.error(fields, "failed to launch an attempt; releasing its claim")

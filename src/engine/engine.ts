@@ -66,7 +66,7 @@ export class Engine {
       emit,
       evicted: () => this.#dispatcher.stopAttempts("lost"),
       wake: () => this.wake(),
-      adopted: (claim) => void this.#dispatcher.launch(claim),
+      adopted: (claim, startedAt) => void this.#dispatcher.launch(claim, { startedAt }),
     })
     this.#loop = new Loop(options, {
       dispatcher: this.#dispatcher,

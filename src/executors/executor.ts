@@ -73,6 +73,11 @@ export interface Assignment {
   prefix: string
   maxOutputBytes: number
   graceMs: number
+  /**
+   * Set for an attempt of a dead server: its work may exist. `startedAt`: the start that was reported, in milliseconds; null when
+   * there was none.
+   */
+  adopted?: { startedAt: number | null }
   /** Values that `objects/mask.ts` masks in the log and in errors. */
   secrets: string[]
   /**

@@ -9,7 +9,7 @@ import { newRunId, type RunId } from "../../src/core/model/ids.ts"
 import { Engine } from "../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../../src/engine/system.ts"
-import type { Executor } from "../../src/executors/executor.ts"
+import type { Assignment, Executor } from "../../src/executors/executor.ts"
 import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { openSqlite, type SqliteStore } from "../../src/store/sqlite/sqlite.ts"
@@ -19,22 +19,26 @@ class Cluster {
   readonly jobs = new Map<string, { ended: Promise<AttemptResult>; end: (result: AttemptResult) => void }>()
   readonly launches: string[] = []
   readonly stopped: string[] = []
+  readonly adopted: Assignment["adopted"][] = []
+  /** The start that it reports; null: now. */
+  startedAt: number | null = null
 
   executor(name: string): Executor {
     return {
       name,
       remote: true,
-      launch: ({ attemptId }, { signal, started }) => {
+      launch: ({ attemptId, adopted }, { signal, started }) => {
         this.launches.push(attemptId)
+        this.adopted.push(adopted)
         const known = this.jobs.get(attemptId) ?? Promise.withResolvers<AttemptResult>()
         const job = "ended" in known ? known : { ended: known.promise, end: known.resolve }
         this.jobs.set(attemptId, job)
-        started({ at: Date.now(), externalId: `job-${attemptId}` })
+        started({ at: this.startedAt ?? Date.now(), externalId: `job-${attemptId}` })
         const stop = (): void => {
           const ended = { startedAt: null, finishedAt: Date.now() }
           if (signal.reason === "shutdown") return left.resolve({ ...ended, state: "lost" })
           this.stopped.push(attemptId)
-          job.end({ ...ended, state: "cancelled" })
+          job.end({ ...ended, state: signal.reason === "timeout" ? "timeout" : "cancelled" })
         }
         const left = Promise.withResolvers<AttemptResult>()
         if (signal.aborted) stop()
@@ -123,6 +127,23 @@ test("a restarted server continues the attempt of the dead one under the same at
   expect((await second.engine.waitForRun(runId)).status).toBe("success")
   const task = await second.store.getTask({ runId, name: "a", path: "" })
   expect(task).toMatchObject({ attempt: 1, losses: 0, attemptId, output: { inline: 7 }, worker: "second" })
+  await second.engine.stop()
+})
+
+test("the time that an attempt has run under a dead server counts: its start stays, and its timeout does not begin again", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const startedAt = Date.now() - 5000
+  cluster.startedAt = startedAt
+  const first = await serve("first")
+  const runId = await trigger(first, "name: far\ntasks: { a: { executor: slurm, command: ./job, timeout: 4s } }")
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await first.store.close()
+  cluster.startedAt = null
+  const second = await serve("second")
+  expect((await second.engine.waitForRun(runId)).status).toBe("failed")
+  expect(cluster.adopted).toEqual([undefined, { startedAt }])
+  const task = await second.store.getTask({ runId, name: "a", path: "" })
+  expect(task).toMatchObject({ status: "failed", error: "timed out after 4s", startedAt: new Date(startedAt).toISOString() })
   await second.engine.stop()
 })
 

@@ -38,7 +38,7 @@ export class AttemptRunner {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
     if (executor === undefined) return this.failed(missingExecutor(node), false)
-    const timeouts = new AttemptTimeouts(this.#options.clock, node, stop)
+    const timeouts = new AttemptTimeouts(this.#options.clock, node, stop, assignment.adopted?.startedAt ?? null)
     this.#deadlines.add(timeouts)
     try {
       const started: AttemptListener["started"] = (info) => {
@@ -140,16 +140,20 @@ class AttemptTimeouts implements Deadline {
   #started = false
   #expired = false
 
-  constructor(clock: Clock, node: Node, stop: StopSignal) {
+  /** `startedAt`: the start that another server reported, in milliseconds; null when there was none. */
+  constructor(clock: Clock, node: Node, stop: StopSignal, startedAt: number | null) {
     this.#clock = clock
     this.#node = node
     this.#stop = stop
     this.at = this.#fromNow(node.startTimeoutMs)
+    if (startedAt !== null) this.started(Math.max(0, clock.now() - startedAt))
   }
 
-  started(): void {
+  /** A second report of the start changes nothing. */
+  started(elapsedMs = 0): void {
+    if (this.#started) return
     this.#started = true
-    this.at = this.#fromNow(this.#node.timeoutMs)
+    this.at = this.#fromNow(this.#node.timeoutMs) - elapsedMs
   }
 
   expire(): void {

@@ -51,9 +51,9 @@ export class Attempts {
     return this.#launched.has(attemptId)
   }
 
-  /** Runs a committed claim to its end. */
-  async launch(claim: Claim): Promise<void> {
-    const attempt = new LaunchedAttempt(claim, this.#options)
+  /** Runs a committed claim to its end. `adopted`: another server has launched it before. */
+  async launch(claim: Claim, adopted?: Assignment["adopted"]): Promise<void> {
+    const attempt = new LaunchedAttempt(claim, this.#options, adopted)
     this.#launched.set(claim.attemptId, attempt)
     if (attempt.remote) this.#remote += 1
     const cancelling = cancellingOf(claim)
@@ -123,11 +123,11 @@ export class Attempts {
     }
   }
 
-  async #prepare({ claim, workflow, node }: LaunchedAttempt): Promise<Assignment> {
+  async #prepare({ claim, workflow, node, adopted }: LaunchedAttempt): Promise<Assignment> {
     const { assignments, folders } = this.#parts
     const assignment = await assignments.build(claim, workflow, node, folders)
     Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
-    return assignment
+    return adopted === undefined ? assignment : { ...assignment, adopted }
   }
 
   #progressOf(claim: Claim): ProgressThrottle {
@@ -151,12 +151,14 @@ class LaunchedAttempt extends StopSignal {
   readonly node: Node
   /** The work runs elsewhere and uses no slot of this machine. */
   readonly remote: boolean
+  readonly adopted: Assignment["adopted"]
   cancelling: boolean
   /** The engine stops, and the next server adopts the work. */
   leftRunning = false
 
-  constructor(claim: Claim, { store, executors }: EngineOptions) {
+  constructor(claim: Claim, { store, executors }: EngineOptions, adopted: Assignment["adopted"]) {
     super()
+    this.adopted = adopted
     const { workflow, node } = nodeOf(store, claim)
     this.claim = claim
     this.workflow = workflow

@@ -4,7 +4,7 @@
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
-import { type Change, type Fence, fenceOf } from "../../core/model/change.ts"
+import { type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import type { Node } from "../../core/model/workflow.ts"
@@ -22,8 +22,8 @@ export interface LeaseHolderHandlers {
   evicted(): void
   /** Runs after each renewal. Finds work without a notification: a lost one, or gate claims of a dead holder. */
   wake(): void
-  /** The engine owns this attempt of a dead holder now; its work runs elsewhere. */
-  adopted(claim: Claim): void
+  /** The engine owns this attempt of a dead holder now; its work runs elsewhere. `startedAt` in milliseconds; null: not started. */
+  adopted(claim: Claim, startedAt: number | null): void
 }
 
 export class LeaseHolder {
@@ -72,15 +72,23 @@ export class LeaseHolder {
   async #reap(): Promise<void> {
     const { store, clock, holder, executors } = this.#options
     const attempts = await store.reapHolders(REAP_PAGE, { workers: holder.kind === "server" })
-    const remote: Fence[] = []
+    const remote: LiveAttempt[] = []
     for (const attempt of attempts) {
       if (attempt.kind !== "job") await store.compiled(attempt.versionId)
       const { node } = nodeOf(store, attempt)
-      if (executors.get(node.executor)?.remote === true) remote.push({ row: attempt.row, attemptId: attempt.attemptId })
+      if (executors.get(node.executor)?.remote === true) remote.push(attempt)
       else this.#handlers.emit(this.#lostChange(attempt, node))
     }
-    if (remote.length > 0) for (const claim of await store.adopt(this.#id, remote)) this.#handlers.adopted(claim)
+    if (remote.length > 0) await this.#adopt(remote)
     if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())
+  }
+
+  async #adopt(attempts: LiveAttempt[]): Promise<void> {
+    const starts = new Map(attempts.map(({ attemptId, startedAt }) => [attemptId, startedAt]))
+    for (const claim of await this.#options.store.adopt(this.#id, attempts.map(fenceOf))) {
+      const startedAt = starts.get(claim.attemptId) ?? null
+      this.#handlers.adopted(claim, startedAt === null ? null : Date.parse(startedAt))
+    }
   }
 
   #lostChange(attempt: LiveAttempt, node: Node): Change {

@@ -21,6 +21,8 @@ const FORBIDDEN_MS = 60_000
 const MAX_MISSES = 3
 /** Pause between cancel requests that fail. */
 const CANCEL_RETRY_MS = 2000
+/** Time beyond the grace period after which cancel requests that fail are given up. */
+const CANCEL_MS = 60_000
 const MAX_PAUSE_MS = 15_000
 
 export interface CloudRunParts {
@@ -115,9 +117,9 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
 
   #begin(running: RunningExecution, execution: Execution): void {
     const neverStarted = phaseOf(execution) === "cancelled" && !execution.startTime
-    if (this.startedAt !== null || neverStarted) return
+    if (neverStarted) return
     this.markStarted(this.#clamp(running, execution.startTime))
-    if (!this.exec) this.#log = this.#openLog(running, execution)
+    if (!this.exec) this.#log ??= this.#openLog(running, execution)
   }
 
   #openLog({ name, started }: RunningExecution, execution: Execution): ExecutionLog {
@@ -166,12 +168,14 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   }
 
   /** Retries: Cloud Run answers 404 for an execution that is new as well as for one that is gone. */
-  protected async requestStop({ name, watch }: RunningExecution): Promise<void> {
-    while (!this.#ended && !this.gaveUp) {
+  protected async requestStop({ name, watch }: RunningExecution, over: AbortSignal): Promise<void> {
+    const until = this.clock.now() + this.assignment.graceMs + CANCEL_MS
+    while (!this.#ended && !over.aborted) {
       this.#cancelError = await this.#cancel(name)
       watch.pollSoon()
       if (this.#cancelError === null) return
-      await delay(this.clock, CANCEL_RETRY_MS)
+      if (this.clock.now() > until) return this.giveUp()
+      await delay(this.clock, CANCEL_RETRY_MS, over)
     }
   }
 

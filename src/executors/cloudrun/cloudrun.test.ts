@@ -225,14 +225,15 @@ test("the time limit is at most that of Cloud Run", async () => {
 
 test("an execution outlives its server: the next server continues with it, and it runs once", async () => {
   const { fake, run, newExecutor } = await setup()
-  const first = run("sleep 60", { attemptId: "a1" })
+  const first = run("echo up; sleep 60", { attemptId: "a1" })
   await first.started
   first.stop("shutdown")
   expect(await first.result).toMatchObject({ state: "lost" })
-  const again = run("sleep 60", { attemptId: "a1" }, newExecutor())
-  await again.started
+  const { startedAt } = await first.result
+  const again = run("echo up; sleep 60", { attemptId: "a1", adopted: { startedAt } }, newExecutor())
+  await again.line("up")
   fake.executions[0]?.kill("SIGKILL")
-  expect(await again.result).toMatchObject({ state: "failed", error: text("SIGKILL") })
+  expect(await again.result).toMatchObject({ state: "failed", error: text("SIGKILL"), startedAt })
   expect(fake.count("Executions.CancelExecution")).toBe(0)
   expect(fake.executions).toHaveLength(1)
 })

@@ -130,8 +130,10 @@ export class ExecAttempt implements StatusListener {
     return stoppedResult(context.signal.reason as StopReason, this.#base(), assignment)
   }
 
+  /** Limits the wait for the end of a stopped container, unless somebody else reports that end. */
   #limitStop(): void {
-    const { clock, assignment } = this.#options
+    const { clock, assignment, containerEnd } = this.#options
+    if (containerEnd !== undefined) return
     this.#cancelStopLimit = clock.after(assignment.graceMs + STOP_PATIENCE_MS, () => this.#finish(this.#stopped()))
   }
 

@@ -1,6 +1,7 @@
 // Errors of requests to the API server, and whether a retry may help.
 
 import { messageOf } from "../../core/model/error-message.ts"
+import type { Clock } from "../../core/model/ports.ts"
 
 /** A response other than 2xx. */
 export class ApiError extends Error {
@@ -35,15 +36,47 @@ const reasonOf = (error: unknown): string => {
 }
 
 const DEFINITE_STATUSES = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 422])
+/** Time that a rejection of Ork's rights or credentials must last: an API server that starts rejects everybody for a while. */
+const DENIED_MS = 30_000
 
 export const isStatus = (error: unknown, status: number): error is ApiError =>
   error instanceof ApiError && error.status === status
 
-/** Returns true when the same request may succeed later. */
-export const isTransient = (error: unknown): boolean => !(error instanceof ApiError) || !DEFINITE_STATUSES.has(error.status)
-
 /** An exhausted quota is reported as 403, but passes. */
 const isQuota = (error: ApiError): boolean => error.status === 403 && /exceeded quota/i.test(error.message)
+
+/** Returns true when the same request may succeed later. */
+export const isTransient = (error: unknown): boolean =>
+  !(error instanceof ApiError) || !DEFINITE_STATUSES.has(error.status) || isQuota(error)
+
+/** Returns true when the failed request may have been carried out. */
+export const mayHaveSucceeded = (error: unknown): boolean => !(error instanceof ApiError) || error.status >= 500
+
+/** Decides about the errors of one request that is repeated: it is denied when 401 or 403 lasts. */
+export class Patience {
+  readonly #clock: Clock
+  #deniedSince: number | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Returns true when the request should be repeated. */
+  readonly allows = (error: unknown): boolean => {
+    const denied = !isTransient(error) && (isStatus(error, 401) || isStatus(error, 403))
+    if (!denied) {
+      this.#deniedSince = null
+      return isTransient(error)
+    }
+    const now = this.#clock.monotonic()
+    this.#deniedSince ??= now
+    return now - this.#deniedSince < DENIED_MS
+  }
+
+  reset(): void {
+    this.#deniedSince = null
+  }
+}
 
 /** Returns true when no later attempt can succeed. 401 is not among them: the cluster's authenticator may be unavailable. */
 export const isPermanent = (error: unknown): boolean =>

@@ -3,11 +3,21 @@
 import type { AttemptResult } from "../../core/model/change.ts"
 import { openLog } from "../../objects/logs/log-sink.ts"
 import { type Observation, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
-import { describeError, isPermanent, isTransient } from "./api-error.ts"
-import { classify, hasStarted, isOver, isSettled, type JobOutcome, type JobState, outcomeOf } from "./classify.ts"
+import { describeError, isPermanent } from "./api-error.ts"
+import {
+  classify,
+  hasStarted,
+  isOver,
+  isSettled,
+  type JobOutcome,
+  type JobState,
+  outcomeOf,
+  podOf,
+  timesOf,
+} from "./classify.ts"
 import type { Cluster } from "./cluster.ts"
 import type { JobRequest } from "./job.ts"
-import type { JobRequests } from "./job-requests.ts"
+import { type Creation, type JobRequests, NameTaken } from "./job-requests.ts"
 import { PodLog } from "./log.ts"
 import type { NamespaceWatch, TrackedAttempt } from "./namespace-watch.ts"
 import { outputOf } from "./output.ts"
@@ -15,6 +25,8 @@ import { jobName } from "./shapes.ts"
 
 /** Patience with trouble that may pass: a registry that is overloaded, a Secret that does not exist yet. */
 const STUCK_MS = 30_000
+/** Delay with which a watch reports a change, at most. */
+const JUST_NOW_MS = 2000
 /** Time for the cluster to report why a pod was removed. */
 const SETTLE_MS = 5000
 /** Time after the grace period for a terminating pod to disappear; then its node is considered dead. */
@@ -34,6 +46,8 @@ export interface KubernetesLaunch extends RemoteLaunch {
 export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome> {
   readonly #launch: KubernetesLaunch
   readonly #tracked: TrackedAttempt
+  /** Time before which the work cannot have started; 0 when an earlier server may have started it. */
+  readonly #launchedAt: number
   /** The Job existed before this launch. */
   #found = false
   #log: PodLog | null = null
@@ -45,7 +59,8 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   constructor(launch: KubernetesLaunch) {
     super(launch)
     this.#launch = launch
-    const { attemptId } = launch.assignment
+    const { attemptId, adopted } = launch.assignment
+    this.#launchedAt = adopted === undefined ? this.clock.now() : 0
     this.externalId = `${launch.namespace.name}/${jobName(attemptId)}`
     this.#tracked = launch.namespace.track(attemptId, this.changed)
   }
@@ -55,20 +70,22 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
     const { signal } = this.context
     const tracked = this.#tracked
     const target = { namespace: namespace.name, assignment, tracked }
+    const creation: Creation = { mayExist: assignment.adopted !== undefined, problem: null }
     try {
       await Promise.race([namespace.ready(), aborted(signal)])
-      if (this.handedOver) return null
-      if (signal.aborted) return (await requests.find(target)) === null ? null : tracked
-      this.#found = await requests.create(target, request, signal)
-      return tracked
+      if (!signal.aborted) {
+        this.#found = await requests.create(target, request, creation, signal)
+        return tracked
+      }
     } catch (error) {
-      if (this.handedOver) return null
-      const exists = tracked.job.object !== null
-      if (signal.aborted && exists) return tracked
-      // The request may have succeeded although its response was lost.
-      if (exists || isTransient(error)) await this.#remove(AbortSignal.abort())
-      throw error
+      if (!signal.aborted) {
+        if (creation.mayExist && !(error instanceof NameTaken)) await this.#remove()
+        throw error
+      }
     }
+    this.waitingFor = creation.problem ?? namespace.problem
+    if (this.handedOver || !creation.mayExist) return null
+    return (await requests.find(target)) === null ? null : tracked
   }
 
   protected submitFailure(error: unknown): Pick<AttemptResult, "error" | "retryable"> {
@@ -78,10 +95,14 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
     }
   }
 
-  protected async observe({ job, pod }: TrackedAttempt): Promise<Observation<JobOutcome>> {
+  protected async observe(tracked: TrackedAttempt): Promise<Observation<JobOutcome>> {
+    const { job } = tracked
+    const pod = podOf(tracked)
     const state = classify(job, pod, this.assignment.node.resources?.memoryBytes ?? 0)
+    const { startedAt, finishedAt } = timesOf(pod)
+    if (finishedAt !== null) this.finishedAt = this.#localTime(finishedAt)
     if (hasStarted(state)) {
-      this.markStarted()
+      this.markStarted(this.#localTime(startedAt))
       if (!this.exec && pod.object !== null && !pod.gone) await this.#openLog(pod.object.metadata.name)
     }
     if (state.phase === "waiting") this.waitingFor = state.reason ?? this.waitingFor
@@ -93,6 +114,16 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
     }
     if (state.phase === "ended") return { end: state.outcome }
     return outcome === null ? this.#untroubled() : await this.#inTrouble(state, outcome)
+  }
+
+  /**
+   * Returns a time of the node as one of the server: not before the launch, and not in the future. Times of nodes have whole
+   * seconds, so that one that has just passed is now.
+   */
+  #localTime(time: number | null): number {
+    const now = this.clock.now()
+    if (time === null || now - time < JUST_NOW_MS) return now
+    return Math.max(time, this.startedAt ?? this.#launchedAt)
   }
 
   #untroubled(): Observation<JobOutcome> {
@@ -115,7 +146,7 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
 
   #patience(state: JobState): number {
     if (state.phase === "stuck") return state.permanent ? 0 : STUCK_MS
-    const { object, gone } = this.#tracked.pod
+    const { object, gone } = podOf(this.#tracked)
     const over = object === null || gone || isOver(object)
     return over ? SETTLE_MS : this.assignment.graceMs + TERMINATING_MS
   }
@@ -125,11 +156,12 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   }
 
   async #openLog(pod: string): Promise<void> {
-    if (this.#log !== null) return
+    if (this.#log?.pod === pod) return
     const { objects, clock } = this
     const { prefix, secrets } = this.assignment
+    await this.#log?.close()
     // The pod still has its whole log, so the stored one is written again from the start.
-    if (this.#found) await objects.deletePrefix(prefix)
+    if (this.#found || this.#log !== null) await objects.deletePrefix(prefix)
     const { cluster, namespace } = this.#launch
     this.#log = new PodLog({ cluster, clock, namespace: namespace.name, pod, sink: openLog(objects, prefix, { secrets }) })
   }
@@ -145,15 +177,15 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
     return { ...this.base(end.exitCode), state: end.state, error, ...(end.retryable === false && { retryable: false }) }
   }
 
-  protected async requestStop({ job, pod }: TrackedAttempt): Promise<void> {
+  protected async requestStop(tracked: TrackedAttempt, over: AbortSignal): Promise<void> {
     const { requests, namespace, assignment } = this.#launch
     if (this.startedAt === null && this.context.signal.reason === "timeout") {
-      const about = pod.object?.metadata.name ?? jobName(assignment.attemptId)
+      const about = podOf(tracked).object?.metadata.name ?? jobName(assignment.attemptId)
       this.waitingFor = (await requests.latestWarning(namespace.name, about)) ?? this.waitingFor
     }
-    if (await this.#remove()) return
-    job.remove(null)
-    pod.remove(null)
+    if (await this.#remove(over)) return
+    tracked.job.remove(null)
+    tracked.pods.remove(null)
     this.changed()
   }
 
@@ -173,15 +205,15 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   }
 
   /** Removes a Job whose pod has containers that were injected by others: they would keep it for ever. */
-  async #removeSidecars({ pod }: TrackedAttempt): Promise<void> {
-    const containers = pod.object?.status?.containerStatuses ?? []
+  async #removeSidecars(tracked: TrackedAttempt): Promise<void> {
+    const containers = podOf(tracked).object?.status?.containerStatuses ?? []
     if (containers.length > 1 && containers.some(({ state }) => state?.terminated === undefined)) await this.#remove()
   }
 
   /** Deletes the Job and its pod. Resolves with false when there was none. */
-  #remove(signal?: AbortSignal): Promise<boolean> {
+  #remove(until: AbortSignal = this.handover): Promise<boolean> {
     const { requests, namespace, assignment } = this.#launch
-    return requests.remove(namespace.name, assignment.attemptId, signal).catch(() => true)
+    return requests.remove(namespace.name, assignment.attemptId, until).catch(() => true)
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { Outcome } from "../remote/remote-attempt.ts"
 import { describeExit, describeStartFailure } from "./messages.ts"
-import type { LatestObject } from "./namespace-watch.ts"
+import { LatestObject, type TrackedAttempt } from "./namespace-watch.ts"
 import { type Condition, CONTAINER, hasCondition, type JobObject, type PodObject, type Terminated } from "./shapes.ts"
 
 export interface JobOutcome extends Outcome {
@@ -38,13 +38,8 @@ const BAD_CONTAINER_REASONS = new Set(["CreateContainerConfigError", "CreateCont
 
 export const classify = (job: LatestObject<JobObject>, pod: LatestObject<PodObject>, memoryBytes: number): JobState => {
   const { object } = pod
-  // A container that exits with 0 because its pod is deleted has not done its work: only an exit before the deletion counts.
-  const exited = containerOf(pod.beforeDeletion)?.state?.terminated
-  if (
-    exited?.exitCode === 0 &&
-    (displacement(pod.beforeDeletion) === null || pod.beforeDeletion?.status?.phase === "Succeeded")
-  )
-    return succeeded(exited)
+  const success = successOf(pod)
+  if (success !== null) return succeeded(success)
   const over = pod.gone || (object !== null && isOver(object))
   const removed = removal(job, displacement(object))
   if (removed !== null) return { phase: over || (job.gone && object === null) ? "ended" : "terminating", outcome: removed }
@@ -62,6 +57,37 @@ export const classify = (job: LatestObject<JobObject>, pod: LatestObject<PodObje
   if (complete !== undefined) return { phase: "terminating", outcome: lost("its pod is gone, and with it its log and output") }
   return { phase: "waiting", reason: "the cluster has created no pod for its job" }
 }
+
+/** Returns the end of a container that has done its work. One that exits with 0 because its pod is deleted has not. */
+const successOf = ({ beforeDeletion }: LatestObject<PodObject>): Terminated | null => {
+  const exited = containerOf(beforeDeletion)?.state?.terminated
+  if (exited?.exitCode !== 0) return null
+  return displacement(beforeDeletion) === null || beforeDeletion?.status?.phase === "Succeeded" ? exited : null
+}
+
+/**
+ * Returns the pod of an attempt. Of several, which a cluster may create for a Job: one that succeeded, or else the newest that may
+ * still do so, or else the newest.
+ */
+export const podOf = ({ job, pods }: TrackedAttempt): LatestObject<PodObject> => {
+  const owned = pods.ownedBy(job.object)
+  const isLive = ({ object, gone }: LatestObject<PodObject>): boolean =>
+    !gone && object !== null && object.metadata.deletionTimestamp === undefined && !isOver(object)
+  return owned.find((pod) => successOf(pod) !== null) ?? owned.findLast(isLive) ?? owned.at(-1) ?? new LatestObject<PodObject>()
+}
+
+export interface ContainerTimes {
+  /** Milliseconds, in whole seconds of the node's clock; null: not known. */
+  startedAt: number | null
+  finishedAt: number | null
+}
+
+export const timesOf = ({ object }: LatestObject<PodObject>): ContainerTimes => {
+  const { running, terminated } = containerOf(object)?.state ?? {}
+  return { startedAt: instantOf(terminated?.startedAt ?? running?.startedAt), finishedAt: instantOf(terminated?.finishedAt) }
+}
+
+const instantOf = (text: string | null | undefined): number | null => Date.parse(text ?? "") || null
 
 export const hasStarted = (state: JobState): boolean =>
   state.phase === "running" || (state.phase === "ended" && state.outcome.exitCode !== null)

@@ -85,8 +85,9 @@ export class Cluster {
   }
 
   async #send(method: Method, path: string, options: CallOptions, headersTimeout: number): Promise<Body> {
+    const used = this.#config
     const response = await this.#request(method, path, options, headersTimeout)
-    if (!isStatus(response, 401) || !this.#reload()) return bodyOf(response)
+    if (!isStatus(response, 401) || !this.#renew(used)) return bodyOf(response)
     return bodyOf(await this.#request(method, path, options, headersTimeout))
   }
 
@@ -123,8 +124,12 @@ export class Cluster {
     return errorOf(statusCode, await textOf(response.body), Array.isArray(retryAfter) ? retryAfter[0] : retryAfter)
   }
 
-  /** Loads the configuration again, since tokens and certificates are renewed in files. Returns false when it is fresh. */
-  #reload(): boolean {
+  /**
+   * Loads the configuration again, since tokens and certificates are renewed in files. Returns false when there is none other than
+   * the one that was used. Concurrent requests share one renewal.
+   */
+  #renew(used: KubeConfig): boolean {
+    if (this.#config !== used) return true
     if (Date.now() - this.#readAt < STALE_MS) return false
     this.#readAt = Date.now()
     try {

@@ -37,10 +37,11 @@ export class KubernetesExecutor implements Executor {
   constructor(options: KubernetesExecutorOptions) {
     this.#options = options
     this.#cluster = new Cluster(options)
-    this.#requests = new JobRequests(this.#cluster, options.clock)
+    this.#requests = new JobRequests(this.#cluster, options.clock, options.log)
   }
 
   async stop(): Promise<void> {
+    this.#requests.stop()
     for (const namespace of this.#namespaces.values()) namespace.stop()
     this.#namespaces.clear()
     this.#cluster.close()

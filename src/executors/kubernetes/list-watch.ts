@@ -5,7 +5,7 @@
 import type { Readable } from "node:stream"
 import type { Clock } from "../../core/model/ports.ts"
 import { backoff, delay } from "../remote/retry.ts"
-import { ApiError, describeError, isStatus, isTransient, Unreachable } from "./api-error.ts"
+import { ApiError, describeError, isStatus, isTransient, Patience, Unreachable } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { SELECTOR, type Watched } from "./shapes.ts"
 
@@ -17,7 +17,7 @@ const SILENT_MS = (WATCH_S + 30) * 1000
 const MIN_WATCH_MS = 250
 const PAGE_SIZE = 500
 const MAX_PAUSE_MS = 30_000
-/** Failures in a row after which `ready` rejects, and a watch starts with a new list. */
+/** Failures in a row after which a watch starts with a new list. */
 const MAX_FAILURES = 5
 const GONE = 410
 
@@ -59,14 +59,18 @@ export class ListWatch<T extends Watched> {
   #ready = Promise.withResolvers<void>()
   #isReady = false
   #failures = 0
+  readonly #patience: Patience
+  /** Error of the last list or watch; null when it succeeded. */
+  problem: string | null = null
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options
+    this.#patience = new Patience(options.clock)
     this.#ready.promise.catch(() => {})
     void this.#run()
   }
 
-  /** Resolves when the first list has arrived; rejects after several failures, or one that is permanent. */
+  /** Resolves when the first list has arrived, however long the cluster cannot be reached; rejects when it is denied. */
   ready(): Promise<void> {
     return this.#ready.promise
   }
@@ -107,7 +111,8 @@ export class ListWatch<T extends Watched> {
       // A cluster that was recreated or restored from a backup may not know the version.
       if (!isTransient(error) || this.#failures % MAX_FAILURES === 0) this.#version = null
     }
-    if (!this.#isReady && (!isTransient(error) || this.#failures >= MAX_FAILURES)) this.#rejectWaiters(error)
+    this.problem = describeError(error)
+    if (!this.#patience.allows(error) && !this.#isReady) this.#rejectWaiters(error)
     const retryAfterMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
     const pause = Math.max(Math.min(retryAfterMs, MAX_PAUSE_MS), backoff(this.#failures - 1, MAX_PAUSE_MS))
     await delay(clock, pause, this.#stopped.signal)
@@ -124,6 +129,8 @@ export class ListWatch<T extends Watched> {
     const { log, path } = this.#options
     if (this.#failures > 1) log.info({ path }, "watching the cluster again")
     this.#failures = 0
+    this.problem = null
+    this.#patience.reset()
   }
 
   async #list(): Promise<void> {

@@ -29,6 +29,7 @@ export interface PodLogOptions {
 type StreamEnd = "complete" | "broken" | "gone"
 
 export class PodLog {
+  readonly pod: string
   readonly #options: PodLogOptions
   readonly #lines = new LogLines()
   readonly #containerEnded = new AbortController()
@@ -39,6 +40,7 @@ export class PodLog {
 
   constructor(options: PodLogOptions) {
     this.#options = options
+    this.pod = options.pod
     this.#copying = this.#copy()
     this.#copying.catch(() => {})
   }

@@ -11,6 +11,9 @@ export interface NamespaceParts {
   log: WatchLog
 }
 
+/** What a watch changes. Each method returns true when something has changed. */
+type Latest<T extends Watched> = Pick<LatestObject<T>, "update" | "remove" | "compareWithList">
+
 /** The latest known version of one object. An object that is gone does not come back; another one of its name may. */
 export class LatestObject<T extends Watched> {
   object: T | null = null
@@ -59,9 +62,41 @@ export class LatestObject<T extends Watched> {
   }
 }
 
+/** The latest known versions of all pods with the label of one attempt. */
+export class LatestPods {
+  readonly #pods = new Map<string, LatestObject<PodObject>>()
+
+  /** Returns the pods that the Job owns, in the order in which they were seen. Others may have copied their labels. */
+  ownedBy(job: JobObject | null): LatestObject<PodObject>[] {
+    const isOwned = ({ object }: LatestObject<PodObject>): boolean =>
+      object?.metadata.ownerReferences?.some(({ uid }) => uid === job?.metadata.uid) === true
+    return [...this.#pods.values()].filter(isOwned)
+  }
+
+  update(object: PodObject): boolean {
+    const known = this.#pods.get(object.metadata.uid) ?? new LatestObject<PodObject>()
+    this.#pods.set(object.metadata.uid, known)
+    return known.update(object)
+  }
+
+  /** Records the deletion of one pod, or of all when `object` is null. */
+  remove(object: PodObject | null): boolean {
+    if (object !== null) return this.#pods.get(object.metadata.uid)?.remove(object) === true
+    return this.#changeAll((pod) => pod.remove(null))
+  }
+
+  compareWithList(uids: ReadonlySet<string>, version: string): boolean {
+    return this.#changeAll((pod) => pod.compareWithList(uids, version))
+  }
+
+  #changeAll(change: (pod: LatestObject<PodObject>) => boolean): boolean {
+    return [...this.#pods.values()].map(change).includes(true)
+  }
+}
+
 export class TrackedAttempt {
   readonly job = new LatestObject<JobObject>()
-  readonly pod = new LatestObject<PodObject>()
+  readonly pods = new LatestPods()
   readonly onChange: () => void
 
   constructor(onChange: () => void) {
@@ -78,12 +113,17 @@ export class NamespaceWatch {
   constructor(name: string, parts: NamespaceParts) {
     this.name = name
     this.#jobs = new ListWatch({ ...parts, path: jobsPath(name), listener: this.#listener(({ job }) => job) })
-    this.#pods = new ListWatch({ ...parts, path: corePath(name, "pods"), listener: this.#listener(({ pod }) => pod) })
+    this.#pods = new ListWatch({ ...parts, path: corePath(name, "pods"), listener: this.#listener(({ pods }) => pods) })
   }
 
-  /** Resolves when the first lists have arrived. Rejects when the cluster does not provide them for now. */
+  /** Resolves when the first lists have arrived. Rejects when the cluster denies them. */
   async ready(): Promise<void> {
     await Promise.all([this.#jobs.ready(), this.#pods.ready()])
+  }
+
+  /** Reason why there are no current lists; null when there are. */
+  get problem(): string | null {
+    return this.#jobs.problem ?? this.#pods.problem
   }
 
   /** Must be called before the Job is created: earlier changes go unnoticed. */
@@ -102,8 +142,8 @@ export class NamespaceWatch {
     this.#pods.stop()
   }
 
-  #listener<T extends Watched>(part: (attempt: TrackedAttempt) => LatestObject<T>): WatchListener<T> {
-    const apply = (object: T, change: (latest: LatestObject<T>) => boolean): void => {
+  #listener<T extends Watched>(part: (attempt: TrackedAttempt) => Latest<T>): WatchListener<T> {
+    const apply = (object: T, change: (latest: Latest<T>) => boolean): void => {
       const attempt = this.#attempts.get(object.metadata.labels?.[LABELS.attempt] ?? "")
       if (attempt !== undefined && change(part(attempt))) attempt.onChange()
     }

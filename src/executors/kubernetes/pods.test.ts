@@ -1,8 +1,10 @@
 // Failures, stops and adoption of pods on the fake cluster, and the number of requests.
 
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import type { AttemptResult } from "../../core/model/change.ts"
-import { assignment, realClock, uniqueId } from "../conformance/fixture.ts"
+import { allLines, assignment, realClock, uniqueId } from "../conformance/fixture.ts"
 import { TestHarness, contains, soon } from "./testing/test-harness.ts"
 import { RIGHTS } from "./testing/rights.ts"
 
@@ -71,6 +73,81 @@ describe("failures of pods", () => {
     kubelet.schedulable = true
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
+  })
+})
+
+describe("other pods", () => {
+  const failed = {
+    phase: "Failed",
+    containerStatuses: [{ name: "task", state: { terminated: { exitCode: 1, reason: "Error" } } }],
+  }
+
+  test("a pod that only copied the labels of a task is ignored", async () => {
+    const { cluster, controllers } = harness
+    const task = await harness.launchRunning()
+    const { labels } = controllers.podOf(task.job)!.metadata
+    cluster.storage.add("pods", "work", { metadata: { name: "debug-copy", labels }, spec: {}, status: failed })
+    task.go()
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+  })
+
+  test("of two pods of one job, the one that succeeded counts, even if the other one is newer", async () => {
+    const { cluster, controllers } = harness
+    const task = await harness.launchRunning()
+    const { labels, ownerReferences } = controllers.podOf(task.job)!.metadata
+    await harness.finishUnseen(task)
+    const metadata = { name: `${task.job}-again`, labels, ownerReferences }
+    cluster.storage.add("pods", "work", { metadata, spec: {}, status: failed })
+    cluster.watches.expire()
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+  })
+
+  test("the log is that of the pod that counts", async () => {
+    const { cluster, controllers, fixture } = harness
+    const attemptId = `t${uniqueId()}`
+    const flag = join(fixture.folder, attemptId)
+    const task = shell(`echo pid $$; while [ ! -e ${flag} ]; do sleep 0.02; done; echo '[1]'`, { attemptId })
+    await task.line("pid")
+    const first = controllers.podOf(`ork-${attemptId}`)!
+    controllers.kubelet.lost = true
+    controllers.jobs.deletePod(first)
+    controllers.kubelet.lost = false
+    const name = `${first.metadata.name}-again`
+    cluster.storage.add("pods", "work", { ...first, metadata: { ...first.metadata, name }, status: { phase: "Pending" } })
+    await soon(() => (controllers.kubelet.processes.get(name)?.entries.length ?? 0) > 0)
+    writeFileSync(flag, "")
+    expect(await task.result).toMatchObject({ state: "success", output: { inline: [1] } })
+    const lines = controllers.kubelet.processes.get(name)!.entries.map(({ text }) => text.toString().trim())
+    expect((await allLines(task.log)).map(({ line }) => line)).toEqual(lines)
+  })
+})
+
+describe("times", () => {
+  test("start and end are those of the container, however late they are seen", async () => {
+    const { cluster, fixture } = harness
+    const task = harness.launch({}, fixture.newExecutor({ clock: realClock }))
+    await task.line("up")
+    cluster.watches.held = []
+    task.go()
+    await soon(() => harness.controllers.phaseOf(task.job) === "Succeeded")
+    const ended = Date.now()
+    await soon(() => Date.now() - ended > 2500)
+    cluster.watches.flush()
+    const { state, startedAt, finishedAt } = await task.result
+    expect(state).toBe("success")
+    expect(finishedAt - ended).toBeLessThan(1000)
+    expect(finishedAt).toBeGreaterThanOrEqual(startedAt!)
+  })
+
+  test("the start that an earlier server reported stays", async () => {
+    const { fixture } = harness
+    const first = await harness.launchRunning({}, fixture.newExecutor())
+    first.stop("shutdown")
+    const { startedAt } = await first.result
+    const again = shell("never run", { attemptId: first.attemptId, adopted: { startedAt } })
+    await again.line("up")
+    first.go()
+    expect(await again.result).toMatchObject({ state: "success", startedAt })
   })
 })
 

@@ -7,6 +7,7 @@ export interface Meta {
   creationTimestamp?: string
   deletionTimestamp?: string
   labels?: { [label: string]: string }
+  ownerReferences?: { uid: string }[]
 }
 
 export interface Condition {
@@ -50,11 +51,12 @@ export interface Terminated {
   reason?: string
   message?: string
   startedAt?: string | null
+  finishedAt?: string | null
 }
 
 /** Drops the fields that are not read, which may contain a task's whole input. */
 export const slim = <T extends Watched & { status?: unknown }>(object: T): T => {
-  const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels } = object.metadata
+  const { name, uid, resourceVersion, creationTimestamp, deletionTimestamp, labels, ownerReferences } = object.metadata
   const metadata: Meta = {
     name,
     uid,
@@ -62,6 +64,7 @@ export const slim = <T extends Watched & { status?: unknown }>(object: T): T => 
     ...(creationTimestamp !== undefined && { creationTimestamp }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
     ...(labels !== undefined && { labels }),
+    ...(ownerReferences !== undefined && { ownerReferences: ownerReferences.map((owner) => ({ uid: owner.uid })) }),
   }
   return { metadata, status: object.status } as T
 }

@@ -14,6 +14,7 @@ class TestAttempt extends RemoteAttempt<string, Outcome> {
   readonly calls: string[] = []
   submission: () => Promise<string | null> = () => Promise.resolve("job-1")
   observation: Observation<Outcome> | Error = { recheckMs: null }
+  acceptStop: () => Promise<void> = () => Promise.resolve()
 
   constructor(launch: RemoteLaunch) {
     super(launch)
@@ -52,6 +53,7 @@ class TestAttempt extends RemoteAttempt<string, Outcome> {
 
   protected async requestStop(job: string): Promise<void> {
     this.calls.push(`stop ${job}`)
+    await this.acceptStop()
   }
 
   protected override async kill(job: string): Promise<void> {
@@ -127,6 +129,22 @@ test("a stop is requested, followed by a kill after the grace period, and given 
   expect(result()).toBeNull()
   await clock.pass(1)
   expect(result()).toMatchObject({ state: "timeout", startedAt: null, waitedFor: "no free node" })
+})
+
+test("the grace period begins when the cluster has accepted the stop, however long that takes", async () => {
+  const accepted = Promise.withResolvers<void>()
+  const { attempt, clock, result, stop } = setup({ prepare: (one) => void (one.acceptStop = () => accepted.promise) })
+  await clock.pass(0)
+  attempt.show({ recheckMs: null })
+  stop("cancel")
+  await clock.pass(3_600_000)
+  expect([result(), attempt.calls]).toEqual([null, ["stop job-1"]])
+  accepted.resolve()
+  await clock.pass(0)
+  await clock.pass(10_000)
+  expect(attempt.calls).toEqual(["stop job-1", "kill job-1"])
+  await clock.pass(60_000)
+  expect(result()).toMatchObject({ state: "cancelled" })
 })
 
 test("work that can no longer be observed is abandoned", async () => {

@@ -11,6 +11,7 @@ import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import type { OutputResult } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { Notifier } from "./notifier.ts"
+import { delay } from "./retry.ts"
 
 /** Time after the grace period for the cluster to end stopped work, in milliseconds. */
 const KILL_TIMEOUT_MS = 60_000
@@ -48,12 +49,16 @@ export abstract class RemoteAttempt<Handle, End> {
   protected readonly execReportsStart: boolean = false
   protected externalId: string | null = null
   protected startedAt: number | null = null
+  /** End of the work; null when only the time is known at which it was seen. */
+  protected finishedAt: number | null = null
   /** The cluster's reason for not having started the work yet; null when it gives none. */
   protected waitingFor: string | null = null
   /** True once the cluster was asked to stop work that had not ended by then. */
   protected stopRequested = false
   /** True once the end of the work is no longer waited for. */
   protected gaveUp = false
+  /** Aborts when another process continues with the work. */
+  protected readonly handover: AbortSignal
   readonly #changes: Notifier
 
   constructor({ assignment, context, objects, clock, exec }: RemoteLaunch) {
@@ -62,6 +67,8 @@ export abstract class RemoteAttempt<Handle, End> {
     this.objects = objects
     this.clock = clock
     this.exec = exec
+    this.startedAt = assignment.adopted?.startedAt ?? null
+    this.handover = handoverOf(context.signal)
     this.#changes = new Notifier(clock)
   }
 
@@ -77,8 +84,10 @@ export abstract class RemoteAttempt<Handle, End> {
    * Reads the rest of the log and returns the result. `end` is null when the end of the work is unknown: it was stopped then.
    */
   protected abstract finish(handle: Handle, end: End | null): Promise<AttemptResult>
-  /** Asks the cluster to end the work gracefully. Never rejects. */
-  protected abstract requestStop(handle: Handle): Promise<void>
+  /**
+   * Asks the cluster to end the work gracefully, and repeats that until the cluster accepts it or `over` aborts. Never rejects.
+   */
+  protected abstract requestStop(handle: Handle, over: AbortSignal): Promise<void>
   /** Removes work that is no longer followed, so that it does not run beside the next attempt. Never rejects. */
   protected abstract abandon(handle: Handle): Promise<void>
   protected abstract describeError(error: unknown): string
@@ -91,7 +100,7 @@ export abstract class RemoteAttempt<Handle, End> {
   }
 
   /** Kills work that has ignored the stop request. A no-op for clusters that do so themselves after the grace period. */
-  protected async kill(_handle: Handle): Promise<void> {}
+  protected async kill(_handle: Handle, _over: AbortSignal): Promise<void> {}
 
   // -- life cycle ----------------------------------------------------------------------------------------------------------------
 
@@ -150,48 +159,52 @@ export abstract class RemoteAttempt<Handle, End> {
       if (!ended && result.state === "lost" && !this.handedOver) await this.abandon(handle)
       return { ...result, ...this.#waitedFor(this.execReportsStart ? result.startedAt : this.startedAt) }
     } finally {
-      this.gaveUp = true
-      this.changed()
+      this.giveUp()
     }
   }
 
-  /** Stops the work on abort, kills it after the grace period and gives up KILL_TIMEOUT_MS later. */
+  /** Stops the work on abort. */
   #stopOnAbort(handle: Handle): () => void {
     const { signal } = this.context
-    let following = true
-    let cancelTimer = (): void => {}
-    const stop = (): void => {
-      this.stopRequested = true
-      const requested = this.requestStop(handle)
-      cancelTimer = this.clock.after(this.assignment.graceMs, () => {
-        void requested.then(() => this.kill(handle))
-        cancelTimer = this.clock.after(KILL_TIMEOUT_MS, () => {
-          this.gaveUp = true
-          this.changed()
-        })
-      })
-    }
+    const over = new AbortController()
     const onAbort = async (): Promise<void> => {
-      if (!this.handedOver && !(await this.hasEnded(handle)) && following) stop()
+      if (!this.handedOver && !(await this.hasEnded(handle)) && !over.signal.aborted) void this.#stop(handle, over.signal)
       this.changed()
     }
     const listener = (): void => void onAbort()
     if (signal.aborted) listener()
     else signal.addEventListener("abort", listener, { once: true })
     return () => {
-      following = false
+      over.abort()
       signal.removeEventListener("abort", listener)
-      cancelTimer()
     }
+  }
+
+  /**
+   * Kills the work after the grace period, and gives up KILL_TIMEOUT_MS later. Both count from the time at which the cluster
+   * accepted the request. `over` aborts when the attempt has ended.
+   */
+  async #stop(handle: Handle, over: AbortSignal): Promise<void> {
+    this.stopRequested = true
+    await this.requestStop(handle, over)
+    await delay(this.clock, this.assignment.graceMs, over)
+    if (over.aborted) return
+    await this.kill(handle, over)
+    await delay(this.clock, KILL_TIMEOUT_MS, over)
+    if (!over.aborted) this.giveUp()
   }
 
   // -- helpers for subclasses ----------------------------------------------------------------------------------------------------
 
   /** True when another process continues with the work: this one must not touch it. */
   protected get handedOver(): boolean {
-    const { signal } = this.context
-    const reason = signal.reason as StopReason
-    return signal.aborted && (reason === "shutdown" || reason === "lost")
+    return this.handover.aborted
+  }
+
+  /** Ends the wait for the end of the work. */
+  protected giveUp(): void {
+    this.gaveUp = true
+    this.changed()
   }
 
   /** Makes the attempt observe the work again. */
@@ -208,7 +221,7 @@ export abstract class RemoteAttempt<Handle, End> {
   protected base(exitCode: number | null = null): Omit<AttemptResult, "state"> {
     return {
       startedAt: this.startedAt,
-      finishedAt: this.clock.now(),
+      finishedAt: this.finishedAt ?? this.clock.now(),
       ...(this.externalId !== null && { externalId: this.externalId }),
       ...(exitCode !== null && { exitCode }),
     }
@@ -230,6 +243,17 @@ export abstract class RemoteAttempt<Handle, End> {
   #waitedFor(startedAt: number | null): Pick<AttemptResult, "waitedFor"> {
     return startedAt === null && this.waitingFor !== null ? { waitedFor: this.waitingFor } : {}
   }
+}
+
+const handoverOf = (signal: AbortSignal): AbortSignal => {
+  const handover = new AbortController()
+  const onAbort = (): void => {
+    const reason = signal.reason as StopReason
+    if (reason === "shutdown" || reason === "lost") handover.abort()
+  }
+  if (signal.aborted) onAbort()
+  else signal.addEventListener("abort", onAbort, { once: true })
+  return handover.signal
 }
 
 const NOT_FOLLOWED: ContainerEnd = { state: "lost", error: "its container is no longer followed" }

@@ -30,16 +30,17 @@ export interface RetryOptions {
   pauseMs(failures: number, error: unknown): number
   /** Ends the current pause, and makes the next failure the last. */
   signal?: AbortSignal | undefined
+  maxTries?: number
 }
 
-/** Calls until it succeeds or fails for good, at most MAX_TRIES times; rejects with the last error. */
+/** Calls until it succeeds or fails for good, at most `maxTries` times; rejects with the last error. */
 export const retryTransient = async <T>(options: RetryOptions, call: () => Promise<T>): Promise<T> => {
-  const { clock, isTransient, pauseMs, signal } = options
+  const { clock, isTransient, pauseMs, signal, maxTries = MAX_TRIES } = options
   for (let failures = 0; ; failures++) {
     try {
       return await call()
     } catch (error) {
-      if (!isTransient(error) || failures + 1 >= MAX_TRIES || signal?.aborted === true) throw error
+      if (!isTransient(error) || failures + 1 >= maxTries || signal?.aborted === true) throw error
       await delay(clock, pauseMs(failures, error), signal)
     }
   }

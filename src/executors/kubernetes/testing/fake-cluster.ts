@@ -45,6 +45,8 @@ export class FakeCluster {
   /** Rights of deploy/kubernetes/rbac.yaml that were used. */
   readonly used = new Set<string>()
   faults: Fault[] = []
+  /** Breaks the connection of every request, as while the API server restarts. */
+  down = false
   /** The accepted token. */
   token = "test-token"
   kubeconfig = ""
@@ -54,9 +56,15 @@ export class FakeCluster {
   async start(): Promise<this> {
     this.#server.listen(0, "127.0.0.1")
     await once(this.#server, "listening")
-    const { port } = this.#server.address() as AddressInfo
     this.#folder = mkdtempSync(join(tmpdir(), "ork-cluster-"))
     this.kubeconfig = join(this.#folder, "kubeconfig")
+    this.writeKubeconfig()
+    return this
+  }
+
+  /** Writes the kubeconfig with the accepted token. */
+  writeKubeconfig(): void {
+    const { port } = this.#server.address() as AddressInfo
     const config = {
       apiVersion: "v1",
       kind: "Config",
@@ -66,7 +74,6 @@ export class FakeCluster {
       users: [{ name: "ork", user: { token: this.token } }],
     }
     writeFileSync(this.kubeconfig, JSON.stringify(config))
-    return this
   }
 
   async stop(): Promise<void> {
@@ -91,6 +98,7 @@ export class FakeCluster {
     if (call === null) return this.#reject(response, 404, "NotFound", `no such path: ${request.url}`)
     const name = `${call.verb} ${call.kind}`
     this.requests.push(name)
+    if (this.down) return void request.socket.destroy()
     const fault = this.faults.find(({ on, times }) => on === name && times > 0)
     if (fault !== undefined) fault.times -= 1
     if (fault?.response === "drop") return void request.socket.destroy()

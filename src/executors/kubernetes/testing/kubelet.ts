@@ -34,7 +34,7 @@ export class Kubelet {
     this.#storage = storage
     storage.listen(({ type, kind, object }) => {
       if (kind !== "pods") return
-      if (type === "ADDED") void this.#run(object)
+      if (type === "ADDED" && object.status?.["phase"] === "Pending") void this.#run(object)
       else if (type === "MODIFIED" && object.metadata.deletionTimestamp !== undefined) this.#kill(object)
     })
   }
