@@ -67,6 +67,7 @@ const bare = async (): Promise<number> => {
         memoryBytes: 0,
         cpuMillis: 0,
         secrets: [],
+        pipes: "",
       }
       const lost = (reason: unknown): void => reject(new Error(JSON.stringify(reason)))
       helper.run(start, { started: () => {}, failed: lost, exited: () => resolve(), lost })

@@ -11,7 +11,8 @@
 //             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
 //             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
-//             u32 n, n strings that are masked in the log (the longest first, none empty or with a NUL)
+//             u32 n, n strings that are masked in the log (the longest first, none empty or with a NUL);
+//             string folder of the named pipes `out`, `err`, `up`, `down` that become descriptors 1 to 4 ("": 1 and 2 are the log)
 //   2 KILL    i32 signal to all processes of the task. SIGKILL is repeated until no process is left.
 //
 //   from the helper
@@ -40,7 +41,7 @@
 
 #include "ork-spawn.h"
 
-#define VERSION 2
+#define VERSION 3
 #define STARTS_PER_ITERATION 16  // then logs are read and exits are reported
 
 enum { START = 1, KILL = 2, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
@@ -102,6 +103,7 @@ static void on_start(uint32_t id, struct reader *reader) {
   launch.memory = read_u64(reader);
   launch.cpu_millis = read_u32(reader);
   launch.secrets = read_list(reader, 0);
+  launch.pipes = read_string(reader, NULL);
 
   enum stage stage = STAGE_FORK;
   int error = 0;
@@ -117,7 +119,8 @@ static void on_start(uint32_t id, struct reader *reader) {
       if (!tasks) _exit(1);
     }
     tasks[task_count++] = task;
-    for (int i = 0; i < 2; i++) watch(task->streams[i].fd, EPOLLIN, &task->streams[i]);
+    for (int i = 0; i < 2; i++)
+      if (task->streams[i].fd >= 0) watch(task->streams[i].fd, EPOLLIN, &task->streams[i]);
     put32(task->pid);
   } else {
     const char *text = strerror(error);
@@ -270,6 +273,7 @@ static void end_task(struct task *task) {
   put_output(task);
   finish_frame(at);
   if (task->remove_input && task->input_path) unlink(task->input_path);
+  free(task->attempt);
   free(task->log_path);
   free(task->input_path);
   free(task->output_path);
@@ -326,7 +330,7 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;  // other arguments only identify the helper in process lists
   int namespace = isolate(want_namespace);
-  static const int ignored[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
   sigset_t set;
   sigemptyset(&set);

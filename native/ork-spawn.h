@@ -39,6 +39,7 @@ struct task {
   uint32_t id;
   pid_t pid;
   uint64_t tag;        // value of RLIMIT_RTTIME of all processes of the task
+  char *attempt;       // the entry ORK_ATTEMPT_ID=… of its environment; NULL: none
   int exited;          // the main process is reaped; remaining processes are being ended
   int stopping;        // signalled to end: remaining processes have their grace period
   int killing;         // remaining processes are killed at once
@@ -68,6 +69,7 @@ struct launch {
   uint64_t memory;
   uint32_t cpu_millis;
   char **secrets;
+  char *pipes;
 };
 
 extern struct task **tasks;
@@ -104,6 +106,7 @@ char **read_list(struct reader *reader, int spare);
 // spawn.c
 struct task *start_task(struct launch *launch, enum stage *stage, int *error);
 int tags_usable(void);
+int tag_matches(uint64_t tag, uint64_t task_tag);
 
 // tree.c
 int isolate(int want_namespace);  // 1: in a pid namespace, 0: below a subreaper

@@ -20,7 +20,13 @@
 #include "ork-spawn.h"
 
 #define GROUPS_MAX 256
-#define TAG_BITS 44
+#define CHILD_FDS 5
+#define ATTEMPT_VARIABLE "ORK_ATTEMPT_ID="
+
+// A tag has 39 random bits and these low bits, all 1. A helper inside of a task sets the low bits of the task's tag to random
+// others; a third level has no tags.
+#define NESTED_BITS ((1ULL << 23) - 1)
+#define TAG_BASE (1ULL << 62)
 
 struct user {
   uid_t uid;
@@ -35,7 +41,7 @@ struct child {
   struct launch *launch;
   struct task *task;
   struct user *user;
-  int fds[3];
+  int fds[CHILD_FDS];  // the child's descriptors; -1: not open
   int limit_memory;
   enum stage stage;
   int error;
@@ -43,9 +49,8 @@ struct child {
 
 static char child_stack[65536] __attribute__((aligned(16)));
 static struct rlimit files_before;  // the limit that this process was started with, for its children
-static uint64_t tag_ceiling;
+static uint64_t outer_tag;  // tag of the task that this process belongs to; 0: none
 
-// Tags are below the current limit, so that an Ork inside of a task can create its own.
 int tags_usable(void) {
   struct rlimit files, limit;
   if (!getrlimit(RLIMIT_NOFILE, &files)) {
@@ -54,14 +59,31 @@ int tags_usable(void) {
     setrlimit(RLIMIT_NOFILE, &files);
   }
   if (getrlimit(RLIMIT_RTTIME, &limit)) return 0;
-  tag_ceiling = limit.rlim_max == RLIM_INFINITY ? 1ULL << 61 : limit.rlim_max;
-  return tag_ceiling >> (TAG_BITS + 8) != 0;
+  if (limit.rlim_max == RLIM_INFINITY) return 1;
+  outer_tag = limit.rlim_max;
+  return outer_tag >= TAG_BASE && (outer_tag & NESTED_BITS) == NESTED_BITS;
+}
+
+int tag_matches(uint64_t tag, uint64_t task_tag) {
+  uint64_t ignored = (task_tag & NESTED_BITS) == NESTED_BITS ? NESTED_BITS : 0;
+  return (tag | ignored) == (task_tag | ignored);
 }
 
 static uint64_t new_tag(void) {
-  uint64_t random = 0;
-  while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
-  return tag_ceiling - 1 - (random & ((1ULL << TAG_BITS) - 1));
+  for (;;) {
+    uint64_t random = 0;
+    while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
+    uint64_t tag = outer_tag ? (outer_tag & ~NESTED_BITS) | (random & NESTED_BITS) : TAG_BASE | random >> 2 | NESTED_BITS;
+    int used = tag == outer_tag;
+    for (int i = 0; i < task_count && !used; i++) used = tag_matches(tag, tasks[i]->tag);
+    if (!used) return tag;
+  }
+}
+
+static char *find_attempt(char **env) {
+  for (; *env; env++)
+    if (!strncmp(*env, ATTEMPT_VARIABLE, strlen(ATTEMPT_VARIABLE))) return strdup(*env);
+  return NULL;
 }
 
 static int find_user(const char *name, struct user *user) {
@@ -126,14 +148,14 @@ static int fail(struct child *child, enum stage stage, int error) {
 static int run_child(void *data) {
   struct child *child = data;
   struct launch *launch = child->launch;
-  static const int reset[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  static const int reset[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof reset / sizeof *reset; i++) signal(reset[i], SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  for (int i = 0; i < 3; i++)
-    if (dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
+  for (int i = 0; i < CHILD_FDS; i++)
+    if (child->fds[i] >= 0 && dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
   if (child->task->cgroup && cgroup_join(child->task->cgroup)) fail(child, STAGE_LIMITS, errno);
   struct rlimit tag = {child->task->tag, child->task->tag};
   if (setrlimit(RLIMIT_RTTIME, &tag)) fail(child, STAGE_LIMITS, errno);
@@ -171,8 +193,39 @@ bad:;
   return -1;
 }
 
+// Opens a named pipe whose other end Ork has open already. Returns -1 with errno.
+static int open_pipe(const char *folder, const char *name, int flags) {
+  char path[4096];
+  if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC);
+  if (fd >= 0) fcntl(fd, F_SETFL, 0);
+  return fd;
+}
+
+// Opens what the child uses as descriptors 1 and 2 (pipes to this process), or 1 to 4 (named pipes).
+static int open_outputs(struct launch *launch, int fds[CHILD_FDS], int ends[2]) {
+  static const char *const names[] = {"out", "err", "up", "down"};
+  if (*launch->pipes) {
+    for (int i = 0; i < 4; i++)
+      if ((fds[i + 1] = open_pipe(launch->pipes, names[i], i < 3 ? O_WRONLY : O_RDONLY)) < 0) return -1;
+    return 0;
+  }
+  for (int i = 0; i < 2; i++) {
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC)) return -1;
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    ends[i] = pair[0];
+    fds[i + 1] = pair[1];
+  }
+  return 0;
+}
+
 static void free_task(struct task *task) {
   cgroup_end(task);
+  free(task->attempt);
   free(task->log_path);
   free(task->input_path);
   free(task->output_path);
@@ -184,10 +237,11 @@ static void free_task(struct task *task) {
 struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   struct task *task = calloc(1, sizeof *task);
   struct user user;
-  struct child child = {.launch = launch, .task = task, .fds = {-1, -1, -1}, .stage = STAGE_FILES};
-  int pipes[2][2] = {{-1, -1}, {-1, -1}};
+  struct child child = {.launch = launch, .task = task, .fds = {-1, -1, -1, -1, -1}, .stage = STAGE_FILES};
+  int ends[2] = {-1, -1};
   task->id = launch->id;
   task->tag = new_tag();
+  task->attempt = find_attempt(launch->env);
   task->log_fd = task->index_fd = -1;
   task->log_path = *launch->log_path ? strdup(launch->log_path) : NULL;
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
@@ -212,11 +266,7 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   if (launch->write_input) child.fds[0] = write_file(launch->stdin_path, launch->input, launch->input_len, child.user);
   else child.fds[0] = open(task->input_path ? task->input_path : "/dev/null", O_RDONLY | O_CLOEXEC);
   if (child.fds[0] < 0) goto failed;
-  for (int i = 0; i < 2; i++) {
-    if (pipe2(pipes[i], O_CLOEXEC)) goto failed;
-    fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
-    child.fds[i + 1] = pipes[i][1];
-  }
+  if (open_outputs(launch, child.fds, ends)) goto failed;
   child.stage = STAGE_LIMITS;
   if (cgroup_create(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;
   child.limit_memory = launch->memory && !task->cgroup;
@@ -230,8 +280,9 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
     waitpid(task->pid, NULL, 0);
     goto bad;
   }
-  for (int i = 0; i < 3; i++) close(child.fds[i]);
-  for (int i = 0; i < 2; i++) task->streams[i] = (struct stream){.task = task, .fd = pipes[i][0], .number = i + 1};
+  for (int i = 0; i < CHILD_FDS; i++)
+    if (child.fds[i] >= 0) close(child.fds[i]);
+  for (int i = 0; i < 2; i++) task->streams[i] = (struct stream){.task = task, .fd = ends[i], .number = i + 1};
   return task;
 
 failed:
@@ -239,10 +290,10 @@ failed:
 bad:
   *stage = child.stage;
   *error = child.error;
-  if (child.fds[0] >= 0) close(child.fds[0]);
+  for (int i = 0; i < CHILD_FDS; i++)
+    if (child.fds[i] >= 0) close(child.fds[i]);
   for (int i = 0; i < 2; i++)
-    for (int k = 0; k < 2; k++)
-      if (pipes[i][k] >= 0) close(pipes[i][k]);
+    if (ends[i] >= 0) close(ends[i]);
   if (task->remove_input && task->input_path) unlink(task->input_path);
   if (child.user && task->output_path) unlink(task->output_path);
   free_task(task);

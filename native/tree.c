@@ -2,11 +2,13 @@
 //
 // Every process of a task has the task's tag: a value of RLIMIT_RTTIME (a limit for real-time threads only, here
 // thousands of years) that is inherited across fork, exec, setsid and `env -i`, and can be lowered but not raised. The
-// processes of a task are found by reading that limit of every process.
+// processes of a task are found by reading that limit of every process. An Ork inside of a task creates tags that differ
+// from the task's in their low bits only. A process that has lowered the limit is found by its session or its attempt id.
 //
 // That is not necessary at every exit. Orphans of a task are reparented to the reaper: init of the pid namespace, or a
 // subreaper above this process. The kernel reparents orphans before it reports their parent's exit, so a reaper without
-// children means that no ended task has left processes. One question is enough for all tasks that ended in an iteration.
+// children means that no ended task has left processes, unless they are children of this process (CLONE_PARENT). One
+// question is enough for all tasks that ended in an iteration.
 //
 // Namespace: the helper stays outside (its children have the pids that users see), init and the tasks are inside, with a
 // /proc of their own. Init dies with the helper, and the kernel kills the whole namespace when init dies.
@@ -130,27 +132,90 @@ int any_orphans(void) {
   return byte == 'y';
 }
 
-static uint64_t tag_of(pid_t pid) {
-  struct rlimit limit;
-  return prlimit(pid, RLIMIT_RTTIME, NULL, &limit) ? RLIM_INFINITY : limit.rlim_max;
+// Returns 1 when this process has children that are neither init nor main processes of tasks.
+static int has_other_children(void) {
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "self/task/%d/children", getpid());
+  int fd = proc_open(path), count = 0;
+  if (fd < 0) return 0;  // the kernel has no such file
+  for (ssize_t got; (got = read(fd, text, sizeof text)) > 0;)
+    for (ssize_t i = 0; i < got; i++) count += text[i] == ' ';  // one blank after each pid
+  close(fd);
+  for (int i = 0; i < task_count; i++) count -= !tasks[i]->exited;
+  return count > !!namespace_init;
 }
 
-// Signals a process only while it has the tag: the pid may belong to another process by now.
-static void signal_process(pid_t pid, uint64_t tag, int signal) {
+// Reads a file of a process as text; returns its length, 0 on failure.
+static size_t read_process_file(pid_t pid, const char *name, char *text, size_t size) {
+  char path[64];
+  snprintf(path, sizeof path, "%d/%s", pid, name);
+  int fd = proc_open(path);
+  size_t length = 0;
+  for (ssize_t got; fd >= 0 && length < size - 1 && (got = read(fd, text + length, size - 1 - length)) > 0;) length += got;
+  if (fd >= 0) close(fd);
+  text[length] = 0;
+  return length;
+}
+
+static uint64_t tag_of(pid_t pid) {
+  struct rlimit limit;
+  if (!prlimit(pid, RLIMIT_RTTIME, NULL, &limit)) return limit.rlim_max;
+  if (errno != EPERM) return RLIM_INFINITY;
+  // A process of another user, and this process may not read its limits by a system call.
+  char text[4096];
+  read_process_file(pid, "limits", text, sizeof text);
+  const char *line = strstr(text, "Max realtime timeout");
+  unsigned long long hard;
+  return line && sscanf(line, "Max realtime timeout %*s %llu", &hard) == 1 ? hard : RLIM_INFINITY;
+}
+
+// Reads the state and the session of a process; returns 0 when it is gone.
+static int read_stat(pid_t pid, char *state, pid_t *session) {
+  char text[1024];
+  read_process_file(pid, "stat", text, sizeof text);
+  const char *name_end = strrchr(text, ')');  // the name may contain anything
+  return name_end && sscanf(name_end, ") %c %*d %*d %d", state, session) == 2;
+}
+
+static int has_attempt(const char *environment, size_t length, const char *attempt) {
+  for (const char *entry = environment; entry < environment + length; entry += strlen(entry) + 1)
+    if (!strcmp(entry, attempt)) return 1;
+  return 0;
+}
+
+// Finds the task of a process with a tag; NULL: none.
+static struct task *task_of(pid_t pid, uint64_t tag) {
+  for (int i = 0; i < task_count; i++)
+    if (tag_matches(tag, tasks[i]->tag)) return tasks[i];
+  // It has lowered the limit, or belongs to another helper.
+  static char environment[1 << 18];
+  char state;
+  pid_t session;
+  if (!read_stat(pid, &state, &session)) return NULL;
+  size_t length = read_process_file(pid, "environ", environment, sizeof environment);
+  for (int i = 0; i < task_count; i++) {
+    if (tasks[i]->pid == session) return tasks[i];
+    if (tasks[i]->attempt && has_attempt(environment, length, tasks[i]->attempt)) return tasks[i];
+  }
+  return NULL;
+}
+
+// Signals a process only while it belongs to the task: the pid may be that of another process by now.
+static void signal_process(pid_t pid, struct task *task, int signal) {
   int fd = syscall(SYS_pidfd_open, pid, 0);
   if (fd < 0) {
-    if (errno == ENOSYS && tag_of(pid) == tag) kill(pid, signal);
+    if (errno == ENOSYS && task_of(pid, tag_of(pid)) == task) kill(pid, signal);
     return;
   }
-  if (tag_of(pid) == tag) {
+  if (task_of(pid, tag_of(pid)) == task) {
     syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
     if (signal == SIGTERM) syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
   }
   close(fd);
 }
 
-// Calls `visit` for every process with a tag.
-static void each_tagged(void (*visit)(pid_t pid, uint64_t tag, void *data), void *data) {
+// Calls `visit` for every process of a task.
+static void each_process(void (*visit)(pid_t pid, struct task *task, void *data), void *data) {
   int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *dir = fd < 0 ? NULL : fdopendir(fd);
   if (!dir) return;
@@ -158,41 +223,40 @@ static void each_tagged(void (*visit)(pid_t pid, uint64_t tag, void *data), void
     pid_t pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
     if (!pid) continue;
     uint64_t tag = tag_of(pid);
-    if (tag != RLIM_INFINITY) visit(pid, tag, data);
+    struct task *task = tag == RLIM_INFINITY ? NULL : task_of(pid, tag);
+    if (task) visit(pid, task, data);
   }
   closedir(dir);
 }
 
 struct signal_request {
-  uint64_t tag;
+  struct task *task;
   int signal;
 };
 
-static void visit_signal(pid_t pid, uint64_t tag, void *data) {
+static void visit_signal(pid_t pid, struct task *task, void *data) {
   struct signal_request *request = data;
-  if (tag == request->tag) signal_process(pid, tag, request->signal);
+  if (task == request->task) signal_process(pid, task, request->signal);
 }
 
 void signal_task(struct task *task, int signal) {
-  struct signal_request request = {task->tag, signal};
-  each_tagged(visit_signal, &request);
+  struct signal_request request = {task, signal};
+  each_process(visit_signal, &request);
 }
 
-static void visit_leftover(pid_t pid, uint64_t tag, void *data) {
+static void visit_leftover(pid_t pid, struct task *task, void *data) {
   (void)data;
-  for (int i = 0; i < task_count; i++) {
-    struct task *task = tasks[i];
-    if (!task->exited || task->tag != tag) continue;
-    task->left++;
-    if (!task->stopping || task->killing) signal_process(pid, tag, SIGKILL);
-    return;
-  }
+  char state;
+  pid_t session;
+  if (!task->exited || !read_stat(pid, &state, &session) || state == 'Z' || state == 'X') return;
+  task->left++;
+  if (!task->stopping || task->killing) signal_process(pid, task, SIGKILL);
 }
 
 // Counts the remaining processes of each ended task, and kills them unless the task has its grace period.
 void sweep_ended(void) {
   for (int i = 0; i < task_count; i++) tasks[i]->left = 0;
-  if (any_orphans()) each_tagged(visit_leftover, NULL);
+  if (any_orphans() || has_other_children()) each_process(visit_leftover, NULL);
 }
 
 // Kills every process of every task, and waits until they are gone.
@@ -206,7 +270,7 @@ void end_isolation(void) {
   // Marks all tasks as ended, so that visit_leftover kills their main processes too.
   for (int i = 0; i < task_count; i++) tasks[i]->exited = tasks[i]->killing = 1;
   for (int left = 1; left;) {
-    each_tagged(visit_leftover, NULL);
+    each_process(visit_leftover, NULL);
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
     left = 0;
     for (int i = 0; i < task_count; i++) {

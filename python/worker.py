@@ -18,6 +18,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import resource
 import signal
 import threading
 import time
@@ -39,10 +40,25 @@ for descriptor in (UP, DOWN):
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
+PID = os.getpid()
 send_lock = threading.Lock()
 
 
+def close_messages():
+    """Replaces the pipes by /dev/null, so that their numbers are not used for other files."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (UP, DOWN):
+        os.dup2(null, descriptor, inheritable=False)
+    os.close(null)
+
+
+os.register_at_fork(after_in_child=close_messages)
+
+
 def send(line):
+    # A child that a function has forked must not report in its place.
+    if os.getpid() != PID:
+        return
     data = line.encode("utf-8", "surrogatepass") + b"\n"
     with send_lock:
         while data:
@@ -56,6 +72,7 @@ def to_json(value):
 # -- code ----------------------------------------------------------------------------------------------------------------------
 
 functions = {}
+modules = {}
 recorded_files = set()
 
 
@@ -68,6 +85,20 @@ def load_function(frame):
 
 
 def load(root, file, name):
+    key = (root, file)
+    if key not in modules:
+        modules[key] = load_module(root, file)
+    module = modules[key]
+    found = getattr(module, name or "main", None)
+    if callable(found):
+        return found
+    own = [one for one, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+    others = f"it has {', '.join(own)}" if own else "it has no functions"
+    hint = "" if name else "; name one with `function`"
+    raise AttributeError(f"{file} has no function {name or 'main'}: {others}{hint}")
+
+
+def load_module(root, file):
     is_file = file.endswith(".py") or "/" in file
     path = os.path.join(root, file) if is_file else root
     if is_file and not os.path.isfile(path):
@@ -89,15 +120,8 @@ def load(root, file, name):
         except BaseException:
             sys.modules.pop(module_name, None)
             raise
-    else:
-        module = importlib.import_module(file)
-    found = getattr(module, name or "main", None)
-    if callable(found):
-        return found
-    own = [one for one, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
-    others = f"it has {', '.join(own)}" if own else "it has no functions"
-    hint = "" if name else "; name one with `function`"
-    raise AttributeError(f"{file} has no function {name or 'main'}: {others}{hint}")
+        return module
+    return importlib.import_module(file)
 
 
 new_files = []
@@ -176,7 +200,8 @@ def is_alive(pid, mark):
 class Progress:
     """Sends the latest update, at most ten times a second."""
 
-    def __init__(self):
+    def __init__(self, task):
+        self._task = task
         self._lock = threading.Lock()
         self._pending = {}
         self._waits = False
@@ -205,7 +230,14 @@ class Progress:
                 return
             text, self._pending, self._waits = to_json(self._pending), {}, False
             self._sent = time.monotonic()
-        send("P " + text)
+        send(f"P {self._task} {text}")
+
+    def end(self):
+        """Sends the last update, and waits for the thread of the timer."""
+        timer = self._timer
+        self.flush()
+        if timer is not None:
+            timer.join()
 
 
 def on_terminate(stop):
@@ -268,11 +300,31 @@ def print_error(error):
 
 
 def flush_streams():
-    for stream in (sys.stdout, sys.stderr):
+    for stream in {sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__}:
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except Exception:
             pass
+
+
+LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+
+
+def process_state():
+    """Describes what a function may change for the next one: threads, timers, signals, umask, priority, limits, streams."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return (
+        len(sys._current_frames()),
+        signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+        [signal.getsignal(number) for number in signal.valid_signals()],
+        umask,
+        os.getpriority(os.PRIO_PROCESS, 0),
+        [resource.getrlimit(limit) for limit in LIMITS],
+        sys.stdout,
+        sys.stderr,
+        sys.stdin,
+    )
 
 
 log = ork.Log(lambda: sys.stdout, lambda: sys.stderr)
@@ -280,7 +332,7 @@ log = ork.Log(lambda: sys.stdout, lambda: sys.stderr)
 
 def perform(frame):
     started_at = time.perf_counter()
-    progress = Progress()
+    progress = Progress(frame["id"])
     kind = "O"
     loaded = False
     try:
@@ -298,13 +350,18 @@ def perform(frame):
         kind = "E"
         print_error(error)
         text = error_json(error)
+    if os.getpid() != PID:
+        # A child that the function has forked ends here.
+        flush_streams()
+        os._exit(0 if kind == "O" else 1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     report_files()
-    progress.flush()
+    progress.end()
     flush_streams()
     # Retires the process also when the code was not loaded, because partially loaded modules stay in memory.
-    retire = 1 if has_left_processes(frame["env"].get("ORK_ATTEMPT_ID", "")) or not loaded else 0
-    send(f"{kind} {(time.perf_counter() - started_at) * 1000:.2f} {retire} {text}")
+    left = has_left_processes(frame["env"].get("ORK_ATTEMPT_ID", "")) or process_state() != INITIAL_STATE
+    retire = 1 if left or not loaded else 0
+    send(f"{kind} {frame['id']} {(time.perf_counter() - started_at) * 1000:.2f} {retire} {text}")
 
 
 def run_async(awaitable):
@@ -318,6 +375,8 @@ def run_async(awaitable):
 
 def main():
     with os.fdopen(DOWN, "rb", closefd=False) as frames:
+        global INITIAL_STATE
+        INITIAL_STATE = process_state()
         send("R")
         for line in frames:
             perform(json.loads(line))

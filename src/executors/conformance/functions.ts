@@ -1,5 +1,7 @@
 // Tests of what a function sees, writes and returns, for every language. Each language provides the same functions.
 
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Progress } from "../executor.ts"
 import { type FunctionFixture, type Language, launcherFor } from "./function-fixture.ts"
@@ -151,6 +153,63 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       expect(updates[0]).toEqual({ fraction: 0.25 })
       expect(updates.at(-1)).toMatchObject({ fraction: 1, details: { rows: 3 } })
       expect(updates.length).toBeLessThan(50)
+    })
+
+    test("code that a task leaves running does not write to the log of the next task", async () => {
+      const first = await run("leave_running", { input: "from the first" })
+      const { result, log } = go("pause")
+      expect((await result).externalId).not.toBe(first.externalId)
+      expect(await allLines(log)).toEqual([])
+    })
+
+    test("a worker whose state a function has changed is not used again", async () => {
+      const changes = ["umask", "priority", "output", "signals", ...(language.extension === "py" ? ["limits", "alarm"] : [])]
+      for (const what of changes) {
+        const first = await run("change", { input: what })
+        expect(first.state, what).toBe("success")
+        const next = await run("nothing")
+        expect([next.state, next.externalId === first.externalId], what).toEqual(["success", false])
+      }
+    })
+
+    test("secrets of earlier tasks of a worker are masked too", async () => {
+      const first = await run("remember", { input: "hunter23", secrets: ["hunter23"] })
+      const { result, log } = go("recall")
+      expect((await result).externalId).toBe(first.externalId)
+      expect((await allLines(log)).map(({ line }) => line)).toEqual(["recalled ***"])
+    })
+
+    test("tasks of two workflows never share a worker", async () => {
+      const [one, two] = [await run("nothing", { workflow: "one" }), await run("nothing", { workflow: "two" })]
+      expect(one.externalId).not.toBe(two.externalId)
+    })
+
+    test("an invalid message on the worker's pipe fails the attempt, and nothing else", async () => {
+      const texts = ["nonsense\n", 'E 1 1 0 {"message":42}\n', "P x {}\n", 'P 1 {"fraction":"?"}\n', "F [[1]]\n", "O 1 ? 0 1\n"]
+      for (const text of texts) {
+        const end = await run("send", { input: text })
+        expect(end, text).toMatchObject({ state: "failed", error: expect.stringMatching(/sent an invalid message/) as string })
+        expect((await run("nothing")).state).toBe("success")
+      }
+    })
+
+    test("a message of another task is ignored", async () => {
+      expect(await run("send", { input: "O 0 1 0 42\n" })).toMatchObject({ state: "success", output: { inline: null } })
+    })
+
+    test("files in two folders import their own modules of the same name", async () => {
+      const { main, lib, libName } = language.importing
+      const values = []
+      for (const [folder, value] of [
+        ["one", 1],
+        ["two", 2],
+      ] as const) {
+        mkdirSync(join(fixture.folder, folder))
+        put(join(folder, `main.${language.extension}`), main)
+        put(join(folder, libName), lib(value))
+        values.push((await run(null, { node: { file: `${folder}/main.${language.extension}` } })).output)
+      }
+      expect(values).toEqual([{ inline: 1 }, { inline: 2 }])
     })
 
     test("a missing file, a missing function and a broken file fail with the reason", async () => {

@@ -100,6 +100,48 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     expect(marked(mark)).toEqual([])
   })
 
+  test("a process that has lowered its limits is stopped, and killed if it is left", async () => {
+    const mark = newMark()
+    const lowered = `prlimit --rttime=1000000:1000000 sleep ${mark}`
+    const running = shell(`echo ready; exec ${lowered}`)
+    await running.line("ready")
+    running.stop("timeout")
+    expect((await running.result).state).toBe("timeout")
+    const script = `(setsid ${lowered} >/dev/null 2>&1 &); ${lowered} & while [ "$(pgrep -c -f '^sleep ${mark}')" -lt 2 ]; do :; done`
+    expect((await shell(script).result).state).toBe("success")
+    expect(marked(mark)).toEqual([])
+  })
+
+  test.runIf(process.arch === "x64")(
+    "a process whose parent is that of its task is killed at the end of the task",
+    async () => {
+      const mark = newMark()
+      const clone = "ctypes.CDLL(None).syscall(56, 0x8000 | 17, 0, 0, 0, 0) == 0"
+      const script = `import ctypes, os; ${clone} and os.execvp("sleep", ["sleep", "${mark}"])`
+      const wait = `while ! pgrep -f '^sleep ${mark}' >/dev/null; do :; done`
+      expect(await shell(`python3 -c '${script}'; ${wait}`).result).toMatchObject({ state: "success" })
+      expect(marked(`sleep\0${mark}`)).toEqual([])
+    },
+  )
+
+  test.runIf(process.geteuid?.() === 0)("a task with run_as can be stopped", async () => {
+    const running = shell("echo ready; sleep 600; :", { node: { runAs: "nobody" }, workingDir: "/" })
+    await running.line("ready")
+    running.stop("cancel")
+    expect((await running.result).state).toBe("cancelled")
+  })
+
+  test("the processes of an Ork inside of a task end with the task", async () => {
+    const mark = newMark()
+    const command = [process.execPath, HOST, ...host(fixture().folder), mark].map((word) => `'${word}'`).join(" ")
+    const running = shell(`${command} & wait`, { graceMs: 0 })
+    await running.line("ready")
+    expect(marked(`sleep\0${mark}`).length).toBeGreaterThan(1)
+    running.stop("cancel")
+    expect((await running.result).state).toBe("cancelled")
+    await vi.waitFor(() => expect(marked(`sleep\0${mark}`)).toEqual([]), { timeout: 10_000 })
+  })
+
   test("the end of a task does not kill the daemons of another", async () => {
     const mark = newMark()
     const other = shell(`${leftoverScript(mark, can.scrubbed)}\nwait`, { env: { MARK: mark } })

@@ -10,7 +10,10 @@ import { ErrorReport, jsonOf } from "./function-result.ts"
 import { loadFunction, newFiles } from "./function-loader.ts"
 import { TaskContext } from "./context.ts"
 import { hasLeftProcesses, trackChildProcesses } from "./child-processes.ts"
+import { ProcessState } from "./process-state.ts"
 import { TermSignal } from "./term-signal.ts"
+
+type Frame = TaskFrame & { id: number }
 
 const UP = 3
 const DOWN = 4
@@ -35,7 +38,7 @@ const reportFiles = (): void => {
 }
 
 /** The current task; null when there is none. */
-let current: { frame: TaskFrame; context: TaskContext; term: TermSignal; startedAt: number } | null = null
+let current: { frame: Frame; context: TaskContext; term: TermSignal; startedAt: number } | null = null
 
 const flushed = (stream: NodeJS.WriteStream): Promise<void> | undefined =>
   stream.writableLength === 0 ? undefined : new Promise((resolve) => stream.write("", () => resolve()))
@@ -46,10 +49,10 @@ const fail = (error: unknown): string => {
   return report.json
 }
 
-const perform = async (frame: TaskFrame): Promise<void> => {
+const perform = async (frame: Frame): Promise<void> => {
   const term = new TermSignal()
   const context = new TaskContext(frame.context, frame.env, {
-    progress: (update) => send(`P ${JSON.stringify(update)}`),
+    progress: (update) => send(`P ${frame.id} ${JSON.stringify(update)}`),
     write: (stream, text) => void process[stream].write(text),
     signal: () => term.signal,
   })
@@ -71,23 +74,27 @@ const perform = async (frame: TaskFrame): Promise<void> => {
   await finish(kind, json, loaded)
 }
 
-/** Ends the task. Requests a retirement when the code was not loaded, because Node.js never loads a failed module again. */
-const finish = async (kind: "O" | "E", json: string, loaded = true): Promise<void> => {
-  const { frame, context, term, startedAt } = current!
+/**
+ * Ends the task. Requests a retirement when the task left anything that could affect the next one, and when the worker is not
+ * `usable` for another reason, such as code that was not loaded: Node.js never loads a failed module again.
+ */
+const finish = async (kind: "O" | "E", json: string, usable: boolean): Promise<void> => {
+  if (current === null) return
+  const { frame, context, term, startedAt } = current
   reportFiles()
   context.end()
   term.end()
   for (const stream of [process.stdout, process.stderr]) await flushed(stream)
-  const retire = hasLeftProcesses(frame.env["ORK_ATTEMPT_ID"] ?? "") || !loaded ? 1 : 0
+  const retire = !usable || hasLeftProcesses(frame.env["ORK_ATTEMPT_ID"] ?? "") || (await state.hasChanged()) ? 1 : 0
   current = null
-  send(`${kind} ${(performance.now() - startedAt).toFixed(2)} ${retire} ${json}`)
+  send(`${kind} ${frame.id} ${(performance.now() - startedAt).toFixed(2)} ${retire} ${json}`)
 }
 
 // The process exits after an error that nobody handles, in a timer or a promise.
 process.on("uncaughtException", (error) => {
   const json = fail(error)
   if (current === null) process.exit(1)
-  void finish("E", json).finally(() => process.exit(1))
+  void finish("E", json, false).finally(() => process.exit(1))
 })
 
 trackChildProcesses()
@@ -99,8 +106,9 @@ down.on("data", (chunk: string) => {
   if (end < 0) return void parts.push(chunk)
   const line = parts.join("") + chunk.slice(0, end)
   parts = [chunk.slice(end + 1)]
-  void perform(JSON.parse(line) as TaskFrame)
+  void perform(JSON.parse(line) as Frame)
 })
 down.on("end", () => process.exit(0))
 down.on("error", () => process.exit(0))
+const state = new ProcessState()
 send("R")

@@ -1,8 +1,22 @@
 import { functionStopTests } from "../conformance/function-stopping.ts"
-import { functionFixture } from "../conformance/function-fixture.ts"
+import { describe, expect, test } from "vitest"
+import { functionFixture, launcherFor } from "../conformance/function-fixture.ts"
 import { functionTests } from "../conformance/functions.ts"
 import { nodeRuntime } from "./runtime.ts"
 import { typescript } from "./testing.ts"
+
+describe("an error that nobody handles", () => {
+  test("fails its own attempt only", async () => {
+    const fixture = await functionFixture(nodeRuntime, "native")
+    const { run, put } = launcherFor(typescript, () => fixture)
+    put("functions.ts", typescript.functions)
+    for (let i = 0; i < 5; i++) {
+      expect(await run("reject_later")).toMatchObject({ state: "failed", error: "nobody handles this" })
+      expect(await run("nothing")).toMatchObject({ state: "success" })
+    }
+    await fixture.cleanup()
+  })
+})
 
 functionTests(typescript, () => functionFixture(nodeRuntime, "native"))
 

@@ -17,4 +17,4 @@ export const nodeArgv = (script: string): string[] => {
   return [process.execPath, "--disable-warning=ExperimentalWarning", ...types, script]
 }
 
-export const nodeRuntime: Runtime = { name: "node", argv: () => nodeArgv(MAIN) }
+export const nodeRuntime: Runtime = { name: "node", argv: () => nodeArgv(MAIN), codeKey: () => "" }

@@ -7,7 +7,8 @@ export const typescript: Language = {
   extension: "ts",
   functions: `
 import { execFileSync, spawn as start } from "node:child_process"
-import { mkdirSync, readdirSync } from "node:fs"
+import { mkdirSync, readdirSync, writeSync } from "node:fs"
+import { getPriority, setPriority } from "node:os"
 import { once } from "node:events"
 import { type FunctionContext, RetryAfter, TerminalError } from "ork"
 
@@ -66,6 +67,22 @@ export const spawn = (mark: string) => { start("setsid", ["sleep", mark], { deta
 export const spawn_and_wait = async (mark: string) => {
   await once(start("sleep", [mark], { stdio: "ignore" }), "spawn")
   console.log("waiting")
+  await new Promise((resolve) => setTimeout(resolve, 600_000))
+}
+export const leave_running = (text: string) => { setInterval(() => console.log(text), 1) }
+export const pause = () => new Promise((resolve) => setTimeout(resolve, 50))
+export const change = (what: string) => {
+  if (what === "umask") process.umask(0o007)
+  if (what === "priority") setPriority(getPriority() + 1)
+  if (what === "output") process.stdout.write = () => true
+  if (what === "signals") process.on("SIGUSR2", () => {})
+}
+let remembered = ""
+export const remember = (text: string) => { remembered = text }
+export const recall = () => { console.log("recalled " + remembered) }
+export const send = (text: string) => { writeSync(3, text) }
+export const reject_later = async () => {
+  setTimeout(() => void Promise.reject(new Error("nobody handles this")), 1)
   await new Promise((resolve) => setTimeout(resolve, 600_000))
 }
 export const user = () => process.getuid!()

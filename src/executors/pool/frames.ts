@@ -2,9 +2,9 @@
 // The pool sends one JSON object per task. A worker sends a letter, a blank and JSON on one line.
 
 import type { Json } from "../../core/model/json.ts"
-import type { Assignment } from "../executor.ts"
+import type { Assignment, Progress } from "../executor.ts"
 
-/** A task as it is sent to a worker process. */
+/** A task as it is sent to a worker process, with an id that its messages repeat. */
 export interface TaskFrame {
   /** The folder that `file` is relative to. */
   root: string
@@ -61,9 +61,9 @@ export type WorkerMessage =
    * `ms`: duration of the function. `retire`: the worker must not run another task, for example because the function left
    * processes.
    */
-  | { kind: "output"; ms: number; retire: boolean; json: Buffer }
-  | { kind: "error"; ms: number; retire: boolean; error: FunctionError }
-  | { kind: "progress"; fraction?: number; details?: Json }
+  | { kind: "output"; id: number; ms: number; retire: boolean; json: Buffer }
+  | { kind: "error"; id: number; ms: number; retire: boolean; error: FunctionError }
+  | { kind: "progress"; id: number; update: Progress }
   | { kind: "files"; files: CodeFile[] }
 
 const NEWLINE = 0x0a
@@ -85,7 +85,7 @@ export class MessageReader {
       const end = chunk.indexOf(NEWLINE, from)
       const piece = chunk.subarray(from, end < 0 ? undefined : end)
       this.#length += piece.length
-      if (this.#length > this.#maxBytes) throw new Error("the worker's message is too long")
+      if (this.#length > this.#maxBytes) throw new Error("it is too long")
       if (end < 0) {
         this.#parts.push(piece)
         break
@@ -99,7 +99,10 @@ export class MessageReader {
   }
 }
 
-/** Parses a message such as `O 0.2 0 {"rows":3}`: an output after 0.2 ms, from a worker that can run another task. */
+/**
+ * Parses a message such as `O 7 0.2 0 {"rows":3}`: an output of task 7 after 0.2 ms, from a worker that can run another task.
+ * Code of a task can write to the pipe, so that anything may be wrong with a message.
+ */
 const parseMessage = (line: Buffer): WorkerMessage => {
   const [kind, rest] = splitWord(line)
   switch (kind) {
@@ -107,21 +110,61 @@ const parseMessage = (line: Buffer): WorkerMessage => {
       return { kind: "ready" }
     case "O":
     case "E": {
-      const [ms, afterMs] = splitWord(rest)
+      const [id, afterId] = splitWord(rest)
+      const [ms, afterMs] = splitWord(afterId)
       const [retire, json] = splitWord(afterMs)
-      const base = { ms: Number(ms), retire: retire === "1" }
-      return kind === "O"
-        ? { kind: "output", ...base, json }
-        : { kind: "error", ...base, error: JSON.parse(json.toString()) as FunctionError }
+      const base = { id: parseNumber(id), ms: parseNumber(ms), retire: retire === "1" }
+      return kind === "O" ? { kind: "output", ...base, json } : { kind: "error", ...base, error: parseError(json) }
     }
-    case "P":
-      return { kind: "progress", ...(JSON.parse(rest.toString()) as { fraction?: number; details?: Json }) }
+    case "P": {
+      const [id, json] = splitWord(rest)
+      return { kind: "progress", id: parseNumber(id), update: parseProgress(json) }
+    }
     case "F":
-      return { kind: "files", files: JSON.parse(rest.toString()) as CodeFile[] }
+      return { kind: "files", files: parseFiles(rest) }
     default:
-      throw new Error("the worker's message has an unknown type")
+      throw new Error("its type is unknown")
   }
 }
+
+const parseNumber = (text: string): number => {
+  const value = Number(text)
+  if (text === "" || !(value >= 0 && value < Number.MAX_SAFE_INTEGER)) throw new Error("it has no valid number")
+  return value
+}
+
+const parseObject = (json: Buffer): { [field: string]: unknown } => {
+  const value: unknown = JSON.parse(json.toString())
+  if (typeof value !== "object" || value === null) throw new Error("it is not an object")
+  return value as { [field: string]: unknown }
+}
+
+const parseError = (json: Buffer): FunctionError => {
+  const { message, terminal, retryAfterMs } = parseObject(json)
+  if (typeof message !== "string") throw new Error("its error has no message")
+  if (retryAfterMs !== undefined && !isNumberBetween(retryAfterMs, 0, Number.MAX_SAFE_INTEGER)) {
+    throw new Error("the delay of its error is not valid")
+  }
+  return { message, ...(terminal === true && { terminal }), ...(retryAfterMs !== undefined && { retryAfterMs }) }
+}
+
+const parseProgress = (json: Buffer): Progress => {
+  const { fraction, details } = parseObject(json)
+  if (fraction !== undefined && !isNumberBetween(fraction, 0, 1)) throw new Error("its progress is not valid")
+  return { ...(fraction !== undefined && { fraction }), ...(details !== undefined && { details: details as Json }) }
+}
+
+const parseFiles = (json: Buffer): CodeFile[] => {
+  const files: unknown = JSON.parse(json.toString())
+  if (!Array.isArray(files) || !files.every(isCodeFile)) throw new Error("its list of files is not valid")
+  return files
+}
+
+const isCodeFile = (file: unknown): file is CodeFile =>
+  Array.isArray(file) && typeof file[0] === "string" && typeof file[1] === "number" && typeof file[2] === "number"
+
+const isNumberBetween = (value: unknown, min: number, max: number): value is number =>
+  typeof value === "number" && value >= min && value <= max
 
 const splitWord = (bytes: Buffer): [string, Buffer] => {
   const end = bytes.indexOf(BLANK)

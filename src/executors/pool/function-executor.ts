@@ -111,8 +111,12 @@ export class FunctionExecutor implements Executor {
     }
   }
 
-  /** Returns the set of workers that may run the task. A task with a user or limits has a worker of its own. */
-  #workerSet({ node, code, maxOutputBytes }: Assignment, { root }: TaskFrame): WorkerSetOptions {
+  /**
+   * Returns the set of workers that may run the task. Workflows share no worker, because code that a task leaves running can
+   * read what the next one has. A task with a user or limits has a worker of its own.
+   */
+  #workerSet({ workflow, node, code, maxOutputBytes }: Assignment, { root, file }: TaskFrame): WorkerSetOptions {
+    const { runtime } = this.#options
     const { runAs = "", resources = {} } = node
     const { memoryBytes = 0, cpu = 0 } = resources
     const request = {
@@ -121,18 +125,20 @@ export class FunctionExecutor implements Executor {
       cpuMillis: Math.round(cpu * 1000),
       maxOutputBytes,
       cwd: root,
-      runtime: this.#options.runtime,
+      runtime,
     }
     return {
-      name: `${root}\0${code?.bundle ?? ""}\0${runAs}\0${memoryBytes}\0${cpu}`,
+      name: [workflow, root, runtime.codeKey(file), code?.bundle ?? "", runAs, memoryBytes, cpu].join("\0"),
       fixed: typeof code?.bundle === "string",
       single: node.runAs !== undefined || node.resources !== undefined,
       start: () => this.#starter.startWorker(request),
     }
   }
 
-  async #run({ worker, set, frame, assignment, context }: RunningFunction): Promise<AttemptResult> {
+  async #run({ worker, set, frame, context, ...running }: RunningFunction): Promise<AttemptResult> {
     const { clock } = this.#options
+    for (const secret of running.assignment.secrets) worker.secrets.add(secret)
+    const assignment = { ...running.assignment, secrets: [...worker.secrets] }
     const { signal } = context
     const started: StartedProcess = { at: clock.now(), externalId: String(worker.pid) }
     context.started(started)

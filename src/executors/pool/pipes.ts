@@ -1,6 +1,6 @@
-// The four pipes of a worker process: stdout, stderr, and one for messages in each direction. They are named pipes, because the
-// spawn helper that starts the process passes no descriptors. This process opens both ends of each, so that none closes before
-// the worker has opened it; the helper reports the exit of the worker.
+// The four pipes of a worker process: stdout, stderr, and one for messages in each direction. They are named pipes in a folder
+// that only this user may enter: the spawn helper opens them before it changes the user, and passes the descriptors. This
+// process opens both ends of each, so that none closes before the worker has it; the helper reports the exit of the worker.
 
 import { constants, openSync } from "node:fs"
 import { Socket } from "node:net"
@@ -9,13 +9,6 @@ import { join } from "node:path"
 const NAMES = ["out", "err", "up", "down"] as const
 
 export const pipePaths = (folder: string): string[] => NAMES.map((name) => join(folder, name))
-
-/** Returns a command that runs a program with these pipes: stdout, stderr, 3 to write messages, 4 to read them. */
-export const withPipes = (folder: string, argv: string[]): string[] => {
-  const [out, err, up, down] = pipePaths(folder)
-  const script = 'o=$1 e=$2 u=$3 d=$4; shift 4; exec "$@" >"$o" 2>"$e" 3>"$u" 4<"$d"'
-  return ["/bin/sh", "-c", script, "sh", out!, err!, up!, down!, ...argv]
-}
 
 export class Pipes {
   readonly out: Socket

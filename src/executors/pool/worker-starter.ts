@@ -1,7 +1,7 @@
 // Starts worker processes by the spawn helper: a folder with the four pipes, a minimal environment, the runtime's program.
 
 import { randomBytes } from "node:crypto"
-import { chmodSync, existsSync, mkdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
@@ -9,7 +9,7 @@ import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
 import type { Helper } from "../process/helper.ts"
-import { describeStartFailure } from "../process/messages.ts"
+import { startFailureReason } from "../process/messages.ts"
 import { pipePaths } from "./pipes.ts"
 import type { Runtime } from "./runtime.ts"
 import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
@@ -35,9 +35,7 @@ export class WorkerStarter {
   }
 
   start(): void {
-    mkdirSync(this.#folder, { recursive: true })
-    // Workers of other users may open their pipes, whose paths they know, but not list the folder.
-    chmodSync(this.#folder, 0o711)
+    mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     removeStaleFolders(join(this.#folder, ".."))
   }
 
@@ -49,10 +47,9 @@ export class WorkerStarter {
     const helper = await this.#supply.get()
     const name = `worker-${(this.#last += 1)}-${randomBytes(8).toString("hex")}`
     const folder = join(this.#folder, name)
-    mkdirSync(folder)
-    chmodSync(folder, 0o711)
+    mkdirSync(folder, { mode: 0o700 })
     try {
-      await this.#createPipes(helper, folder, request.runAs !== "")
+      await this.#createPipes(helper, folder)
       // The worker has its own name in the variable by which processes are found; its children have that of the attempt.
       const env = { ...this.server, [OWNER_VARIABLE]: this.#owner, [ATTEMPT_VARIABLE]: name }
       const worker = await PoolWorker.start(helper, {
@@ -71,27 +68,28 @@ export class WorkerStarter {
   }
 
   /** Creates the pipes by `mkfifo`, because Node.js cannot. */
-  #createPipes(helper: Helper, folder: string, forOthers: boolean): Promise<void> {
-    const argv = ["mkfifo", "-m", forOthers ? "666" : "600", ...pipePaths(folder)]
+  #createPipes(helper: Helper, folder: string): Promise<void> {
+    const argv = ["mkfifo", "-m", "600", ...pipePaths(folder)]
     const request = {
       argv,
       env: [`PATH=${this.server["PATH"] ?? "/usr/bin:/bin"}`],
       cwd: "/",
       input: null,
-      stdinPath: "/dev/null",
-      logPath: join(folder, "log"),
-      outputPath: join(folder, "output"),
+      stdinPath: "",
+      logPath: "",
+      outputPath: "",
       runAs: "",
       homeOfUser: false,
       memoryBytes: 0,
       cpuMillis: 0,
       secrets: [],
+      pipes: "",
     }
     return new Promise((resolve, reject) => {
       const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be created: ${reason}`))
       helper.run(request, {
         started: () => {},
-        failed: (failed) => fail(describeStartFailure(failed, request)),
+        failed: (failed) => fail(startFailureReason(failed, request)),
         exited: ({ code }) => (code === 0 ? resolve() : fail(`mkfifo ended with exit code ${code}`)),
         lost: fail,
       })

@@ -2,14 +2,14 @@
 // send its frame → receive output and messages → end, once everything that was written before has been read.
 
 import { constants } from "node:os"
-import { join } from "node:path"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"
-import { describeStartFailure } from "../process/messages.ts"
+import { startFailureReason } from "../process/messages.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { type CodeFile, type FunctionError, MessageReader, type TaskFrame, type WorkerMessage } from "./frames.ts"
-import { afterReading, Pipes, withPipes } from "./pipes.ts"
+import { afterReading, Pipes } from "./pipes.ts"
 
 const { SIGTERM, SIGKILL } = constants.signals
 /** Characters of stderr that are kept until the worker is ready, for the error if it is not. */
@@ -44,6 +44,7 @@ export type WorkerExit = { kind: "exited"; exited: Exited } | { kind: "lost"; re
 export class WorkerNotStarted extends Error {}
 
 interface RunningTask {
+  id: number
   listener: TaskListener
   /** Set by the first message that ends the task. */
   end: TaskEnd | null
@@ -73,6 +74,8 @@ export class PoolWorker {
   #dead = false
   /** True after an invalid message. */
   #broken = false
+  /** Values to mask in whatever the process writes from now on: code of an earlier task may still run. */
+  readonly secrets = new Set<string>()
   /** Duration of the last function in milliseconds, by the worker's clock. */
   lastMs = 0
   tasks = 0
@@ -107,12 +110,12 @@ export class PoolWorker {
     const { folder, maxOutputBytes, ...rest } = spec
     const request: StartRequest = {
       ...rest,
-      argv: withPipes(folder, spec.argv),
       input: null,
       secrets: [],
-      stdinPath: "/dev/null",
-      logPath: join(folder, "log"),
-      outputPath: join(folder, "output"),
+      stdinPath: "",
+      logPath: "",
+      outputPath: "",
+      pipes: folder,
     }
     return new Promise((resolve, reject) => {
       let pid = 0
@@ -124,7 +127,7 @@ export class PoolWorker {
       }
       const id = helper.run(request, {
         started: (started) => (pid = started),
-        failed: (failed) => fail(describeStartFailure(failed, { ...request, argv: spec.argv })),
+        failed: (failed) => fail(startFailureReason(failed, request)),
         exited: (exited) => exit.resolve({ kind: "exited", exited }),
         lost: (reason) => exit.resolve({ kind: "lost", reason }),
       })
@@ -132,7 +135,12 @@ export class PoolWorker {
       const reader = new MessageReader(maxOutputBytes + MESSAGE_OVERHEAD)
       let ready = false
       pipes.up.on("data", function first(chunk: Buffer) {
-        if (!reader.read(chunk).some((message) => message.kind === "ready")) return
+        try {
+          if (!reader.read(chunk).some((message) => message.kind === "ready")) return
+        } catch (error) {
+          helper.kill(id, SIGKILL)
+          return fail(invalidMessage(error))
+        }
         ready = true
         pipes.up.off("data", first)
         pipes.err.off("data", collect)
@@ -140,7 +148,7 @@ export class PoolWorker {
       })
       void exit.promise.then((end) =>
         afterReading(() => {
-          if (!ready) fail(describeStartExit(end, spec.argv[0] ?? "", stderr))
+          if (!ready) fail(describeStartExit(end, stderr))
         }),
       )
     })
@@ -154,9 +162,10 @@ export class PoolWorker {
     this.tasks += 1
     this.busyPolls = 0
     return new Promise((resolve) => {
-      this.#running = { listener, end: null, writing: 0, resolve }
+      const id = this.tasks
+      this.#running = { id, listener, end: null, writing: 0, resolve }
       if (this.dead) void this.exited.then((end) => this.#end(end))
-      else this.#pipes.down.write(`${JSON.stringify(frame)}\n`)
+      else this.#pipes.down.write(`${JSON.stringify({ id, ...frame })}\n`)
     })
   }
 
@@ -196,10 +205,11 @@ export class PoolWorker {
     if (this.#broken) return
     try {
       for (const message of reader.read(chunk)) this.#apply(message)
-    } catch {
+    } catch (error) {
       // A function has written to the worker's pipe.
       this.#broken = true
       this.kill()
+      this.#end({ kind: "error", error: { message: invalidMessage(error) }, retire: true })
     }
   }
 
@@ -207,26 +217,29 @@ export class PoolWorker {
     switch (message.kind) {
       case "ready":
         return
-      case "progress": {
-        const { kind: _, ...progress } = message
-        return this.#running?.listener.progress(progress)
-      }
+      case "progress":
+        return this.#taskOf(message.id)?.listener.progress(message.update)
       case "files":
         this.loaded = true
         this.busyPolls = 0
         return this.onFiles(message.files)
       case "output":
       case "error": {
-        this.lastMs = message.ms
-        const running = this.#running
+        const running = this.#taskOf(message.id)
         if (running === null) return
-        const { ms: _, ...end } = message
+        this.lastMs = message.ms
+        const { ms: _, id: _id, ...end } = message
         running.end ??= end
         return afterReading(() => this.#end(end, running))
       }
       default:
         return message satisfies never
     }
+  }
+
+  /** Returns the running task if it has this id: a leftover of an earlier task may send messages too. */
+  #taskOf(id: number): RunningTask | null {
+    return this.#running?.id === id ? this.#running : null
   }
 
   /** Ends the task as soon as its output is written. The first end counts. */
@@ -239,11 +252,11 @@ export class PoolWorker {
   }
 }
 
-const describeStartExit = (exit: WorkerExit, program: string, stderr: string): string => {
+const invalidMessage = (error: unknown): string => `its worker process sent an invalid message: ${messageOf(error)}`
+
+const describeStartExit = (exit: WorkerExit, stderr: string): string => {
   if (exit.kind === "lost") return exit.reason
   const { code, signal } = exit.exited
-  // The exit code of the shell for a missing program.
-  if (code === 127) return `${program} was not found in PATH`
   const last = stderr.trimEnd().split("\n").at(-1) ?? ""
   const how = code === null ? `was killed by signal ${signal}` : `ended with exit code ${code}`
   return `its worker process ${how} before it was ready${last === "" ? "" : `: ${last}`}`

@@ -6,6 +6,7 @@ import { execFileSync, spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
 import { chownSync, closeSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { constants } from "node:os"
+import { join } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { LogWriter } from "../../objects/logs/log-writer.ts"
@@ -15,7 +16,7 @@ import type { TaskProcess } from "./process-table.ts"
 import { encodeEvent, INLINE_MAX, requestDecoder } from "./protocol.ts"
 import type { Exited, Failed, HelperEvent, Stage, StartRequest } from "./protocol.ts"
 
-const VERSION = 2
+const VERSION = 3
 const { SIGKILL } = constants.signals
 /** Time for pipes to close after a task's last process, since a process outside of the task may hold them open. */
 const DRAIN_MS = 1000
@@ -96,6 +97,12 @@ const createFile = (path: string, data: Uint8Array, user: User | null): void => 
   if (user !== null) chownSync(path, user.uid, user.gid)
 }
 
+/** Opens the named pipes in a folder, whose other ends Ork has open already; without a folder, stdout and stderr are logged. */
+const openOutputs = (folder: string): ("pipe" | number)[] =>
+  folder === ""
+    ? ["pipe", "pipe"]
+    : ["out", "err", "up", "down"].map((name) => openSync(join(folder, name), name === "down" ? "r" : "w"))
+
 const startProcess = (start: StartRequest): ChildProcess => {
   const user = start.runAs === "" ? null : atStage("user", () => findUser(start.runAs))
   atStage("cwd", () => {
@@ -106,6 +113,7 @@ const startProcess = (start: StartRequest): ChildProcess => {
     if (user !== null) createFile(start.outputPath, Buffer.alloc(0), user)
     return openSync(start.stdinPath === "" ? "/dev/null" : start.stdinPath, "r")
   })
+  const outputs = atStage("files", () => openOutputs(start.pipes))
   const env: { [name: string]: string } = Object.fromEntries(
     start.env.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
   )
@@ -116,9 +124,10 @@ const startProcess = (start: StartRequest): ChildProcess => {
   const [program, ...args] = start.memoryBytes > 0 ? limited : start.argv
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid }
   try {
-    return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin, "pipe", "pipe"], detached: true, ...ids })
+    return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin, ...outputs], detached: true, ...ids })
   } finally {
     closeSync(stdin)
+    for (const fd of outputs) if (fd !== "pipe") closeSync(fd)
   }
 }
 
@@ -145,8 +154,8 @@ const onStart = (id: number, start: StartRequest): void => {
   const task = newTask(id, start, child)
   tasks.set(id, task)
   send({ kind: "started", id, pid: child.pid })
-  child.stdout!.on("data", (chunk: Buffer) => addToLog(task, 1, chunk))
-  child.stderr!.on("data", (chunk: Buffer) => addToLog(task, 2, chunk))
+  child.stdout?.on("data", (chunk: Buffer) => addToLog(task, 1, chunk))
+  child.stderr?.on("data", (chunk: Buffer) => addToLog(task, 2, chunk))
   child.once("exit", (code, signal) => {
     task.exit = { code, signal }
     scheduleSweep(MIN_SWEEP_MS)
@@ -224,8 +233,8 @@ const sweepEnded = (interval: number): void => {
     if (task.closed) end(task)
     else {
       setTimeout(() => {
-        task.child.stdout!.destroy()
-        task.child.stderr!.destroy()
+        task.child.stdout?.destroy()
+        task.child.stderr?.destroy()
       }, DRAIN_MS).unref()
     }
   }

@@ -35,7 +35,10 @@ const userProblem = (user: string, code: string, text: string): string => {
 }
 
 /** Returns a message such as `could not start: python9: not found in PATH (ENOENT)`. */
-export const describeStartFailure = ({ stage, errno, text }: Failed, command: CommandInfo): string => {
+export const describeStartFailure = (failed: Failed, command: CommandInfo): string =>
+  `could not start: ${startFailureReason(failed, command)}`
+
+export const startFailureReason = ({ stage, errno, text }: Failed, command: CommandInfo): string => {
   const code = errnoName(errno)
   const reason = (): string => {
     switch (stage) {
@@ -55,7 +58,7 @@ export const describeStartFailure = ({ stage, errno, text }: Failed, command: Co
         return stage satisfies never
     }
   }
-  return `could not start: ${reason()} (${code})`
+  return `${reason()} (${code})`
 }
 
 /** Returns null for exit code 0. */

@@ -134,6 +134,7 @@ export class ProcessExecutor implements Executor {
       memoryBytes: node.resources?.memoryBytes ?? 0,
       cpuMillis: Math.round((node.resources?.cpu ?? 0) * 1000),
       secrets: maskValues(assignment.secrets),
+      pipes: "",
     }
   }
 

@@ -26,6 +26,7 @@ const request: fc.Arbitrary<HelperRequest> = fc.oneof(
       memoryBytes: size,
       cpuMillis: id,
       secrets: fc.array(bytes),
+      pipes: text,
     }),
   }),
 )

@@ -25,6 +25,11 @@ export interface StartRequest {
   cpuMillis: number
   /** Values to mask in the log, as returned by `maskValues`. */
   secrets: Buffer[]
+  /**
+   * Folder with the named pipes `out`, `err`, `up` and `down`, which become descriptors 1 to 4 of the process instead of its
+   * log; "" for none. The helper opens them before it changes the user.
+   */
+  pipes: string
 }
 
 export interface Hello {
@@ -203,6 +208,7 @@ export const encodeRequest = (request: HelperRequest): Buffer => {
     .i64(start.memoryBytes)
     .u32(start.cpuMillis)
     .list(start.secrets)
+    .string(start.pipes)
     .end()
 }
 
@@ -222,6 +228,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     cpuMillis: reader.u32(),
     // Copied, because the receive buffer is reused.
     secrets: reader.byteList(),
+    pipes: reader.string(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null

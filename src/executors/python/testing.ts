@@ -6,7 +6,7 @@ export const python: Language = {
   name: "Python",
   extension: "py",
   functions: `
-import asyncio, os, subprocess, sys, time
+import asyncio, io, os, resource, signal, subprocess, sys, threading, time
 import ork
 
 def echo(input, ctx): return input
@@ -71,6 +71,35 @@ def spawn_and_wait(mark, ctx):
     subprocess.Popen(["sleep", mark])
     print("waiting")
     time.sleep(600)
+def leave_running(text, ctx):
+    def speak():
+        while True:
+            print(text)
+            time.sleep(0.001)
+    threading.Thread(target=speak, daemon=True).start()
+def pause(input, ctx): time.sleep(0.05)
+def change(what, ctx):
+    if what == "umask": os.umask(0o007)
+    if what == "priority": os.nice(1)
+    if what == "output": sys.stdout = io.StringIO()
+    if what == "signals": signal.signal(signal.SIGUSR2, lambda *_: None)
+    if what == "limits": resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if what == "alarm": signal.alarm(600)
+remembered = ""
+def remember(text, ctx):
+    global remembered
+    remembered = text
+def recall(input, ctx): print("recalled " + remembered)
+def send(text, ctx): os.write(3, text.encode())
+def fork(input, ctx):
+    pid = os.fork()
+    if pid == 0: return "child"
+    os.waitpid(pid, 0)
+    return "parent"
+def fork_and_fail(input, ctx):
+    pid = os.fork()
+    if pid == 0: raise ValueError("in the child")
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 def user(input, ctx): return os.getuid()
 `,
   returning: (value) => `def main(input, ctx): return ${value}\n`,
