@@ -14,16 +14,21 @@ export class ProcessState {
 }
 
 const describeState = (): unknown[] => [
-  process.umask(),
+  currentUmask(),
   getPriority(),
   process.stdout.write,
   process.stderr.write,
-  console.log,
-  console.error,
   process.exitCode,
   ...process.eventNames().map((name) => `${String(name)} ${process.listenerCount(name)}`),
   ...process.getActiveResourcesInfo().toSorted(),
 ]
+
+/** Node.js can only read the umask by setting it. */
+const currentUmask = (): number => {
+  const umask = process.umask(0o077)
+  process.umask(umask)
+  return umask
+}
 
 const isEqual = (left: unknown[], right: unknown[]): boolean =>
   left.length === right.length && left.every((value, i) => value === right[i])
