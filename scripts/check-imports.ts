@@ -11,7 +11,14 @@ import { dirname, join, normalize, relative } from "node:path"
  */
 type Layers = readonly (readonly (string | readonly string[])[])[]
 
-const STORE_LAYERS: Layers = [["connection"], ["schema", "cache"], ["claim"], [["advance", "runs", "jobs", "admin"]], ["*.ts"]]
+const STORE_LAYERS: Layers = [
+  ["connection"],
+  ["schema", "cache"],
+  ["tx.ts"],
+  ["claim"],
+  [["advance", "runs", "jobs", "admin"]],
+  ["*.ts"],
+]
 
 const LAYERS: Record<string, Layers> = {
   "": [
@@ -55,13 +62,6 @@ const LAYERS: Record<string, Layers> = {
 const EXCEPTIONS: readonly (readonly [string, string])[] = [
   ["api/http", "api/auth"],
   ["api/http", "api/streams"],
-  ["store/postgres/claim", "store/postgres/jobs/reads.ts"],
-  ["store/postgres/connection/tx.ts", "store/postgres/admin/workflows.ts"],
-  ["store/postgres/connection/tx.ts", "store/postgres/cache"],
-  ["store/sqlite/claim", "store/sqlite/advance"],
-  ["store/sqlite/claim", "store/sqlite/jobs/reads.ts"],
-  ["store/sqlite/connection/tx.ts", "store/sqlite/cache"],
-  ["store/sqlite/connection/tx.ts", "store/sqlite/claim"],
 ]
 
 /** Folders that must have the same subfolders. */

@@ -9,7 +9,11 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     name: "postgres-lowest-priority-first",
     bug: "The lowest priority is claimed first.",
     edits: [
-      { file: "src/store/postgres/claim/candidates.ts", find: "q.lane, q.priority DESC,", replace: "q.lane, q.priority," },
+      {
+        file: "src/store/postgres/claim/candidates.ts",
+        find: 'q.lane, ${queueOrder("q")}',
+        replace: "q.lane, q.priority, q.workflow_id, q.run_seq, q.id",
+      },
     ],
     foundBy: SIM_ON_POSTGRES,
   },
@@ -64,7 +68,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
   {
     name: "postgres-does-not-unpark",
     bug: "A freed slot unparks nothing.",
-    edits: [{ file: "src/store/postgres/claim/limits.ts", find: "LIMIT GREATEST(f.available, 0)", replace: "LIMIT 0" }],
+    edits: [{ file: "src/store/postgres/claim/limits.ts", find: "LIMIT u.rows FOR", replace: "LIMIT 0 FOR" }],
     foundBy: SIM_ON_POSTGRES,
   },
   {
@@ -73,8 +77,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/finish-successes.ts",
-        find: "const OUTRANKS_QUEUE = `(k.queue_empty OR NOT k.in_turn AND",
-        replace: "const OUTRANKS_QUEUE = `(true OR NOT k.in_turn AND",
+        find: "const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.in_turn AND",
+        replace: "const PRECEDES_QUEUED = `(true OR NOT k.in_turn AND",
       },
     ],
     foundBy: conformance("unblock"),
@@ -249,8 +253,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/admin/lease-holders.ts",
-        find: "WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) AND",
-        replace: "WHERE NOT dead AND lease_until < COALESCE($1::timestamptz, now()) + interval '8 seconds' AND",
+        find: "WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) AND",
+        replace: "WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) + interval '8 seconds' AND",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
@@ -261,8 +265,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/runs/retry.ts",
-        find: "if (hooks.length > 0) await tx.run(DROP_HOOKS",
-        replace: "if (hooks.length > 99) await tx.run(DROP_HOOKS",
+        find: "if (hooks.length > 0) await tx.run(DELETE_HOOKS",
+        replace: "if (hooks.length > 99) await tx.run(DELETE_HOOKS",
       },
     ],
     foundBy: SIM_ON_POSTGRES,

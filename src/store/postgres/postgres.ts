@@ -5,7 +5,7 @@ import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewRun, RunRow } from "../contract/store.ts"
-import { type Access, newTx, type Tx } from "./connection/tx.ts"
+import { type Access, newTx, type Tx } from "./tx.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
@@ -50,7 +50,8 @@ import {
   pastDurations,
 } from "./runs/task-reads.ts"
 import { ConnectionPool } from "./connection/connection-pool.ts"
-import { Workflows } from "./admin/workflows.ts"
+import { putWorkflow } from "./admin/workflows.ts"
+import { Workflows } from "./cache/workflows.ts"
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database` */
@@ -79,7 +80,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const writers = new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS })
   // A pool of its own: callers that need a version may hold a connection of another pool.
   const versions = new ConnectionPool(target, 1, { application: "ork" })
-  const workflows = new Workflows(versions, storeClock)
+  const workflows = new Workflows(versions)
   const context = { clock: storeClock, workflows, cache }
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
@@ -124,7 +125,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     close: async () => {
       await Promise.all([listener, loops, readers, writers, versions].map((part) => part.close()))
     },
-    putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => workflows.put(tx, input)),
+    putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.now(versionId),

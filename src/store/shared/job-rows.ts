@@ -1,10 +1,12 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
 import { indexKey } from "../../core/model/index-key.ts"
-import type { JobStatus } from "../../core/rules/jobs.ts"
+import { DEFAULT_JOB_RETRY, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
+import type { ClaimedJob } from "../contract/claim.ts"
 import type { NewJob } from "../contract/jobs.ts"
 
 /** `run_seq` of job rows, which belong to no run. */
@@ -40,3 +42,32 @@ export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string
 /** Returns the limits of a job: jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
   concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${indexKey(concurrencyKey)}`, cap: 1 }]
+
+/** Columns of `jobs` that a claim carries. */
+export interface ClaimedJobColumns {
+  id: string
+  name: string
+  queue: string
+  payload: string
+  retry_policy: string
+  task: string | null
+}
+
+export const claimedJob = ({ id, name, queue, payload, retry_policy, task }: ClaimedJobColumns): ClaimedJob => ({
+  id,
+  name,
+  queue,
+  payload: JSON.parse(payload) as Json,
+  retryPolicy: JSON.parse(retry_policy) as JobRetryPolicy,
+  task: task === null ? null : (JSON.parse(task) as JsonObject),
+})
+
+/** Stands in for a job that was deleted while its attempt was in flight. */
+export const DELETED_JOB: ClaimedJob = {
+  id: "",
+  name: "",
+  queue: "",
+  payload: null,
+  retryPolicy: DEFAULT_JOB_RETRY,
+  task: null,
+}

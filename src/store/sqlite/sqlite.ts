@@ -47,7 +47,7 @@ import {
   listTasks,
   pastDurations,
 } from "./runs/task-reads.ts"
-import { type Access, newTx, type Session, type Tx } from "./connection/tx.ts"
+import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Versions } from "./cache/versions.ts"
 import { boundWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"

@@ -4,12 +4,13 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import { bundlesInUse, removeWorkflow, setWorkflowPaused, type Workflows } from "./workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
+import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
 export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Catalog => ({
   listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
@@ -19,7 +20,7 @@ export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Cat
   },
   listVersions: (query) => read((session) => listVersions(session, query)),
   bundlesInUse: (hashes) => read((session) => bundlesInUse(session, hashes)),
-  removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, clock.now(), name)),
+  removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, name)),
   setWorkflowPaused: (input) => writeAndNotify((tx) => setWorkflowPaused(tx, input)),
   listSchedules: (query) => read((session) => listSchedules(session, query)),
   currentTime: () => read((session) => currentTime(session, clock.now())),

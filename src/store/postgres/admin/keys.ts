@@ -1,7 +1,7 @@
 // API keys, known by the hash of their secret, and the audit log.
 
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 import { anyTextParam, replaceNul, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { NOW } from "../connection/store-clock.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"

@@ -4,7 +4,7 @@ import type { HolderId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, LiveTask, NewLeaseHolder } from "../../contract/store.ts"
-import { jobsLeftBehind } from "../jobs/reads.ts"
+import { jobsOfOrphans } from "../claim/job-claim.ts"
 import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 
@@ -152,7 +152,7 @@ export const reapHolders = async (
   await tx.run(BURY_LATE, { now, workers })
   const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, { now }))]
   const found = await tx.run<LiveTask>(LEFT_BEHIND, { limit })
-  const jobOf = await jobsLeftBehind(
+  const jobOf = await jobsOfOrphans(
     tx,
     found.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
   )

@@ -5,7 +5,7 @@ import type { NewNotification } from "../../../core/rules/notifications.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Access, Tx } from "../connection/tx.ts"
+import type { Access, Tx } from "../tx.ts"
 
 /** Notifications of one run, due after this many milliseconds (default: 0). */
 export interface RunNotifications {

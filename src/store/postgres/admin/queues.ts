@@ -2,12 +2,12 @@
 
 import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 import { excludeTaskWrites } from "../claim/queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "./workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
 
 export const queueStore = ({ read, writeAndNotify, clock, workflows }: Access): QueueStore => {
   const list = (session: SqlRunner): Promise<QueueRow[]> => listQueues(session, clock.now(), workflows)

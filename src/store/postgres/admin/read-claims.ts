@@ -9,7 +9,7 @@ import { arrayParam } from "../connection/array-params.ts"
 import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import { statement } from "../connection/connection.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const LIVE = statement(
   "claims_live",

@@ -3,7 +3,7 @@
 
 import { arrayParam } from "../connection/array-params.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "./workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
 
 /** A lane in which something is ready: its oldest run, and its first job by its row. */
 export interface ReadyLane {

@@ -8,7 +8,7 @@ import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { createRuns } from "../runs/create.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { readRuns } from "../runs/run-reads.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 

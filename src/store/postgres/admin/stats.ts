@@ -6,12 +6,12 @@ import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 import { markTask } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "./workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
 
 /** `closed` hears of runs that a mark ended. */
 export const insight = (

@@ -14,7 +14,7 @@ import { loadRuns } from "../claim/run-info.ts"
 import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { emitReleased, type Released } from "../jobs/edges.ts"
 import {
   type AppliedChanges,

@@ -11,7 +11,7 @@ import type { InFlightAttempt } from "../cache/cache.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
 import { limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import {
   cacheOutputs,
   type Enqueue,

@@ -8,7 +8,7 @@ import { INNER_RUN, deleteFrom, insertInto, READINESS } from "../claim/ready-que
 import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { AttemptChanges, FinalChange, Progressed, Started } from "./coalesce-changes.ts"
 
 /** A start that is reported again, because the reply to the first report was lost, holds and changes nothing. */

@@ -9,7 +9,7 @@ import type { CancelReason } from "../../contract/store.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { resumeCancelled } from "./waiting.ts"
 

@@ -12,7 +12,7 @@ import type { Advanced, CancelReason } from "../../contract/store.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { insertRows, STAND_IN } from "../runs/insert-rows.ts"
 import { resumeParents } from "./waiting.ts"
 

@@ -8,7 +8,7 @@ import { MAX_BATCHES } from "../../shared/bounds.ts"
 import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
 import type { EventLog } from "../../contract/event-log.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import type { Access, Tx } from "../connection/tx.ts"
+import type { Access, Tx } from "../tx.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 

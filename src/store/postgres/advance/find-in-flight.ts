@@ -5,7 +5,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
 import { statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import type { AttemptChanges } from "./coalesce-changes.ts"
 

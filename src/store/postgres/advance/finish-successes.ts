@@ -20,8 +20,8 @@ import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
 import { NOW } from "../connection/store-clock.ts"
 import { statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Tx } from "../tx.ts"
+import type { Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
 
 /** An attempt of the batch does not hold its row any more: the transaction must not be committed. */

@@ -7,11 +7,11 @@ import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type AmendedChange, amendOverdueChange } from "../../../core/rules/amend-change.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import {
   CANCEL_DOOMED,
   type Cancelled,

@@ -4,7 +4,7 @@
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { INDEXED_PLANS, type Target } from "../connection/connection.ts"
 import { ConnectionPool } from "../connection/connection-pool.ts"
-import type { StoreContext } from "../connection/tx.ts"
+import type { StoreContext } from "../tx.ts"
 import type { NotifyParams } from "./advance.ts"
 import { Loop } from "./loop.ts"
 

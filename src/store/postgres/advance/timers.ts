@@ -7,7 +7,7 @@ import type { Batch, CancelReason } from "../../contract/store.ts"
 import { IN_FLIGHT_ROWS, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import { dueGroups } from "./group-deadlines.ts"
 

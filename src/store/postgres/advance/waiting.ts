@@ -12,7 +12,7 @@ import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
 import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
 
 export type Wait = Extract<FinalChange, { kind: "wait" }>

@@ -2,10 +2,10 @@
 // never changes of runs. Everything is bounded and can be read again; the fence in the database decides.
 
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
-import type { JsonObject } from "../../../core/model/json.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { OutputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
+import type { ClaimedRun } from "../../contract/claim.ts"
 import type { RowKind } from "../../contract/store.ts"
 
 /** A row in flight, as far as its changes need it. Nothing of it changes while it is in flight, except for jobs (`lockJobs`). */
@@ -41,20 +41,9 @@ export interface FinishedTask {
 }
 
 /** What never changes of a run. */
-export interface RunInfo {
+export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "error"> {
   id: RunId
-  workflow: string
   versionId: number
-  params: JsonObject
-  trigger: string
-  priority: number
-  logicalDate: string | null
-  createdAt: string
-  private: boolean
-  workingDir: string | null
-  timezone: string | null
-  rootRunId: RunId | null
-  depth: number
 }
 
 /**

@@ -8,7 +8,7 @@ import { isExactLane, queueOfLane, wildcardRange } from "../../../core/routing/l
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { queueOrder } from "../../shared/claim-order.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { CLAIMED, type ClaimedRow, NEW_ID } from "./claimed-row.ts"
 import { insertInto, READY } from "./ready-queue.ts"
 

@@ -1,7 +1,7 @@
 // Claims from the head of the ready queue. This is enough while only one workflow of one lane has ready rows at the highest priority, as
 // in most turns; otherwise nothing is claimed and `rest` is true: workflows and lanes must be served in turn (claim-round-robin.ts).
 
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { statement } from "../connection/statement.ts"
 import {
   CHOOSE,

@@ -3,7 +3,7 @@
 
 import { admit } from "../../../core/rules/admit.ts"
 import { statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { type ClaimReply, DISPATCH, PAUSED, RUN_COLUMNS } from "./candidates.ts"
 import { CLAIMED, type ClaimedRow, isUnlimited, NEW_ID } from "./claimed-row.ts"
 import { tryLockLimits, UNPARK } from "./limits.ts"

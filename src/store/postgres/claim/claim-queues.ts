@@ -5,7 +5,7 @@
 import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { ClaimRequest } from "./candidates.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"

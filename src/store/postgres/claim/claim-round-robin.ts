@@ -3,7 +3,7 @@
 // through the index, so one with 100,000 ready rows costs as much as one with ten.
 
 import { MAX_GROUPS } from "../../shared/bounds.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { statement } from "../connection/statement.ts"
 import {
   CHOOSE,

@@ -4,7 +4,7 @@
 import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import type { Batch } from "../../contract/store.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { ClaimKind, ClaimReply, ClaimRequest } from "./candidates.ts"
 import { claimHead } from "./claim-head.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"

@@ -9,7 +9,7 @@ import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget }
 import { tryLockLimits } from "./limits.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const NEXT = (after: string, bound: string): string =>
   `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`

@@ -3,7 +3,7 @@
 import type { JsonObject } from "../../../core/model/json.ts"
 import type { RunInfo } from "../cache/cache.ts"
 import { statement } from "../connection/statement.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const READ = statement(
   "run_info",

@@ -7,13 +7,13 @@ import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
-import { isJobRow } from "../../shared/job-rows.ts"
+import { claimedJob, isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import { type FinishedTask, type RunInfo, taskKey } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
-import { JOB_CLAIM, jobClaimOf, type JobClaimColumns } from "../jobs/reads.ts"
+import type { Tx } from "../tx.ts"
+import { JOB_CLAIM, type JobClaimColumns } from "./job-claim.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
 import { loadRuns } from "./run-info.ts"
 
@@ -58,7 +58,7 @@ const toJobClaims = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<JobClai
       attemptId: row.new_id,
       attempt: row.attempt,
       priority: row.priority,
-      job: jobClaimOf(columns),
+      job: claimedJob(columns),
       createdAt: columns.created_at,
     }
   })

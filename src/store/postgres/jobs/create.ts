@@ -2,7 +2,7 @@
 
 import { type JobPlan, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"

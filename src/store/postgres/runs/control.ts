@@ -6,7 +6,7 @@ import { beginCancel } from "../advance/cancel-pending.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/connection.ts"
 import { resumeUnpaused } from "../advance/waiting.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const ACTIVE = statement(
   "control_active",

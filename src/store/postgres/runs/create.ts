@@ -13,7 +13,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const INSERT = statement(
   "create_runs",

@@ -27,7 +27,7 @@ import { FreedSlots } from "../claim/limits.ts"
 import { ENTRY, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "../advance/count-down.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 type Mark = Parameters<StatsStore["overrideOutcome"]>[0]
 

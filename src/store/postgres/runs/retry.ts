@@ -11,7 +11,7 @@ import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const ENDED = statement(
   "retry_ended",

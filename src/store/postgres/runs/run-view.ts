@@ -4,7 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 import { anyParam } from "../connection/array-params.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
 

@@ -12,7 +12,7 @@ import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/s
 import { anyParam, anyTextParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../admin/workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,

@@ -6,7 +6,7 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
-import type { Access, Session } from "../connection/tx.ts"
+import type { Access, Session } from "../tx.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
 export const catalog = ({ read, write }: Access): Catalog => ({

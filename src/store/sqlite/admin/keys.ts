@@ -2,7 +2,7 @@
 
 import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
 import { iso } from "../../../core/model/ports.ts"
-import type { Access, Session, Tx } from "../connection/tx.ts"
+import type { Access, Session, Tx } from "../tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, input)),

@@ -12,8 +12,8 @@ import type {
   NewLeaseHolder,
   RowKind,
 } from "../../contract/store.ts"
-import { jobOfOrphan } from "../jobs/reads.ts"
-import type { Session, Tx } from "../connection/tx.ts"
+import { jobOfOrphan } from "../claim/job-claim.ts"
+import type { Session, Tx } from "../tx.ts"
 
 const REGISTER = `
 INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -4,7 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { NewNotification, NotificationKind } from "../../../core/rules/notifications.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
-import type { Access, Tx } from "../connection/tx.ts"
+import type { Access, Tx } from "../tx.ts"
 
 const ADD = "INSERT INTO notifications (run_id, kind, target, due_at) VALUES (?, ?, ?, ?)"
 

@@ -4,7 +4,7 @@ import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { oldestReady } from "./ready-age.ts"
 import { READY } from "../claim/ready-queue.ts"
-import type { Access, Session, Tx } from "../connection/tx.ts"
+import type { Access, Session, Tx } from "../tx.ts"
 
 export const queueStore = ({ read, write }: Access): QueueStore => ({
   getQueue: (name) => read((s) => listQueues(s).find((queue) => queue.name === name) ?? null),

@@ -7,7 +7,7 @@ import type { Claim } from "../../contract/store.ts"
 import { CANDIDATE, type CandidateColumns, candidateOf, readState } from "../claim/candidates.ts"
 import { claimerOf } from "../claim/claim.ts"
 import { type ClaimedRow, toClaims } from "../claim/to-claims.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { waitingOnOf } from "../advance/waiting.ts"
 
 const IN_FLIGHT = `SELECT ${CANDIDATE}, waiting_on, started_at, resumes FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`

@@ -2,7 +2,7 @@
 // ready. The first ready row of the oldest run represents its lane.
 
 import { ANY_PRIORITY, READY } from "../claim/ready-queue.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 
 const FIRST_ROW = `
 SELECT t.id, t.node, t.path, t.attempt, t.parent_id, r.version_id, r.started_at

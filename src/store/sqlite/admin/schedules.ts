@@ -8,7 +8,7 @@ import { scheduleText, sameTimes } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import { readRun } from "../runs/run-reads.ts"
-import type { Session, Tx } from "../connection/tx.ts"
+import type { Session, Tx } from "../tx.ts"
 
 interface Deployed {
   workflowId: number

@@ -1,6 +1,6 @@
 // Random secret of this database, created on first use. Ork signs tokens with it.
 
-import type { Access } from "../connection/tx.ts"
+import type { Access } from "../tx.ts"
 
 const READ = "SELECT value FROM settings WHERE name = 'secret'"
 

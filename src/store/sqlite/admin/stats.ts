@@ -8,7 +8,7 @@ import type { StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
-import type { Access, Session } from "../connection/tx.ts"
+import type { Access, Session } from "../tx.ts"
 
 export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),

@@ -3,7 +3,7 @@
 import type { NewVersion, StoredVersion } from "../../contract/store.ts"
 import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
 import type { Database } from "../connection/database.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const PUT_WORKFLOW = "INSERT INTO workflows (name, created_at, updated_at) VALUES (?1, ?2, ?2) ON CONFLICT (name) DO NOTHING"
 

@@ -5,6 +5,7 @@ import type { Advanced, Batch } from "../../contract/store.ts"
 import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
 import { claimerOf, claimGates, claimWork } from "../claim/claim.ts"
 import { closeRuns } from "./close-runs.ts"
+import { emitTask } from "./events.ts"
 import { cancelOverdue } from "./group-deadlines.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import type { RoundRobin } from "../claim/lane-groups.ts"
@@ -13,7 +14,7 @@ import { BatchEffects } from "./batch-effects.ts"
 import { applyChanges } from "./changes.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
 import { fireTimers, nextDueMs, startTimeouts } from "./timers.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { claimResumed, nextResumeMs } from "./waiting.ts"
 
 /** Positions of the claims, which live as long as the store. */
@@ -45,11 +46,13 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, limit: Math.ceil(gate.limit / 2) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, limit: gate.limit - resumed.claims.length }, cursors.gate)
   const work = claimWork(tx, claimer, { ...claim, limit: claim.limit - unblocked.length }, cursors.work)
+  const dispatched = [...unblocked, ...work.rows]
+  for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   tx.limits.save()
   const resumeMs = gate.limit > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {
     rejected,
-    claims: unblocked.length === 0 ? work.claims : [...toClaims(tx, unblocked), ...work.claims],
+    claims: toClaims(tx, dispatched),
     gates: [...resumed.claims, ...gates.claims],
     cancelling: cancellingRunsOf(tx, batch.holder, cancelling, closed),
     cancelRequested: stopRequestsOf(tx, claimer),

@@ -8,7 +8,9 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
 import { taskKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { UnblockedRow } from "../claim/claim-unblocked.ts"
+import { unblock } from "../claim/ready-queue.ts"
+import type { Tx } from "../tx.ts"
 
 /** Upstream tasks of a row that the batch finished. */
 interface FinishedUpstreams {
@@ -34,14 +36,6 @@ interface RunDelta {
   taskFailed: number
   skipped: number
   cancelled: number
-}
-
-/** A top-level row without a gate, whose `finished` upstream tasks of this batch all succeeded. */
-export interface UnblockedRow {
-  row: number
-  runSeq: number
-  node: number
-  finished: number
 }
 
 type FinishedRow = Pick<LoadedRow, "id" | "runSeq" | "node" | "path" | "kind" | "hook" | "parent" | "limits">
@@ -179,7 +173,7 @@ export class BatchEffects {
       const { row, node, path, finished, failed, unmet, waived } = counts
       const { group, gated } = nodes[node]!
       const isPlain = path === "" && failed + unmet + waived === 0 && group === null && !gated
-      if (this.#deferUnblock && isPlain) this.#unblocked.push({ row, runSeq, node, finished })
+      if (this.#deferUnblock && isPlain) this.#unblocked.push({ row, runSeq, node, path: "", finished })
       else countDown(this.#tx, runSeq, counts)
     }
   }
@@ -207,9 +201,6 @@ const add = (counts: Map<number, number>, id: number, count: number): void => {
   counts.set(id, (counts.get(id) ?? 0) + count)
 }
 
-const COUNT_DOWN_SUCCESS = `
-UPDATE tasks SET upstream_pending = upstream_pending - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
-
 const COUNT_DOWN = `
 UPDATE tasks SET upstream_pending = upstream_pending - ?, upstream_failed = upstream_failed + ?,
   upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
@@ -217,12 +208,9 @@ WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 
 const countDown = (tx: Tx, runSeq: number, counts: FinishedUpstreams): void => {
   const { node, path, finished, failed, unmet, waived, lane } = counts
-  if (failed + unmet + waived === 0) tx.db.put(COUNT_DOWN_SUCCESS, finished, runSeq, node, path)
+  if (failed + unmet + waived === 0) unblock(tx, { runSeq, node, path, finished })
   else tx.db.put(COUNT_DOWN, finished, failed, unmet, waived, lane, runSeq, node, path)
 }
-
-export const unblock = (tx: Tx, { runSeq, node, finished }: UnblockedRow): void =>
-  tx.db.put(COUNT_DOWN_SUCCESS, finished, runSeq, node, "")
 
 /** The last child makes its container ready for the gate, which gathers the outputs. */
 const COUNT_CHILDREN = `

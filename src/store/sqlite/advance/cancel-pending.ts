@@ -10,7 +10,7 @@ import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { ANY_PRIORITY } from "../claim/ready-queue.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { resumeCancelled } from "./waiting.ts"
 
 export interface CancellingRun {

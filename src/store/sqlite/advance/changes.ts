@@ -17,13 +17,13 @@ import { openGroup } from "./open-group.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import { amendJob } from "./stop-requests.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { releaseResumed, wait } from "./waiting.ts"
 
 /** Applies the changes and returns the fences of those that were rejected. */
 export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Change[]): Fence[] => {
   if (changes.length === 0) return []
-  const loaded = loadRows(tx, rowsToLoad(tx, changes))
+  const loaded = loadRows(tx.db, rowsToLoad(tx, changes))
   const rejected = new Map<string, Fence>()
   for (const change of changes) {
     const { row, attemptId } = change
@@ -31,7 +31,7 @@ export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Ch
     const cached = loaded.has(row) ? undefined : tx.inFlight.get(attemptId)
     if (cached !== undefined && !mayHaveStopRequest(tx, cached) && applyChange(tx, effects, cached, change)) continue
     // The cache is stale or not enough: read the row.
-    if (!loaded.has(row)) for (const [id, read] of loadRows(tx, [row])) loaded.set(id, read)
+    if (!loaded.has(row)) for (const [id, read] of loadRows(tx.db, [row])) loaded.set(id, read)
     if (!applyChange(tx, effects, loaded.get(row), change)) rejected.set(attemptId, { row, attemptId })
   }
   return [...rejected.values()]

@@ -11,7 +11,7 @@ import type { CancellingRun } from "./cancel-pending.ts"
 import { emitRun } from "./events.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { resumeParent } from "./waiting.ts"
 
 const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"

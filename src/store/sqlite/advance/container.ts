@@ -8,7 +8,7 @@ import { startDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { type BatchEffects, COUNTER } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 type Chunk = Pick<Extract<Change, { kind: "expand" | "open_group" }>, "total" | "offset" | "attemptId">
 

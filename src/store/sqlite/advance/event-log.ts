@@ -5,7 +5,7 @@ import { iso } from "../../../core/model/ports.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
 import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
 import type { EventLog } from "../../contract/event-log.ts"
-import type { Access, Session, Tx } from "../connection/tx.ts"
+import type { Access, Session, Tx } from "../tx.ts"
 
 export const eventLog = ({ read, write }: Access): EventLog => ({
   readEvents: (query) => read((session) => readEvents(session, query)),

@@ -6,7 +6,7 @@ import type { WaitingView } from "../../../core/model/waiting-on.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Progress, StoreEvent } from "../../contract/store.ts"
 import { setStatusOfRow } from "../jobs/edges.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 export interface TaskEvent {
   status: TaskStatus

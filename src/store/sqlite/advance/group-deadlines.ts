@@ -12,7 +12,7 @@ import { CANCELLABLE, CANCELLABLE_COLUMNS, type CancellableColumns, cancelRow } 
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import { deleteStopRequest, requestStop } from "./stop-requests.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { resumeStopped } from "./waiting.ts"
 
 type Row = Pick<LoadedRow, "id" | "runSeq" | "node" | "kind">

@@ -6,7 +6,7 @@ import type { Change } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Claimer } from "../claim/claim.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const REQUEST = `
 INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = ? ON CONFLICT DO NOTHING`

@@ -2,7 +2,7 @@
 
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { beginCancel } from "./cancel-pending.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 /** Runs and groups in one statement, since every turn executes it. */
 const OVERDUE = `

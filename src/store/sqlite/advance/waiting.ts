@@ -8,11 +8,11 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { CANDIDATE, type CandidateColumns, candidateOf, runStates } from "../claim/candidates.ts"
 import { type ClaimedRow, toTaskClaims } from "../claim/to-claims.ts"
-import type { Claimer, ClaimRequest, ClaimResult } from "../claim/claim.ts"
+import type { Claimer, ClaimRequest, GateClaims } from "../claim/claim.ts"
 import { emitTask } from "./events.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 /** An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at once. */
 const waitStatement = (resumeAt: string): string => `
@@ -67,7 +67,7 @@ const CLAIM = "UPDATE tasks SET holder = ?, resume_at = NULL, resumes = resumes 
 const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
 
 /** Claims waiting rows that are due. Rows of a paused run are parked until the run continues. */
-export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): ClaimResult<TaskClaim> => {
+export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): GateClaims => {
   if (claimer === null || request.limit <= 0) return { claims: [], more: false }
   const claimed: ClaimedRow[] = []
   const stateOf = runStates(tx)

@@ -3,7 +3,7 @@
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { limitIds } from "../connection/limit-column.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Database } from "../connection/database.ts"
 
 export interface LoadedRow {
   id: number
@@ -56,10 +56,10 @@ type Columns = [
 ]
 
 /** Returns the rows that exist, by id. */
-export const loadRows = (tx: Tx, ids: readonly number[]): Map<number, LoadedRow> => {
+export const loadRows = (db: Database, ids: readonly number[]): Map<number, LoadedRow> => {
   const rows = new Map<number, LoadedRow>()
   if (ids.length === 0) return rows
-  for (const c of tx.db.all<Columns>(LOAD, JSON.stringify(ids)))
+  for (const c of db.all<Columns>(LOAD, JSON.stringify(ids)))
     rows.set(c[0], {
       id: c[0],
       runSeq: c[1],

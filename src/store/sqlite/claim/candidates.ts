@@ -11,7 +11,7 @@ import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
 import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-groups.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { READY } from "./ready-queue.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 export interface Candidate {
   row: number

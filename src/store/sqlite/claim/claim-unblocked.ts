@@ -11,9 +11,17 @@ import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { type Claimer, type ClaimRequest, recordDispatch } from "./claim.ts"
 import type { ClaimedRow } from "./to-claims.ts"
 import { readyLanes } from "./lane-groups.ts"
-import { READY } from "./ready-queue.ts"
-import { unblock, type UnblockedRow } from "../advance/batch-effects.ts"
-import type { Tx } from "../connection/tx.ts"
+import { READY, unblock } from "./ready-queue.ts"
+import type { Tx } from "../tx.ts"
+
+/** A top-level row without a gate, whose `finished` upstream tasks of this batch all succeeded. */
+export interface UnblockedRow {
+  row: number
+  runSeq: number
+  node: number
+  path: ""
+  finished: number
+}
 
 type UnblockedReadyRow = UnblockedRow & ReadyRow
 

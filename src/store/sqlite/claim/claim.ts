@@ -8,22 +8,26 @@ import { admit } from "../../../core/rules/admit.ts"
 import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { Claim, TaskClaim } from "../../contract/store.ts"
+import type { TaskClaim } from "../../contract/store.ts"
 import { type Candidate, pickCandidates } from "./candidates.ts"
-import { type ClaimedRow, toClaims, toTaskClaims } from "./to-claims.ts"
-import { emitTask } from "../advance/events.ts"
+import { type ClaimedRow, toTaskClaims } from "./to-claims.ts"
 import { laneGroups, type RoundRobin } from "./lane-groups.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 export interface ClaimRequest {
   lanes: readonly string[]
   limit: number
 }
 
-export interface ClaimResult<T extends Claim = Claim> {
-  claims: T[]
+export interface ClaimedRows {
+  rows: ClaimedRow[]
   /** The claim stopped at a bound on what it reads, before it had the requested number. */
+  more: boolean
+}
+
+export interface GateClaims {
+  claims: TaskClaim[]
   more: boolean
 }
 
@@ -37,26 +41,19 @@ export const claimerOf = (tx: Tx, holder: HolderId): Claimer => {
   return found === undefined ? null : { seq: found[0], name: found[1] }
 }
 
-export const claimWork = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimResult => {
-  const { rows, more } = claimRows(tx, claimer, request, cursor, "work")
-  return { claims: toClaims(tx, rows), more }
-}
+/** Claims rows for work. The caller builds their claims, and emits them. */
+export const claimWork = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimedRows =>
+  claimRows(tx, claimer, request, cursor, "work")
 
 /** Claims rows for the gate, which are all of runs: jobs do not pass a gate. */
-export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimResult<TaskClaim> => {
+export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): GateClaims => {
   const { rows, more } = claimRows(tx, claimer, request, cursor, "gate")
   return { claims: toTaskClaims(tx, rows), more }
 }
 
 type Purpose = "work" | "gate"
 
-const claimRows = (
-  tx: Tx,
-  claimer: Claimer,
-  request: ClaimRequest,
-  cursor: RoundRobin,
-  purpose: Purpose,
-): { rows: ClaimedRow[]; more: boolean } => {
+const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, purpose: Purpose): ClaimedRows => {
   if (claimer === null || request.limit <= 0 || request.lanes.length === 0) return { rows: [], more: false }
   const rows: ClaimedRow[] = []
   const { groups: firstGroups, isPartial } = laneGroups(tx, request.lanes, cursor)
@@ -112,12 +109,11 @@ const claimRow = (tx: Tx, claimer: NonNullable<Claimer>, candidate: Candidate, p
   return row
 }
 
-/** Counts and emits a claim for work that the caller has written. */
+/** Counts a claim for work that the caller has written. */
 export const recordDispatch = (tx: Tx, row: ClaimedRow): void => {
   row.attempt++
   if (!isJobRow(row.runSeq)) tx.inFlight.update(row.attemptId, loadedRow(tx, row))
   tx.queues.use(row.lane)
-  emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
 }
 
 const loadedRow = (

@@ -4,7 +4,7 @@
 import { functionOfLane, FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
 import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 /** Where the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
 export interface RoundRobin {

@@ -9,9 +9,9 @@ import { fromJson, outputOf, placeOf } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import type { Candidate } from "./candidates.ts"
-import { readJobClaim } from "../jobs/reads.ts"
+import { readJobClaim } from "./job-claim.ts"
 import type { Result } from "../cache/results.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 export interface ClaimedRow extends Candidate {
   attemptId: AttemptId

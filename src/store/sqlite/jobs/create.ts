@@ -7,7 +7,7 @@ import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
 import { emitJob } from "./edges.ts"
 import { readJob } from "./reads.ts"
 import { limitText } from "../connection/limit-column.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 export const createJobs = (tx: Tx, jobs: readonly NewJob[]): JobRow[] | JobRejection => {
   const existing = findJobs(tx, [...jobs.map(({ id }) => id), ...jobs.flatMap(({ dependencies }) => dependencies)])

@@ -4,7 +4,7 @@ import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import { blockDependents, setJobStatus } from "./edges.ts"
-import type { Session, Tx } from "../connection/tx.ts"
+import type { Session, Tx } from "../tx.ts"
 
 const FIND = `
 SELECT j.id, j.task_id, j.status FROM json_each(?) AS wanted CROSS JOIN jobs j ON j.id = wanted.value`

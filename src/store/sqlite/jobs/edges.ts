@@ -6,7 +6,7 @@ import { blockedBy } from "../../../core/rules/messages.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
 import type { TaskEvent } from "../advance/events.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 type JobEvent = Partial<Pick<TaskEvent, "at" | "error" | "availableAt">>
 

@@ -15,7 +15,7 @@ import { limitText } from "../connection/limit-column.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import { requestStop } from "../advance/stop-requests.ts"
-import type { Access, Session, Tx } from "../connection/tx.ts"
+import type { Access, Session, Tx } from "../tx.ts"
 
 export const jobStore = ({ read, write }: Access): JobStore => ({
   createJobs: (jobs) => write((tx) => createJobs(tx, jobs)),
@@ -36,7 +36,7 @@ interface Found {
 
 const find = (tx: Tx, id: string): Found | null => {
   const found = tx.db.get<[number, JobStatus]>(FIND, id)
-  return found === undefined ? null : { row: loadRows(tx, [found[0]]).get(found[0])!, status: found[1] }
+  return found === undefined ? null : { row: loadRows(tx.db, [found[0]]).get(found[0])!, status: found[1] }
 }
 
 /** Returns the job, or why it accepts no change. */

@@ -1,12 +1,10 @@
-// Reads jobs, and the part of a job that its claim carries.
+// Reads jobs.
 
-import type { JobRetryPolicy, JobStatus } from "../../../core/rules/jobs.ts"
-import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
-import type { Json, JsonObject } from "../../../core/model/json.ts"
+import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { outputOf } from "../../shared/codec.ts"
+import { claimedJob } from "../../shared/job-rows.ts"
 import type { JobRow } from "../../contract/jobs.ts"
-import type { ClaimedJob } from "../../contract/store.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 
 const COLUMNS = `
 SELECT j.task_id, j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task, j.concurrency_key, j.status, j.created_at,
@@ -57,14 +55,9 @@ export const getJob = (session: Session, id: string): JobRow | null => {
 }
 
 const jobOf = (session: Session, c: Columns): JobRow => ({
+  ...claimedJob({ id: c[1], name: c[2], queue: c[3], payload: c[4], retry_policy: c[6], task: c[7] }),
   row: c[0],
-  id: c[1],
-  name: c[2],
-  queue: c[3],
-  payload: JSON.parse(c[4]) as Json,
   priority: c[5],
-  retryPolicy: JSON.parse(c[6]) as JobRetryPolicy,
-  task: taskOf(c[7]),
   concurrencyKey: c[8],
   status: c[9],
   createdAt: c[10],
@@ -80,21 +73,3 @@ const jobOf = (session: Session, c: Columns): JobRow => ({
   finishedAt: c[22],
   dependencies: dependenciesOf(session, c[0]),
 })
-
-const taskOf = (text: string | null): JsonObject | null => (text === null ? null : (JSON.parse(text) as JsonObject))
-
-const CLAIM = "SELECT id, name, queue, payload, retry_policy, task, created_at FROM jobs WHERE task_id = ?"
-
-/** Returns null when the job was deleted. */
-export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; createdAt: string } | null => {
-  const found = session.db.get<[string, string, string, string, string, string | null, string]>(CLAIM, row)
-  if (found === undefined) return null
-  const [id, name, queue, payload, policy, task, createdAt] = found
-  const retryPolicy = JSON.parse(policy) as JobRetryPolicy
-  return { job: { id, name, queue, payload: JSON.parse(payload) as Json, retryPolicy, task: taskOf(task) }, createdAt }
-}
-
-/** Stands in for a job that was deleted while its attempt was in flight. */
-const DELETED: ClaimedJob = { id: "", name: "", queue: "", payload: null, retryPolicy: DEFAULT_JOB_RETRY, task: null }
-
-export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaim(session, row)?.job ?? DELETED

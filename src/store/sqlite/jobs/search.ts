@@ -5,7 +5,7 @@ import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Value } from "../connection/database.ts"
 import { readJob } from "./reads.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
 type FoundJob = [row: number, createdAt: string, id: string]

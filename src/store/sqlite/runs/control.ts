@@ -4,7 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
 import { ANY_PRIORITY } from "../claim/ready-queue.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 import { resumeUnpaused } from "../advance/waiting.ts"
 
 const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"

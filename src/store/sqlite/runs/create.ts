@@ -7,7 +7,7 @@ import type { NewRun, RunRow } from "../../contract/store.ts"
 import { activate, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
 import { readRun } from "./run-reads.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,

@@ -2,7 +2,7 @@
 
 import type { NewRow } from "../../../core/model/row.ts"
 import { limitText } from "../connection/limit-column.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 /** The JSON list holds numbers only: SQLite parses the text of a nested value again for each `->>`. */
 const INSERT = `

@@ -14,7 +14,7 @@ import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 type Override = Parameters<StatsStore["overrideOutcome"]>[0]
 
@@ -57,7 +57,7 @@ const findRow = (tx: Tx, { runId, name, path }: Override): LoadedRow | null => {
   if (version === undefined) return null
   const node = tx.versions.get(version[0]).nodes.findIndex((each) => each.name === name)
   const found = tx.db.get<[number]>(FIND, runId, node, path)
-  return found === undefined ? null : loadRows(tx, [found[0]]).get(found[0])!
+  return found === undefined ? null : loadRows(tx.db, [found[0]]).get(found[0])!
 }
 
 const IS_READY = "SELECT parked IS NULL AND upstream_pending = 0 FROM tasks WHERE id = ?"

@@ -3,7 +3,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { Conflict } from "../../contract/errors.ts"
-import type { Session, Tx } from "../connection/tx.ts"
+import type { Session, Tx } from "../tx.ts"
 
 const EXPIRED = `
 SELECT id FROM (

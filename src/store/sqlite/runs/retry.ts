@@ -9,7 +9,7 @@ import { startRun } from "../advance/close-runs.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"
 import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
-import type { Tx } from "../connection/tx.ts"
+import type { Tx } from "../tx.ts"
 
 const FINISHED = `
 SELECT seq, version_id FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = coalesce(?2, finished_at)`

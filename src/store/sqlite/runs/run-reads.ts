@@ -4,7 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
 import { RUN_STATUSES, type RunStatus, runEnded } from "../../../core/model/status.ts"
 import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r."trigger", r.params,

@@ -5,7 +5,7 @@ import type { AttemptState, TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
 import type { RowKind } from "../../contract/store.ts"
-import type { Access, Session } from "../connection/tx.ts"
+import type { Access, Session } from "../tx.ts"
 
 export const runView = ({ read }: Access): RunViewStore => ({
   listInstances: (query) => read((s) => listInstances(s, query)),

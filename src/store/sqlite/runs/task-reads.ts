@@ -7,7 +7,7 @@ import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { NodeState } from "../../../core/rules/retry-plan.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,

@@ -12,7 +12,7 @@ import { migrate } from "./migrations.ts"
 import { RunInfoCache } from "../cache/run-info.ts"
 import { listRuns } from "../runs/run-reads.ts"
 import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
-import type { Session } from "../connection/tx.ts"
+import type { Session } from "../tx.ts"
 import { Versions } from "../cache/versions.ts"
 
 /** Collects the plan of every executed statement. */

@@ -1,12 +1,12 @@
 // The context of one transaction, which every step of a write gets: runs statements, and carries the instant, the caches and the
 // events of the transaction.
 
-import type { StoreEvent } from "../../contract/store.ts"
-import type { Cache } from "../cache/cache.ts"
-import type { Workflows } from "../admin/workflows.ts"
-import type { Transaction } from "./connection-pool.ts"
-import { hasParam, type SqlRunner } from "./statement.ts"
-import type { StoreClock } from "./store-clock.ts"
+import type { StoreEvent } from "../contract/store.ts"
+import type { Cache } from "./cache/cache.ts"
+import type { Workflows } from "./cache/workflows.ts"
+import type { Transaction } from "./connection/connection-pool.ts"
+import { hasParam, type SqlRunner } from "./connection/statement.ts"
+import type { StoreClock } from "./connection/store-clock.ts"
 
 /** Lives as long as the store. */
 export interface StoreContext {

@@ -1,14 +1,14 @@
 // Context of store operations: the connection inside a transaction, its time, and what was read before.
 
-import { type Clock, iso, type Random } from "../../../core/model/ports.ts"
-import type { StoreEvent } from "../../contract/store.ts"
-import type { Database } from "./database.ts"
-import type { InFlightRows } from "../cache/in-flight.ts"
-import { LimitUsage } from "../claim/limits.ts"
-import { QueueBudgets } from "../claim/queue-budget.ts"
-import { Results } from "../cache/results.ts"
-import type { RunInfoCache } from "../cache/run-info.ts"
-import type { Versions } from "../cache/versions.ts"
+import { type Clock, iso, type Random } from "../../core/model/ports.ts"
+import type { StoreEvent } from "../contract/store.ts"
+import type { Database } from "./connection/database.ts"
+import type { InFlightRows } from "./cache/in-flight.ts"
+import { LimitUsage } from "./cache/limits.ts"
+import { QueueBudgets } from "./cache/queue-budget.ts"
+import { Results } from "./cache/results.ts"
+import type { RunInfoCache } from "./cache/run-info.ts"
+import type { Versions } from "./cache/versions.ts"
 
 /** State that lives as long as the store. */
 export interface Session {
