@@ -142,8 +142,23 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
   const finishedAt = tx.iso(result.finishedAt)
   const output = outputColumns(result.output)
   const usageText = usage === undefined ? null : JSON.stringify(usage)
-  const values = [status, state, ...output, error, exitCode, usageText, externalId, startedAt, finishedAt]
-  const written = tx.db.run(row.isWaiting ? FINISH_WAITING : FINISH, ...values, row.id, attemptId, row.status)
+  const written = tx.db.run(
+    row.isWaiting ? FINISH_WAITING : FINISH,
+    status,
+    state,
+    output[0],
+    output[1],
+    output[2],
+    error,
+    exitCode,
+    usageText,
+    externalId,
+    startedAt,
+    finishedAt,
+    row.id,
+    attemptId,
+    row.status,
+  )
   if (written === 0) return false
   emitMissingStart(tx, row, startedAt)
   if (change.cache !== undefined && status === "success") cacheOutput(tx, row, change.cache, result.output)

@@ -111,8 +111,9 @@ const claimRow = (
   run: RunState,
 ): ClaimedRow | null => {
   const attemptId = newAttemptId(tx.now, tx.random.hex128())
-  const values = [attemptId, claimer.seq, claimer.name, tx.at, row, runSeq, node, finished, lane, priority]
-  if (tx.db.run(UNBLOCK_AND_CLAIM, ...values) === 0) return null
+  const { seq, name } = claimer
+  const written = tx.db.run(UNBLOCK_AND_CLAIM, attemptId, seq, name, tx.at, row, runSeq, node, finished, lane, priority)
+  if (written === 0) return null
   const claimed: ClaimedRow = {
     row,
     runSeq,

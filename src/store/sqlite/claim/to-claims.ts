@@ -23,6 +23,8 @@ const RESULT = "SELECT status, output, output_key, output_bytes FROM tasks WHERE
 
 const ITEM = "SELECT item FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
+const NO_READS: TaskClaim["reads"] = new Map()
+
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
 export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
   const toTaskClaim = taskClaims(tx)
@@ -85,9 +87,9 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
 
   /** A node in the same group has the same path, without the index of an instance; a node further out has a prefix of it. */
   const readsOf = (row: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] => {
-    const found: TaskClaim["reads"] = new Map()
     const { reads } = workflow.nodes[row.node]!
-    if (reads.length === 0) return found
+    if (reads.length === 0) return NO_READS
+    const found: TaskClaim["reads"] = new Map()
     for (const node of reads) {
       const result = resultOf(row.runSeq, node, enclosingPath(workflow, node, row.path))
       if (result !== null) found.set(node, result)
