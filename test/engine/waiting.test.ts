@@ -443,6 +443,23 @@ tasks:
     expect(await fixture.task(runId, "sub")).toMatchObject({ status: "failed", error: message })
   })
 
+  it("may start its own workflow under max_active_runs, directly and through another workflow", async () => {
+    const fixture = await setup({ leaf: () => "ok" })
+    const text = (name: string, next: string) => `name: ${name}
+max_active_runs: 1
+params: { depth: { type: integer, default: 2 } }
+tasks:
+  leaf: { command: x }
+  sub: { executor: workflow, workflow: ${next}, if: "params.depth > 0", input: { depth: "\${{ params.depth - 1 }}" } }`
+    await fixture.ended(await fixture.trigger(text("pong", "ping").replace("default: 2", "default: 0")))
+    await fixture.trigger(text("again", "again"))
+    await fixture.trigger(text("ping", "pong"))
+    await fixture.pass(60_000)
+    const runs = await fixture.store.listRuns({ limit: 99 })
+    expect(runs.map(({ status }) => status)).toEqual(runs.map(() => "success"))
+    expect(runs).toHaveLength(7)
+  })
+
   it("can be nested 8 deep", async () => {
     const fixture = await setup()
     const runId = await fixture.trigger("name: again\ntasks: { sub: { executor: workflow, workflow: again } }")

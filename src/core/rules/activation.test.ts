@@ -24,9 +24,12 @@ it("holds back later runs behind one that may not start, even if their version a
 })
 
 it("inserts a run as pending when its workflow or its schedule may hold it back", () => {
-  expect(startsPending(workflow({ a: {} }), false)).toBe(false)
-  expect(startsPending(workflow({ a: {} }), true)).toBe(true)
-  expect(startsPending(workflow({ a: {} }, { maxActiveRuns: 2 }), false)).toBe(true)
+  const limited = workflow({ a: {} }, { maxActiveRuns: 2 })
+  expect(startsPending(workflow({ a: {} }), {})).toBe(false)
+  expect(startsPending(workflow({ a: {} }), { waitForSchedule: true })).toBe(true)
+  expect(startsPending(limited, {})).toBe(true)
+  expect(startsPending(limited, { parent: { withinSameWorkflow: false } })).toBe(true)
+  expect(startsPending(limited, { parent: { withinSameWorkflow: true } })).toBe(false)
 })
 
 it("starts a run with its top-level rows, of which containers are not listed as tasks", () => {

@@ -6,9 +6,17 @@ import type { CompiledWorkflow } from "../model/workflow.ts"
 import { initialRows, type PlannedRun } from "./new-rows.ts"
 import { deadlineNotifications, type NewNotification } from "./notifications.ts"
 
-/** Returns whether a new run is inserted pending, for `runsToStart` to choose. Other runs start at once. */
-export const startsPending = (workflow: CompiledWorkflow, waitForSchedule: boolean): boolean =>
-  workflow.maxActiveRuns !== undefined || waitForSchedule
+export interface NewRunOrigin {
+  waitForSchedule?: boolean
+  parent?: { withinSameWorkflow: boolean }
+}
+
+/**
+ * Returns whether a new run is inserted pending, for `runsToStart` to choose. Other runs start at once, among them a sub-workflow within a
+ * run of the same workflow: pending, it would wait for the end of the run that waits for it.
+ */
+export const startsPending = (workflow: CompiledWorkflow, { waitForSchedule = false, parent }: NewRunOrigin): boolean =>
+  waitForSchedule || (workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)
 
 export interface PendingRun {
   workflowId: number

@@ -73,7 +73,21 @@ export class ChildRuns {
       const problems = bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ")
       throw new TaskFailure(`the input does not fit workflow ${name}: ${problems}`)
     }
-    await store.createRuns([{ id: runId as RunId, ...version, params: bound.params, ...inheritedFrom(claim, node) }])
+    const withinSameWorkflow = await this.#isWithin(version.workflowId, claim)
+    await store.createRuns([
+      { id: runId as RunId, ...version, params: bound.params, ...inheritedFrom(claim, node, withinSameWorkflow) },
+    ])
+  }
+
+  /** Returns whether the run of the claim, or a run above it, is of the workflow. */
+  async #isWithin(workflowId: number, claim: TaskClaim): Promise<boolean> {
+    let runId: RunId | undefined = claim.runId
+    while (runId !== undefined) {
+      const run: RunRow | null = await this.#options.store.getRun(runId)
+      if (run?.workflowId === workflowId) return true
+      runId = run?.parent?.runId
+    }
+    return false
   }
 
   async #findWorkflow(claim: TaskClaim, name: string): Promise<{ workflowId: number; versionId: number }> {
@@ -111,6 +125,7 @@ export class ChildRuns {
 const inheritedFrom = (
   { row, attemptId, runId, run }: TaskClaim,
   node: Node,
+  withinSameWorkflow: boolean,
 ): Omit<NewRun, "id" | "workflowId" | "versionId" | "params"> => ({
   trigger: "workflow",
   priority: run.priority,
@@ -125,5 +140,6 @@ const inheritedFrom = (
     task: node.name,
     rootRunId: run.private ? (run.rootRunId ?? runId) : null,
     depth: run.depth + 1,
+    withinSameWorkflow,
   },
 })

@@ -317,7 +317,7 @@ export const waitingTests = (open: Open): void => {
       })
       const child = await world.start(workflow({ x: {} }, { name: "child" }), {
         trigger: "workflow",
-        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: null, depth: 1 },
+        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: null, depth: 1, withinSameWorkflow: false },
       })
       return { parent, gate: gate!, child }
     }
@@ -359,7 +359,7 @@ export const waitingTests = (open: Open): void => {
       const [gate] = (await world.turn({ gate: 9, ...lanes })).gates
       const child = await world.start(workflow({ x: {}, y: { if: "true" }, z: { after: ["x"] } }, { name: "child" }), {
         private: true,
-        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: parent.id, depth: 1 },
+        parent: { row: gate!.row, runId: parent.id, task: "a", rootRunId: parent.id, depth: 1, withinSameWorkflow: false },
       })
       const { claims, gates } = await world.turn({ claim: 9, gate: 9, ...lanes })
       expect([...claims, ...gates].map(({ runId }) => runId)).toEqual([child.id, child.id])

@@ -178,6 +178,8 @@ export interface ParentTask {
   rootRunId: RunId | null
   /** Number of runs above it. */
   depth: number
+  /** One of the runs above it is of the same workflow. */
+  withinSameWorkflow: boolean
 }
 
 // -- advance -------------------------------------------------------------------------------------------------------------------

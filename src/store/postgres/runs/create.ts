@@ -46,7 +46,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const planned = runs.map((run) => {
     const compiled = workflows.now(run.versionId)
     const priority = runPriority(compiled, run.priority)
-    const waits = startsPending(compiled, run.waitForSchedule === true)
+    const waits = startsPending(compiled, run)
     return { run, priority, waits, ...planRun(compiled, { priority, private: run.private }) }
   })
   const waiting = [...new Set(planned.filter(({ waits }) => waits).map(({ run }) => run.workflowId))]

@@ -22,9 +22,9 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   const inserted = runs.map((run) => insertRun(tx, run))
   const waiting = new Set<number>()
   for (const [i, { seq, created }] of inserted.entries()) {
-    const { versionId, workflowId, waitForSchedule } = runs[i]!
+    const { versionId, workflowId } = runs[i]!
     if (!created) continue
-    if (!startsPending(tx.versions.get(versionId), waitForSchedule === true)) startRun(tx, seq)
+    if (!startsPending(tx.versions.get(versionId), runs[i]!)) startRun(tx, seq)
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) activate(tx, workflowId)
