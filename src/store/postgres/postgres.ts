@@ -5,7 +5,7 @@ import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewRun, RunRow } from "../contract/store.ts"
-import { type Access, newTx, type Tx } from "./tx.ts"
+import { type Access, bindNow, newTx, type Tx } from "./tx.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
@@ -13,16 +13,16 @@ import { eventLog } from "./advance/event-log.ts"
 import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
-  forgiveWorkers,
-  heldBy,
+  deregisterHolder,
+  extendWorkerLeases,
   listHolders,
+  listInFlight,
   reapHolders,
   registerHolder,
-  removeHolder,
-  renewHolder,
+  renewLease,
   workerToken,
 } from "./admin/lease-holders.ts"
-import { insight } from "./admin/stats.ts"
+import { statsStore } from "./admin/stats.ts"
 import { StoreClock } from "./connection/store-clock.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
@@ -31,13 +31,14 @@ import { Cache } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
-import { picture } from "./runs/run-view.ts"
+import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
 import { expiredRuns, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
-import { INDEXED_PLANS, type SqlRunner } from "./connection/connection.ts"
+import { INDEXED_PLANS } from "./connection/connection.ts"
+import type { SqlRunner } from "./connection/statement.ts"
 import {
   cachedKeysInUse,
   getCached,
@@ -87,7 +88,8 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const listener = new Listener(target, channel, self)
   const loops = new Loops(target, context, { channel, sender: self })
 
-  const read = <T>(work: (connection: SqlRunner) => Promise<T>): Promise<T> => readers.use(work)
+  const read = <T>(work: (connection: SqlRunner) => Promise<T>): Promise<T> =>
+    readers.use((connection) => work(bindNow(connection, storeClock.now())))
   const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
     writers.transaction((transaction) => work(newTx(transaction, context)))
   const writeAndNotify = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
@@ -96,7 +98,8 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
       await tx.run(NOTIFY, { channel, sender: self })
       return result
     })
-  const rowCount = ({ versionId }: NewRun): number => (workflows.knows(versionId) ? workflows.now(versionId).nodes.length : 1)
+  const rowCount = ({ versionId }: NewRun): number =>
+    workflows.isLoaded(versionId) ? workflows.getLoaded(versionId).nodes.length : 1
   const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
     async (runs) => {
       await workflows.load(runs.map((run) => run.versionId))
@@ -108,15 +111,15 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   // Callers that wait for hundreds of runs share one query.
   const runs = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
 
-  const access: Access = { read, write, writeAndNotify, clock: storeClock, workflows }
+  const access: Access = { read, write, writeAndNotify, workflows }
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...insight(access, (runs) => loops.reportClosed(runs)),
+    ...statsStore(access, (runs) => loops.reportClosed(runs)),
     ...jobStore(access),
     ...keyStore(access),
     ...notificationStore(access),
-    ...picture(access),
+    ...runView(access),
     ...queueStore(access),
     kind: "postgres",
     leases: true,
@@ -128,24 +131,21 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
-    compiledNow: (versionId) => workflows.now(versionId),
+    compiledNow: (versionId) => workflows.getLoaded(versionId),
     advance: (batch) => loops.advance(batch),
     onWake: (wake) => void listener.onWake(wake),
     createRuns: (runs) => creations.add(runs),
     requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),
     setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
-    registerHolder: (holder) => write((tx) => registerHolder(tx, storeClock.now(), holder)),
-    renewLease: (id, leaseMs) => write((tx) => renewHolder(tx, storeClock.now(), id, leaseMs)),
-    deregisterHolder: (id) => writeAndNotify((tx) => removeHolder(tx, id)),
-    extendWorkerLeases: () => write((tx) => forgiveWorkers(tx, storeClock.now())),
-    listInFlight: (id) => read((connection) => heldBy(connection, id)),
+    registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
+    renewLease: (id, leaseMs) => write((tx) => renewLease(tx, id, leaseMs)),
+    deregisterHolder: (id) => writeAndNotify((tx) => deregisterHolder(tx, id)),
+    extendWorkerLeases: () => write(extendWorkerLeases),
+    listInFlight: (id) => read((connection) => listInFlight(connection, id)),
     listHolders: () => read(listHolders),
     workerToken: (id) => read((connection) => workerToken(connection, id)),
-    reapHolders: async (limit, { workers } = { workers: true }) => {
-      const reap = (tx: SqlRunner) => reapHolders(tx, storeClock.now(), { limit, workers })
-      return (await writeAndNotify(reap)).left
-    },
+    reapHolders: (limit, { workers } = { workers: true }) => writeAndNotify((tx) => reapHolders(tx, { limit, workers })),
     readClaims: (fences) => write((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     getRun: async (runId) => (await runs.add([runId]))[0] ?? null,
@@ -156,10 +156,10 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     listInner: (query) => read((connection) => listInner(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),
     instanceOutputs: (query) => read((connection) => instanceOutputs(connection, query)),
-    cachedKeysInUse: (keys) => read((connection) => cachedKeysInUse(connection, storeClock.now(), keys)),
-    getCached: (query) => read((connection) => getCached(connection, storeClock.now(), query)),
+    cachedKeysInUse: (keys) => read((connection) => cachedKeysInUse(connection, keys)),
+    getCached: (query) => read((connection) => getCached(connection, query)),
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
-    expiredRuns: (query) => read((connection) => expiredRuns(connection, storeClock.now(), query)),
+    expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
   }
 }

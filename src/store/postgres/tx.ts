@@ -15,6 +15,11 @@ export interface StoreContext {
   cache: Cache
 }
 
+/** Returns a runner that binds the parameter `now` of every statement that has one. */
+export const bindNow = (runner: SqlRunner, now: string | null): SqlRunner => ({
+  run: (statement, params = {}) => runner.run(statement, hasParam(statement, "now") ? { ...params, now } : params),
+})
+
 /** Lives as long as one transaction. `run` binds the parameter `now` by itself. */
 export interface Tx extends StoreContext, SqlRunner {
   /** Value of the parameter `now`: null for the database's clock. */
@@ -31,18 +36,17 @@ export const newTx = (transaction: Transaction, context: StoreContext): Tx => {
     ...context,
     now,
     events: [],
-    run: (statement, params = {}) => transaction.run(statement, hasParam(statement, "now") ? { ...params, now } : params),
+    ...bindNow(transaction, now),
     commit: () => transaction.commit(),
   }
 }
 
-/** Access of the parts of the store to the database. */
+/** Access of the parts of the store to the database. Statements get their parameter `now` by themselves. */
 export interface Access {
   read<T>(work: (connection: SqlRunner) => Promise<T>): Promise<T>
   /** Runs `work` in one transaction. */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Runs `work` in one transaction that may give other stores work, and wakes them. */
   writeAndNotify<T>(work: (tx: Tx) => Promise<T>): Promise<T>
-  clock: StoreClock
   workflows: Workflows
 }

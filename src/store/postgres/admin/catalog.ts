@@ -1,47 +1,44 @@
-// Deployed workflows and their versions as people see them. A list reads the workflows' own rows and, for each of its page, the
-// newest runs by their index: never the history.
+// Reads deployed workflows and their versions. A list reads the rows of workflows and, for each, the newest runs by an index; its
+// cost does not depend on the history.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
 import type { Access } from "../tx.ts"
-import { anyParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
-import type { Workflows } from "../cache/workflows.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
+import type { Workflows } from "../cache/workflows.ts"
+import { NOW } from "../connection/store-clock.ts"
 
-export const catalog = ({ read, writeAndNotify, clock, workflows }: Access): Catalog => ({
-  listWorkflows: async (query) => withCompiled(workflows, await read((session) => listWorkflows(session, query))),
+export const catalog = ({ read, writeAndNotify, workflows }: Access): Catalog => ({
+  listWorkflows: async (query) => withCompiled(workflows, await read((connection) => listWorkflows(connection, query))),
   getWorkflow: async (name) => {
-    const [found] = await read((session) => session.run<Columns>(GET, { name }))
+    const [found] = await read((connection) => connection.run<Columns>(GET, { name }))
     return found === undefined ? null : { ...found, compiled: await workflows.compiled(found.versionId) }
   },
-  listVersions: (query) => read((session) => listVersions(session, query)),
-  bundlesInUse: (hashes) => read((session) => bundlesInUse(session, hashes)),
+  listVersions: (query) => read((connection) => listVersions(connection, query)),
+  bundlesInUse: (hashes) => read((connection) => bundlesInUse(connection, hashes)),
   removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, name)),
   setWorkflowPaused: (input) => writeAndNotify((tx) => setWorkflowPaused(tx, input)),
-  listSchedules: (query) => read((session) => listSchedules(session, query)),
-  currentTime: () => read((session) => currentTime(session, clock.now())),
-  dueSchedules: (limit) => read((session) => dueSchedules(session, clock.now(), limit)),
-  nextTickMs: () => read((session) => nextTickMs(session, clock.now())),
+  listSchedules: (query) => read((connection) => listSchedules(connection, query)),
+  currentTime: () => read(currentTime),
+  dueSchedules: (limit) => read((connection) => dueSchedules(connection, limit)),
+  nextTickMs: () => read(nextTickMs),
   fireTicks: async (ticks) => {
     await workflows.load(ticks.flatMap(({ run }) => run?.versionId ?? []))
     return writeAndNotify((tx) => fireTicks(tx, ticks))
   },
-  schedulesAhead: () => read((session) => schedulesAhead(session, clock.now())),
+  schedulesAhead: () => read(schedulesAhead),
   moveSchedules: (moves) => writeAndNotify((tx) => moveSchedules(tx, moves)),
-  activeRunsOf: (scheduleId) => read((session) => activeRunsOf(session, scheduleId)),
+  activeRunsOf: (scheduleId) => read((connection) => activeRunsOf(connection, scheduleId)),
 })
 
-const CURRENT_TIME = statement(
-  "current_time",
-  "SELECT floor(extract(epoch FROM COALESCE(:now::timestamptz, now())) * 1000)::float8 AS ms",
-)
+const CURRENT_TIME = statement("current_time", `SELECT floor(extract(epoch FROM ${NOW}) * 1000)::float8 AS ms`)
 
-const currentTime = async (session: SqlRunner, now: string | null): Promise<number> =>
-  (await session.run<{ ms: number }>(CURRENT_TIME, { now }))[0]!.ms
+const currentTime = async (connection: SqlRunner): Promise<number> =>
+  (await connection.run<{ ms: number }>(CURRENT_TIME))[0]!.ms
 
 const COLUMNS = `
 SELECT w.id, w.name, v.version, v.id AS "versionId", v.hash, v.source, w.paused, w.created_at AS "createdAt",
@@ -53,10 +50,10 @@ type Columns = Omit<WorkflowRow, "compiled">
 type Listed = Omit<Awaited<ReturnType<Catalog["listWorkflows"]>>[number], "workflow"> & { workflow: Columns }
 
 const withCompiled = async (workflows: Workflows, listed: readonly Listed[]): ReturnType<Catalog["listWorkflows"]> => {
-  const whole: Awaited<ReturnType<Catalog["listWorkflows"]>> = []
+  const complete: Awaited<ReturnType<Catalog["listWorkflows"]>> = []
   for (const { workflow, ...rest } of listed)
-    whole.push({ workflow: { ...workflow, compiled: await workflows.compiled(workflow.versionId) }, ...rest })
-  return whole
+    complete.push({ workflow: { ...workflow, compiled: await workflows.compiled(workflow.versionId) }, ...rest })
+  return complete
 }
 
 const LIST = statement(
@@ -98,14 +95,14 @@ const lastRunOf = ({ id, status, createdAt, startedAt, finishedAt }: LastRun): O
 })
 
 const listWorkflows = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
 ): Promise<Listed[]> => {
   const { after = "", search = null, tag = null, limit } = query
-  const rows = await session.run<Columns>(LIST, { after, search, tag, limit })
-  const ids = anyParam(rows.map(({ id }) => id))
-  const lastRuns = session.run<LastRun>(LAST_RUNS, { ids, runs: query.runs })
-  const nextAt = session.run<{ workflow_id: number; next: string | null }>(NEXT_AT, { ids })
+  const rows = await connection.run<Columns>(LIST, { after, search, tag, limit })
+  const ids = rows.map(({ id }) => id)
+  const lastRuns = connection.run<LastRun>(LAST_RUNS, { ids, runs: query.runs })
+  const nextAt = connection.run<{ workflow_id: number; next: string | null }>(NEXT_AT, { ids })
   const runs = Map.groupBy(await lastRuns, ({ workflow }) => workflow)
   const next = new Map((await nextAt).map((row) => [row.workflow_id, row.next]))
   return rows.map((workflow) => ({
@@ -127,6 +124,6 @@ const VERSIONS = statement(
 const LATEST = 2_147_483_647
 
 const listVersions = (
-  session: SqlRunner,
+  connection: SqlRunner,
   { name, before = LATEST, limit }: { name: string; before?: number; limit: number },
-): Promise<VersionRow[]> => session.run<VersionRow>(VERSIONS, { name, before: Math.min(before, LATEST), limit })
+): Promise<VersionRow[]> => connection.run<VersionRow>(VERSIONS, { name, before: Math.min(before, LATEST), limit })

@@ -1,4 +1,4 @@
-// Who holds attempts, by leases on the database's clock, and what is left by those that died.
+// Lease holders: registration, leases, and the attempts of dead ones. Every holder dies with its lease, by the database's clock.
 
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
@@ -6,9 +6,10 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, LiveTask, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsOfOrphans } from "../claim/job-claim.ts"
 import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
 
-const UNTIL = "COALESCE(:now::timestamptz, now()) + :leaseMs::int * interval '1 millisecond'"
+const UNTIL = `${NOW} + :leaseMs::int * interval '1 millisecond'`
 
 const REGISTER = statement(
   "holder_register",
@@ -19,10 +20,10 @@ const REGISTER = statement(
      token_hash = excluded.token_hash`,
 )
 
-export const registerHolder = async (tx: SqlRunner, now: string | null, holder: NewLeaseHolder): Promise<void> => {
+export const registerHolder = async (tx: SqlRunner, holder: NewLeaseHolder): Promise<void> => {
   const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
-  const text = capabilities === null ? null : JSON.stringify(capabilities)
-  await tx.run(REGISTER, { now, leaseMs, id, kind, name, process, runId, capabilities: text, tokenHash })
+  const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
+  await tx.run(REGISTER, { leaseMs, id, kind, name, process, runId, capabilities: capabilitiesText, tokenHash })
 }
 
 const RENEW = statement(
@@ -30,19 +31,19 @@ const RENEW = statement(
   `UPDATE holders SET lease_ms = :leaseMs::int, lease_until = ${UNTIL} WHERE id = :id::uuid AND NOT dead RETURNING id`,
 )
 
-export const renewHolder = async (tx: SqlRunner, now: string | null, id: HolderId, leaseMs: number): Promise<boolean> =>
-  (await tx.run(RENEW, { now, leaseMs, id })).length === 1
+export const renewLease = async (tx: SqlRunner, id: HolderId, leaseMs: number): Promise<boolean> =>
+  (await tx.run(RENEW, { leaseMs, id })).length === 1
 
-/** Another server that is alive could have renewed them. */
-const FORGIVE = statement(
-  "workers_forgive",
-  `UPDATE holders w SET lease_until = COALESCE(:now::timestamptz, now()) + w.lease_ms * interval '1 millisecond'
-   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < COALESCE(:now::timestamptz, now()) AND NOT EXISTS (
-     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= COALESCE(:now::timestamptz, now()))`,
+/** Applies only while no other server is alive: that one would have renewed the leases. */
+const EXTEND = statement(
+  "holders_extend_workers",
+  `UPDATE holders w SET lease_until = ${NOW} + w.lease_ms * interval '1 millisecond'
+   WHERE w.kind = 'worker' AND NOT w.dead AND w.lease_until < ${NOW} AND NOT EXISTS (
+     SELECT 1 FROM holders s WHERE s.kind = 'server' AND NOT s.dead AND s.lease_until >= ${NOW})`,
 )
 
-export const forgiveWorkers = async (tx: SqlRunner, now: string | null): Promise<void> => {
-  await tx.run(FORGIVE, { now })
+export const extendWorkerLeases = async (tx: SqlRunner): Promise<void> => {
+  await tx.run(EXTEND)
 }
 
 const TOKEN = statement(
@@ -50,10 +51,10 @@ const TOKEN = statement(
   `SELECT token_hash AS "tokenHash" FROM holders WHERE id = :id::uuid AND kind = 'worker' AND NOT dead`,
 )
 
-export const workerToken = async (session: SqlRunner, id: HolderId): Promise<string | null> =>
-  (await session.run<{ tokenHash: string | null }>(TOKEN, { id }))[0]?.tokenHash ?? null
+export const workerToken = async (connection: SqlRunner, id: HolderId): Promise<string | null> =>
+  (await connection.run<{ tokenHash: string | null }>(TOKEN, { id }))[0]?.tokenHash ?? null
 
-const BURY = statement("holder_bury", "UPDATE holders SET dead = true WHERE id = :id::uuid")
+const MARK_DEAD = statement("holder_mark_dead", "UPDATE holders SET dead = true WHERE id = :id::uuid")
 
 const REMOVE_IDLE = statement(
   "holders_remove_idle",
@@ -61,13 +62,13 @@ const REMOVE_IDLE = statement(
    AND NOT EXISTS (SELECT 1 FROM ${IN_FLIGHT_ROWS()} WHERE t.holder = h.id)`,
 )
 
-/** What it still holds is given up on, for the next `reapHolders`. */
-export const removeHolder = async (tx: SqlRunner, id: HolderId): Promise<void> => {
-  await tx.run(BURY, { id })
+/** Deregisters a holder. The next `reapHolders` reports its attempts in flight. */
+export const deregisterHolder = async (tx: SqlRunner, id: HolderId): Promise<void> => {
+  await tx.run(MARK_DEAD, { id })
   await tx.run(REMOVE_IDLE)
 }
 
-const HOLDERS = statement(
+const LIST = statement(
   "holders_list",
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
      h.capabilities, COALESCE(a.in_flight, 0)::int AS "inFlight"
@@ -76,66 +77,67 @@ const HOLDERS = statement(
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 
-export const listHolders = async (session: SqlRunner): Promise<LeaseHolderRow[]> => {
-  const rows = await session.run<Omit<LeaseHolderRow, "capabilities"> & { capabilities: string | null }>(HOLDERS)
+export const listHolders = async (connection: SqlRunner): Promise<LeaseHolderRow[]> => {
+  const rows = await connection.run<Omit<LeaseHolderRow, "capabilities"> & { capabilities: string | null }>(LIST)
   const parse = (text: string | null): WorkerCapabilities | null =>
     text === null ? null : (JSON.parse(text) as WorkerCapabilities)
   return rows.map((row) => ({ ...row, capabilities: parse(row.capabilities) }))
 }
 
-const HELD_BY = statement(
-  "holder_held",
+const IN_FLIGHT = statement(
+  "holder_in_flight",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS stop,
      CASE WHEN t.waiting_on IS NULL THEN 0 ELSE t.resumes END AS resumes
    FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE t.holder = :id::uuid ORDER BY t.id`,
 )
 
-export const heldBy = (session: SqlRunner, id: HolderId): Promise<InFlightAttempt[]> => session.run(HELD_BY, { id })
+export const listInFlight = (connection: SqlRunner, id: HolderId): Promise<InFlightAttempt[]> =>
+  connection.run(IN_FLIGHT, { id })
 
-const BURY_LATE = statement(
-  "holders_bury_late",
+const MARK_EXPIRED_DEAD = statement(
+  "holders_mark_expired_dead",
   `UPDATE holders SET dead = true
-   WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) AND (:workers::boolean OR kind <> 'worker')`,
+   WHERE NOT dead AND lease_until < ${NOW} AND (:workers::boolean OR kind <> 'worker')`,
 )
 
-/** A holder whose row is gone is dead too: it claimed while it was being removed. */
+/** A holder without a row is dead too: it claimed while it was being deregistered. */
 const OF_DEAD = `t.holder IS NOT NULL AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = t.holder AND NOT h.dead)`
 
-/** Found first, and locked then: a lock on what comes from the list would be one on all that is held. */
-const LOCKED = (which: string): string => `ARRAY(
-       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${IN_FLIGHT_ROWS()} WHERE ${OF_DEAD} AND ${which}))
-         AND ${OF_DEAD} AND ${which} FOR UPDATE SKIP LOCKED)`
+/** Finds the rows first, then locks them: `FOR UPDATE` on the join would lock every row in flight. */
+const LOCKED = (condition: string): string => `ARRAY(
+       SELECT t.id FROM tasks t WHERE t.id = ANY (ARRAY(SELECT t.id FROM ${IN_FLIGHT_ROWS()} WHERE ${OF_DEAD} AND ${condition}))
+         AND ${OF_DEAD} AND ${condition} FOR UPDATE SKIP LOCKED)`
 
 const RELEASE_GATES = statement(
   "holders_release_gates",
-  `WITH back AS (
+  `WITH released AS (
      UPDATE tasks t SET attempt_id = NULL, holder = NULL WHERE t.id = ANY (${LOCKED("t.status = 'pending'")})
      RETURNING ${READINESS("t")}
-   ), listed AS (
-     ${insertInto("ready_queue", "back")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "released")}
    )
-   ${deleteFrom("in_flight", "back")} RETURNING q.id`,
+   ${deleteFrom("in_flight", "released")} RETURNING q.id`,
 )
 
-/** Rows that they had woken are due again. */
-const LET_SLEEP = statement(
-  "holders_let_go",
-  `WITH back AS (
-     UPDATE tasks SET holder = NULL, resume_at = COALESCE(:now::timestamptz, now()) WHERE id = ANY (
+/** Rows that a dead holder had resumed are due again. */
+const RELEASE_RESUMED = statement(
+  "holders_release_resumed",
+  `WITH released AS (
+     UPDATE tasks SET holder = NULL, resume_at = ${NOW} WHERE id = ANY (
        ${LOCKED("t.status = 'running' AND t.waiting_on IS NOT NULL")})
      RETURNING run_seq, id
    )
-   ${deleteFrom("in_flight", "back")} RETURNING q.id`,
+   ${deleteFrom("in_flight", "released")} RETURNING q.id`,
 )
 
-const TIDY = statement(
-  "holders_tidy",
+const DELETE_STALE_IN_FLIGHT = statement(
+  "holders_delete_stale_in_flight",
   `DELETE FROM in_flight x WHERE NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = x.id AND t.holder IS NOT NULL OFFSET 0)`,
 )
 
-const LEFT_BEHIND = statement(
-  "holders_left_behind",
+const ORPHANED = statement(
+  "holders_orphaned",
   `SELECT t.id AS row, t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node,
      t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId",
      CASE WHEN s.task_id IS NULL THEN r.cancelling ELSE 'cancel' END AS cancelling
@@ -143,25 +145,22 @@ const LEFT_BEHIND = statement(
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT :limit`,
 )
 
-/** `released`: gate claims that others may take now. */
+/** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */
 export const reapHolders = async (
   tx: SqlRunner,
-  now: string | null,
   { limit, workers }: { limit: number; workers: boolean },
-): Promise<{ left: LiveAttempt[]; released: number }> => {
-  await tx.run(BURY_LATE, { now, workers })
-  const released = [...(await tx.run(RELEASE_GATES)), ...(await tx.run(LET_SLEEP, { now }))]
-  const found = await tx.run<LiveTask>(LEFT_BEHIND, { limit })
-  const jobOf = await jobsOfOrphans(
-    tx,
-    found.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
-  )
-  const left = found.map((live): LiveAttempt => {
-    if (!isJobRow(live.runSeq)) return live
-    const { row, attemptId, attempt, startedAt, externalId, cancelling } = live
+): Promise<LiveAttempt[]> => {
+  await tx.run(MARK_EXPIRED_DEAD, { workers })
+  await tx.run(RELEASE_GATES)
+  await tx.run(RELEASE_RESUMED)
+  const orphaned = await tx.run<LiveTask>(ORPHANED, { limit })
+  const jobRows = orphaned.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row)
+  const jobOf = await jobsOfOrphans(tx, jobRows)
+  await tx.run(DELETE_STALE_IN_FLIGHT)
+  await tx.run(REMOVE_IDLE)
+  return orphaned.map((task): LiveAttempt => {
+    if (!isJobRow(task.runSeq)) return task
+    const { row, attemptId, attempt, startedAt, externalId, cancelling } = task
     return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOf(row) }
   })
-  await tx.run(TIDY)
-  await tx.run(REMOVE_IDLE)
-  return { left, released: released.length }
 }

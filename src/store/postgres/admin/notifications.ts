@@ -1,14 +1,14 @@
-// Notifications to send: each is a row until it was delivered.
+// Notifications to deliver: each is a row until it was delivered.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewNotification } from "../../../core/rules/notifications.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
-import { statement } from "../connection/statement.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { Access, Tx } from "../tx.ts"
+import type { Access } from "../tx.ts"
 
-/** Notifications of one run, due after this many milliseconds (default: 0). */
-export interface RunNotifications {
+/** Notifications of one run, due after `afterMs`; at once when not given. */
+export interface NewNotifications {
   runId: RunId
   notifications: readonly NewNotification[]
   afterMs?: number | undefined
@@ -21,9 +21,9 @@ const ADD = statement(
    FROM unnest(:runIds::uuid[], :kinds::text[], :targets::int[], :delays::bigint[]) AS c (run_id, kind, target, after)`,
 )
 
-export const addNotifications = async (tx: Tx, runs: readonly RunNotifications[]): Promise<void> => {
+export const addNotifications = async (tx: SqlRunner, runs: readonly NewNotifications[]): Promise<void> => {
   const rows = runs.flatMap(({ runId, notifications, afterMs = 0 }) =>
-    notifications.map((notification) => ({ runId, afterMs, ...notification })),
+    notifications.map(({ kind, target }) => ({ runId, afterMs, kind, target })),
   )
   if (rows.length === 0) return
   await tx.run(ADD, {
@@ -43,6 +43,11 @@ const CLAIM = statement(
    FROM due WHERE n.id = due.id RETURNING n.id, n.run_id AS "runId", n.kind, n.target, n.tries`,
 )
 
+const claim = async (tx: SqlRunner, { limit, leaseMs }: { limit: number; leaseMs: number }): Promise<NotificationRow[]> => {
+  const claimed = await tx.run<NotificationRow>(CLAIM, { limit, leaseMs })
+  return claimed.toSorted((a, b) => a.id - b.id)
+}
+
 const POSTPONE = statement(
   "notifications_postpone",
   `UPDATE notifications SET due_at = ${NOW} + :delayMs::bigint * interval '1 millisecond' WHERE id = :id`,
@@ -56,14 +61,9 @@ const NEXT = statement(
    FROM notifications ORDER BY due_at LIMIT 1`,
 )
 
-export const notificationStore = ({ read, write, clock }: Access): NotificationStore => ({
-  claimNotifications: ({ limit, leaseMs }) =>
-    write(async (tx) => {
-      const claimed = await tx.run<NotificationRow>(CLAIM, { limit, leaseMs })
-      return claimed.toSorted((a, b) => a.id - b.id)
-    }),
+export const notificationStore = ({ read, write }: Access): NotificationStore => ({
+  claimNotifications: (query) => write((tx) => claim(tx, query)),
   postponeNotification: (id, delayMs) => write(async (tx) => void (await tx.run(POSTPONE, { id, delayMs }))),
   removeNotifications: (ids) => write(async (tx) => void (await tx.run(REMOVE, { ids }))),
-  nextNotificationMs: () =>
-    read(async (connection) => (await connection.run<{ ms: number }>(NEXT, { now: clock.now() }))[0]?.ms ?? null),
+  nextNotificationMs: () => read(async (connection) => (await connection.run<{ ms: number }>(NEXT))[0]?.ms ?? null),
 })

@@ -1,19 +1,19 @@
-// Live attempts as claims once more: for a report that reaches a server which did not make the claim, and for work that goes on
-// after its holder died.
+// Reads attempts in flight as claims again: for a report that reaches a server which did not make the claim, and for adopting
+// attempts of a dead holder.
 
 import type { Fence } from "../../../core/model/change.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
-import { arrayParam } from "../connection/array-params.ts"
 import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
 import { toClaims } from "../claim/to-claims.ts"
-import { statement } from "../connection/connection.ts"
+import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
+import { NOW } from "../connection/store-clock.ts"
 
-const LIVE = statement(
-  "claims_live",
-  `SELECT ${CLAIMED}, t.waiting_on, t.resumes, (EXTRACT(epoch FROM COALESCE(:now::timestamptz, now()) - t.started_at) * 1000)::float8 AS elapsed
+const IN_FLIGHT = statement(
+  "claims_in_flight",
+  `SELECT ${CLAIMED}, t.waiting_on, t.resumes, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
    FROM unnest(:ids::bigint[], :attemptIds::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
@@ -25,10 +25,9 @@ const LIVE = statement(
 
 export const readClaims = async (tx: Tx, fences: readonly Fence[]): Promise<Claim[]> => {
   if (fences.length === 0) return []
-  const rows = await tx.run<ClaimedRow>(LIVE, {
-    ids: arrayParam(fences.map(({ row }) => row)),
-    attemptIds: arrayParam(fences.map(({ attemptId }) => attemptId)),
-    now: tx.now,
+  const rows = await tx.run<ClaimedRow>(IN_FLIGHT, {
+    ids: fences.map(({ row }) => row),
+    attemptIds: fences.map(({ attemptId }) => attemptId),
   })
   await tx.workflows.load(rows.flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
   return toClaims(tx, rows, new Map())
@@ -48,8 +47,9 @@ const ADOPT = statement(
    SELECT id AS row, attempt_id AS "attemptId" FROM adopted`,
 )
 
+/** Moves attempts of dead holders to this holder. Returns the claims of those that it adopted. */
 export const adopt = async (tx: Tx, holder: HolderId, fences: readonly Fence[]): Promise<Claim[]> => {
-  const rows = arrayParam(fences.map(({ row }) => row))
-  const attemptIds = arrayParam(fences.map(({ attemptId }) => attemptId))
+  const rows = fences.map(({ row }) => row)
+  const attemptIds = fences.map(({ attemptId }) => attemptId)
   return readClaims(tx, await tx.run<Fence>(ADOPT, { rows, attemptIds, holder }))
 }

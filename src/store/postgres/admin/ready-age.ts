@@ -1,11 +1,10 @@
-// Since when the oldest ready row of a lane has been ready: told from what came before it, since rows do not keep it. The oldest
-// run's first ready row, and the first job, stand for all of their lane.
+// Finds since when the oldest ready row of a lane has been ready. Rows do not store this time: it follows from what made the row
+// ready. The first ready row of the oldest run, and the first job, represent their lane.
 
-import { arrayParam } from "../connection/array-params.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
 import type { Workflows } from "../cache/workflows.ts"
 
-/** A lane in which something is ready: its oldest run, and its first job by its row. */
+/** A lane with ready rows: its oldest run, and the row of its first job. */
 export interface ReadyLane {
   lane: string
   runSeq: number | null
@@ -28,16 +27,16 @@ interface Row {
 
 const JOB = statement("ready_job", "SELECT updated_at AS since FROM jobs WHERE task_id = :job")
 
-/** Epoch milliseconds. */
+/** Returns epoch milliseconds, or null when it is unknown. */
 export const oldestReady = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   { lane, runSeq, job }: ReadyLane,
 ): Promise<number | null> => {
-  const ofJob = job === null ? [] : pipelined(session.run<{ since: string }>(JOB, { job }))
-  const first = runSeq === null ? [] : await session.run<Row>(FIRST_ROW, { lane, runSeq })
+  const ofJob = job === null ? [] : pipelined(connection.run<{ since: string }>(JOB, { job }))
+  const first = runSeq === null ? [] : await connection.run<Row>(FIRST_ROW, { lane, runSeq })
   const times = [...(await ofJob)]
-  for (const row of first) times.push(...(await readySince(session, workflows, row)))
+  for (const row of first) times.push(...(await readySince(connection, workflows, row)))
   const known = times.flatMap(({ since }) => (since === null ? [] : Date.parse(since)))
   return known.length === 0 ? null : Math.min(...known)
 }
@@ -53,12 +52,12 @@ const SINCE = statement(
    FROM tasks t JOIN runs r ON r.seq = t.run_seq WHERE t.id = :id`,
 )
 
-/** Its last attempt's end, its container's start or its upstreams' end, whichever came last, but not before the run. */
+/** Returns the latest of: start of the run, end of the last attempt, start of the container or end of the upstream tasks. */
 const readySince = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   { id, node, parent_id, version_id }: Row,
 ): Promise<{ since: string }[]> => {
   const upstream = parent_id === null ? (await workflows.compiled(version_id)).nodes[node]!.upstream : []
-  return session.run<{ since: string }>(SINCE, { id, upstreams: arrayParam(upstream) })
+  return connection.run<{ since: string }>(SINCE, { id, upstreams: upstream })
 }

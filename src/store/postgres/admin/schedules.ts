@@ -1,16 +1,16 @@
-// Schedules of deployed workflows and their fired ticks. A schedule keeps its row and id by its position in the definition. The key
-// of a tick is kept forever, so that no tick creates a second run after a deployment, a removal or a restart. Callers lock the
-// workflow's row before they change its schedules.
+// Schedules of deployed workflows and their fired ticks. A schedule keeps its row and id as long as it keeps its position in the
+// definition. Keys of ticks are kept for ever, so that no tick creates a second run after a deployment, removal or restart. Callers
+// lock the row of the workflow before they change its schedules.
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
 import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
 import type { RunRow } from "../../contract/store.ts"
-import { anyParam, arrayParam, textArrayParam } from "../connection/array-params.ts"
 import { createRuns } from "../runs/create.ts"
 import type { Tx } from "../tx.ts"
 import { readRuns } from "../runs/run-reads.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
 
 interface Deployed {
   workflowId: number
@@ -35,7 +35,7 @@ const PUT = statement(
 
 const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE workflow_id = :workflowId AND position >= :from")
 
-/** Stores the schedules. One with unchanged times keeps its next tick: ticks that it missed in the meantime are still due. */
+/** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
 export const putSchedules = async (
   tx: SqlRunner,
   { workflowId, versionId, active, specs, nextAt }: Deployed,
@@ -48,10 +48,10 @@ export const putSchedules = async (
       workflowId,
       versionId,
       active,
-      positions: arrayParam(specs.map((_, i) => i)),
-      specs: textArrayParam(specs.map((spec) => JSON.stringify(spec))),
-      nextAts: arrayParam(specs.map((_, i) => nextAt[i] ?? null)),
-      unchanged: anyParam(same),
+      positions: specs.map((_, i) => i),
+      specs: specs.map((spec) => JSON.stringify(spec)),
+      nextAts: specs.map((_, i) => nextAt[i] ?? null),
+      unchanged: same,
     })
   if (before.size > specs.length) await tx.run(REMOVE_FROM, { workflowId, from: specs.length })
 }
@@ -73,12 +73,12 @@ const RESUME = statement(
    WHERE s.workflow_id = :workflowId AND s.position = c.position AND NOT s.active`,
 )
 
-/** Resumes the schedules. Ticks that were missed during the pause are not made up for. */
+/** Resumes paused schedules at their next tick. Ticks during the pause are skipped. */
 export const resumeSchedules = async (tx: SqlRunner, workflowId: number, nextAt: readonly (string | null)[]): Promise<void> => {
   await tx.run(RESUME, {
     workflowId,
-    positions: arrayParam(nextAt.map((_, position) => position)),
-    nextAts: arrayParam(nextAt),
+    positions: nextAt.map((_, position) => position),
+    nextAts: nextAt,
   })
 }
 
@@ -99,32 +99,32 @@ const LIST_OF_WORKFLOW = statement(
 )
 
 export const listSchedules = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   { workflow, after = 0, limit }: { workflow?: string; after?: number; limit: number },
 ): Promise<ScheduleRow[]> => {
   const rows =
     workflow === undefined
-      ? await session.run<Columns>(LIST, { after, limit })
-      : await session.run<Columns>(LIST_OF_WORKFLOW, { after, limit, workflow })
+      ? await connection.run<Columns>(LIST, { after, limit })
+      : await connection.run<Columns>(LIST_OF_WORKFLOW, { after, limit, workflow })
   return rows.map(scheduleOf)
 }
 
 const DUE = statement(
   "schedules_due",
-  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= COALESCE(:now::timestamptz, now())
+  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= ${NOW}
    ORDER BY s.next_at, s.id LIMIT :limit::int`,
 )
 
-export const dueSchedules = async (session: SqlRunner, now: string | null, limit: number): Promise<ScheduleRow[]> =>
-  (await session.run<Columns>(DUE, { now, limit })).map(scheduleOf)
+export const dueSchedules = async (connection: SqlRunner, limit: number): Promise<ScheduleRow[]> =>
+  (await connection.run<Columns>(DUE, { limit })).map(scheduleOf)
 
 const AHEAD = statement(
   "schedules_ahead",
-  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.last_tick_at > COALESCE(:now::timestamptz, now()) ORDER BY s.id`,
+  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.last_tick_at > ${NOW} ORDER BY s.id`,
 )
 
-export const schedulesAhead = async (session: SqlRunner, now: string | null): Promise<ScheduleRow[]> =>
-  (await session.run<Columns>(AHEAD, { now })).map(scheduleOf)
+export const schedulesAhead = async (connection: SqlRunner): Promise<ScheduleRow[]> =>
+  (await connection.run<Columns>(AHEAD)).map(scheduleOf)
 
 const MOVE = statement(
   "schedules_move",
@@ -138,12 +138,12 @@ export const moveSchedules = async (tx: SqlRunner, moves: Parameters<Catalog["mo
 
 const NEXT = statement(
   "schedules_next",
-  `SELECT GREATEST(0, ceil(extract(epoch FROM next_at - COALESCE(:now::timestamptz, now())) * 1000))::float8 AS ms
+  `SELECT GREATEST(0, ceil(extract(epoch FROM next_at - ${NOW}) * 1000))::float8 AS ms
    FROM schedules WHERE active AND next_at IS NOT NULL ORDER BY next_at LIMIT 1`,
 )
 
-export const nextTickMs = async (session: SqlRunner, now: string | null): Promise<number | null> =>
-  (await session.run<{ ms: number }>(NEXT, { now }))[0]?.ms ?? null
+export const nextTickMs = async (connection: SqlRunner): Promise<number | null> =>
+  (await connection.run<{ ms: number }>(NEXT))[0]?.ms ?? null
 
 const LOCK = statement(
   "ticks_lock",
@@ -154,30 +154,30 @@ const FIND = statement("ticks_find", "SELECT id, position, spec FROM schedules W
 
 const FIRE = statement(
   "ticks_fire",
-  `WITH claimed AS (
+  `WITH fired AS (
      UPDATE schedules SET next_at = :nextAt::timestamptz, last_tick_at = :tick::timestamptz
      WHERE id = :scheduleId AND active AND next_at = :expected::timestamptz RETURNING workflow_id
    )
-   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) SELECT workflow_id, :schedule, :tick::timestamptz, :runId::uuid FROM claimed
-   ON CONFLICT DO NOTHING RETURNING 1 AS fired`,
+   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) SELECT workflow_id, :schedule, :tick::timestamptz, :runId::uuid FROM fired
+   ON CONFLICT DO NOTHING RETURNING 1`,
 )
 
 export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired: boolean; run: RunRow | null }[]> => {
-  const ids = { ids: anyParam(new Set(ticks.map(({ scheduleId }) => scheduleId))) }
+  const ids = { ids: [...new Set(ticks.map(({ scheduleId }) => scheduleId))] }
   const locked = tx.run(LOCK, ids)
   const specs = tx.run<{ id: number; position: number; spec: string }>(FIND, ids)
   await locked
   const keys = new Map(
     (await specs).map(({ id, position, spec }) => [id, scheduleText(position, JSON.parse(spec) as ScheduleSpec)]),
   )
-  const firing = ticks.map(({ scheduleId, expected, tick, nextAt, run }) =>
+  const replies = ticks.map(({ scheduleId, expected, tick, nextAt, run }) =>
     tx.run(FIRE, { scheduleId, expected, tick, nextAt, schedule: keys.get(scheduleId) ?? "", runId: run?.id ?? null }),
   )
   const fired: boolean[] = []
-  for (const answer of firing) fired.push((await answer).length === 1)
+  for (const reply of replies) fired.push((await reply).length === 1)
   const runs = ticks.flatMap(({ run }, i) => (fired[i] && run !== null ? [run] : []))
-  const made = runs.length === 0 ? [] : await createRuns(tx, runs)
-  return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? made.shift()!.run : null }))
+  const created = runs.length === 0 ? [] : await createRuns(tx, runs)
+  return ticks.map(({ run }, i) => ({ fired: fired[i]!, run: fired[i] && run !== null ? created.shift()!.run : null }))
 }
 
 const ACTIVE_RUNS = statement(
@@ -185,8 +185,8 @@ const ACTIVE_RUNS = statement(
   `SELECT seq FROM runs WHERE schedule_id = :scheduleId AND schedule_id IS NOT NULL AND status IN ('pending', 'running') ORDER BY seq`,
 )
 
-export const activeRunsOf = async (session: SqlRunner, scheduleId: number): Promise<RunRow[]> => {
-  const seqs = (await session.run<{ seq: number }>(ACTIVE_RUNS, { scheduleId })).map(({ seq }) => seq)
-  const runs = await readRuns(session, seqs)
+export const activeRunsOf = async (connection: SqlRunner, scheduleId: number): Promise<RunRow[]> => {
+  const seqs = (await connection.run<{ seq: number }>(ACTIVE_RUNS, { scheduleId })).map(({ seq }) => seq)
+  const runs = await readRuns(connection, seqs)
   return seqs.flatMap((seq) => runs.get(seq) ?? [])
 }

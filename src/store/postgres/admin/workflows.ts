@@ -76,8 +76,8 @@ const addVersion = async (
 
 const BUNDLES_IN_USE = statement("bundles_in_use", "SELECT DISTINCT bundle FROM versions WHERE bundle = ANY(:hashes::text[])")
 
-export const bundlesInUse = async (session: SqlRunner, hashes: string[]): Promise<string[]> =>
-  (await session.run<{ bundle: string }>(BUNDLES_IN_USE, { hashes })).map(({ bundle }) => bundle)
+export const bundlesInUse = async (connection: SqlRunner, hashes: string[]): Promise<string[]> =>
+  (await connection.run<{ bundle: string }>(BUNDLES_IN_USE, { hashes })).map(({ bundle }) => bundle)
 
 const UNDEPLOY = statement(
   "undeploy",

@@ -15,7 +15,7 @@ import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { emitReleased, type Released } from "../jobs/edges.ts"
+import { dependentEvents, type DependentChanges } from "../jobs/edges.ts"
 import {
   type AppliedChanges,
   applyChanges,
@@ -75,7 +75,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<Turn> => {
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
-  for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.addUnparks(row.limits)
+  for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.doneRuns, ...cancelling])])
   const unparked = await changes.freed.apply(tx)
   const becameReady =
@@ -113,7 +113,7 @@ const prepareUpdates = async (tx: Tx, { attempts, rejected }: CoalescedChanges):
 /** State of the turn after its changes were applied. */
 interface FirstSteps {
   changes: AppliedChanges
-  jobs: Released
+  jobs: DependentChanges
   resumed: ClaimedRow[]
   claimed: Claimed
   /** Whether rows for the gate were claimed, or looked for. */
@@ -231,7 +231,7 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
   const { changes, jobs, cancelled, expired, closed, resumed, claimed, pending } = outcome
   const { at } = pending
   emitChanges(tx, at, updates, changes)
-  tx.events.push(...emitReleased(jobs, at))
+  tx.events.push(...dependentEvents(jobs, at))
   const rows = rowsOf(cancelled, expired)
   if (rows.length > 0) {
     const runs = await loadRuns(

@@ -169,7 +169,7 @@ export const applyChanges = async (
   for (const { changes, results } of sent.chunks) chunks.set(changes, await Promise.all(results))
   const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
   const applied = readReplies(plan.updates, { held, retries, waits, finish, chunks })
-  freeSlots(plan, applied, limitOf)
+  giveBackSlots(plan, applied, limitOf)
   await useGroupSlots(tx, plan, chunks, idsOf)
   await followUp(tx, plan, applied)
   return applied
@@ -192,7 +192,7 @@ const createChildren = async (
   { inFlight, change, idsOf, states }: NamedLimits & { inFlight: InFlightAttempt; change: Expand | OpenGroup },
 ): Promise<ChunkResult> => {
   if (change.kind === "open_group") return openGroup(tx, { inFlight, change, idsOf, states })
-  const kind = isGroup(tx.workflows.now(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
+  const kind = isGroup(tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
   const held = await expandRow(tx, { inFlight, change, limits: idsOf(change.limits), states, kind })
   return held ? "created" : "rejected"
 }
@@ -247,7 +247,7 @@ const isHeld = (attemptId: AttemptId, { held, retries, finish }: Replies): boole
   held.has(attemptId) || retries.has(attemptId) || finish.finished.has(attemptId)
 
 /** Collects the slots of limits and queues that attempts and groups do not use any more. */
-const freeSlots = (
+const giveBackSlots = (
   { updates }: ChangePlan,
   result: AppliedChanges,
   queueLimitsOf: (lane: string) => readonly number[],
@@ -255,13 +255,13 @@ const freeSlots = (
   for (const { inFlight, changes } of updates) {
     if (!result.applied.has(changes) || changes.final === null || inFlight.gate) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
-    result.freed.addSlots(inFlight.limits)
-    result.freed.addSlots(ofQueue)
+    result.freed.free(inFlight.limits)
+    result.freed.free(ofQueue)
     result.queueFreed ||= ofQueue.length > 0
   }
   for (const { limits, opened } of result.finish.groups) {
-    if (opened) result.freed.addSlots(limits)
-    else result.freed.addUnparks(limits)
+    if (opened) result.freed.free(limits)
+    else result.freed.passOn(limits)
   }
 }
 
@@ -302,7 +302,7 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
       const { final } = changes
       if (final?.kind !== "finish" || final.cache === undefined || final.status !== "success" || !applied.has(changes))
         return []
-      const task = tx.workflows.now(inFlight.versionId).nodes[inFlight.node]!.name
+      const task = tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!.name
       const [inline, key, bytes] = final.cache.output === undefined ? finish.output : outputColumns(final.cache.output)
       const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
       return [{ workflowId: inFlight.workflowId, task, key: final.cache.key, output, ttlMs: final.cache.ttlMs }]

@@ -71,7 +71,7 @@ export const beginCancel = async (
   reason: CancelReason,
 ): Promise<void> => {
   await tx.workflows.load(runs.map((run) => run.version_id))
-  const errors = runs.map((run) => (reason === "timeout" ? timedOut(tx.workflows.now(run.version_id).timeoutMs) : null))
+  const errors = runs.map((run) => (reason === "timeout" ? timedOut(tx.workflows.getLoaded(run.version_id).timeoutMs) : null))
   const seqs = runs.map((run) => run.seq)
   const begun = tx.run(BEGIN, { reason, runs: seqs, errors })
   const unparked = tx.run(UNPARK_CONTAINERS, { runs: seqs })
@@ -133,7 +133,9 @@ export const cancelPending = async (tx: Tx, seqs: readonly number[]): Promise<Ca
   const locked = await tx.run<{ seq: number; version_id: number }>(LOCK, { runs: seqs })
   if (locked.length === 0) return { rows: [], full: false }
   await tx.workflows.load(locked.map((run) => run.version_id))
-  const nodes = locked.flatMap(({ seq, version_id }) => rootNodes(tx.workflows.now(version_id)).map((node) => ({ seq, node })))
+  const nodes = locked.flatMap(({ seq, version_id }) =>
+    rootNodes(tx.workflows.getLoaded(version_id)).map((node) => ({ seq, node })),
+  )
   const runs = locked.map(({ seq }) => seq)
   const params = { runs, nodeRuns: nodes.map(({ seq }) => seq), nodes: nodes.map(({ node }) => node) }
   const stopped = tx.run(STOP_CREATING_CHILDREN, params)

@@ -1,4 +1,4 @@
-// Closes runs: their status, their hooks in the same transaction, and the start of runs that waited for their place.
+// Closes runs in which nothing is open: sets the status, adds the hooks, and starts pending runs that waited for the place.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
@@ -13,7 +13,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { insertRows, STAND_IN } from "../runs/insert-rows.ts"
+import { insertRows, RUN_ID_PLACEHOLDER } from "../runs/insert-rows.ts"
 import { resumeParents } from "./waiting.ts"
 
 /** Columns of a run that starts or closes, for `StartableRun`. */
@@ -68,7 +68,7 @@ interface ClosableRun extends StartableRun {
 
 export interface Closed {
   runs: (Advanced["closed"][number] & { error: string | null })[]
-  /** Runs that took the places of closed ones. */
+  /** Pending runs that were started. */
   started: { seq: number; id: RunId }[]
   /** How many rows were inserted: hooks, and first tasks of started runs. */
   rows: number
@@ -78,7 +78,7 @@ export interface Closed {
 
 export const NOTHING_CLOSED: Closed = { runs: [], started: [], rows: 0, resumed: false }
 
-/** Closes those of the runs that have ended. */
+/** Closes those of the runs that have no open tasks. */
 export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed> => {
   if (seqs.length === 0) return NOTHING_CLOSED
   const closable = await tx.run<ClosableRun>(CLOSABLE, { runs: seqs })
@@ -100,9 +100,9 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
       runs.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
     ),
   ].map(pipelined)
-  // A run that is being created waits for the number of running ones: it must see that this one has ended.
-  const awaited = runs.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
-  const locked = awaited.length === 0 ? null : lockWorkflows(tx, new Set(awaited.map(({ run }) => run.workflow_id)))
+  // Locks the workflows, so that a concurrent `createRuns` counts these runs as closed.
+  const counted = runs.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
+  const locked = counted.length === 0 ? null : lockWorkflows(tx, new Set(counted.map(({ run }) => run.workflow_id)))
   const pending = tx.run<{ id: number }>(WITH_PENDING_RUNS, {
     workflows: [...new Set(closable.map((run) => run.workflow_id))],
   })
@@ -124,7 +124,7 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
 
 /** Plans the status, the error and the hooks of each run. A failed run without an error names its first failed task. */
 const planCloses = async (tx: Tx, closable: readonly ClosableRun[]) => {
-  const runs = closable.map((run) => ({ run, compiled: tx.workflows.now(run.version_id), status: closeStatus(run) }))
+  const runs = closable.map((run) => ({ run, compiled: tx.workflows.getLoaded(run.version_id), status: closeStatus(run) }))
   const unexplained = runs.filter(({ run, status }) => status === "failed" && run.error === null)
   const failed = await firstFailed(
     tx,
@@ -133,7 +133,7 @@ const planCloses = async (tx: Tx, closable: readonly ClosableRun[]) => {
   return runs.map(({ run, compiled, status }) => {
     const node = failed.get(run.seq)
     const error = run.error ?? (node === undefined ? null : taskFailed(compiled.nodes[node]!.name))
-    return { run, compiled, status, error, hooks: hookRows(compiled, { ...run, id: STAND_IN }, status) }
+    return { run, compiled, status, error, hooks: hookRows(compiled, { ...run, id: RUN_ID_PLACEHOLDER }, status) }
   })
 }
 
@@ -149,14 +149,14 @@ const LOCK_WORKFLOWS = statement(
   "SELECT id FROM workflows WHERE id = ANY (:workflows::bigint[]) ORDER BY id FOR UPDATE",
 )
 
-const RUNNING = statement(
+const COUNT_RUNNING = statement(
   "activate_running",
   `SELECT w.id, (SELECT count(*) FROM runs r WHERE r.workflow_id = w.id AND r.status = 'running')::int AS running
    FROM unnest(:workflows::bigint[]) AS w (id)`,
 )
 
-/** Skips a run that queues behind its schedule while an earlier run of that schedule has not ended. */
-const OLDEST = statement(
+/** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
+const OLDEST_PENDING = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
      SELECT ${STARTABLE_RUN} FROM runs p
@@ -169,24 +169,25 @@ const OLDEST = statement(
 
 const START = statement(
   "activate_start",
-  `UPDATE runs r SET status = 'running', started_at = ${NOW}, timeout_at = ${NOW} + c.timeout * interval '1 millisecond', open_tasks = c.open_tasks, tasks_total = c.total
+  `UPDATE runs r SET status = 'running', started_at = ${NOW}, timeout_at = ${NOW} + c.timeout * interval '1 millisecond',
+     open_tasks = c.open_tasks, tasks_total = c.total
    FROM unnest(:runs::bigint[], :timeouts::bigint[], :openTasks::int[], :totals::int[]) AS c (seq, timeout, open_tasks, total)
    WHERE r.seq = c.seq AND r.status = 'pending'`,
 )
 
-/** Locks workflows in order, so that transactions cannot wait for each other. Sends its statement before it returns. */
+/** Locks workflows in order of their ids to avoid deadlocks. Sends its statement before it returns. */
 export const lockWorkflows = (tx: Tx, workflows: Iterable<number>): Promise<unknown> =>
   tx.run(LOCK_WORKFLOWS, { workflows: [...workflows] })
 
-export interface Started {
+export interface StartedRuns {
   runs: { seq: number; id: RunId }[]
   /** How many task rows they have. */
   rows: number
 }
 
 /** Locks the workflows, and starts their oldest pending runs while `max_active_runs` and their schedules allow it. */
-export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<Started> => {
-  const started: Started = { runs: [], rows: 0 }
+export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<StartedRuns> => {
+  const started: StartedRuns = { runs: [], rows: 0 }
   if (workflowIds.length === 0) return started
   await lockWorkflows(tx, new Set(workflowIds))
   for (let workflows = [...new Set(workflowIds)]; workflows.length > 0;) {
@@ -201,12 +202,12 @@ export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<
 
 /** Returns pending runs that may start, at most MAX_STARTS of each workflow. */
 const chooseRuns = async (tx: Tx, workflows: readonly number[]): Promise<StartableRun[]> => {
-  const counted = pipelined(tx.run<{ id: number; running: number }>(RUNNING, { workflows }))
-  const pending = await tx.run<StartableRun>(OLDEST, { workflows })
+  const counted = pipelined(tx.run<{ id: number; running: number }>(COUNT_RUNNING, { workflows }))
+  const pending = await tx.run<StartableRun>(OLDEST_PENDING, { workflows })
   const running = new Map((await counted).map((row) => [row.id, row.running]))
   await tx.workflows.load(pending.map((run) => run.version_id))
   const limited = pending.map((run) => {
-    const { maxActiveRuns } = tx.workflows.now(run.version_id)
+    const { maxActiveRuns } = tx.workflows.getLoaded(run.version_id)
     return { ...run, workflowId: run.workflow_id, maxActiveRuns }
   })
   return runsToStart(limited, running)
@@ -215,7 +216,7 @@ const chooseRuns = async (tx: Tx, workflows: readonly number[]): Promise<Startab
 /** Starts pending runs and inserts their rows; returns how many. */
 export const startRuns = async (tx: Tx, runs: readonly StartableRun[]): Promise<number> => {
   if (runs.length === 0) return 0
-  const planned = runs.map((run) => ({ run, ...planRun(tx.workflows.now(run.version_id), run) }))
+  const planned = runs.map((run) => ({ run, ...planRun(tx.workflows.getLoaded(run.version_id), run) }))
   const started = tx.run(START, {
     runs: planned.map(({ run }) => run.seq),
     timeouts: planned.map(({ timeoutMs }) => timeoutMs),
@@ -234,6 +235,6 @@ export const startRuns = async (tx: Tx, runs: readonly StartableRun[]): Promise<
   return planned.reduce((n, { rows }) => n + rows.length, 0)
 }
 
-/** Plans the start of a run. `insertRows` replaces the stand-in by the run's id. */
+/** Plans the start of a run. Its rows contain RUN_ID_PLACEHOLDER, which `insertRows` replaces by the ids of runs. */
 export const planRun = (compiled: CompiledWorkflow, run: { priority: number; private: boolean }): RunStart =>
-  planStart(compiled, { id: STAND_IN, private: run.private, priority: run.priority })
+  planStart(compiled, { id: RUN_ID_PLACEHOLDER, private: run.private, priority: run.priority })

@@ -30,7 +30,7 @@ type TaskEvent = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progres
 const emitTask = ({ workflows, events }: Tx, task: TaskOfRun, event: TaskEvent): void => {
   const { status, at, attempt, error, ...rest } = event
   const { runId, path } = task
-  const name = workflows.now(task.versionId).nodes[task.node]!.name
+  const name = workflows.getLoaded(task.versionId).nodes[task.node]!.name
   const emitted: StoreEvent = { type: "task", runId, task: name, path, attempt, status, at, ...rest }
   if (error !== undefined && error !== null) emitted.error = error
   events.push(emitted)

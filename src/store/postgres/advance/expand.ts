@@ -10,7 +10,7 @@ import type { InFlightAttempt } from "../cache/cache.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
+import { CHILDLESS, COUNTS, RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
 import type { Expand } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
@@ -22,14 +22,14 @@ const EXPAND = statement(
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = c.node AND t.path = :pathPrefix::text || i.index
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = c.node AND f.path = :pathPrefix || :offset)
    ), history AS (
-     ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
+     ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), created AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, parked,
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.node, :kind::text, c.id, :pathPrefix || (:offset + i.number - 1), 0, :lane::text, :priority::smallint,
        :limits::bigint[], i.item, CASE WHEN i.number > :slots::int THEN :full::bigint END, c.run_seq
      FROM container c CROSS JOIN unnest(:items::text[]) WITH ORDINALITY AS i (item, number) ORDER BY i.number
-     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
+     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), enqueued AS (

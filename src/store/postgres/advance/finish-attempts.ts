@@ -94,7 +94,7 @@ export const planFinishes = (
 const edgesOfFinish = ({ inFlight, status, skip }: Finish, workflows: Workflows): Edge[] => {
   if (isJobRow(inFlight.runSeq)) return []
   const scope = { id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }
-  return edgesOf(workflows.now(inFlight.versionId), scope, inFlight, upstreamEnd(status, skip))
+  return edgesOf(workflows.getLoaded(inFlight.versionId), scope, inFlight, upstreamEnd(status, skip))
 }
 
 /** Sends its statement before it returns. Throws FenceLost when plain successes lost a fence. */

@@ -153,7 +153,7 @@ const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
 export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
   if (from !== "live" || status !== "success" || error !== null || inFlight.kind !== "task") return false
   if (isJobRow(inFlight.runSeq)) return true
-  const { group, fan } = workflows.now(inFlight.versionId).nodes[inFlight.node]!
+  const { group, fan } = workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!
   return group === null && fan === undefined
 }
 
@@ -174,7 +174,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
   for (const [i, { inFlight }] of finishes.entries()) {
     const { runSeq } = inFlight
     if (isJobRow(runSeq)) continue
-    const { nodes } = workflows.now(inFlight.versionId)
+    const { nodes } = workflows.getLoaded(inFlight.versionId)
     let run = runs.get(runSeq)
     if (run === undefined) runs.set(runSeq, (run = { of: inFlight, tasks: 0, hooks: 0 }))
     run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1

@@ -42,7 +42,7 @@ export const setDeadlines = async (tx: Tx, opened: readonly GroupRow[]): Promise
 }
 
 const timeoutOf = (workflows: Workflows, { versionId, node }: GroupRow): number | null =>
-  workflows.now(versionId).nodes[node]!.timeoutMs
+  workflows.getLoaded(versionId).nodes[node]!.timeoutMs
 
 const REMOVE = statement("deadlines_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
 
@@ -79,7 +79,7 @@ export interface WithDeadlines {
 export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<WithDeadlines> => {
   const overdue = new Set<number>()
   const timed = updates.filter(
-    ({ inFlight }) => !isJobRow(inFlight.runSeq) && hasGroupTimeout(tx.workflows.now(inFlight.versionId), inFlight.node),
+    ({ inFlight }) => !isJobRow(inFlight.runSeq) && hasGroupTimeout(tx.workflows.getLoaded(inFlight.versionId), inFlight.node),
   )
   if (timed.length === 0) return { updates, overdue }
   const locked = tx.run(LOCK_RUNS, { runs: [...new Set(updates.map(({ inFlight }) => inFlight.runSeq))] })

@@ -7,7 +7,7 @@ import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { forgetJobs, type Released, releaseDependents } from "../jobs/edges.ts"
+import { deleteRows, type DependentChanges, unblockDependents } from "../jobs/edges.ts"
 import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
 import type { FinalChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
@@ -67,7 +67,7 @@ export const finishJobs = async (
   tx: Tx,
   updates: readonly AttemptUpdate[],
   { applied }: Pick<AppliedChanges, "applied">,
-): Promise<Released> => {
+): Promise<DependentChanges> => {
   const ended = updates.filter((update) => isJob(update) && update.changes.final !== null && applied.has(update.changes))
   if (ended.length === 0) return { ready: [], blocked: [] }
   const rows = ended.map(({ inFlight }) => inFlight.row)
@@ -77,16 +77,16 @@ export const finishJobs = async (
   const finished = ended.flatMap(({ inFlight, changes: { final }, deleted }) =>
     isFinish(final) ? [{ row: inFlight.row, success: final.status === "success", deleted: deleted === true }] : [],
   )
-  const released = pipelined(
-    releaseDependents(tx, tx.now, {
+  const dependents = pipelined(
+    unblockDependents(tx, {
       completed: finished.filter(({ success }) => success).map(({ row }) => row),
       failed: finished.filter(({ success }) => !success).map(({ row }) => row),
     }),
   )
   await updated
   await unstopped
-  const result = await released
-  await forgetJobs(
+  const result = await dependents
+  await deleteRows(
     tx,
     finished.filter(({ deleted }) => deleted).map(({ row }) => row),
   )

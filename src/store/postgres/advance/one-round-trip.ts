@@ -59,7 +59,7 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
     const { final, progress, fence } = attempt
     if (inFlight === undefined || inFlight.row !== fence.row || inFlight.limits !== null || isJobRow(inFlight.runSeq))
       return null
-    if (!workflows.knows(inFlight.versionId) || progress !== null || final?.kind !== "finish" || final.cache !== undefined)
+    if (!workflows.isLoaded(inFlight.versionId) || progress !== null || final?.kind !== "finish" || final.cache !== undefined)
       return null
     updates.push({ inFlight, changes: attempt })
     finishes.push(toFinish(inFlight, attempt, final)!)
@@ -81,7 +81,7 @@ export const advanceInOneRoundTrip = async (tx: Tx, input: TurnInput, onRejected
   // Finishes carry their own instants.
   emitChanges(tx, "", updates, { applied, expanded: new Set() })
   const [{ of }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
-  const { nodes } = tx.workflows.now(of.versionId)
+  const { nodes } = tx.workflows.getLoaded(of.versionId)
   const log = encodeEvents(
     tx.events,
     plan.effects.downstream.map(({ node }) => ({ runId: of.runId, task: nodes[node]!.name, path: "" })),

@@ -14,7 +14,7 @@ import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { CHILDLESS, COUNTS, FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
+import { CHILDLESS, COUNTS, RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT } from "../runs/reset.ts"
 import type { OpenGroup } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
@@ -25,7 +25,7 @@ const OPEN = statement(
      JOIN tasks t ON t.run_seq = c.run_seq AND t.node = n.node AND t.path = c.path
      WHERE EXISTS (SELECT 1 FROM tasks f WHERE f.run_seq = c.run_seq AND f.node = (:nodes)[1] AND f.path = c.path)
    ), history AS (
-     ${SUPERSEDE_FROM} old t WHERE ${SHOWS_ATTEMPT}
+     ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), created AS (
      INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_pending, lane, priority, limits,
        inner_run)
@@ -33,7 +33,7 @@ const OPEN = statement(
        c.run_seq
      FROM container c CROSS JOIN unnest(:nodes, :kinds::text[], :upstreamPendings::int[], :lanes::text[], :priorities::smallint[], :limits::text[])
        WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, number) ORDER BY i.number
-     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
+     ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
        upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}

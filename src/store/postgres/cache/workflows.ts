@@ -29,21 +29,21 @@ export class Workflows {
     return compiled
   }
 
-  /** Returns a cached workflow. Throws when it was not loaded. */
-  now(versionId: number): CompiledWorkflow {
+  /** Returns a loaded workflow. Throws when it is not loaded. */
+  getLoaded(versionId: number): CompiledWorkflow {
     const cached = this.#compiled.get(versionId)
     if (cached === undefined) throw new NotFound(`workflow version ${versionId} is not in memory: await compiled() first`)
     return cached
   }
 
-  /** Returns whether the version is cached. */
-  knows(versionId: number): boolean {
+  /** Returns whether the version is loaded. */
+  isLoaded(versionId: number): boolean {
     return this.#compiled.get(versionId) !== undefined
   }
 
   /** Caches all of these versions. */
   async load(versionIds: Iterable<number>): Promise<void> {
-    for (const id of new Set(versionIds)) if (!this.knows(id)) await this.compiled(id)
+    for (const id of new Set(versionIds)) if (!this.isLoaded(id)) await this.compiled(id)
   }
 
   /** Caches a version that was just stored. */

@@ -110,19 +110,19 @@ export const useSlots = async (tx: SqlRunner, ids: readonly number[]): Promise<v
   await tx.run(USE, { limits: ids })
 }
 
-/** Slots that a transaction gives back, and how many parked rows may be unparked in place of rows that left. */
+/** Freed slots, and how many parked rows to unpark. */
 export class FreedSlots {
   readonly #slots = new Map<number, number>()
   readonly #unparks = new Map<number, number>()
 
   /** Gives back one slot of each limit. */
-  addSlots(limits: readonly number[] | null): void {
+  free(limits: readonly number[] | null): void {
     for (const id of limits ?? []) this.#slots.set(id, (this.#slots.get(id) ?? 0) + 1)
-    this.addUnparks(limits)
+    this.passOn(limits)
   }
 
-  /** Lets one parked row of each limit be claimed, in place of a row that left unclaimed. */
-  addUnparks(limits: readonly number[] | null): void {
+  /** Unparks the next row of each limit, in place of a row that left without using its slots. */
+  passOn(limits: readonly number[] | null): void {
     for (const id of limits ?? []) this.#unparks.set(id, (this.#unparks.get(id) ?? 0) + 1)
   }
 

@@ -134,7 +134,7 @@ class UpstreamStates {
 
   /** Returns a function that yields the states by node, after `read`. */
   request({ run_seq, generation, version_id, node, path }: ClaimedRow): () => Map<number, State> {
-    const workflow = this.#tx.workflows.now(version_id)
+    const workflow = this.#tx.workflows.getLoaded(version_id)
     // Rows of the same group share the path; rows of enclosing groups have a prefix of it.
     const requested = workflow.nodes[node]!.reads.map((upstream) => ({
       upstream,
@@ -183,7 +183,7 @@ const READ_PARENT_ITEMS = statement(
 /** Returns, by row, the item of the group whose item its expressions read. */
 const readParentItems = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<Map<number, Json>> => {
   const inside = rows.flatMap(({ id, run_seq, version_id, node, path }) => {
-    const workflow = tx.workflows.now(version_id)
+    const workflow = tx.workflows.getLoaded(version_id)
     const { parent } = workflow.nodes[node]!
     return parent === undefined ? [] : [{ id, run_seq, parent, path: enclosingPath(workflow, node, path) }]
   })

@@ -21,11 +21,5 @@ export const textArrayParam = (values: readonly (string | null)[]): string | nul
 /** Encodes numbers, booleans, UUIDs and instants, which need no quotes. */
 export const arrayParam = (values: readonly (string | number | boolean | null)[]): string | null => column(values, String)
 
-/** Encodes numbers and UUIDs for `= ANY`: no values are an empty array rather than NULL. */
-export const anyParam = (values: Iterable<string | number>): string => `{${[...values].join(",")}}`
-
-/** Encodes texts for `= ANY`: no values are an empty array rather than NULL. */
-export const anyTextParam = (values: readonly string[]): string => `{${values.map(element).join(",")}}`
-
 /** Replaces NUL characters, which no text in Postgres can hold. */
 export const replaceNul = (text: string): string => text.replaceAll("\0", "\uFFFD")

@@ -7,8 +7,6 @@ import { StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 import { bind, type Params, pipelined, type SqlRunner, type Statement, statement, type Value } from "./statement.ts"
 
-export { pipelined, type SqlRunner, type Statement, statement } from "./statement.ts"
-
 export interface Target {
   url: string
   schema: string

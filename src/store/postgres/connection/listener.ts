@@ -1,7 +1,8 @@
 // Wakes the stores on one database: a transaction that may give others work sends NOTIFY, and each store listens on a connection of
 // its own, which it reopens when it breaks.
 
-import { Connection, statement, type Target } from "./connection.ts"
+import { Connection, type Target } from "./connection.ts"
+import { statement } from "./statement.ts"
 
 /** The payload `sender` identifies the store that notifies: its own notifications do not wake it. */
 export const NOTIFY = statement("notify", "SELECT pg_notify(:channel, :sender)")

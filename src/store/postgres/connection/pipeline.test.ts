@@ -20,7 +20,7 @@ const ONE = statement("one", "SELECT 1 AS n")
 const NUMBER = statement("number", "SELECT :n::int AS n")
 const DIVIDE = statement("divide", "SELECT 10 / :by::int AS n")
 const MISSPELT = statement("spelling", "SELEC 1 AS n")
-const SPELT = statement("spelling", "SELECT 1 AS n")
+const SPELT = { ...MISSPELT, text: "SELECT 1 AS n" }
 const PID = statement("pid", "SELECT pg_backend_pid() AS pid")
 const WAIT = statement("wait", "SELECT 1 AS n FROM pg_sleep(600)")
 

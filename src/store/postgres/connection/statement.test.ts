@@ -14,8 +14,13 @@ describe("statement", () => {
     expect(hasParam(found, "name")).toBe(false)
   })
 
+  it("rejects a second statement with the same name", () => {
+    statement("twice", "SELECT 1")
+    expect(() => statement("twice", "SELECT 2")).toThrow("two statements are named twice")
+  })
+
   it("takes a type that only a later use declares", () => {
-    expect(statement("a", "SELECT :row, :row::bigint").text).toBe("SELECT $1::bigint, $1::bigint")
+    expect(statement("b", "SELECT :row, :row::bigint").text).toBe("SELECT $1::bigint, $1::bigint")
   })
 })
 

@@ -35,15 +35,20 @@ export interface Statement {
 /** `:name` or `:name::type`, but neither the cast in `x::type` nor a colon inside of a quoted text such as 'q:default'. */
 const PARAMETER = /(?<![:\w]):([a-z]\w*)(?:::(\w+(?:\[\])?))?/gi
 
+const names = new Set<string>()
+
+/** Compiles a statement. Throws when another statement has the name: a connection would prepare them alternately. */
 export const statement = (name: string, sql: string): Statement => {
+  if (names.has(name)) throw new Error(`two statements are named ${name}`)
+  names.add(name)
   const types = new Map<string, string | undefined>()
   for (const [, parameter, type] of sql.matchAll(PARAMETER)) types.set(parameter!, types.get(parameter!) ?? type)
-  const names = [...types.keys()]
+  const parameters = [...types.keys()]
   const text = sql.replaceAll(PARAMETER, (_, parameter: string, type?: string) => {
     const cast = type ?? types.get(parameter)
-    return `$${names.indexOf(parameter) + 1}${cast === undefined ? "" : `::${cast}`}`
+    return `$${parameters.indexOf(parameter) + 1}${cast === undefined ? "" : `::${cast}`}`
   })
-  return { name, text, params: names.map((parameter) => ({ name: parameter, type: types.get(parameter) })) }
+  return { name, text, params: parameters.map((parameter) => ({ name: parameter, type: types.get(parameter) })) }
 }
 
 /** Whether the statement has a parameter of that name. */

@@ -1,18 +1,17 @@
-// What the ends of jobs do to those that depend on them: the rules of core/rules/jobs.ts (`propagateCompletion`, `propagateFailure`) as
-// statements, held to them by the conformance suite. Rows below are locked in order of id first, so that two ends above the
-// same job cannot wait for each other.
+// Effects of finished jobs on the jobs that depend on them. The statements implement `propagateCompletion` and `propagateFailure` of
+// core/rules/jobs.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
+// transactions above the same job cannot deadlock.
 
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { anyParam } from "../connection/array-params.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
-import { STAND_IN } from "../runs/insert-rows.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/connection.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
 
-/** All waiting dependents of the failed jobs, each with the job that blocks it, nearest first. */
-const BELOW = `below (id, by) AS (
+/** All pending dependents of the failed jobs, direct or not, each with the job that blocks it, nearest first. */
+const BELOW = `below (id, blocked_by) AS (
      SELECT e.dependent, e.dependency FROM unnest(:failed::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
      UNION
      SELECT e.dependent, e.dependency FROM below b
@@ -31,102 +30,103 @@ const LOCK = statement(
 const COMPLETE = statement(
   "job_edges_complete",
   `WITH counted AS (
-     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended
-     FROM (SELECT dependent, count(*)::int AS ended FROM job_edges WHERE dependency = ANY (:rows::bigint[]) GROUP BY dependent) e
+     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.completed
+     FROM (SELECT dependent, count(*)::int AS completed FROM job_edges WHERE dependency = ANY (:rows::bigint[]) GROUP BY dependent) e
      WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING ${READINESS("t")}, t.upstream_pending
-   ), listed AS (
+   ), enqueued AS (
      ${insertInto("ready_queue", "counted")}
    )
-   UPDATE jobs j SET status = 'READY', updated_at = COALESCE(:now::timestamptz, now())
+   UPDATE jobs j SET status = 'READY', updated_at = ${NOW}
    FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
 )
 
+/** Stands for the id of a job in the text of an error, until SQL replaces it. */
+const JOB_ID_PLACEHOLDER = "{job}"
+
 const BLOCK = statement(
   "job_edges_block",
-  `WITH RECURSIVE ${BELOW}, doomed AS (
-     SELECT DISTINCT ON (id) id, by, n FROM (SELECT id, by, row_number() OVER () AS n FROM below) b ORDER BY id, n
+  `WITH RECURSIVE ${BELOW}, nearest AS (
+     SELECT DISTINCT ON (id) id, blocked_by, position
+     FROM (SELECT id, blocked_by, row_number() OVER () AS position FROM below) b ORDER BY id, position
    ), blocked AS (
-     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${STAND_IN}', u.id::text), parked = NULL,
-       finished_at = COALESCE(:now::timestamptz, now())
-     FROM doomed d JOIN jobs u ON u.task_id = d.by WHERE t.id = d.id AND t.status = 'pending' AND t.upstream_pending > 0
-     RETURNING t.id, t.error, d.n
-   ), moved AS (
-     UPDATE jobs j SET status = 'BLOCKED', updated_at = COALESCE(:now::timestamptz, now())
-     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, b.error, b.n
+     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${JOB_ID_PLACEHOLDER}', u.id::text), parked = NULL,
+       finished_at = ${NOW}
+     FROM nearest n JOIN jobs u ON u.task_id = n.blocked_by WHERE t.id = n.id AND t.status = 'pending' AND t.upstream_pending > 0
+     RETURNING t.id, t.error, n.position
+   ), updated AS (
+     UPDATE jobs j SET status = 'BLOCKED', updated_at = ${NOW}
+     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, b.error, b.position
    )
-   SELECT id, error FROM moved ORDER BY n, id`,
+   SELECT id, error FROM updated ORDER BY position, id`,
 )
 
-export interface Released {
+/** Status changes of dependents. */
+export interface DependentChanges {
   /** Jobs whose last dependency has completed. */
   ready: string[]
   blocked: { id: string; error: string }[]
 }
 
-const NOTHING: Released = { ready: [], blocked: [] }
+const NOTHING: DependentChanges = { ready: [], blocked: [] }
 
 /** Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. */
 const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
-  for (let held = ""; ;) {
-    const found = anyParam(
-      (await tx.run<{ id: number }>(LOCK, { failed: anyParam(failed), completed: anyParam(completed) })).map(({ id }) => id),
-    )
-    if (failed.length === 0 || found === held || found === NONE) return
-    held = found
+  for (let before = ""; ;) {
+    const locked = (await tx.run<{ id: number }>(LOCK, { failed, completed })).map(({ id }) => id).join()
+    if (failed.length === 0 || locked === before) return
+    before = locked
   }
 }
 
-const NONE = anyParam([])
-
-/** Rows of jobs that ended. Nobody sees a job wait for one that will never complete: all the way down, in this transaction. */
-export const releaseDependents = async (
+/**
+ * Unblocks the dependents of completed jobs and blocks those of failed jobs, direct or not, in this transaction, so that no reader
+ * sees them as PENDING. Takes the rows of the finished jobs.
+ */
+export const unblockDependents = async (
   tx: SqlRunner,
-  now: string | null,
   { completed, failed }: { completed: readonly number[]; failed: readonly number[] },
-): Promise<Released> => {
+): Promise<DependentChanges> => {
   if (completed.length + failed.length === 0) return NOTHING
   const locked = pipelined(lockBelow(tx, failed, completed))
   if (failed.length > 0) await locked
-  const freed = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, { now, rows: anyParam(completed) })
-  const doomed =
-    failed.length === 0
-      ? []
-      : tx.run<{ id: string; error: string }>(BLOCK, { failed: anyParam(failed), now, message: blockedBy(STAND_IN) })
+  const unblocked = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, { rows: completed })
+  const message = blockedBy(JOB_ID_PLACEHOLDER)
+  const blocked = failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, { failed, message })
   await locked
-  const ready = (await freed).map(({ id }) => id).toSorted()
-  return { ready, blocked: await doomed }
+  const ready = (await unblocked).map(({ id }) => id).toSorted()
+  return { ready, blocked: await blocked }
 }
 
-const FORGET = statement(
-  "jobs_forget",
-  `WITH past AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), gone AS (
+const DELETE = statement(
+  "job_rows_delete",
+  `WITH deleted_attempts AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), deleted AS (
      DELETE FROM tasks t WHERE t.id = ANY (:rows::bigint[]) RETURNING ${ENTRY("t")}
    )
-   ${deleteFrom("ready_queue", "gone")}`,
+   ${deleteFrom("ready_queue", "deleted")}`,
 )
 
-/** The rows of jobs that are deleted and, if they were live, dead. */
-export const forgetJobs = async (tx: SqlRunner, rows: readonly number[]): Promise<void> => {
-  if (rows.length > 0) await tx.run(FORGET, { rows: anyParam(rows) })
+/** Deletes the task rows of deleted jobs that have no attempt in flight. */
+export const deleteRows = async (tx: SqlRunner, rows: readonly number[]): Promise<void> => {
+  if (rows.length > 0) await tx.run(DELETE, { rows })
 }
 
 export const jobEvent = (
   id: string,
   status: JobStatus,
   at: string,
-  told: { error?: string | null | undefined; availableAt?: string | null | undefined } = {},
+  { error, availableAt }: { error?: string | null | undefined; availableAt?: string | null | undefined } = {},
 ): StoreEvent => ({
   type: "job",
   runId: NO_RUN,
   jobId: id,
   status,
   at,
-  ...(told.error !== undefined && told.error !== null && { error: told.error }),
-  ...(told.availableAt !== undefined && told.availableAt !== null && { availableAt: told.availableAt }),
+  ...(error !== undefined && error !== null && { error }),
+  ...(availableAt !== undefined && availableAt !== null && { availableAt }),
 })
 
-export const emitReleased = ({ ready, blocked }: Released, at: string): StoreEvent[] => [
+export const dependentEvents = ({ ready, blocked }: DependentChanges, at: string): StoreEvent[] => [
   ...ready.map((id) => jobEvent(id, "READY", at)),
   ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", at, { error })),
 ]

@@ -1,11 +1,10 @@
-// Search over jobs: newest first, then by id. For each priority that fits, a page by the index of the other filters; of those
-// pages the newest are taken. So a page costs the same whatever the number of jobs, and whatever fits.
+// Searches jobs, newest first, then by id. It reads one page per matching priority by the index of the other filters and merges
+// them, so that the cost of a page does not depend on the number of jobs.
 
 import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
-import { anyParam } from "../connection/array-params.ts"
 import { readJobs } from "./reads.ts"
-import { type SqlRunner, type Statement, statement } from "../connection/connection.ts"
+import { type SqlRunner, type Statement, statement } from "../connection/statement.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
 
@@ -33,13 +32,13 @@ const statementOf = ({ queue, status }: JobFilter): { page: Statement; params: {
   return { page: OF_QUEUE_BY_STATUS, params: { queue, status } }
 }
 
-export const searchJobs = async (session: SqlRunner, { filter, limit, after }: Query): Promise<JobRow[]> => {
+export const searchJobs = async (connection: SqlRunner, { filter, limit, after }: Query): Promise<JobRow[]> => {
   const { page, params } = statementOf(filter)
   const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
   const upper = cut ? filter.createdBefore! : (after?.createdAt ?? "infinity")
   const ties = cut || after === undefined ? null : after
-  const rows = await session.run<{ task_id: number }>(page, {
-    priorities: anyParam(prioritiesOf(filter)),
+  const rows = await connection.run<{ task_id: number }>(page, {
+    priorities: prioritiesOf(filter),
     from: filter.createdAfter ?? "-infinity",
     before: upper,
     cursorAt: ties?.createdAt ?? null,
@@ -48,7 +47,7 @@ export const searchJobs = async (session: SqlRunner, { filter, limit, after }: Q
     ...params,
   })
   return readJobs(
-    session,
+    connection,
     rows.map(({ task_id }) => task_id),
   )
 }

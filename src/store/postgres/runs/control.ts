@@ -1,10 +1,10 @@
-// What a user asks of a run that has not ended: cancel, pause, resume.
+// Requests about an unfinished run: cancel, pause, unpause.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
-import { statement } from "../connection/connection.ts"
+import { statement } from "../connection/statement.ts"
 import { resumeUnpaused } from "../advance/waiting.ts"
 import type { Tx } from "../tx.ts"
 

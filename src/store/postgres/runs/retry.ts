@@ -8,13 +8,13 @@ import { STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-ru
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
-import { FRESH, SHOWS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
+import { RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 
-const ENDED = statement(
-  "retry_ended",
+const FINISHED = statement(
+  "retry_finished",
   `SELECT ${STARTABLE_RUN} FROM runs
    WHERE id = :runId::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = COALESCE(:endedAt::timestamptz, finished_at)
    FOR UPDATE`,
@@ -29,14 +29,14 @@ const REOPEN = statement(
 
 const DELETE_HOOKS = statement(
   "retry_delete_hooks",
-  `WITH gone AS (DELETE FROM tasks WHERE run_seq = :run AND node = ANY (:hooks::int[]) AND hook RETURNING id)
-   DELETE FROM attempts a USING gone g WHERE a.task_id = g.id`,
+  `WITH deleted AS (DELETE FROM tasks WHERE run_seq = :run AND node = ANY (:hooks::int[]) AND hook RETURNING id)
+   DELETE FROM attempts a USING deleted d WHERE a.task_id = d.id`,
 )
 
 /** A run that was cancelled before its start has no rows. */
 const HAS_ROWS = statement("retry_has_rows", 'SELECT EXISTS (SELECT 1 FROM tasks WHERE run_seq = :run) AS "hasRows"')
 
-/** Rows of the plan, with its number in the plan. */
+/** Rows of the plan, each with the number of its reset in the plan. */
 const FIND_ROWS = statement(
   "retry_find_rows",
   `SELECT w.number::int, t.id, t.kind, t.children_created AS "childrenCreated", t.children_total AS "childrenTotal"
@@ -47,28 +47,28 @@ const FIND_ROWS = statement(
 /** Resets instances of fan-outs: those with this path, or all that were not successful. */
 const RESET_INSTANCES = statement(
   "retry_instances",
-  `WITH again AS (
+  `WITH reset AS (
      SELECT t.*, w.lane AS new_lane
      FROM unnest(:fans::bigint[], :instances::text[], :lanes::text[]) AS w (id, instance, lane) JOIN tasks t ON t.parent_id = w.id
      WHERE CASE WHEN w.instance IS NULL THEN t.status IN ('failed', 'skipped', 'cancelled') ELSE t.path = w.instance END
    ), history AS (
-     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+     ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = a.new_lane FROM again a WHERE t.id = a.id`,
+   UPDATE tasks t SET ${RESET_COLUMNS}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = r.new_lane FROM reset r WHERE t.id = r.id`,
 )
 
 const RESET_ROWS = statement(
   "retry_rows",
-  `WITH again AS (
+  `WITH reset AS (
      SELECT t.*, w.pending, w.failed, w.unmet, w.waived, w.lane AS new_lane
      FROM unnest(:rows::bigint[], :pending::int[], :failed::int[], :unmet::int[], :waived::int[], :lanes::text[])
        AS w (id, pending, failed, unmet, waived, lane) JOIN tasks t ON t.id = w.id
    ), history AS (
-     ${SUPERSEDE_FROM} again t WHERE ${SHOWS_ATTEMPT}
+     ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    )
-   UPDATE tasks t SET ${FRESH}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = a.pending, upstream_failed = a.failed,
-     upstream_unmet = a.unmet, upstream_waived = a.waived, lane = a.new_lane
-   FROM again a WHERE t.id = a.id`,
+   UPDATE tasks t SET ${RESET_COLUMNS}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = r.pending, upstream_failed = r.failed,
+     upstream_unmet = r.unmet, upstream_waived = r.waived, lane = r.new_lane
+   FROM reset r WHERE t.id = r.id`,
 )
 
 /**
@@ -78,22 +78,22 @@ const RESET_ROWS = statement(
  */
 const RESET_CONTAINERS = statement(
   "retry_containers",
-  `WITH again AS MATERIALIZED (
+  `WITH reset AS MATERIALIZED (
      SELECT c.id, c.kind = 'group' AND c.limits IS NOT NULL AS needs_slots, CASE WHEN w.keeps THEN
        c.children_total - c.children_created + (SELECT count(*) FROM tasks i WHERE i.parent_id = c.id AND i.finished_at IS NULL) ELSE 0
        END AS children
      FROM unnest(:containers::bigint[], :keeps::boolean[]) AS w (id, keeps) JOIN tasks c ON c.id = w.id
    )
    UPDATE tasks t SET
-     status = CASE WHEN a.children > 0 AND NOT a.needs_slots AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
-     started_at = CASE WHEN a.children > 0 AND NOT a.needs_slots THEN ${NOW} END,
-     children_created = CASE WHEN a.children > 0 THEN t.children_created ELSE 0 END,
-     children_total = CASE WHEN a.children > 0 THEN t.children_total END,
-     children_pending = CASE WHEN a.children > 0 THEN a.children END,
-     children_failed = CASE WHEN a.children > 0 THEN
+     status = CASE WHEN r.children > 0 AND NOT r.needs_slots AND t.children_created = t.children_total THEN 'running' ELSE 'pending' END,
+     started_at = CASE WHEN r.children > 0 AND NOT r.needs_slots THEN ${NOW} END,
+     children_created = CASE WHEN r.children > 0 THEN t.children_created ELSE 0 END,
+     children_total = CASE WHEN r.children > 0 THEN t.children_total END,
+     children_pending = CASE WHEN r.children > 0 THEN r.children END,
+     children_failed = CASE WHEN r.children > 0 THEN
        (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
-   FROM again a WHERE t.id = a.id
-   RETURNING t.id AS row, t.node, a.children > 0 AND a.needs_slots AS "waitsForSlots", t.kind = 'group' AND t.status = 'running' AS opened`,
+   FROM reset r WHERE t.id = r.id
+   RETURNING t.id AS row, t.node, r.children > 0 AND r.needs_slots AS "waitsForSlots", t.kind = 'group' AND t.status = 'running' AS opened`,
 )
 
 /** Parks the rows below groups that wait for slots. */
@@ -107,7 +107,7 @@ const HOLD_BACK = statement(
    UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
 
-/** Enqueues the run's ready rows. None were queued before, because the run had ended. */
+/** Enqueues the ready rows. A closed run has no entries in the ready queue. */
 const ENQUEUE_READY = statement(
   "retry_enqueue",
   insertInto("ready_queue", `(SELECT ${READINESS("t")} FROM tasks t WHERE t.run_seq = :run) t`),
@@ -142,9 +142,9 @@ interface Container {
   opened: boolean
 }
 
-/** Returns false when the run has not ended, or not as the plan found it. */
+/** Returns false when the run is not closed, or not as the plan found it. */
 export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<boolean> => {
-  const [run] = await tx.run<StartableRun>(ENDED, { runId, endedAt: plan.endedAt ?? null })
+  const [run] = await tx.run<StartableRun>(FINISHED, { runId, endedAt: plan.endedAt ?? null })
   if (run === undefined) return false
   const compiled = await tx.workflows.compiled(run.version_id)
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
@@ -166,12 +166,12 @@ const resetRows = async (tx: Tx, { seq: run, version_id: versionId }: StartableR
     const reset = nodes[number - 1]!
     return { row, reset, isWhole: resetsWhole(row, reset.extent) }
   })
-  const partly = rows.filter(({ reset, isWhole }) => !isWhole && reset.extent !== "await")
-  if (partly.length > 0)
+  const partial = rows.filter(({ reset, isWhole }) => !isWhole && reset.extent !== "await")
+  if (partial.length > 0)
     await tx.run(RESET_INSTANCES, {
-      fans: partly.map(({ row }) => row.id),
-      instances: partly.map(({ reset: { extent } }) => (typeof extent === "object" ? extent.path : null)),
-      lanes: partly.map(({ reset }) => reset.instanceLane),
+      fans: partial.map(({ row }) => row.id),
+      instances: partial.map(({ reset: { extent } }) => (typeof extent === "object" ? extent.path : null)),
+      lanes: partial.map(({ reset }) => reset.instanceLane),
     })
   await tx.run(RESET_ROWS, {
     rows: rows.map(({ row }) => row.id),

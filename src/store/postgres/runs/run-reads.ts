@@ -1,18 +1,17 @@
-// Runs as they leave. Counts of ended instances are columns; live ones are counted from the list of held rows.
+// Reads runs. Counts of finished tasks are columns of the run; tasks in flight are counted from the table of rows in flight.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../../core/model/status.ts"
 import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
-import { anyParam, arrayParam } from "../connection/array-params.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 
 const COLUMNS = `
 SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
   r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_pending,
   r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.root_run_id, r.parent_run, r.parent_task,
-  live.dispatched, live.running + (
+  f.dispatched, f.running + (
     SELECT count(*) FROM tasks t
     WHERE t.run_seq = r.seq AND t.waiting_on IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
 FROM runs r JOIN workflows w ON w.id = r.workflow_id JOIN versions v ON v.id = r.version_id
@@ -20,7 +19,7 @@ CROSS JOIN LATERAL (
   SELECT (count(*) FILTER (WHERE t.status = 'dispatched'))::int AS dispatched,
     (count(*) FILTER (WHERE t.status = 'running'))::int AS running
   FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
-) live`
+) f`
 
 interface Columns {
   seq: number
@@ -57,37 +56,37 @@ interface Columns {
 
 const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY (:seqs::bigint[])`)
 
-export const readRuns = async (session: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
-  const rows = await session.run<Columns>(BY_SEQS, { seqs: anyParam(new Set(seqs)) })
+export const readRuns = async (connection: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
+  const rows = await connection.run<Columns>(BY_SEQS, { seqs: [...new Set(seqs)] })
   return new Map(rows.map((row) => [row.seq, runOf(row)]))
 }
 
 const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[])`)
 
-/** In the order of the ids; null: there is none of that id. */
-export const getRuns = async (session: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
-  const rows = await session.run<Columns>(BY_IDS, { ids: anyParam(new Set(ids)) })
+/** Returns the runs with these ids in the same order, null for an id that does not exist. */
+export const getRuns = async (connection: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
+  const rows = await connection.run<Columns>(BY_IDS, { ids: [...new Set(ids)] })
   const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
   return ids.map((id) => runs.get(id) ?? null)
 }
 
-const BELOW = "(r.created_at, r.id) < (:beforeAt::timestamptz, :beforeId::uuid) AND r.created_at >= :from::timestamptz"
+const OLDER = "(r.created_at, r.id) < (:beforeAt::timestamptz, :beforeId::uuid) AND r.created_at >= :from::timestamptz"
 const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT :limit::int"
-/** The order of the indexes by workflow and kind: only those have it, so that no plan reads all runs. */
+/** Order of the indexes by workflow and by kind. No other index has it, so no plan reads all runs. */
 export const NEWEST_OF = "ORDER BY r.created_at DESC NULLS LAST, r.id DESC NULLS LAST"
 const OF_WORKFLOW = "r.workflow_id = (SELECT id FROM workflows WHERE name = :workflow)"
 
-const LIST = statement("runs_list", `${COLUMNS} WHERE ${BELOW} ${NEWEST}`)
+const LIST = statement("runs_list", `${COLUMNS} WHERE ${OLDER} ${NEWEST}`)
 
 const LIST_OF_WORKFLOW = statement(
   "runs_list_of_workflow",
-  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${BELOW} ${NEWEST_OF} LIMIT :limit::int`,
+  `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${OLDER} ${NEWEST_OF} LIMIT :limit::int`,
 )
 
-/** A page of each kind of runs, of which the newest are taken. */
+/** Reads a page of every matching kind and merges them. */
 const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
   SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
-    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${BELOW}
+    SELECT r.seq, r.created_at, r.id FROM runs r WHERE ${condition} r.trigger = k.trigger AND r.status = k.status AND ${OLDER}
     ${NEWEST_OF} LIMIT :limit::int
   ) p ORDER BY p.created_at DESC, p.id DESC LIMIT :limit::int
 )) ${NEWEST_OF}`
@@ -99,34 +98,37 @@ const LIST_OF_WORKFLOW_AND_KINDS = statement(
   PAGES("unnest(:triggers::text[], :statuses::text[])", `${OF_WORKFLOW} AND`),
 )
 
-/** After every run. */
+/** Sorts after every run. */
 const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
-/** Before every run of its instant. */
+/** Sorts before every run of the same instant. */
 const FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 type RunQuery = Parameters<Store["listRuns"]>[0]
 
-/** By status or trigger, the kinds of runs that fit are read by the index of kinds: runs that do not fit cost nothing. */
-export const listRuns = async (session: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
+/**
+ * Lists runs, newest first. A filter by status or trigger reads a page of every matching kind by the index of kinds and merges
+ * them, so that its cost does not depend on the number of other runs.
+ */
+export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
   const { status, trigger, workflow } = query
   const { createdAt, id } = upperBound(query)
   const page = { beforeAt: createdAt, beforeId: id, from: query.createdAfter ?? "-infinity", limit: query.limit }
   const list = (): Promise<Columns[]> => {
     if (status === undefined && trigger === undefined)
-      return workflow === undefined ? session.run(LIST, page) : session.run(LIST_OF_WORKFLOW, { ...page, workflow })
+      return workflow === undefined ? connection.run(LIST, page) : connection.run(LIST_OF_WORKFLOW, { ...page, workflow })
     const kinds = kindsOf(query)
     const columns = {
-      triggers: arrayParam(kinds.map((kind) => kind.trigger)),
-      statuses: arrayParam(kinds.map((kind) => kind.status)),
+      triggers: kinds.map((kind) => kind.trigger),
+      statuses: kinds.map((kind) => kind.status),
     }
     return workflow === undefined
-      ? session.run(LIST_OF_KINDS, { ...page, ...columns })
-      : session.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })
+      ? connection.run(LIST_OF_KINDS, { ...page, ...columns })
+      : connection.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })
   }
   return (await list()).map(runOf)
 }
 
-/** Of the cursor and `createdBefore`, what comes first. */
+/** Returns the earlier of the cursor and `createdBefore`. */
 const upperBound = ({ before, createdBefore }: RunQuery): { createdAt: string; id: string } => {
   if (createdBefore !== undefined && (before === undefined || createdBefore <= before.createdAt))
     return { createdAt: createdBefore, id: FIRST_ID }
@@ -142,8 +144,9 @@ const kindsOf = ({ trigger, status }: RunQuery): { trigger: NewRun["trigger"]; s
 
 const runOf = (c: Columns): RunRow => {
   const { dispatched, running } = c
-  const ended = { success: c.tasks_success, failed: c.tasks_failed, skipped: c.tasks_skipped, cancelled: c.tasks_cancelled }
-  const pending = c.tasks_total - ended.success - ended.failed - ended.skipped - ended.cancelled - dispatched - running
+  const finished = { success: c.tasks_success, failed: c.tasks_failed, skipped: c.tasks_skipped, cancelled: c.tasks_cancelled }
+  const pending =
+    c.tasks_total - finished.success - finished.failed - finished.skipped - finished.cancelled - dispatched - running
   return {
     seq: c.seq,
     id: c.id,
@@ -167,6 +170,6 @@ const runOf = (c: Columns): RunRow => {
     rootRunId: c.root_run_id,
     parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
     hooksPending: c.hooks_pending,
-    tasks: { pending, dispatched, running, ...ended },
+    tasks: { pending, dispatched, running, ...finished },
   }
 }

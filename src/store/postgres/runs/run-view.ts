@@ -1,16 +1,15 @@
-// What a picture of a run needs, by the index of places.
+// Reads for the run view, by the index of task keys.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { hasPast, type InstanceRow, type PastAttempt, type RunViewStore, type RowCount } from "../../contract/run-view.ts"
 import type { Access } from "../tx.ts"
-import { anyParam } from "../connection/array-params.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 
-export const picture = ({ read }: Pick<Access, "read">): RunViewStore => ({
-  listInstances: (query) => read((session) => listInstances(session, query)),
-  countRows: (runId) => read((session) => countRows(session, runId)),
+export const runView = ({ read }: Access): RunViewStore => ({
+  listInstances: (query) => read((connection) => listInstances(connection, query)),
+  countRows: (runId) => read((connection) => countRows(connection, runId)),
 })
 
 const INSTANCES = statement(
@@ -40,15 +39,15 @@ const PAST = statement(
    FROM attempts WHERE task_id = ANY (:ids::bigint[]) ORDER BY task_id, attempt`,
 )
 
-const NOTHING = { node: -1, path: "" }
+const START = { node: -1, path: "" }
 
 const listInstances = async (
-  session: SqlRunner,
-  { runId, after = NOTHING, limit }: Parameters<RunViewStore["listInstances"]>[0],
+  connection: SqlRunner,
+  { runId, after = START, limit }: Parameters<RunViewStore["listInstances"]>[0],
 ): Promise<InstanceRow[]> => {
-  const rows = await session.run<Columns>(INSTANCES, { runId, node: after.node, path: after.path, limit })
-  const again = rows.filter(hasPast).map(({ id }) => id)
-  const past = again.length === 0 ? new Map<number, PastAttempt[]>() : await pastOf(session, again)
+  const rows = await connection.run<Columns>(INSTANCES, { runId, node: after.node, path: after.path, limit })
+  const retried = rows.filter(hasPast).map(({ id }) => id)
+  const past = retried.length === 0 ? new Map<number, PastAttempt[]>() : await pastOf(connection, retried)
   return rows.map((c) => ({
     node: c.node,
     path: c.path,
@@ -63,8 +62,8 @@ const listInstances = async (
   }))
 }
 
-const pastOf = async (session: SqlRunner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
-  const rows = await session.run<PastAttempt & { task_id: number }>(PAST, { ids: anyParam(ids) })
+const pastOf = async (connection: SqlRunner, ids: readonly number[]): Promise<Map<number, PastAttempt[]>> => {
+  const rows = await connection.run<PastAttempt & { task_id: number }>(PAST, { ids: ids })
   const attempts = rows.map(({ task_id, ...attempt }) => ({ task_id, attempt }))
   return new Map(
     [...Map.groupBy(attempts, ({ task_id }) => task_id)].map(([id, found]) => [id, found.map(({ attempt }) => attempt)]),
@@ -77,4 +76,4 @@ const COUNTS = statement(
    FROM tasks t WHERE t.run_seq = (SELECT seq FROM runs WHERE id = :runId::uuid) GROUP BY t.node, t.kind, t.status ORDER BY t.node`,
 )
 
-const countRows = (session: SqlRunner, runId: RunId): Promise<RowCount[]> => session.run<RowCount>(COUNTS, { runId })
+const countRows = (connection: SqlRunner, runId: RunId): Promise<RowCount[]> => connection.run<RowCount>(COUNTS, { runId })

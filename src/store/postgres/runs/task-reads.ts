@@ -1,4 +1,4 @@
-// Tasks, their attempts and outputs as they leave.
+// Reads tasks, their attempts and outputs.
 
 import type { Output, Usage } from "../../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
@@ -9,10 +9,10 @@ import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
-import { anyParam, anyTextParam } from "../connection/array-params.ts"
 import { NEWEST_OF } from "./run-reads.ts"
-import { type SqlRunner, statement } from "../connection/connection.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 import type { Workflows } from "../cache/workflows.ts"
+import { NOW } from "../connection/store-clock.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
@@ -58,9 +58,9 @@ interface Columns {
 
 const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = :runId::uuid")
 
-const SHOWN = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
+const PAGE = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
 
-/** Rows by number: top-level rows by their nodes, inner rows by the index of rows with a parent. */
+/** Lists rows in order of their ids: reads top-level rows by their nodes, inner rows by the index of rows with a parent. */
 const LIST = statement(
   "tasks_list",
   `WITH inner_page AS (
@@ -72,10 +72,10 @@ const LIST = statement(
      WHERE t.kind = 'task' AND t.id > :after
      UNION ALL SELECT id FROM inner_page ORDER BY id LIMIT :limit
    )
-   ${SHOWN}`,
+   ${PAGE}`,
 )
 
-/** A task that is in no group: itself, or its instances. */
+/** Lists a task outside of groups: its row, or its instances. */
 const LIST_OF_TASK = statement(
   "tasks_list_of_task",
   `WITH top AS (
@@ -87,22 +87,22 @@ const LIST_OF_TASK = statement(
        SELECT t.id FROM tasks t WHERE t.parent_id = top.id AND t.id > :after ORDER BY t.parent_id, t.id LIMIT :limit
      ) i WHERE top.kind = 'fan' ORDER BY id LIMIT :limit
    )
-   ${SHOWN}`,
+   ${PAGE}`,
 )
 
-const numbersOf = ({ nodes }: CompiledWorkflow, of: (node: Node) => boolean): string =>
-  anyParam(nodes.flatMap((node, i) => (of(node) ? [i] : [])))
+const nodesOf = ({ nodes }: CompiledWorkflow, matches: (node: Node) => boolean): number[] =>
+  nodes.flatMap((node, i) => (matches(node) ? [i] : []))
 
 const isTop = ({ group }: Node): boolean => group === null
 
-type RunPlace = { seq: number; version_id: number }
+type FoundRun = { seq: number; version_id: number }
 
 export const listTasks = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   { runId, name, after = 0, limit }: { runId: RunId; name?: string; after?: number; limit: number },
 ): Promise<TaskRow[]> => {
-  const [run] = await session.run<RunPlace>(RUN, { runId })
+  const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
   const { nodes } = compiled
@@ -111,10 +111,10 @@ export const listTasks = async (
   if (only !== null && (node === undefined || isGroup(node))) return []
   const rows =
     node !== undefined && isTop(node)
-      ? await session.run<Columns>(LIST_OF_TASK, { seq: run.seq, only, after, limit })
-      : await session.run<Columns>(LIST, {
+      ? await connection.run<Columns>(LIST_OF_TASK, { seq: run.seq, only, after, limit })
+      : await connection.run<Columns>(LIST, {
           seq: run.seq,
-          nodes: only === null ? numbersOf(compiled, isTop) : "{}",
+          nodes: only === null ? nodesOf(compiled, isTop) : [],
           after,
           limit,
           only,
@@ -128,14 +128,14 @@ const GET = statement(
 )
 
 export const getTask = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   { runId, name, path }: { runId: RunId; name: string; path: string },
 ): Promise<TaskRow | null> => {
-  const [run] = await session.run<RunPlace>(RUN, { runId })
+  const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return null
   const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
-  const [row] = await session.run<Columns>(GET, { seq: run.seq, node, path })
+  const [row] = await connection.run<Columns>(GET, { seq: run.seq, node, path })
   return row === undefined ? null : taskOf(row, runId, name)
 }
 
@@ -182,29 +182,30 @@ const NODES = statement(
    WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
-export const listNodes = async (session: SqlRunner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
-  const [run] = await session.run<RunPlace>(RUN, { runId })
+export const listNodes = async (connection: SqlRunner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
+  const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
-  return session.run<NodeState>(NODES, { seq: run.seq, nodes: numbersOf(await workflows.compiled(run.version_id), isTop) })
+  return connection.run<NodeState>(NODES, { seq: run.seq, nodes: nodesOf(await workflows.compiled(run.version_id), isTop) })
 }
 
+/** Rows inside containers, except task instances of a fan-out. */
 const INNER = statement(
   "inner_list",
   `SELECT t.id AS row, ${STATE} FROM tasks t
-   WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND (t.kind <> 'task' OR t.node = ANY (:node::int[]))
+   WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND (t.kind <> 'task' OR t.node = ANY (:nodes::int[]))
    ORDER BY t.run_seq, t.id LIMIT :limit`,
 )
 
 export const listInner = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
 ): Promise<(NodeState & { row: number })[]> => {
-  const [run] = await session.run<RunPlace>(RUN, { runId })
+  const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
   if (!compiled.nodes.some(isGroup)) return []
-  return session.run(INNER, { seq: run.seq, after, limit, node: numbersOf(compiled, ({ fan }) => fan === undefined) })
+  return connection.run(INNER, { seq: run.seq, after, limit, nodes: nodesOf(compiled, ({ fan }) => fan === undefined) })
 }
 
 const ATTEMPTS = statement(
@@ -214,12 +215,12 @@ const ATTEMPTS = statement(
    FROM attempts WHERE task_id = :row ORDER BY attempt`,
 )
 
-export const listAttempts = async (session: SqlRunner, row: number): Promise<AttemptRow[]> => {
-  const rows = await session.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, { row })
+export const listAttempts = async (connection: SqlRunner, row: number): Promise<AttemptRow[]> => {
+  const rows = await connection.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, { row })
   return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
 }
 
-/** Rows of one container lie in the order of their indexes: they are made so, and reset in place. */
+/** Instances have ids in the order of their indexes: they are inserted in this order and reset in place. */
 const INSTANCES = statement(
   "instance_outputs",
   `SELECT id, node, status, output, output_key, output_bytes FROM tasks WHERE parent_id = :containerRow AND id > :after
@@ -229,11 +230,11 @@ const INSTANCES = statement(
 type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
 
 export const instanceOutputs = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
 ): Promise<ChildOutput[]> => {
   type Row = OutputRow & { id: number; node: number; status: TaskStatus }
-  const rows = await session.run<Row>(INSTANCES, { containerRow, after, limit })
+  const rows = await connection.run<Row>(INSTANCES, { containerRow, after, limit })
   return rows.map(({ id, node, status, output, output_key, output_bytes }) => ({
     row: id,
     node,
@@ -245,26 +246,25 @@ export const instanceOutputs = async (
 const CACHED = statement(
   "cache_get",
   `SELECT output, output_key, output_bytes FROM cache WHERE workflow_id = :workflowId AND task = :task AND key = :key
-     AND (expires_at IS NULL OR expires_at > COALESCE(:now::timestamptz, now()))`,
+     AND (expires_at IS NULL OR expires_at > ${NOW})`,
 )
 
 export const getCached = async (
-  session: SqlRunner,
-  now: string | null,
+  connection: SqlRunner,
   { workflowId, task, key }: { workflowId: number; task: string; key: string },
 ): Promise<Output | null> => {
-  const [row] = await session.run<OutputRow>(CACHED, { now, workflowId, task, key })
+  const [row] = await connection.run<OutputRow>(CACHED, { workflowId, task, key })
   return row === undefined ? null : outputOf(row.output, row.output_key, row.output_bytes)
 }
 
 const CACHED_KEYS = statement(
   "cached_keys",
   `SELECT output_key FROM cache WHERE output_key = ANY(:keys::text[])
-     AND (expires_at IS NULL OR expires_at > COALESCE(:now::timestamptz, now()))`,
+     AND (expires_at IS NULL OR expires_at > ${NOW})`,
 )
 
-export const cachedKeysInUse = async (session: SqlRunner, now: string | null, keys: string[]): Promise<string[]> =>
-  (await session.run<{ output_key: string }>(CACHED_KEYS, { now, keys: anyTextParam(keys) })).map((row) => row.output_key)
+export const cachedKeysInUse = async (connection: SqlRunner, keys: string[]): Promise<string[]> =>
+  (await connection.run<{ output_key: string }>(CACHED_KEYS, { keys })).map((row) => row.output_key)
 
 const DURATIONS = statement(
   "past_durations",
@@ -280,13 +280,13 @@ const DURATIONS = statement(
 )
 
 export const pastDurations = async (
-  session: SqlRunner,
+  connection: SqlRunner,
   workflows: Workflows,
   workflow: string,
 ): Promise<Map<string, number>> => {
   const sums = new Map<string, { seconds: number; count: number }>()
   type Sum = { version_id: number; node: number; seconds: number; count: number }
-  for (const { version_id, node, seconds, count } of await session.run<Sum>(DURATIONS, { workflow })) {
+  for (const { version_id, node, seconds, count } of await connection.run<Sum>(DURATIONS, { workflow })) {
     const { name } = (await workflows.compiled(version_id)).nodes[node]!
     const sum = sums.get(name) ?? { seconds: 0, count: 0 }
     sums.set(name, { seconds: sum.seconds + seconds, count: sum.count + count })

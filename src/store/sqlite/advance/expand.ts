@@ -10,7 +10,7 @@ import { instancePath, toJson } from "../../shared/codec.ts"
 import { countChunk, isNextChunk, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
+import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -20,7 +20,7 @@ const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_pending, path, item, parked)
 SELECT ?1, ?2, ?3, ?4, ?14, ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
 FROM json_each(?13) WHERE true ORDER BY key
-ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
+ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked`
 
 export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Expand): boolean => {

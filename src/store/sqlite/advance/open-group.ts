@@ -11,7 +11,7 @@ import { HELD_BACK } from "../../shared/bounds.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
-import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "../runs/reset.ts"
+import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -21,7 +21,7 @@ const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_pending, lane, priority, limits)
 SELECT ?1, ?2, 0, ?3, ?4, 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
 FROM json_each(?5) WHERE true ORDER BY key
-ON CONFLICT (run_seq, node, path) DO UPDATE SET ${FRESH}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
+ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
   upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
   priority = excluded.priority, limits = excluded.limits`
 

@@ -2,7 +2,7 @@
 // attempt number continues; the last attempt moves to the history.
 
 /** Assignments for the state before the first attempt. `attempt` stays. */
-export const FRESH = `
+export const RESET_COLUMNS = `
   status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0, losses = 0, worker = NULL,
   external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL, output_key = NULL,
   output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`

@@ -8,7 +8,7 @@ import type { RowKind } from "../../contract/store.ts"
 import { startRun } from "../advance/close-runs.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"
-import { CHILDLESS, FRESH, SUPERSEDE_WHERE } from "./reset.ts"
+import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../tx.ts"
 
 const FINISHED = `
@@ -81,7 +81,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
 
 const RESET = `
-UPDATE tasks SET ${FRESH}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
+UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
 WHERE id = ?6`
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
@@ -118,7 +118,7 @@ const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed',
 
 const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
 
-const RESET_INSTANCES = `UPDATE tasks SET ${FRESH}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
+const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
 
 const resetInstances = (tx: Tx, container: number, { extent, instanceLane }: Reset): void => {
   const path = typeof extent === "object" ? extent.path : null
