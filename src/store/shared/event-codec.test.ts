@@ -41,10 +41,10 @@ const job = fc.record(
 )
 
 describe("encoded events", () => {
-  it("come back as they were", () => {
+  it("are decoded unchanged", () => {
     fc.assert(
-      fc.property(fc.array(fc.oneof(run, task, job), { minLength: 1, maxLength: 20 }), (made) => {
-        const events = made.map((event) => ({ ...event })) as StoreEvent[]
+      fc.property(fc.array(fc.oneof(run, task, job), { minLength: 1, maxLength: 20 }), (generated) => {
+        const events = generated.map((event) => ({ ...event })) as StoreEvent[]
         const { runs, text } = encodeEvents(events)
         expect(decodeEvents(runs, text, "")).toEqual(events)
         expect(new Set(runs).size).toBe(runs.length)
@@ -52,7 +52,7 @@ describe("encoded events", () => {
     )
   })
 
-  it("of tasks that were dispatched meanwhile have the instant of their batch", () => {
+  it("of dispatched tasks have the instant of their batch", () => {
     const at = iso(0)
     const runId = "r1" as RunId
     const { runs, text, dispatches } = encodeEvents(
@@ -75,7 +75,7 @@ describe("encoded events", () => {
     })
   })
 
-  it("name every run once, and jobs none", () => {
+  it("list every run once, and no run for jobs", () => {
     const at = iso(0)
     const { runs } = encodeEvents([
       { type: "run", runId: "r1" as RunId, status: "running", at },
@@ -87,7 +87,7 @@ describe("encoded events", () => {
 })
 
 describe("ids of events", () => {
-  it("are a batch and a place, and nothing else", () => {
+  it("consist of batch and index", () => {
     expect(parseEventId(eventId(12, 3))).toEqual({ batch: 12, place: 3 })
     for (const text of ["", "12", "12.", ".3", "-1.0", "1.2.3", "x.1", "1.1 "]) expect(parseEventId(text)).toBeNull()
   })

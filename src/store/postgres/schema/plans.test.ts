@@ -33,7 +33,7 @@ interface Sent {
   read: Map<string, string>
 }
 
-/** Makes a store run what a loop and a server run all the time; returns the statements that it sent. */
+/** Makes a store run the statements that an engine and a server repeat, and returns those that it sent. */
 const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   const random = seededRandom(1)
   const store = await openPostgres({ url: database.url, random, schema: "ork" })
@@ -78,7 +78,7 @@ const named = (calls: readonly Parameters<Pipeline["add"]>[]): Map<string, strin
     calls.filter(([{ text }]) => !/^(BEGIN|COMMIT|ROLLBACK|DISCARD|LOCK)/.test(text)).map(([{ name, text }]) => [name, text]),
   )
 
-/** The scans of every statement's plan, as made now. */
+/** Plans the statements and returns the scans of their plans. */
 const scansOf = async (
   client: pg.Client,
   statements: ReadonlyMap<string, string>,
@@ -102,7 +102,7 @@ const scansOf = async (
   return scans
 }
 
-/** Not by a key, nor by the place of a row. */
+/** Returns whether the scan has neither an index condition nor a ctid condition. */
 const isWhole = (node: Plan): boolean => node["Index Cond"] === undefined && node["TID Cond"] === undefined
 
 const shown = ({ of, ...node }: Plan & { of: string }): string => `${of}: ${node["Node Type"]} of ${node["Relation Name"]}`
@@ -114,7 +114,7 @@ const connect = async (database: TestDatabase): Promise<pg.Client> => {
   return client
 }
 
-it("claims, ends and cancels look their entries up, and never read a list as a whole", async () => {
+it("statements of the loop read the tables ready_queue and in_flight by an index", async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   const { written: statements } = await statementsOf(database)
@@ -129,9 +129,9 @@ it("claims, ends and cancels look their entries up, and never read a list as a w
     ]),
   )
   const client = await connect(database)
-  for (const list of ["ready_queue", "in_flight"]) {
-    await client.query(`DELETE FROM ork.${list}`)
-    await client.query(`VACUUM ANALYZE ork.${list}`)
+  for (const table of ["ready_queue", "in_flight"]) {
+    await client.query(`DELETE FROM ork.${table}`)
+    await client.query(`VACUUM ANALYZE ork.${table}`)
   }
   const loops = new Map([...statements].filter(([name]) => !/^(holders?|limit|queues?|stats)_/.test(name)))
   const whole = (await scansOf(client, loops)).filter(
@@ -140,7 +140,7 @@ it("claims, ends and cancels look their entries up, and never read a list as a w
   expect(whole.map(shown)).toEqual([])
 })
 
-it("nothing that is asked again and again reads the history", async () => {
+it("statements that servers repeat do not scan finished rows", async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   const statements = await statementsOf(database)
@@ -155,7 +155,7 @@ it("nothing that is asked again and again reads the history", async () => {
   const { rows } = await client.query<{ name: string }>(
     "SELECT indexrelid::regclass::text AS name FROM pg_index WHERE indpred IS NOT NULL",
   )
-  // What a partial index holds is not history.
+  // Partial indexes contain no finished rows.
   const partial = new Set(rows.map(({ name }) => name.replace(/^.*\./, "")))
   const scans = [...(await scansOf(client, statements.written)), ...(await scansOf(client, statements.read, ""))]
   const whole = scans.filter(
@@ -165,22 +165,22 @@ it("nothing that is asked again and again reads the history", async () => {
   expect(whole.map(shown)).toEqual([])
 })
 
-it("who looks for rows of the dead locks those alone", async () => {
+it("reaping locks only rows of dead holders", async () => {
   const database = await createDatabase()
   onTestFinished(() => database.drop())
   const statements = await statementsOf(database)
   const reaping = new Map(
-    [...statements.written].filter(([name]) => name === "holders_release_gates" || name === "holders_let_go"),
+    [...statements.written].filter(([name]) => name === "holders_release_gates" || name === "holders_release_resumed"),
   )
   expect(reaping.size).toBe(2)
   const scans = await scansOf(await connect(database), reaping)
-  const throughList = scans.filter(
+  const wholeLocks = scans.filter(
     (node) => node["Node Type"] === "Subquery Scan" && nodesOf(node).some((one) => one["Node Type"] === "LockRows"),
   )
-  expect(throughList.map(shown)).toEqual([])
+  expect(wholeLocks.map(shown)).toEqual([])
 })
 
-it("plans are made anew while a connection is young, and ever more rarely", async () => {
+it("a new connection discards its plans after 16 and 64 transactions", async () => {
   const database = await createDatabase()
   const store = await openPostgres({ url: database.url, random: seededRandom(2) })
   onTestFinished(async () => {

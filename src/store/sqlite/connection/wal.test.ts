@@ -18,7 +18,7 @@ const setup = () => {
   return { open, db, grow, size: () => statSync(`${path}-wal`).size }
 }
 
-it("a large write-ahead log is cut now and then, not at every commit", () => {
+it("a large write-ahead log is truncated at every 256th commit", () => {
   const { db, grow, size } = setup()
   grow()
   boundWal(db, 255, 1000)
@@ -29,7 +29,7 @@ it("a large write-ahead log is cut now and then, not at every commit", () => {
   expect(size()).toBe(0)
 })
 
-it("a reader in the way is left alone, and the next time does it", () => {
+it("an active reader prevents the truncation, which the next attempt repeats", () => {
   const { open, db, grow, size } = setup()
   const reader = open()
   reader.exec("BEGIN")

@@ -24,37 +24,37 @@ const setup = (path = ":memory:") => {
 }
 
 describe("group commit", () => {
-  it("folds the writes of one turn into one transaction, answered after its commit", async () => {
+  it("combines writes of one tick into one transaction, and resolves them after its commit", async () => {
     const { writer, log, put, all } = setup()
-    const answers = ["a", "b", "c"].map((x) => put(x).then(() => log.push(x)))
+    const writes = ["a", "b", "c"].map((x) => put(x).then(() => log.push(x)))
     expect(all()).toEqual([])
-    await Promise.all(answers)
+    await Promise.all(writes)
     expect(log).toEqual(["commit", "a", "b", "c"])
     expect(writer.commits).toBe(1)
     expect(all()).toEqual(["a", "b", "c"])
   })
 
-  it("does not wait for the end of the turn when it is asked to write now, and takes along what was called before", async () => {
+  it("writes at once with `writeNow`, together with earlier writes", async () => {
     const { db, writer, put, all } = setup()
     const before = put("a")
     const now = writer.writeNow(() => db.run("INSERT INTO t VALUES ('b')"))
-    let turned = false
-    setImmediate(() => (turned = true))
+    let ticked = false
+    setImmediate(() => (ticked = true))
     await Promise.all([before, now])
-    expect(turned).toBe(false)
+    expect(ticked).toBe(false)
     expect(writer.commits).toBe(1)
     expect(all()).toEqual(["a", "b"])
   })
 
-  it("undoes a write that fails alone", async () => {
+  it("undoes only the write that fails", async () => {
     const { writer, put, all } = setup()
-    const answers = await Promise.allSettled([put("a"), put("a"), put("b")])
-    expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
+    const results = await Promise.allSettled([put("a"), put("a"), put("b")])
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"])
     expect(all()).toEqual(["a", "b"])
     expect(writer.commits).toBe(1)
   })
 
-  it("undoes all that a failed write had done", async () => {
+  it("undoes every statement of a failed write", async () => {
     const { db, writer, log, put, all } = setup()
     const half = writer.write(() => {
       db.run("INSERT INTO t VALUES ('half')")
@@ -70,7 +70,7 @@ describe("group commit", () => {
     expect(log).toEqual(["undo", "undo", "commit"])
   })
 
-  it("finishes what was called before it is closed, and refuses what comes after", async () => {
+  it("finishes earlier writes when it is closed, and rejects later ones", async () => {
     const { writer, put, all } = setup()
     const last = put("a")
     await writer.close()
@@ -81,7 +81,7 @@ describe("group commit", () => {
 })
 
 describe("a full disk", () => {
-  it("is told as StoreUnavailable with its reason, leaves nothing half-written, and is survived", async () => {
+  it("is reported as StoreUnavailable with its reason; nothing is half-written, and later writes succeed", async () => {
     const { db, writer, put, all } = setup(tempFile())
     await put("before")
     const pages = db.get<[number]>("PRAGMA page_count")![0]
@@ -89,15 +89,15 @@ describe("a full disk", () => {
     const big = writer.write(() => {
       for (let i = 0; i < 100; i++) db.run("INSERT INTO t VALUES (?)", `${i}`.padStart(4000, "x"))
     })
-    const beside = put("beside")
+    const other = put("other")
     await expect(big).rejects.toThrow(/is not available: database or disk is full/)
     await expect(big).rejects.toThrow(StoreUnavailable)
-    // Whether the write beside it stood or fell, it was told the truth.
-    const stood = await beside.then(
+    // The other write was acknowledged if and only if it was committed.
+    const isAcknowledged = await other.then(
       () => true,
       () => false,
     )
-    expect(all()).toEqual(stood ? ["before", "beside"] : ["before"])
+    expect(all()).toEqual(isAcknowledged ? ["before", "other"] : ["before"])
     db.exec("PRAGMA max_page_count = 100000")
     await put("after")
     expect(all()).toContain("after")
@@ -105,7 +105,7 @@ describe("a full disk", () => {
 })
 
 describe("another process that writes to the same file", () => {
-  it("is waited for, without an error and without blocking this one", async () => {
+  it("delays writes without an error and without blocking the event loop", async () => {
     const path = tempFile()
     const { writer, put, all } = setup(path)
     const other = otherProcess(
@@ -117,19 +117,19 @@ describe("another process that writes to the same file", () => {
        setInterval(() => {}, 1000)`,
     )
     await other.lines.next()
-    let answered = false
-    const answers = ["a", "b", "c"].map((x) => put(x).then(() => (answered = true)))
-    // The event loop turns while the lock is held elsewhere; later writes join the same transaction.
-    for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
-    answers.push(put("d").then(() => true))
-    expect(answered).toBe(false)
+    let isResolved = false
+    const writes = ["a", "b", "c"].map((x) => put(x).then(() => (isResolved = true)))
+    // The event loop continues while the other process has the lock; later writes join the same transaction.
+    for (let ticks = 0; ticks < 20; ticks++) await new Promise((resolve) => setImmediate(resolve))
+    writes.push(put("d").then(() => true))
+    expect(isResolved).toBe(false)
     other.process.kill("SIGTERM")
-    await Promise.all(answers)
+    await Promise.all(writes)
     expect(all()).toEqual(["a", "b", "c", "d"])
     expect(writer.commits).toBe(1)
   })
 
-  it("can hammer as it likes: every write comes through", async () => {
+  it("can write continuously without making writes fail", async () => {
     const path = tempFile()
     const { put, all } = setup(path)
     const other = otherProcess(
