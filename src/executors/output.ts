@@ -83,7 +83,7 @@ const openOutput = async (path: string): Promise<{ file: FileHandle; size: numbe
 }
 
 /** Reads the file $ORK_OUTPUT; null when it is missing or empty. */
-const outputFromFile = async (path: string, target: OutputTarget): Promise<OutputResult | null> => {
+export const outputFromFile = async (path: string, target: OutputTarget): Promise<OutputResult | null> => {
   let opened: Awaited<ReturnType<typeof openOutput>>
   try {
     opened = await openOutput(path)

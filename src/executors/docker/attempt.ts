@@ -1,8 +1,8 @@
 // One attempt in one container: create (and pull its image) → start → follow its log until it ends → read the output → remove.
-// The container is always removed at the end, by its name.
+// The container is always removed at the end, by its name. While the engine is away, the attempt waits for it: until its start timeout
+// before the start, until its timeout afterwards.
 
 import type { Duplex } from "node:stream"
-import { setTimeout as delay } from "node:timers/promises"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -10,26 +10,28 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
-import { readOutput } from "../output.ts"
+import { outputFromFile, readOutput } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
 import type { Environ } from "./address.ts"
 import { containerName, createRequest, LABELS, optionsOf, type Owner } from "./container.ts"
-import { type Engine, EngineError, EngineUnreachable } from "./engine.ts"
+import { type Engine, EngineError } from "./engine.ts"
 import { MissingImage, pullImage } from "./image.ts"
-import { followLog, settlesWithin } from "./log.ts"
+import { type ContainerEnd, LogFollower, settlesWithin } from "./log.ts"
 import { type ContainerState, describeExit, startFailure } from "./messages.ts"
+import { isOutage, Pauses, untilReachable } from "./outage.ts"
 import { registryAuth } from "./registry-auth.ts"
 import { removeContainer } from "./sweep.ts"
 
-const RETRY_MS = 500
-/** Failed requests in a row after which the container counts as lost. */
-const MAX_BROKEN = 40
-const MAX_REMOVE_TRIES = 3
+/** Errors of the engine in a row after which the container counts as lost. */
+const MAX_ERRORS = 40
 /** Time for the engine to end a killed container. */
 const KILL_TIMEOUT_MS = 60_000
-/** Time for the rest of the log of a container that has ended. */
+/** Time without activity after which the rest of the log of a container that has ended is given up. */
 const LOG_MS = 60_000
+const EVENT_DELAY_S = 1
+/** Exit codes of containers that ended with their engine: SIGTERM, SIGKILL, and the engine's own code for an unknown one. */
+const ENGINE_EXIT_CODES: ReadonlySet<number> = new Set([143, 137, 255])
 
 export interface DockerLaunch {
   assignment: Assignment
@@ -47,16 +49,26 @@ export interface DockerLaunch {
     /** JSON of the task's input. */
     input: string
   }
+  /** Called when the container could not be removed. */
+  leftBehind(): void
 }
 
 type Started = Pick<AttemptResult, "startedAt" | "externalId"> & { startedAt: number }
+
+/** `unseen`: the container ended while the connection to its engine was broken. */
+interface ObservedEnd extends ContainerEnd {
+  unseen: boolean
+}
 
 export class DockerAttempt {
   readonly #launch: DockerLaunch
   readonly #assignment: Assignment
   readonly #context: LaunchContext
+  /** Aborts when the attempt is over, or when a stopped container is given up. */
+  readonly #over = new AbortController()
   /** Resolves with true when the container was running at the stop request. */
   #stopRequested: Promise<boolean> = Promise.resolve(false)
+  #sink: LogSink | null = null
   /** True when a container that is not Ork's has the name: it must not be removed. */
   #foreign = false
 
@@ -67,30 +79,62 @@ export class DockerAttempt {
   }
 
   async run(): Promise<AttemptResult> {
-    const { clock, engine, objects, files } = this.#launch
+    const { clock, files } = this.#launch
     const { signal } = this.#context
-    const { prefix, secrets } = this.#assignment
     let attached: Duplex | null = null
-    let sink: LogSink | null = null
     try {
-      const id = await this.#create()
-      attached = await engine.hijack(`/containers/${id}/attach?stream=1&stdin=1&stdout=1&stderr=1`)
-      // Ignores the error of a container that ends without reading its input.
-      attached.on("error", () => {})
-      if (signal.aborted) return this.#stopped({ startedAt: null })
-      sink = openLog(objects, prefix, { secrets })
-      await this.#start(id)
+      const created = await this.#begin()
+      if (created === null) return this.#stopped({ startedAt: null })
+      const { id } = created
+      attached = created.attached
       const started = { startedAt: clock.now(), externalId: id.slice(0, 12) }
       this.#context.started({ at: started.startedAt, externalId: started.externalId })
       attached.end(files.input)
-      return await this.#supervise(id, started, attached, sink)
+      return await this.#supervise(id, started, attached, this.#openLog())
     } catch (error) {
-      await sink?.close().catch(() => {})
-      return signal.aborted ? this.#stopped({ startedAt: null }) : startFailure(error, clock.now())
+      await this.#sink?.close().catch(() => {})
+      if (!signal.aborted) return startFailure(error, clock.now())
+      const waitedFor = isOutage(error) ? { waitedFor: messageOf(error) } : {}
+      return { ...this.#stopped({ startedAt: null }), ...waitedFor }
     } finally {
+      this.#over.abort()
       attached?.destroy()
       await this.#remove()
     }
+  }
+
+  /** Creates, attaches and starts the container; begins again while the engine is away. Resolves with null after a stop. */
+  async #begin(): Promise<{ id: string; attached: Duplex } | null> {
+    const { engine, clock } = this.#launch
+    const { signal } = this.#context
+    const pauses = new Pauses(clock, signal)
+    for (;;) {
+      let attached: Duplex | null = null
+      try {
+        const id = await this.#create()
+        attached = await engine.hijack(`/containers/${id}/attach?stream=1&stdin=1&stdout=1&stderr=1`)
+        // Ignores the error of a container that ends without reading its input.
+        attached.on("error", () => {})
+        if (!signal.aborted) {
+          this.#openLog()
+          await this.#start(id)
+          return { id, attached }
+        }
+        attached.destroy()
+        return null
+      } catch (error) {
+        attached?.destroy()
+        if (signal.aborted || !isOutage(error)) throw error
+        await pauses.pause()
+        // The error explains what the attempt waited for.
+        if (signal.aborted) throw error
+      }
+    }
+  }
+
+  #openLog(): LogSink {
+    const { prefix, secrets } = this.#assignment
+    return (this.#sink ??= openLog(this.#launch.objects, prefix, { secrets }))
   }
 
   // -- creation and removal ------------------------------------------------------------------------------------------------------
@@ -103,7 +147,7 @@ export class DockerAttempt {
     const name = containerName(attemptId)
     let mayPull = pull === "missing"
     if (pull === "always") await this.#pull()
-    for (let tries = 0; ; tries++) {
+    for (;;) {
       try {
         const query = { name, ...(platform !== undefined && { platform }) }
         const body = createRequest(this.#assignment, files.folder, owner)
@@ -115,7 +159,7 @@ export class DockerAttempt {
           if (!mayPull) throw new MissingImage(`the image ${node.image} is missing, and may not be pulled (pull: ${pull})`)
           mayPull = false
           await this.#pull()
-        } else if (!(error instanceof EngineUnreachable) || tries > 0) throw error
+        } else throw error
       }
     }
   }
@@ -139,13 +183,13 @@ export class DockerAttempt {
   }
 
   async #start(id: string): Promise<void> {
-    const { engine } = this.#launch
     try {
-      await engine.call("POST", `/containers/${id}/start`)
+      await this.#launch.engine.call("POST", `/containers/${id}/start`)
     } catch (error) {
-      if (!(error instanceof EngineUnreachable)) throw error
+      if (!isOutage(error)) throw error
       // The request may have started it.
-      if ((await this.#state(id)).Status === "created") await engine.call("POST", `/containers/${id}/start`)
+      const { Status } = await untilReachable(this.#launch.clock, this.#context.signal, () => this.#state(id))
+      if (Status === "created") throw error
     }
   }
 
@@ -155,14 +199,8 @@ export class DockerAttempt {
   }
 
   async #remove(): Promise<void> {
-    for (let tries = 0; tries < MAX_REMOVE_TRIES && !this.#foreign; tries++) {
-      try {
-        return await removeContainer(this.#launch.engine, containerName(this.#assignment.attemptId))
-      } catch {
-        // The next start of Ork removes a container that is left.
-        await delay(RETRY_MS)
-      }
-    }
+    if (this.#foreign) return
+    await removeContainer(this.#launch.engine, containerName(this.#assignment.attemptId)).catch(() => this.#launch.leftBehind())
   }
 
   // -- while the container runs --------------------------------------------------------------------------------------------------
@@ -171,43 +209,49 @@ export class DockerAttempt {
     const { engine, clock } = this.#launch
     let closed: ReturnType<LogSink["close"]> | null = null
     const closeLog = (): ReturnType<LogSink["close"]> => (closed ??= sink.close())
-    const gaveUp = Promise.withResolvers<void>()
-    const stopListening = this.#stopOnAbort(id, gaveUp.resolve)
+    const stopListening = this.#stopOnAbort(id)
     try {
-      const ended = Promise.race([this.#untilEnd(id), gaveUp.promise])
-      const log = followLog(engine, id, { attached, sink, ended })
+      const ended = this.#untilEnd(id)
+      const follower = new LogFollower(engine, clock, id)
+      const log = follower.follow({ attached, sink, ended, signal: this.#over.signal })
       log.catch(() => {})
-      await ended
-      const complete = await settlesWithin(LOG_MS, log).catch(() => false)
+      const end = await ended
+      const logError = await restOfLog(follower, log)
       const { last } = await closeLog()
-      return await this.#result(id, started, last, complete)
+      return await this.#result(id, started, { ...end, last, logError })
     } catch (error) {
       await closeLog().catch(() => {})
+      if (this.#context.signal.aborted) return this.#stopped(started)
       const result = { ...started, finishedAt: clock.now(), error: messageOf(error) }
-      const lost = error instanceof ContainerLost || (error instanceof EngineError && error.status === 404)
-      return { ...result, state: lost ? "lost" : "failed" }
+      if (isMissing(error)) return { ...result, state: "lost", error: "its container was removed by somebody else" }
+      return { ...result, state: error instanceof ContainerLost ? "lost" : "failed" }
     } finally {
       stopListening()
     }
   }
 
-  /** Resolves when the container no longer runs. Retries over broken connections. */
-  async #untilEnd(id: string): Promise<void> {
-    const { engine } = this.#launch
-    for (let broken = 0; ; broken++) {
+  /** Resolves when the container no longer runs. Waits while the engine is away. */
+  async #untilEnd(id: string): Promise<ObservedEnd> {
+    const { engine, clock } = this.#launch
+    const { signal } = this.#over
+    const pauses = new Pauses(clock, signal)
+    for (let errors = 0, broken = false; ;) {
       try {
-        await engine.call("POST", `/containers/${id}/wait`, { query: { condition: "not-running" }, timeoutMs: null })
-        return
+        if (broken && !isRunning(await this.#state(id))) return { broken, unseen: true }
+        errors = 0
+        await engine.call("POST", `/containers/${id}/wait`, { query: { condition: "not-running" }, timeoutMs: null, signal })
+        return { broken, unseen: false }
       } catch (error) {
-        if (error instanceof EngineError && error.status === 404)
-          throw new ContainerLost("its container was removed by somebody else")
-        if (broken >= MAX_BROKEN) throw new ContainerLost(`its container can no longer be observed: ${messageOf(error)}`)
-        await delay(RETRY_MS)
+        if (signal.aborted || isMissing(error)) throw error
+        if (isOutage(error)) errors = 0
+        else if (++errors >= MAX_ERRORS) throw new ContainerLost(`its container can no longer be observed: ${messageOf(error)}`)
+        broken = true
+        await pauses.pause()
       }
     }
   }
 
-  #stopOnAbort(id: string, giveUp: () => void): () => void {
+  #stopOnAbort(id: string): () => void {
     const { clock } = this.#launch
     const { signal } = this.#context
     let cancelTimer: (() => void) | null = null
@@ -215,7 +259,7 @@ export class DockerAttempt {
       this.#stopRequested = this.#kill(id, "SIGTERM")
       cancelTimer = clock.after(this.#assignment.graceMs, () => {
         void this.#kill(id, "SIGKILL")
-        cancelTimer = clock.after(KILL_TIMEOUT_MS, giveUp)
+        cancelTimer = clock.after(KILL_TIMEOUT_MS, () => this.#over.abort())
       })
     }
     if (signal.aborted) onAbort()
@@ -226,10 +270,13 @@ export class DockerAttempt {
     }
   }
 
-  /** Sends a signal. Resolves with false when the container had ended before. */
+  /** Sends a signal, also to an engine that is away now. Resolves with false when the container had ended before. */
   async #kill(id: string, signal: string): Promise<boolean> {
+    const { engine } = this.#launch
     try {
-      await this.#launch.engine.call("POST", `/containers/${id}/kill`, { query: { signal } })
+      await untilReachable(this.#launch.clock, this.#over.signal, () =>
+        engine.call("POST", `/containers/${id}/kill`, { query: { signal } }),
+      )
       return true
     } catch (error) {
       return !(error instanceof EngineError)
@@ -238,19 +285,47 @@ export class DockerAttempt {
 
   // -- result --------------------------------------------------------------------------------------------------------------------
 
-  async #result(id: string, started: Started, last: LastLine, logComplete: boolean): Promise<AttemptResult> {
-    const { objects, clock, files } = this.#launch
-    const { prefix, maxOutputBytes: maxBytes, secrets, node } = this.#assignment
-    const state = await this.#state(id)
+  async #result(id: string, started: Started, end: End): Promise<AttemptResult> {
+    const { clock } = this.#launch
+    const state = await untilReachable(this.#launch.clock, this.#over.signal, () => this.#state(id))
     const base = { ...started, finishedAt: clock.now(), exitCode: state.ExitCode, ...signalOf(state.ExitCode) }
     if (await this.#stopRequested) return this.#stopped(base)
-    const error = describeExit(state, node.resources?.memoryBytes ?? 0)
-    const note = logComplete ? "" : " (its log is incomplete)"
-    if (error !== null) return { ...base, state: "failed", error: error + note }
-    const output = await readOutput(files.output, last, { objects, prefix, maxBytes, secrets })
+    const error = describeExit(state, this.#assignment.node.resources?.memoryBytes ?? 0)
+    const note = end.logError === null ? "" : ` (its log is incomplete: ${end.logError})`
+    if (error === null) return await this.#success(base, end, note)
+    if (await this.#endedByOthers(id, state, end.unseen)) {
+      return { ...base, state: "lost", error: `its container was stopped by somebody else: ${error}` }
+    }
+    return { ...base, state: "failed", error: error + note }
+  }
+
+  /** Without a file, the output is the last line of the log: an incomplete log is then no success. */
+  async #success(base: Omit<AttemptResult, "state">, { last, logError }: End, note: string): Promise<AttemptResult> {
+    const { objects, files } = this.#launch
+    const { prefix, maxOutputBytes: maxBytes, secrets } = this.#assignment
+    const target = { objects, prefix, maxBytes, secrets }
+    const output = logError === null ? await readOutput(files.output, last, target) : await outputFromFile(files.output, target)
+    if (output === null)
+      return { ...base, state: "failed", error: `its output is unknown, because its log is incomplete: ${logError}` }
     return "error" in output
       ? { ...base, state: "failed", error: output.error + note }
       : { ...base, state: "success", output: output.output }
+  }
+
+  /** Tells whether the container was killed through the engine (`docker rm -f`, a shutdown of the engine), or ended with it. */
+  async #endedByOthers(id: string, { ExitCode, OOMKilled, FinishedAt }: ContainerState, unseen: boolean): Promise<boolean> {
+    if (OOMKilled || ExitCode <= 128) return false
+    if (unseen && ENGINE_EXIT_CODES.has(ExitCode)) return true
+    const filters = JSON.stringify({ container: [id], event: ["kill"] })
+    // By the engine's clock. The event may follow the end.
+    const until = String(Date.parse(FinishedAt) / 1000 + EVENT_DELAY_S)
+    try {
+      const events = await this.#launch.engine.stream("GET", "/events", { query: { since: "0", until, filters } })
+      for await (const _ of events) return true
+    } catch {
+      // Engines without events: the exit code decides.
+    }
+    return false
   }
 
   #stopped(base: Omit<AttemptResult, "state" | "finishedAt">): AttemptResult {
@@ -259,7 +334,29 @@ export class DockerAttempt {
   }
 }
 
+interface End extends ObservedEnd {
+  last: LastLine
+  /** null: the log is complete. */
+  logError: string | null
+}
+
 class ContainerLost extends Error {}
+
+const isRunning = ({ Status }: ContainerState): boolean => ["running", "paused", "restarting"].includes(Status)
+
+const isMissing = (error: unknown): boolean => error instanceof EngineError && error.status === 404
+
+/** Waits for the log of a container that has ended. Resolves with an error when it stays incomplete, null otherwise. */
+const restOfLog = async (follower: LogFollower, log: Promise<void>): Promise<string | null> => {
+  try {
+    for (let seen = -1; !(await settlesWithin(LOG_MS, log)); seen = follower.activity) {
+      if (follower.activity === seen) return "the engine does not send the rest of it"
+    }
+    return null
+  } catch (error) {
+    return messageOf(error)
+  }
+}
 
 const signalOf = (exitCode: number): Pick<AttemptResult, "usage"> =>
   exitCode > 128 && exitCode <= 192 ? { usage: { signal: signalName(exitCode - 128) } } : {}

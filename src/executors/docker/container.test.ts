@@ -112,7 +112,13 @@ test("an image without a tag gets `latest`, and its registry is found", () => {
 })
 
 test("an exit is described by code, signal and reason", () => {
-  const state = (ExitCode: number, OOMKilled = false, Error = "") => ({ Status: "exited", ExitCode, OOMKilled, Error })
+  const state = (ExitCode: number, OOMKilled = false, Error = "") => ({
+    Status: "exited",
+    ExitCode,
+    OOMKilled,
+    Error,
+    FinishedAt: "",
+  })
   expect(describeExit(state(0), 0)).toBeNull()
   expect(describeExit(state(3), 0)).toBe("exit code 3")
   expect(describeExit(state(143), 0)).toBe("exit code 143 (SIGTERM)")

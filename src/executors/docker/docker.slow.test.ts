@@ -2,10 +2,11 @@
 
 import { execFile } from "node:child_process"
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { connect, createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
 import { type DockerEngine, IMAGE, startDocker } from "../../../test/support/docker.ts"
 import type { DockerDefinition } from "../../core/model/definition.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
@@ -23,14 +24,14 @@ afterAll(() => engine.stop(), 60_000)
 const docker = async (...args: string[]): Promise<string> =>
   (await promisify(execFile)("docker", ["-H", engine.host, ...args])).stdout.trim()
 
-const setup = async (): Promise<ExecutorFixture & { executor: DockerExecutor }> => {
+const setup = async (host = engine.host): Promise<ExecutorFixture & { executor: DockerExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-docker-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const executor = new DockerExecutor({
     objects,
     clock: realClock,
     dataDir: join(folder, "data"),
-    env: { DOCKER_HOST: engine.host },
+    env: { DOCKER_HOST: host },
   })
   await executor.start()
   return {
@@ -195,6 +196,75 @@ describe("in a container", () => {
     const lines = await linesOf(shell('echo "it is $TOKEN"', { env: { TOKEN: "hunter2" }, secrets: ["hunter2"] }))
     expect(lines).toEqual(["it is ***"])
   })
+})
+
+describe("an engine behind a connection that breaks", () => {
+  /** Starts an executor whose connections to the engine go through a proxy. */
+  const setupProxy = async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ork-proxy-"))
+    const sockets = new Set<Socket>()
+    const proxy = createServer((client) => {
+      const server = connect(engine.host.replace("unix://", ""))
+      for (const [from, to] of [
+        [client, server],
+        [server, client],
+      ] as const) {
+        sockets.add(from)
+        from.on("error", () => {})
+        from.on("close", () => to.destroy())
+        from.pipe(to)
+      }
+    })
+    const path = join(folder, "sock")
+    const comeBack = () => new Promise<void>((resolve) => proxy.listen(path, resolve))
+    const goAway = async (): Promise<void> => {
+      const closed = new Promise((resolve) => proxy.close(resolve))
+      for (const socket of sockets) socket.destroy()
+      sockets.clear()
+      await closed
+    }
+    await comeBack()
+    const fixture = await setup(`unix://${path}`)
+    onTestFinished(async () => {
+      await fixture.cleanup()
+      await goAway()
+      await rm(folder, { recursive: true, force: true })
+    })
+    const run = (script: string) => launch(fixture, assignment(fixture.folder, { shell: script }, { node: { image: IMAGE } }))
+    return { run, goAway, comeBack }
+  }
+
+  test("a task that ends during an outage succeeds with its whole log and its output", async () => {
+    const { run, goAway, comeBack } = await setupProxy()
+    const running = run("echo up; sleep 1; echo more; echo '[1]'")
+    await running.line("up")
+    await goAway()
+    await vi.waitUntil(async () => (await docker("ps", "-q")) === "", { timeout: 20_000, interval: 200 })
+    await comeBack()
+    expect(await running.result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["up", "more", "[1]"])
+  })
+
+  test("a stop reaches a container when the engine is back", async () => {
+    const { run, goAway, comeBack } = await setupProxy()
+    const running = run("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done")
+    await running.line("up")
+    await goAway()
+    running.stop("cancel")
+    await comeBack()
+    expect(await running.result).toMatchObject({ state: "cancelled" })
+    expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["up", "bye"])
+  })
+})
+
+test.each([["rm", "-f"], ["kill"], ["stop"]])("a container that docker %s ends is lost", async (...command) => {
+  const fixture = await setup()
+  const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; sleep 600" }, { node: { image: IMAGE } }))
+  await running.line("up")
+  await docker(...command, await docker("ps", "-q"))
+  const end = await running.result
+  expect(end, JSON.stringify(end)).toMatchObject({ state: "lost" })
+  await fixture.cleanup()
 })
 
 test("the stop of the executor ends running tasks", async () => {

@@ -1,9 +1,10 @@
 // Faults of the engine, injected into a fake one; docker.slow.test.ts runs on a real one.
 
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
+import type { Clock } from "../../core/model/ports.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
 import { DockerExecutor } from "./docker.ts"
@@ -15,7 +16,10 @@ const frame = (stream: number, text: string): Buffer => {
   return Buffer.concat([header, Buffer.from(text)])
 }
 
-const setup = async (prepare: (engine: FakeEngine) => void = () => {}) => {
+/** Pauses are short, so that many failed requests take little time. */
+const fastClock: Clock = { ...realClock, after: (ms, fn) => realClock.after(ms / 100, fn) }
+
+const setup = async (prepare: (engine: FakeEngine) => void = () => {}, clock = realClock) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-docker-"))
   const engine = new FakeEngine()
   prepare(engine)
@@ -23,7 +27,7 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}) => {
   const objects = new FileObjectStore(join(folder, "objects"))
   const executor = new DockerExecutor({
     objects,
-    clock: realClock,
+    clock,
     dataDir: join(folder, "data"),
     env: { DOCKER_HOST: host, HOME: folder },
   })
@@ -42,7 +46,13 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}) => {
     await vi.waitUntil(() => [...engine.containers.values()].some(({ status }) => status === "running"))
     return [...engine.containers.values()][0]!
   }
-  return { engine, executor, run, onlyContainer, folder }
+  const outputFile = async (): Promise<string> => {
+    const owners = join(folder, "data/docker/owners")
+    const [owner] = await readdir(owners)
+    const [attempt] = await readdir(join(owners, owner!))
+    return join(owners, owner!, attempt!, "output.json")
+  }
+  return { engine, executor, run, onlyContainer, outputFile, folder }
 }
 
 test("a container is created, followed and removed, with its files", async () => {
@@ -140,6 +150,139 @@ test("a log whose connection breaks loses and repeats nothing", async () => {
   expect((await running.result).state).toBe("success")
   const lines = (await allLines(running.log)).map(({ stream, line }) => `${stream} ${line}`)
   expect(lines.toSorted()).toEqual(["stderr warn", "stdout one", "stdout three", "stdout two"])
+})
+
+test("a log is read to its end, however often its connections break", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.log = Buffer.concat([frame(1, "one\n"), frame(1, "[2]\n")])
+    fake.breaks = [12]
+    fake.faults = [{ on: "GET /containers/ID/logs", times: 30, response: "drop" }]
+  }, fastClock)
+  const running = run()
+  engine.end((await onlyContainer()).id, 0)
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: [2] } })
+  expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["one", "[2]"])
+})
+
+test("a log whose stream ends too early is read again after the end", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.log = frame(1, "one\n")
+    fake.faults = [{ on: "POST /containers/ID/wait", times: 1, response: "drop" }]
+  })
+  const running = run()
+  const { id } = await onlyContainer()
+  await running.line("one")
+  engine.log = Buffer.concat([engine.log, frame(1, "[2]\n")])
+  engine.end(id, 0)
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: [2] } })
+})
+
+test("a success whose log cannot be read is known by its output file only", async () => {
+  const broken = (fake: FakeEngine): void => {
+    fake.breaks = [0]
+    fake.faults = [{ on: "GET /containers/ID/logs", times: 99, response: { status: 500, message: "the log is damaged" } }]
+  }
+  const { engine, run, onlyContainer, outputFile } = await setup(broken, fastClock)
+  const without = run()
+  engine.end((await onlyContainer()).id, 0)
+  expect(await without.result).toMatchObject({
+    state: "failed",
+    error: "its output is unknown, because its log is incomplete: the log is damaged",
+  })
+  const withFile = run()
+  const { id } = await onlyContainer()
+  await writeFile(await outputFile(), "[3]")
+  engine.end(id, 0)
+  expect(await withFile.result).toMatchObject({ state: "success", output: { inline: [3] } })
+})
+
+test("a container outlives an outage of its engine", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => {
+    fake.log = frame(1, "[1]\n")
+    fake.faults = [{ on: "POST /containers/ID/wait", times: 60, response: "drop" }]
+  }, fastClock)
+  const running = run()
+  const { id } = await onlyContainer()
+  await vi.waitUntil(() => engine.faults[0]!.times === 0, { timeout: 10_000, interval: 5 })
+  await engine.goAway()
+  engine.end(id, 0)
+  await engine.comeBack()
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: [1] } })
+  expect(engine.containers.size).toBe(0)
+})
+
+test("a quiet task lives on when a proxy breaks its idle connections again and again", async () => {
+  const { engine, run, onlyContainer } = await setup((fake) => (fake.log = frame(1, "[1]\n")), fastClock)
+  const running = run()
+  const { id } = await onlyContainer()
+  const waits = () => engine.requests.filter((name) => name === "POST /containers/ID/wait").length
+  for (let broken = 1; broken <= 50; broken++) {
+    engine.breakConnections()
+    await vi.waitUntil(() => waits() > broken, { interval: 5 })
+  }
+  engine.end(id, 0)
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: [1] } })
+})
+
+test("a task waits for an engine that is away when it is to start", async () => {
+  const { engine, run, onlyContainer } = await setup(() => {}, fastClock)
+  await engine.goAway()
+  const running = run()
+  await new Promise((resolve) => fastClock.after(10_000, () => resolve(null)))
+  await engine.comeBack()
+  engine.end((await onlyContainer()).id, 0)
+  expect((await running.result).state).toBe("success")
+})
+
+test("a task that times out before its engine is back reports what it waited for", async () => {
+  const { engine, run } = await setup(() => {}, fastClock)
+  await engine.goAway()
+  const running = run()
+  running.stop("timeout")
+  expect(await running.result).toMatchObject({
+    state: "timeout",
+    startedAt: null,
+    waitedFor: expect.stringContaining("cannot be reached") as string,
+  })
+  await engine.comeBack()
+})
+
+test("a container that could not be stopped during an outage is removed when the engine is back", async () => {
+  const { engine, run, onlyContainer } = await setup(() => {}, fastClock)
+  const running = run({ graceMs: 20 })
+  await onlyContainer()
+  await engine.goAway()
+  running.stop("timeout")
+  expect(await running.result).toMatchObject({ state: "timeout" })
+  expect(engine.containers.size).toBe(1)
+  await engine.comeBack()
+  await vi.waitUntil(() => engine.containers.size === 0, { timeout: 10_000 })
+})
+
+test.each([
+  ["killed through the engine", "lost", { exitCode: 137, killed: true }],
+  ["whose process is killed", "failed", { exitCode: 137, killed: false }],
+  ["that ends with an exit code of its own after a signal", "failed", { exitCode: 3, killed: true }],
+])("a container %s is %s", async (_, state, { exitCode, killed }) => {
+  const { engine, run, onlyContainer } = await setup()
+  const running = run()
+  const container = await onlyContainer()
+  container.killed = killed
+  engine.end(container.id, exitCode)
+  expect((await running.result).state).toBe(state)
+})
+
+test("a container that ended with its engine is lost", async () => {
+  const { engine, run, onlyContainer } = await setup(() => {}, fastClock)
+  const running = run()
+  const { id } = await onlyContainer()
+  await engine.goAway()
+  engine.end(id, 143)
+  await engine.comeBack()
+  expect(await running.result).toMatchObject({
+    state: "lost",
+    error: "its container was stopped by somebody else: exit code 143 (SIGTERM)",
+  })
 })
 
 test("the request for the end of a container is retried", async () => {

@@ -1,6 +1,6 @@
 // The docker executor runs each attempt in a container of its own, by the API socket of Docker or Podman. Containers are named
-// after their attempt and labelled with their owner, and are always removed: at the end, after a stop, and by the next start
-// after a crash.
+// after their attempt and labelled with their owner, and are always removed: at the end, after a stop, when an engine that was away is
+// back, and by the next start after a crash.
 
 import { existsSync } from "node:fs"
 import type { AttemptResult } from "../../core/model/change.ts"
@@ -25,11 +25,21 @@ export interface DockerExecutorOptions {
   env: Environ
 }
 
+interface Ready {
+  engine: Engine
+  folders: AttemptFolders
+}
+
+/** Pause before the next attempt to remove containers that were left behind. */
+const RETRY_MS = 5000
+
 export class DockerExecutor implements Executor {
   readonly name = "docker"
   readonly #options: DockerExecutorOptions
   readonly #running = new Set<{ abort: AbortController; result: Promise<unknown> }>()
-  #ready: { engine: Engine; folders: AttemptFolders } | null = null
+  /** Ended attempts whose containers could not be removed. */
+  readonly #leftBehind = new Set<string>()
+  #ready: Ready | null = null
   #cancelSweep: (() => void) | null = null
 
   constructor(options: DockerExecutorOptions) {
@@ -43,7 +53,7 @@ export class DockerExecutor implements Executor {
     await engine.connect()
     const folders = new AttemptFolders(dataDir, clock)
     try {
-      await this.#sweep(engine, folders)
+      await this.#sweep({ engine, folders })
     } catch (error) {
       folders.stop()
       engine.close()
@@ -54,9 +64,9 @@ export class DockerExecutor implements Executor {
 
   /** Stops every container of this process. */
   async stop(): Promise<void> {
-    this.#cancelSweep?.()
     for (const { abort } of this.#running) abort.abort("shutdown" satisfies StopReason)
     await Promise.all([...this.#running].map(({ result }) => result))
+    this.#cancelSweep?.()
     this.#ready?.folders.stop()
     this.#ready?.engine.close()
     this.#ready = null
@@ -96,7 +106,11 @@ export class DockerExecutor implements Executor {
     try {
       const files = { ...(await folders.create(assignment.attemptId, input)), input }
       const owner = { owner: folders.owner, data: folders.data }
-      return await new DockerAttempt({ engine, objects, clock, owner, env, files, assignment, context }).run()
+      const leftBehind = (): void => {
+        this.#leftBehind.add(assignment.attemptId)
+        this.#sweepLater(RETRY_MS)
+      }
+      return await new DockerAttempt({ engine, objects, clock, owner, env, files, assignment, context, leftBehind }).run()
     } catch (error) {
       return startFailure(error, clock.now())
     } finally {
@@ -104,10 +118,19 @@ export class DockerExecutor implements Executor {
     }
   }
 
-  /** Removes containers of dead owners; repeats later for owners that may be alive. */
-  async #sweep(engine: Engine, folders: AttemptFolders): Promise<void> {
-    const undecided = await sweep(engine, folders)
-    if (!undecided) return
-    this.#cancelSweep = this.#options.clock.after(SILENT_MS, () => void this.#sweep(engine, folders).catch(() => {}))
+  /** Removes containers of dead owners and those that were left behind; repeats later for owners that may be alive. */
+  async #sweep({ engine, folders }: Ready): Promise<void> {
+    const leftBehind = new Set(this.#leftBehind)
+    const undecided = await sweep(engine, folders, leftBehind)
+    for (const attemptId of leftBehind) this.#leftBehind.delete(attemptId)
+    if (undecided) this.#sweepLater(SILENT_MS)
+  }
+
+  /** Sweeps after `ms`, and again until the engine responds. */
+  #sweepLater(ms: number): void {
+    this.#cancelSweep?.()
+    this.#cancelSweep = this.#options.clock.after(ms, () => {
+      if (this.#ready !== null) void this.#sweep(this.#ready).catch(() => this.#sweepLater(RETRY_MS))
+    })
   }
 }

@@ -1,68 +1,125 @@
 // Copies a container's log to the attempt's log, over broken connections, without losing or repeating a byte.
 
 import { setTimeout as delay } from "node:timers/promises"
+import type { Clock } from "../../core/model/ports.ts"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { LogSink } from "../../objects/logs/log-sink.ts"
-import type { Engine } from "./engine.ts"
+import { type Engine, EngineError } from "./engine.ts"
 import { FrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
+import { isOutage, Pauses } from "./outage.ts"
 
-const RETRY_MS = 250
-/** Time between the end of the stream and the engine's report that the container has ended. */
-const END_MS = 2000
-/** Connections in a row without a byte after which the log is given up. */
-const MAX_BROKEN = 20
+/** Time between the end of the attached stream and the engine's report that the container has ended. */
+const END_MS = 200
+/** What is compared to find out whether a log is complete. */
+const TAIL_LINES = 100
+const TAIL_BYTES = 64 << 10
+const LOG_STREAMS = ["stdout", "stderr"] as const satisfies LogStream[]
+/** Errors of the engine in a row after which the log is given up. */
+const MAX_ERRORS = 20
 
-/**
- * Copies the log. `attached` is the connection that was opened before the start. When it breaks, the rest is read from the log
- * that the engine keeps: followed while the container runs, and read once more after its end, because engines sometimes drop
- * the last lines of a followed log. `ended` resolves when the container has ended. Rejects when the log cannot be read.
- */
-export const followLog = async (
-  engine: Engine,
-  id: string,
-  { attached, sink, ended }: { attached: AsyncIterable<Buffer>; sink: LogSink; ended: Promise<unknown> },
-): Promise<void> => {
-  const deduplicator = new ByteDeduplicator()
-  const { complete } = await copy(attached, deduplicator, sink)
-  if (complete && (await settlesWithin(END_MS, ended))) return
-  for (let broken = 0, last = false; ;) {
-    deduplicator.restart()
-    const response = await storedLog(engine, id, !last)
-    const read = response === null ? null : await copy(response, deduplicator, sink)
-    if (last && read?.complete === true) return
-    if (read?.received === true) broken = 0
-    if (++broken >= MAX_BROKEN) throw new Error("the connection to the engine breaks whenever the log is read")
-    last ||= await settlesWithin(RETRY_MS, ended)
-  }
+/** The end of a container. `broken`: the connection that reported it was broken at least once. */
+export interface ContainerEnd {
+  broken: boolean
 }
 
-const storedLog = (engine: Engine, id: string, follow: boolean): Promise<AsyncIterable<Buffer> | null> =>
-  engine
-    .stream("GET", `/containers/${id}/logs`, {
-      query: { follow: String(follow), stdout: "true", stderr: "true" },
-      timeoutMs: null,
-    })
-    .catch(() => null)
+export interface FollowOptions {
+  /** The connection that was opened before the start. */
+  attached: AsyncIterable<Buffer>
+  sink: LogSink
+  ended: Promise<ContainerEnd>
+  /** Aborts when the attempt is over. */
+  signal: AbortSignal
+}
 
-const copy = async (
-  response: AsyncIterable<Buffer>,
-  deduplicator: ByteDeduplicator,
-  sink: LogSink,
-): Promise<{ received: boolean; complete: boolean }> => {
-  const frames = new FrameReader()
-  let received = false
-  const chunks = response[Symbol.asyncIterator]()
-  for (;;) {
-    // Only errors of the connection are caught here: a log that cannot be stored is not retried.
-    const next = await chunks.next().catch(() => null)
-    if (next === null) return { received, complete: false }
-    if (next.done === true) return { received, complete: true }
-    for (const { stream, bytes } of joinPieces(frames.read(next.value), deduplicator)) {
-      received = true
-      await sink.write(stream, bytes)
+export class LogFollower {
+  readonly #engine: Engine
+  readonly #clock: Clock
+  readonly #id: string
+  readonly #deduplicator = new ByteDeduplicator()
+  readonly #tails = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
+  /** Counts what arrives, and connections that fail. */
+  activity = 0
+
+  constructor(engine: Engine, clock: Clock, id: string) {
+    this.#engine = engine
+    this.#clock = clock
+    this.#id = id
+  }
+
+  /**
+   * Copies the log. When the attached connection breaks, or ends too early, the rest is read from the log that the engine keeps:
+   * followed while the container runs, and read once more after its end, because engines sometimes drop the last lines of a followed
+   * log. Waits while the engine is away. Rejects when the log cannot be read.
+   */
+  async follow({ attached, sink, ended, signal }: FollowOptions): Promise<void> {
+    const isWhole = await this.#copy(attached, sink)
+    if (isWhole && (await settlesWithin(END_MS, ended)) && !(await ended).broken && (await this.#endsAsStored(signal))) return
+    const pauses = new Pauses(this.#clock, signal)
+    for (let errors = 0, last = await settlesWithin(0, ended); ;) {
+      this.#deduplicator.restart()
+      const before = this.activity
+      try {
+        const isComplete = await this.#copy(await this.#storedLog(!last, signal), sink)
+        if (last && isComplete) return
+        errors = 0
+      } catch (error) {
+        if (!isOutage(error) && (!(error instanceof EngineError) || ++errors >= MAX_ERRORS)) throw error
+      }
+      if (signal.aborted) throw new Error("the connection to the engine breaks whenever the log is read")
+      if (this.activity > before) pauses.reset()
+      this.activity += 1
+      await Promise.race([pauses.pause(), ended])
+      last = await settlesWithin(0, ended)
+    }
+  }
+
+  #storedLog(follow: boolean, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    return this.#readLog({ follow: String(follow) }, signal)
+  }
+
+  #readLog(query: { [name: string]: string }, signal: AbortSignal): Promise<AsyncIterable<Buffer>> {
+    const path = `/containers/${this.#id}/logs`
+    return this.#engine.stream("GET", path, { query: { ...query, stdout: "true", stderr: "true" }, timeoutMs: null, signal })
+  }
+
+  /** Compares the last lines with those that the engine keeps. Reading the whole log again would take as long as the first time. */
+  async #endsAsStored(signal: AbortSignal): Promise<boolean> {
+    const stored = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
+    try {
+      const frames = new FrameReader()
+      for await (const chunk of await this.#readLog({ follow: "false", tail: String(TAIL_LINES) }, signal)) {
+        for (const { stream, bytes } of frames.read(chunk)) stored[stream] = lastBytes(stored[stream], bytes)
+      }
+    } catch {
+      return false
+    }
+    return LOG_STREAMS.every((stream) => endsWith(this.#tails[stream], stored[stream]))
+  }
+
+  /** Returns false when the connection broke. */
+  async #copy(response: AsyncIterable<Buffer>, sink: LogSink): Promise<boolean> {
+    const frames = new FrameReader()
+    const chunks = response[Symbol.asyncIterator]()
+    for (;;) {
+      // Only errors of the connection are caught here: a log that cannot be stored is not retried.
+      const next = await chunks.next().catch(() => null)
+      if (next === null) return false
+      if (next.done === true) return true
+      this.activity += 1
+      for (const { stream, bytes } of joinPieces(frames.read(next.value), this.#deduplicator)) {
+        this.#tails[stream] = lastBytes(this.#tails[stream], bytes)
+        await sink.write(stream, bytes)
+      }
     }
   }
 }
+
+const lastBytes = (tail: Buffer, more: Buffer): Buffer<ArrayBuffer> =>
+  Buffer.concat([tail, more.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
+
+/** Tells whether `all` ends with `end`; both hold at most the last `TAIL_BYTES`. */
+const endsWith = (all: Buffer, end: Buffer): boolean =>
+  end.length <= all.length && all.subarray(all.length - end.length).equals(end)
 
 /** Joins successive pieces of one stream, because the engine sends a frame for each line. */
 const joinPieces = (pieces: Piece[], deduplicator: ByteDeduplicator): Piece[] => {

@@ -12,6 +12,7 @@ export interface ContainerState {
   ExitCode: number
   OOMKilled: boolean
   Error: string
+  FinishedAt: string
 }
 
 /** Returns null for exit code 0. */

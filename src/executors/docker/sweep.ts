@@ -1,5 +1,5 @@
-// Removes containers of dead Ork processes. A container outlives the process that started it, so a process that starts in the
-// same data folder removes them first.
+// Removes containers without a live attempt: those of dead Ork processes, which outlive the process that started them, and those that
+// this process could not remove while the engine was away.
 
 import type { AttemptFolders } from "./attempt-folders.ts"
 import { LABELS } from "./container.ts"
@@ -11,12 +11,14 @@ interface ListedContainer {
 }
 
 /** Resolves with true when some owners may be alive or dead, so that the sweep must be repeated later. */
-export const sweep = async (engine: Engine, folders: AttemptFolders): Promise<boolean> => {
+export const sweep = async (engine: Engine, folders: AttemptFolders, leftBehind: ReadonlySet<string>): Promise<boolean> => {
   const filters = JSON.stringify({ label: [LABELS.owner] })
   const containers = (await engine.call("GET", "/containers/json", { query: { all: "true", filters } })) as ListedContainer[]
   let undecided = false
   for (const { Id, Labels } of containers) {
-    const dead = folders.isDead(Labels[LABELS.owner] ?? "", Labels[LABELS.data] ?? "")
+    const owner = Labels[LABELS.owner] ?? ""
+    const isLeft = owner === folders.owner && leftBehind.has(Labels[LABELS.attempt] ?? "")
+    const dead = isLeft || folders.isDead(owner, Labels[LABELS.data] ?? "")
     if (dead === null) undecided = true
     if (dead === true) await removeContainer(engine, Id)
   }

@@ -25,6 +25,8 @@ export interface FakeContainer {
   exitCode: number
   starts: number
   signals: string[]
+  /** Whether the engine recorded an event of a kill. */
+  killed?: boolean
 }
 
 export class FakeEngine {
@@ -40,6 +42,7 @@ export class FakeEngine {
   minVersion = "1.24"
   #endListeners = new Map<string, (() => void)[]>()
   #folder = ""
+  readonly #sockets = new Set<Socket>()
   readonly #server = createServer((request, response) => void this.#handle(request, response))
 
   async start(): Promise<string> {
@@ -51,9 +54,31 @@ export class FakeEngine {
       socket.resume()
       this.#sendLog(this.#find(new URL(request.url ?? "", "http://engine"))!, socket)
     })
+    this.#server.on("connection", (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.on("close", () => this.#sockets.delete(socket))
+    })
+    await this.comeBack()
+    return `unix://${join(this.#folder, "sock")}`
+  }
+
+  /** Breaks all connections and accepts no others; containers live on. */
+  async goAway(): Promise<void> {
+    const closed = once(this.#server, "close")
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+    this.#endListeners.clear()
+  }
+
+  async comeBack(): Promise<void> {
     this.#server.listen(join(this.#folder, "sock"))
     await once(this.#server, "listening")
-    return `unix://${join(this.#folder, "sock")}`
+  }
+
+  /** Breaks all connections, as a proxy with an idle timeout does. */
+  breakConnections(): void {
+    for (const socket of this.#sockets) socket.destroy()
   }
 
   async stop(): Promise<void> {
@@ -67,6 +92,7 @@ export class FakeEngine {
     const container = this.containers.get(id)!
     Object.assign(container, { status: "exited", exitCode })
     for (const listener of this.#endListeners.get(id) ?? []) listener()
+    this.#endListeners.delete(id)
   }
 
   #name({ method, url }: IncomingMessage): string {
@@ -103,6 +129,10 @@ export class FakeEngine {
           200,
           [...this.containers.values()].map(({ id, labels }) => ({ Id: id, Labels: labels })),
         )
+      case "GET /events":
+        response?.writeHead(200, { "content-type": "application/json" })
+        response?.end(this.#killEvents(url.searchParams))
+        return
       case "POST /images/create":
         return this.#pull(url.searchParams.get("fromImage") ?? "", response)
       case "POST /containers/create":
@@ -114,7 +144,13 @@ export class FakeEngine {
         return json(response, 200, {
           Id: container.id,
           Config: { Labels: container.labels },
-          State: { Status: container.status, ExitCode: container.exitCode, OOMKilled: false, Error: "" },
+          State: {
+            Status: container.status,
+            ExitCode: container.exitCode,
+            OOMKilled: false,
+            Error: "",
+            FinishedAt: FINISHED_AT,
+          },
         })
       case "POST /containers/ID/start":
         container.starts++
@@ -138,6 +174,12 @@ export class FakeEngine {
       default:
         return reject(response, 400, `unexpected ${name}`)
     }
+  }
+
+  #killEvents(query: URLSearchParams): string {
+    const { container, event } = JSON.parse(query.get("filters") ?? "{}") as { container?: string[]; event?: string[] }
+    if (event?.join() !== "kill" || Number(query.get("until")) < Date.parse(FINISHED_AT) / 1000) return ""
+    return this.containers.get(container?.join() ?? "")?.killed === true ? '{"Action":"kill"}\n{"Action":"kill"}\n' : ""
   }
 
   #find(url: URL): FakeContainer | undefined {
@@ -178,6 +220,8 @@ export class FakeEngine {
     else this.#endListeners.set(id, [...(this.#endListeners.get(id) ?? []), listener])
   }
 }
+
+const FINISHED_AT = "2026-01-01T00:00:00.123456789Z"
 
 interface CreateBody {
   Image?: string
