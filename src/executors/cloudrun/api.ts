@@ -92,11 +92,11 @@ export class CloudRunApi {
   }
 
   #left(): number {
-    return this.#retryAt - this.#clock.now()
+    return this.#retryAt - this.#clock.monotonic()
   }
 
   #pause(ms: number): void {
-    this.#retryAt = Math.max(this.#retryAt, this.#clock.now() + Math.min(MAX_RETRY_AFTER_MS, ms))
+    this.#retryAt = Math.max(this.#retryAt, this.#clock.monotonic() + Math.min(MAX_RETRY_AFTER_MS, ms))
   }
 }
 

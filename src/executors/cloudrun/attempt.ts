@@ -110,7 +110,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
       this.#ended = true
       return { end: DELETED }
     }
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     if (problem !== null && !isTransient(problem.error) && now - problem.since > FORBIDDEN_MS) throw problem.error
     return { recheckMs: null }
   }
@@ -169,12 +169,12 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
 
   /** Retries: Cloud Run answers 404 for an execution that is new as well as for one that is gone. */
   protected async requestStop({ name, watch }: RunningExecution, over: AbortSignal): Promise<void> {
-    const until = this.clock.now() + this.assignment.graceMs + CANCEL_MS
+    const until = this.clock.monotonic() + this.assignment.graceMs + CANCEL_MS
     while (!this.#ended && !over.aborted) {
       this.#cancelError = await this.#cancel(name)
       watch.pollSoon()
       if (this.#cancelError === null) return
-      if (this.clock.now() > until) return this.giveUp()
+      if (this.clock.monotonic() > until) return this.giveUp()
       await delay(this.clock, CANCEL_RETRY_MS, over)
     }
   }

@@ -113,7 +113,7 @@ export class ExecutionLog {
 
   async #untilComplete(completed: number | null, stopped: boolean): Promise<"complete" | "incomplete" | "handed over"> {
     const { clock } = this.#parts
-    const began = clock.now()
+    const began = clock.monotonic()
     const endedAt = completed ?? this.#follow.now()
     for (;;) {
       if (this.#storeError !== null) throw this.#storeError
@@ -123,7 +123,7 @@ export class ExecutionLog {
       const needed = stopped ? endedAt : Math.max(endedAt, receivedAt ?? 0) + VISIBLE_MS
       if (readAt !== null && readAt >= needed) return "complete"
       const limit = problem === null && reason === null ? MAX_READ_MS : UNAVAILABLE_MS
-      const left = limit - (clock.now() - began)
+      const left = limit - (clock.monotonic() - began)
       if (left <= 0 || (problem !== null && (stopped || !isTransient(problem)))) {
         await this.#noteIncomplete(problem)
         return "incomplete"

@@ -135,7 +135,7 @@ class ProjectReader {
       ...target,
       cursor: target.since - SKEW_MS,
       delivered: new Map(),
-      dueAt: this.#clock.now() + FIRST_READ_MS,
+      dueAt: this.#clock.monotonic() + FIRST_READ_MS,
       read: null,
       readAt: null,
       receivedAt: null,
@@ -149,7 +149,7 @@ class ProjectReader {
     return Object.assign(follower, {
       now: () => this.#clock.now() + this.#clockOffset,
       readWithin: (ms: number) => {
-        follower.dueAt = Math.min(follower.dueAt, this.#clock.now() + ms)
+        follower.dueAt = Math.min(follower.dueAt, this.#clock.monotonic() + ms)
         this.#changes.notify()
       },
       close: () => {
@@ -167,7 +167,7 @@ class ProjectReader {
   async #run(): Promise<void> {
     this.#running = true
     while (this.#followers.size > 0) {
-      const wait = Math.max(this.#nextRequestAt, this.#dueAt()) - this.#clock.now()
+      const wait = Math.max(this.#nextRequestAt, this.#dueAt()) - this.#clock.monotonic()
       if (wait > 0) await this.#changes.wait(wait)
       else await this.#readPage(this.#next())
     }
@@ -184,7 +184,7 @@ class ProjectReader {
 
   /** Returns the read whose page comes next. Must be called only when something is due. */
   #next(): Read {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     const idle = [...this.#followers.values()].filter(({ read }) => read === null).toSorted((a, b) => a.dueAt - b.dueAt)
     const [first] = idle
     if (first !== undefined && first.dueAt <= now) this.#reads.push(this.#begin(first, idle, now))
@@ -199,16 +199,24 @@ class ProjectReader {
     const cursors = followers.map(({ execution, cursor }) => ({ execution, receivedSince: cursor }))
     const from = Math.min(...followers.map(({ since }) => since)) - SKEW_MS
     const filter = filterOf(cursors, from)
-    const read: Read = { followers, filter, pageSize: this.#pageSize, token: "", at: null, began: now, pages: 0, upTo: 0 }
+    const read: Read = {
+      followers,
+      filter,
+      pageSize: this.#pageSize,
+      token: "",
+      at: null,
+      began: this.#clock.now(),
+      pages: 0,
+      upTo: 0,
+    }
     for (const follower of followers) Object.assign(follower, { read, dueAt: Number.MAX_SAFE_INTEGER, lines: 0 })
     return read
   }
 
   async #readPage(read: Read): Promise<void> {
     if (!read.followers.some((follower) => this.#isOpen(follower))) return
-    const now = this.#clock.now()
-    this.#nextRequestAt = now + PACE_MS
-    if (read.at === null) read.began = now
+    this.#nextRequestAt = this.#clock.monotonic() + PACE_MS
+    if (read.at === null) read.began = this.#clock.now()
     let page: LogPage
     try {
       const { filter, pageSize, token } = read
@@ -280,7 +288,7 @@ class ProjectReader {
     for (const follower of read.followers) follower.problem = problem
     if (isTransient(problem)) {
       this.#failures += 1
-      this.#nextRequestAt = Math.max(this.#nextRequestAt, this.#clock.now() + backoff(this.#failures, MAX_PAUSE_MS))
+      this.#nextRequestAt = Math.max(this.#nextRequestAt, this.#clock.monotonic() + backoff(this.#failures, MAX_PAUSE_MS))
       this.#reads.unshift(read)
       for (const { onRead } of read.followers) onRead()
     } else for (const follower of read.followers) this.#endRead(follower, REJECTED_MS)
@@ -288,7 +296,7 @@ class ProjectReader {
 
   #endRead(follower: Follower, nextMs: number): void {
     follower.read = null
-    follower.dueAt = Math.min(follower.dueAt, this.#clock.now() + nextMs)
+    follower.dueAt = Math.min(follower.dueAt, this.#clock.monotonic() + nextMs)
     if (this.#isOpen(follower)) follower.onRead()
   }
 

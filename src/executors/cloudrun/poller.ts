@@ -73,7 +73,7 @@ export class ExecutionPoller {
 
   /** `onPoll` is called after each poll, successful or not. */
   watch(target: WatchTarget, onPoll: () => void): ExecutionWatch {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     const watcher: Watcher = {
       ...target,
       watchedSince: now,
@@ -96,7 +96,7 @@ export class ExecutionPoller {
   }
 
   #pollSoon(watcher: Watcher): void {
-    watcher.watchedSince = this.#clock.now()
+    watcher.watchedSince = this.#clock.monotonic()
     watcher.slow = false
     watcher.dueAt = Math.min(watcher.dueAt, watcher.watchedSince + SOON_MS)
     this.#schedule()
@@ -117,7 +117,7 @@ export class ExecutionPoller {
     }
     if (next === Number.POSITIVE_INFINITY || (this.#timer !== null && this.#timer.at <= next)) return
     this.#timer?.cancel()
-    const cancel = this.#clock.after(Math.max(0, next - this.#clock.now()), () => {
+    const cancel = this.#clock.after(Math.max(0, next - this.#clock.monotonic()), () => {
       this.#timer = null
       this.#pollDue()
     })
@@ -125,7 +125,7 @@ export class ExecutionPoller {
   }
 
   #pollDue(): void {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     for (const [job, all] of this.#jobs) {
       if (this.#polling.has(job) || ![...all].some(({ dueAt }) => dueAt <= now)) continue
       this.#polling.add(job)
@@ -195,7 +195,7 @@ export class ExecutionPoller {
   }
 
   #update(watcher: Watcher, execution: Execution | null): void {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     watcher.execution = execution
     watcher.misses = execution === null ? watcher.misses + 1 : 0
     watcher.problem = null
@@ -205,7 +205,7 @@ export class ExecutionPoller {
   #failed(job: JobName, open: Set<Watcher>, error: ApiError): void {
     const failures = (this.#failures.get(job) ?? 0) + 1
     this.#failures.set(job, failures)
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     const pause = Math.max(MIN_INTERVAL_MS, backoff(failures, MAX_PAUSE_MS))
     for (const watcher of open) {
       watcher.problem = { error, since: watcher.problem?.since ?? now }

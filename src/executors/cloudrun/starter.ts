@@ -93,7 +93,7 @@ export class Starter {
   async #run(start: StartRequest, since: number): Promise<Execution | null> {
     const { clock } = this.#parts
     const { signal, handedOver, request } = start
-    const until = clock.now() + PATIENCE_MS
+    const until = clock.monotonic() + PATIENCE_MS
     for (let tries = 0; ; tries++) {
       const response = await this.#semaphore.run(() => this.#send(request, signal))
       if (response === null) return null
@@ -105,7 +105,7 @@ export class Starter {
       const existing = mayHaveSucceeded(response) ? await this.#find(start, since, MAX_POLLS) : null
       if (existing !== null) return existing
       if (signal.aborted) return null
-      if (clock.now() > until) throw response
+      if (clock.monotonic() > until) throw response
     }
   }
 
@@ -116,12 +116,12 @@ export class Starter {
     if (signal.aborted) return null
     const response = await api.run(request, signal).catch(errorOf)
     if (!(response instanceof ApiError) || !isRateLimited(response)) this.#rateLimited = 0
-    else if (this.#left() <= 0) this.#retryAt = clock.now() + backoff(this.#rateLimited++, MAX_PAUSE_MS)
+    else if (this.#left() <= 0) this.#retryAt = clock.monotonic() + backoff(this.#rateLimited++, MAX_PAUSE_MS)
     return response
   }
 
   #left(): number {
-    return this.#retryAt - this.#parts.clock.now()
+    return this.#retryAt - this.#parts.clock.monotonic()
   }
 
   /** Finds an execution that was started by a request whose response has no name. */
@@ -136,7 +136,7 @@ export class Starter {
    */
   async #find({ job, assignment, handedOver }: StartRequest, since: number, polls: number): Promise<Execution | null> {
     const { poller, clock } = this.#parts
-    const until = clock.now() + PATIENCE_MS
+    const until = clock.monotonic() + PATIENCE_MS
     return await new Promise((resolve, reject) => {
       const end = (settle: () => void): void => {
         watch.close()
@@ -146,7 +146,7 @@ export class Starter {
         const { execution, misses, problem } = watch
         if (execution) return end(() => resolve(execution))
         if (misses >= polls || handedOver()) return end(() => resolve(null))
-        if (problem !== null && (!isTransient(problem.error) || clock.now() > until)) end(() => reject(problem.error))
+        if (problem !== null && (!isTransient(problem.error) || clock.monotonic() > until)) end(() => reject(problem.error))
       })
     })
   }

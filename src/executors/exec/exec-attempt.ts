@@ -52,7 +52,7 @@ export class ExecAttempt implements StatusListener {
 
   #checkHeartbeat(status: ExecStatus): void {
     const { clock, context } = this.#options
-    const now = clock.now()
+    const now = clock.monotonic()
     const fresh = status.beat !== this.#status?.beat
     this.#status = status
     this.#reportStart(status)

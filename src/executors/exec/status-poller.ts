@@ -46,7 +46,7 @@ class StatusPoller {
   }
 
   add(listener: StatusListener): void {
-    this.#entries.set(listener, { dueAt: this.#clock.now() + MIN_INTERVAL_MS, interval: MIN_INTERVAL_MS })
+    this.#entries.set(listener, { dueAt: this.#clock.monotonic() + MIN_INTERVAL_MS, interval: MIN_INTERVAL_MS })
     this.#schedule()
   }
 
@@ -72,7 +72,7 @@ class StatusPoller {
     for (const { dueAt } of this.#entries.values()) next = Math.min(next, dueAt === 0 ? 0 : Math.max(dueAt, this.#pausedUntil))
     if (this.#timer !== null && this.#timer.at <= next) return
     this.#timer?.cancel()
-    const cancel = this.#clock.after(Math.max(0, next - this.#clock.now()), () => {
+    const cancel = this.#clock.after(Math.max(0, next - this.#clock.monotonic()), () => {
       this.#timer = null
       void this.#poll()
     })
@@ -81,18 +81,18 @@ class StatusPoller {
 
   async #poll(): Promise<void> {
     this.#polling = true
-    const began = this.#clock.now()
+    const began = this.#clock.monotonic()
     const due = [...this.#entries].filter(([, entry]) => entry.dueAt <= began)
     const next = due[Symbol.iterator]()
     const readAll = async (): Promise<void> => {
       for (const [listener, entry] of next) {
         entry.interval = Math.min(MAX_INTERVAL_MS, entry.interval * GROWTH)
-        entry.dueAt = this.#clock.now() + entry.interval
+        entry.dueAt = this.#clock.monotonic() + entry.interval
         listener.onStatus(await this.#objects.get(listener.key).catch(asError))
       }
     }
     await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT_READS, due.length) }, readAll))
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     this.#pausedUntil = now + (now - began) * (MAX_BUSY_SHARE - 1)
     this.#polling = false
     this.#schedule()
