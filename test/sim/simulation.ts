@@ -343,9 +343,13 @@ export class Simulation {
     return this.#retryRequests.get(runId) ?? []
   }
 
-  /** Notes a committed retry: it reset all rows but `kept`, and removed the hooks. */
-  noteRetry(runId: string, kept: Set<number>): void {
+  /** Notes that a retried run has started again, with all rows reset but `kept`. */
+  noteKept(runId: string, kept: Set<number>): void {
     this.#keptRows.set(runId, kept)
+  }
+
+  /** Notes a committed retry, which removed the hooks. */
+  noteRetry(runId: string): void {
     this.#retryCounts.set(runId, this.retryCount(runId) + 1)
     const run = this.tables.run(runId)!
     for (const { index, node } of this.workflowOf(run.workflow).nodes) {

@@ -192,7 +192,63 @@ export const retryRunTests = (open: Open): void => {
       await world.store.requestCancel(second.id, "cancel")
       await world.turn()
       expect(await world.store.retryRun(second.id, { nodes: [] })).toBe(true)
+      expect(await world.run(second.id)).toMatchObject({ status: "pending" })
+      const [a] = await world.claim()
+      await world.turn({ changes: [world.ended(a!)] })
       expect(await world.run(second.id)).toMatchObject({ status: "running", tasks: { pending: 1 } })
+    })
+
+    describe("under max_active_runs", () => {
+      const limited = workflow({ a: {}, b: { after: ["a"] }, "on_exit.0": {} }, { maxActiveRuns: 1, timeoutMs: 60_000 })
+
+      const failedThenBusy = async (world: World): Promise<{ failed: RunRow; busy: RunRow }> => {
+        const version = await world.deploy(limited)
+        const [first, second] = await world.store.createRuns([world.newRun(version), world.newRun(version)])
+        const [a] = await world.claim(1)
+        await world.turn({ changes: [world.ended(a!)] })
+        const [b] = await world.claim(1)
+        await world.turn({ changes: [world.ended(b!, "failed")] })
+        const hook = (await world.claim()).find(({ runId }) => runId === first!.run.id)!
+        await world.turn({ changes: [world.ended(hook)] })
+        return { failed: await world.run(first!.run.id), busy: second!.run }
+      }
+
+      it("waits for its place and then runs what has failed", async () => {
+        const world = await setup(open)
+        const { failed, busy } = await failedThenBusy(world)
+        expect(await retry(world, failed)).toBe(true)
+        expect(await world.run(failed.id)).toMatchObject({ status: "pending", finishedAt: null, error: null })
+        expect(await world.claim()).toEqual([])
+        expect(await world.store.retryRun(failed.id, { nodes: [] })).toBe(false)
+        world.clock.pass(1000)
+        await world.store.requestCancel(busy.id, "cancel")
+        const live = await world.store.listInFlight(world.holder)
+        await world.turn({ changes: live.map((claim) => world.ended(claim, "cancelled")) })
+        expect(await world.run(failed.id)).toMatchObject({ status: "running", tasks: { success: 1, pending: 1 } })
+        expect((await world.turn()).nextDueMs).toBe(60_000)
+        expect(await finish(world)).toEqual(["b", "on_exit.0", "on_exit.0"])
+        expect((await world.run(failed.id)).status).toBe("success")
+      })
+
+      it("can be cancelled while it waits, and its tasks stay as they were", async () => {
+        const world = await setup(open)
+        const { failed } = await failedThenBusy(world)
+        await retry(world, failed)
+        await world.store.requestCancel(failed.id, "cancel")
+        await world.turn()
+        expect(await world.run(failed.id)).toMatchObject({ status: "cancelled", tasks: { success: 1, failed: 1, pending: 0 } })
+        expect(names(world, await world.claim())).toEqual(["on_exit.0"])
+      })
+
+      it("starts at once while there is a place", async () => {
+        const world = await setup(open)
+        const { failed, busy } = await failedThenBusy(world)
+        await world.store.requestCancel(busy.id, "cancel")
+        const live = await world.store.listInFlight(world.holder)
+        await world.turn({ changes: live.map((claim) => world.ended(claim, "cancelled")) })
+        expect(await retry(world, failed)).toBe(true)
+        expect((await world.run(failed.id)).status).toBe("running")
+      })
     })
 
     it("keeps the limits of the retried tasks", async () => {

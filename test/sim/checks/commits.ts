@@ -41,6 +41,8 @@ export class CommitLog {
   readonly #appliedAttempts = new Set<string>()
   readonly #committedBatches = new WeakSet<readonly Change[]>()
   #pendingRetry: RetrySnapshot | null = null
+  /** Retried runs that wait for a place under max_active_runs. */
+  readonly #queuedRetries = new Map<string, RetrySnapshot>()
   /** The highest id of a task before the current call. */
   #lastTaskBefore = 0
   /** Store calls that succeeded. */
@@ -65,6 +67,7 @@ export class CommitLog {
 
   afterCall(process: EngineProcess, { method, args, value, wakeUp }: PerformedCall): void {
     this.count += 1
+    this.#checkRetriedRuns()
     const runId = args[0] as string
     switch (method) {
       case "advance":
@@ -82,6 +85,7 @@ export class CommitLog {
         break
       case "retryRun":
         if (value === true) this.#afterRetry(runId)
+        this.#checkRetriedRuns()
         break
       case "deregisterHolder":
         // Its unfinished attempts count as lost.
@@ -224,7 +228,18 @@ export class CommitLog {
     if (this.#pendingRetry === null) {
       throw new Violation("a retry resets the right tasks", `${runId} had not closed, or closed again`)
     }
-    checkRetried(this.#simulation, this.#pendingRetry)
+    this.#simulation.noteRetry(runId)
+    this.#queuedRetries.set(runId, this.#pendingRetry)
+  }
+
+  /** Checks the retried runs that this call started again. Those that were cancelled before are as they had closed. */
+  #checkRetriedRuns(): void {
+    for (const [runId, snapshot] of this.#queuedRetries) {
+      const { status } = this.#simulation.tables.run(runId)!
+      if (status === "pending") continue
+      this.#queuedRetries.delete(runId)
+      if (status === "running") checkRetried(this.#simulation, snapshot)
+    }
   }
 
   #checkReaped(attempts: LiveAttempt[]): void {

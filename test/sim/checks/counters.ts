@@ -125,11 +125,10 @@ const checkLimits = (simulation: Simulation, runs: RunRecord[], rows: OpenTask[]
 
 const describeLimit = (limit: LimitRecord): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
 
-/** Runs that a user retried do not count against max_active_runs. */
 const checkActiveRuns = (simulation: Simulation): void => {
   const active = new Map<string, number>()
   for (const run of simulation.tables.runs()) {
-    if (run.status !== "running" || simulation.retryCount(run.id) > 0) continue
+    if (run.status !== "running") continue
     active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
   }
   for (const [name, count] of active) {

@@ -180,7 +180,7 @@ class ExpectedRetry {
   }
 }
 
-/** Compares the tables after a retry with the expected effects. */
+/** Compares the tables after a retried run has started again with the expected effects. */
 export const checkRetried = (simulation: Simulation, { run, before, effects }: RetrySnapshot): void => {
   const after = new Map(simulation.tables.tasksOf(run.seq).map((row) => [row.id, row]))
   const fail = (row: TaskRecord, why: string): never => {
@@ -198,5 +198,5 @@ export const checkRetried = (simulation: Simulation, { run, before, effects }: R
     if (effect === undefined) kept.add(row.id)
     else simulation.attemptLog.forgetTask(run.id, row.node, row.path)
   }
-  simulation.noteRetry(run.id, kept)
+  simulation.noteKept(run.id, kept)
 }

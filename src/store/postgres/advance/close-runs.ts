@@ -7,6 +7,7 @@ import { closeStatus } from "../../../core/rules/effects.ts"
 import { hookRows } from "../../../core/rules/new-rows.ts"
 import { endNotifications } from "../../../core/rules/notifications.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
+import type { RetryReset } from "../../../core/rules/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import { addNotifications } from "../admin/notifications.ts"
@@ -14,6 +15,7 @@ import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { insertRows, RUN_ID_PLACEHOLDER } from "../runs/insert-rows.ts"
+import { reopenRun } from "../runs/reopen.ts"
 import { resumeParents } from "./waiting.ts"
 
 /** Columns of a run that starts or closes, for `StartableRun`. */
@@ -48,7 +50,7 @@ const FIRST_FAILED = statement(
 const CLOSE = statement(
   "close",
   `UPDATE runs r SET status = c.status, finished_at = ${NOW}, error = c.error, hooks_pending = c.hooks,
-     cancelling = NULL, paused = false, timeout_at = NULL
+     cancelling = NULL, paused = false, timeout_at = NULL, retry_plan = NULL
    FROM unnest(:runs::bigint[], :statuses::text[], :errors::text[], :hooks::int[]) AS c (seq, status, error, hooks) WHERE r.seq = c.seq`,
 )
 
@@ -159,7 +161,7 @@ const COUNT_RUNNING = statement(
 const OLDEST_PENDING = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
-     SELECT ${STARTABLE_RUN} FROM runs p
+     SELECT ${STARTABLE_RUN}, retry_plan AS plan FROM runs p
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
        SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
          AND e.status IN ('pending', 'running') AND e.seq < p.seq))
@@ -179,9 +181,14 @@ const START = statement(
 export const lockWorkflows = (tx: Tx, workflows: Iterable<number>): Promise<unknown> =>
   tx.run(LOCK_WORKFLOWS, { workflows: [...workflows] })
 
+interface PendingRun extends StartableRun {
+  /** The resets of the retry that the run waits for, as JSON. */
+  plan: string | null
+}
+
 export interface StartedRuns {
   runs: { seq: number; id: RunId }[]
-  /** How many task rows they have. */
+  /** How many task rows they have, at least. */
   rows: number
 }
 
@@ -192,7 +199,16 @@ export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<
   await lockWorkflows(tx, new Set(workflowIds))
   for (let workflows = [...new Set(workflowIds)]; workflows.length > 0;) {
     const starting = await chooseRuns(tx, workflows)
-    started.rows += await startRuns(tx, starting)
+    started.rows += await startRuns(
+      tx,
+      starting.filter(({ plan }) => plan === null),
+    )
+    for (const run of starting) {
+      if (run.plan === null) continue
+      const nodes = JSON.parse(run.plan) as RetryReset["nodes"]
+      await reopenRun(tx, run, nodes)
+      started.rows += nodes.length
+    }
     started.runs.push(...starting)
     const counts = Map.groupBy(starting, ({ workflow_id }) => workflow_id)
     workflows = workflows.filter((id) => counts.get(id)?.length === MAX_STARTS)
@@ -201,9 +217,9 @@ export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<
 }
 
 /** Returns pending runs that may start, at most MAX_STARTS of each workflow. */
-const chooseRuns = async (tx: Tx, workflows: readonly number[]): Promise<StartableRun[]> => {
+const chooseRuns = async (tx: Tx, workflows: readonly number[]): Promise<PendingRun[]> => {
   const counted = pipelined(tx.run<{ id: number; running: number }>(COUNT_RUNNING, { workflows }))
-  const pending = await tx.run<StartableRun>(OLDEST_PENDING, { workflows })
+  const pending = await tx.run<PendingRun>(OLDEST_PENDING, { workflows })
   const running = new Map((await counted).map((row) => [row.id, row.running]))
   await tx.workflows.load(pending.map((run) => run.version_id))
   const limited = pending.map((run) => {

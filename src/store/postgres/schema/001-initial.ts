@@ -66,7 +66,8 @@ CREATE TABLE runs (
   parent_task text,
   root_run_id uuid,
   schedule_id bigint,
-  queue_behind boolean NOT NULL DEFAULT false
+  queue_behind boolean NOT NULL DEFAULT false,
+  retry_plan text
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX runs_created ON runs (created_at DESC, id DESC);

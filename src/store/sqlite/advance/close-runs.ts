@@ -5,12 +5,14 @@ import { closeStatus } from "../../../core/rules/effects.ts"
 import { endNotifications } from "../../../core/rules/notifications.ts"
 import { hookRows } from "../../../core/rules/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
+import type { RetryReset } from "../../../core/rules/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"
 import { emitRun } from "./events.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
+import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
 import { resumeParent } from "./waiting.ts"
 
@@ -33,7 +35,8 @@ SELECT node FROM tasks INDEXED BY tasks_of_run
 WHERE run_seq = ? AND status = 'failed' AND parent_id IS NULL AND hook = 0 ORDER BY finished_at, id LIMIT 1`
 
 const CLOSE = `
-UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL WHERE seq = ?`
+UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL, retry_plan = NULL
+WHERE seq = ?`
 
 const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   const run = tx.runs.get(seq)
@@ -59,7 +62,7 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
 
 /** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
 const OLDEST_PENDING = `
-SELECT seq FROM runs r INDEXED BY runs_active
+SELECT seq, retry_plan FROM runs r INDEXED BY runs_active
 WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL
   AND (queue_behind = 0 OR NOT EXISTS (
     SELECT 1 FROM runs e INDEXED BY runs_of_schedule
@@ -72,14 +75,17 @@ SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND statu
 /** Starts the oldest pending runs of a workflow while `max_active_runs` and their schedules allow it. */
 export const activate = (tx: Tx, workflowId: number): void => {
   for (let isFull = false; !isFull;) {
-    const pending = tx.db.all<[number]>(OLDEST_PENDING, workflowId).map(([seq]) => {
+    const pending = tx.db.all<[number, string | null]>(OLDEST_PENDING, workflowId).map(([seq, plan]) => {
       const { maxActiveRuns } = tx.versions.get(tx.runs.get(seq).versionId)
-      return { seq, workflowId, maxActiveRuns }
+      return { seq, workflowId, maxActiveRuns, plan }
     })
     if (pending.length === 0) return
     const [running] = tx.db.get<[number]>(COUNT_RUNNING, workflowId)!
     const starting = runsToStart(pending, new Map([[workflowId, running]]))
-    for (const { seq } of starting) startRun(tx, seq)
+    for (const { seq, plan } of starting) {
+      if (plan === null) startRun(tx, seq)
+      else reopenRun(tx, seq, JSON.parse(plan) as RetryReset["nodes"])
+    }
     if (starting.length > 0) tx.wakeOthers = true
     isFull = starting.length < MAX_STARTS
   }

@@ -170,6 +170,7 @@ CREATE TABLE runs (
   schedule_id INTEGER,
   queue_behind INTEGER NOT NULL DEFAULT 0,
   timezone TEXT,
+  retry_plan TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 

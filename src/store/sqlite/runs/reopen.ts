@@ -1,0 +1,109 @@
+// Reopens a finished run for its retry: resets the rows of the plan. The attempts of reset rows move to the history; attempt numbers
+// continue, retry budgets start again.
+
+import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { HELD_BACK } from "../../shared/bounds.ts"
+import type { RowKind } from "../../contract/store.ts"
+import { startDeadline } from "../advance/group-deadlines.ts"
+import { emitRun } from "../advance/events.ts"
+import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
+import type { Tx } from "../tx.ts"
+
+const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_at = ? WHERE seq = ?"
+
+export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["nodes"]): void => {
+  const { id, versionId } = tx.runs.get(seq)
+  const { timeoutMs } = tx.versions.get(versionId)
+  tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)
+  resetNodes(tx, seq, nodes)
+  tx.db.run(RECOUNT, seq)
+  emitRun(tx, id, "running", null)
+}
+
+type Reset = RetryReset["nodes"][number]
+
+const NODE =
+  "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
+
+/** Resets the rows of the plan, which lists children before their containers. Containers then count their children. */
+const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
+  const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
+  for (const reset of nodes) {
+    const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
+    if (found === undefined) continue
+    const [id, kind, childrenCreated, childrenTotal, limited] = found
+    const isWhole = resetsWhole({ kind, childrenCreated, childrenTotal }, reset.extent)
+    if (!isWhole && reset.extent !== "await") resetInstances(tx, id, reset)
+    resetRow(tx, id, reset)
+    if (isWhole) tx.db.run(FORGET_CHILDREN, id)
+    else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })
+  }
+  const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
+    const continues = (needsSlots ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
+    if (!continues) tx.db.run(FORGET_CHILDREN, id)
+    else if (!needsSlots) startDeadline(tx, { id, runSeq: seq, node, kind })
+    return continues && needsSlots
+  })
+  for (const { id } of waitingForSlots) tx.db.run(HOLD_BACK, id)
+}
+
+const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
+
+const RESET = `
+UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
+WHERE id = ?6`
+
+const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
+
+const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
+
+const CHILDREN = `children_pending = children_total - children_created + (${OPEN_CHILDREN}), children_failed = (
+  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
+WHERE id = ?1 AND (children_created < children_total OR (${OPEN_CHILDREN}) > 0)`
+
+/** A fan-out whose expansion was interrupted continues it. */
+const AWAIT_CHILDREN = `
+UPDATE tasks SET status = iif(children_created < children_total, 'pending', 'running'), started_at = ?2, ${CHILDREN}`
+
+/** A group under limits continues when the gate has found slots for it. */
+const AWAIT_SLOT = `UPDATE tasks SET ${CHILDREN}`
+
+/** Parks the rows below such a group until then. */
+const HOLD_BACK = `
+WITH RECURSIVE below (id, is_open) AS (
+  SELECT id, kind <> 'task' FROM tasks WHERE parent_id = ?1 AND finished_at IS NULL
+  UNION ALL
+  SELECT t.id, t.kind <> 'task'
+  FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
+)
+UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
+
+const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane }: Reset): void => {
+  tx.db.run(SUPERSEDE_ROW, id)
+  tx.db.run(RESET, upstreamPending, upstream.failed, upstream.unmet, upstream.waived, lane, id)
+}
+
+const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed', 'skipped', 'cancelled') ELSE path = ?2 END"
+
+const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
+
+const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
+
+const resetInstances = (tx: Tx, container: number, { extent, instanceLane }: Reset): void => {
+  const path = typeof extent === "object" ? extent.path : null
+  tx.db.run(SUPERSEDE_INSTANCES, container, path)
+  tx.db.run(RESET_INSTANCES, container, path, instanceLane)
+}
+
+const RECOUNT = `
+UPDATE runs SET (open_tasks, failed, tasks_total, tasks_success, tasks_failed, tasks_skipped, tasks_cancelled) = (
+  SELECT
+    count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL),
+    count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed'),
+    count(*) FILTER (WHERE kind = 'task'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'success'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'failed'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'skipped'),
+    count(*) FILTER (WHERE kind = 'task' AND status = 'cancelled')
+  FROM tasks WHERE run_seq = ?1)
+WHERE seq = ?1`
