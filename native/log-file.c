@@ -173,6 +173,8 @@ void log_close(struct task *task) {
     log_flush(&task->streams[i]);
   }
   if (task->open.length && !task->open_blank) task->last = task->open;
+  struct stat info;
+  if (task->log_fd >= 0 && !task->log_errno && !fstat(task->log_fd, &info) && !info.st_nlink) task->log_errno = ENOENT;
   if (task->log_fd >= 0) close(task->log_fd);
   if (task->index_fd >= 0) close(task->index_fd);
 }

@@ -21,7 +21,7 @@
 //   18 FAILED   u8 stage (files, cwd, user, exec, limits, fork), i32 errno, string text
 //   19 EXITED   i32 exit code (-1: by signal), i32 signal, u64 peak memory in bytes, u64 user and u64 system CPU in microseconds,
 //             u8 flags (1: memory limit exceeded, 2: the last line is in pieces, 4: signalled before its main process ended),
-//             i32 errno of the log (0: complete), u64 log size, u64 offset and u64 length in the log of the last non-blank line
+//             i32 errno of the log (0: complete), i32 errno of the output file (0: readable, or none), u64 log size, u64 offset and u64 length in the log of the last non-blank line
 //             of stdout, i64 size of the output file (-1: none), u8 content that follows (0 none, 1 the output file, 2 that
 //             line), string content. Only small content is sent, and an output file that is sent is removed. The event is
 //             sent when no process of the task is alive.
@@ -225,27 +225,56 @@ static void reap(void) {
 
 static uint64_t micros(struct timeval time) { return (uint64_t)time.tv_sec * 1000000 + time.tv_usec; }
 
-// Appends the size of the output file, and the file or the last line if it is small.
-static void put_output(struct task *task) {
+// A task's output: its file, or the last line of its log.
+struct output {
+  int fd, log;    // -1: not open
+  int64_t size;   // of the file; -1: none
+  int error;      // errno of a file that cannot be read
+};
+
+// Opens the output file without following links or waiting for pipes: the task can put anything there.
+static void open_output_file(const char *path, struct output *output) {
   struct stat info;
-  int fd = task->output_path ? open(task->output_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-  int regular = fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode);
-  int64_t size = regular ? info.st_size : -1;
-  put64(size);
+  output->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (output->fd < 0) output->error = errno == ENOENT ? 0 : errno;
+  else if (fstat(output->fd, &info)) output->error = errno;
+  else if (!S_ISREG(info.st_mode)) output->error = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+  else output->size = info.st_size;
+}
+
+// Opens the log if its last line may be a small output. A log that cannot be read is not complete.
+static void open_last_line(struct task *task, struct output *output) {
+  if (!task->last.length || task->last.length > INLINE_MAX || task->last.split) return;
+  char first = 0;
+  errno = EIO;
+  output->log = open(task->log_path, O_RDONLY | O_CLOEXEC);
+  if (output->log >= 0 && pread(output->log, &first, 1, task->last.offset) == 1) {
+    if (first && strchr("{[ \t", first)) return;
+    close(output->log);
+    output->log = -1;
+  } else if (!task->log_errno) {
+    task->log_errno = errno;
+  }
+}
+
+static struct output open_output(struct task *task) {
+  struct output output = {-1, -1, -1, 0};
+  if (task->output_path) open_output_file(task->output_path, &output);
+  if (output.size <= 0 && !output.error) open_last_line(task, &output);
+  return output;
+}
+
+// Appends the size of the output file, and the file or the last line if it is small.
+static void put_output(struct task *task, struct output output) {
+  put64(output.size);
   size_t kind = out.length;
   put8(0);
-  if (size > 0 && size <= INLINE_MAX && put_file(fd, 0, size)) out.data[kind] = 1;
-  if (fd >= 0) close(fd);
-  if (size >= 0 && (size == 0 || out.data[kind])) unlink(task->output_path);
-  if (size <= 0 && task->last.length && task->last.length <= INLINE_MAX && !task->last.split) {
-    int log = open(task->log_path, O_RDONLY | O_CLOEXEC);
-    char first = 0;
-    if (log >= 0 && pread(log, &first, 1, task->last.offset) == 1 && strchr("{[ \t", first) && first &&
-        put_file(log, task->last.offset, task->last.length))
-      out.data[kind] = 2;
-    if (log >= 0) close(log);
-  }
+  if (output.size > 0 && output.size <= INLINE_MAX && put_file(output.fd, 0, output.size)) out.data[kind] = 1;
+  if (output.size == 0 || out.data[kind]) unlink(task->output_path);
+  if (output.log >= 0 && put_file(output.log, task->last.offset, task->last.length)) out.data[kind] = 2;
   if (!out.data[kind]) put_string("", 0);
+  if (output.fd >= 0) close(output.fd);
+  if (output.log >= 0) close(output.log);
 }
 
 static void end_task(struct task *task) {
@@ -258,6 +287,7 @@ static void end_task(struct task *task) {
     stream->fd = -1;
   }
   log_close(task);
+  struct output output = open_output(task);
   int memory_hit = cgroup_end(task);
   size_t at = begin_frame(EXITED, task->id);
   put32(WIFEXITED(task->status) ? WEXITSTATUS(task->status) : -1);
@@ -267,10 +297,11 @@ static void end_task(struct task *task) {
   put64(micros(task->usage.ru_stime));
   put8((memory_hit ? 1 : 0) | (task->last.split ? 2 : 0) | (task->stop_requested ? 4 : 0));
   put32(task->log_errno);
+  put32(output.error);
   put64(task->log_size);
   put64(task->last.offset);
   put64(task->last.length);
-  put_output(task);
+  put_output(task, output);
   finish_frame(at);
   if (task->remove_input && task->input_path) unlink(task->input_path);
   free(task->attempt);

@@ -266,6 +266,7 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   if (launch->write_input) child.fds[0] = write_file(launch->stdin_path, launch->input, launch->input_len, child.user);
   else child.fds[0] = open(task->input_path ? task->input_path : "/dev/null", O_RDONLY | O_CLOEXEC);
   if (child.fds[0] < 0) goto failed;
+  if (child.user && !launch->write_input && task->input_path && fchown(child.fds[0], user.uid, user.gid)) goto failed;
   if (open_outputs(launch, child.fds, ends)) goto failed;
   child.stage = STAGE_LIMITS;
   if (cgroup_create(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;

@@ -118,12 +118,13 @@ export const storeFile = async (path: string, target: OutputTarget): Promise<Out
 /** Reads the output from the last line of stdout in the stored log. */
 export const outputFromLog = async (line: LastLine, target: OutputTarget): Promise<OutputResult> => {
   const bytes = () => streamBytes(target.objects, target.prefix, { stream: "stdout", offset: line.offset, length: line.length })
-  let first = ""
+  let first: string | null = null
   for await (const chunk of bytes()) {
     first = Buffer.from(chunk.subarray(0, 64)).toString().trimStart()
     break
   }
-  if (first[0] !== "{" && first[0] !== "[") return NO_OUTPUT
+  if (first === null && line.length > 0) return { error: "its output is the last line of its log, which cannot be read" }
+  if (first?.[0] !== "{" && first?.[0] !== "[") return NO_OUTPUT
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
   if (line.length <= INLINE_MAX) return parseLine(await collect(bytes()), target.maxBytes)
   const stored = await store(bytes(), target)

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Progress } from "../executor.ts"
 import { type FunctionFixture, type Language, launcherFor } from "./function-fixture.ts"
-import { allLines, assignment } from "./fixture.ts"
+import { allLines, assignment, launch } from "./fixture.ts"
 
 /** Timeout for a change of code, which the executor checks every 50 ms. */
 const PATIENCE = { timeout: 20_000 }
@@ -85,6 +85,15 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       const lines = await allLines(log)
       expect(lines).toHaveLength(20_000)
       expect(lines.at(-1)!.line).toMatch(/^line 19999 x+$/)
+    })
+
+    test("a log that cannot be written fails the attempt", async () => {
+      const work = assignment(fixture.folder, null, { node: { file, function: "talk" } })
+      mkdirSync(fixture.objects.localPath!(`${work.prefix}log`), { recursive: true })
+      expect(await launch(fixture, work).result).toMatchObject({
+        state: "failed",
+        error: "its log could not be stored: the log is incomplete: EISDIR",
+      })
     })
 
     test("secrets are masked in log and error", async () => {

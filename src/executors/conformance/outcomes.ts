@@ -1,5 +1,6 @@
 // Tests of attempts that end by themselves: success, output, failure.
 
+import { mkdirSync } from "node:fs"
 import { expect, test } from "vitest"
 import type { Assignment } from "../executor.ts"
 import { allLines, assignment, launch } from "./fixture.ts"
@@ -107,6 +108,42 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     expect(end.error).toMatch(/output of 293 KiB is larger than the limit of 97.7 KiB/)
   })
 
+  test("an output that cannot be read fails the attempt, and nothing else", async () => {
+    const other = go("while [ ! -e done ]; do sleep 0.01; done; rm done")
+    for (const [script, reason] of [
+      ["mkdir $ORK_OUTPUT", "it is a folder"],
+      ["mkfifo $ORK_OUTPUT", "it is not a regular file"],
+      ["ln -s $ORK_OUTPUT $ORK_OUTPUT", "it is a symbolic link"],
+      ["ln -s /etc/hostname $ORK_OUTPUT", "it is a symbolic link"],
+    ]) {
+      expect(await run(script!), script).toMatchObject({ state: "failed", error: `$ORK_OUTPUT cannot be read: ${reason}` })
+    }
+    expect(await run("rm $ORK_INPUT; mkdir $ORK_INPUT; touch $ORK_INPUT/x; touch done")).toMatchObject({ state: "success" })
+    expect(await run("rm $ORK_INPUT; ln -s $ORK_INPUT $ORK_INPUT")).toMatchObject({ state: "success" })
+    expect((await other.result).state).toBe("success")
+  })
+
+  test("an incomplete log fails the attempt, because it may lack the output", async () => {
+    const { objects } = fixture()
+    if (!objects.localPath) return
+    const work = assignment(fixture().folder, { shell: `echo '{"a":1}'` })
+    mkdirSync(objects.localPath(`${work.prefix}log`), { recursive: true })
+    expect(await launch(fixture(), work).result).toMatchObject({ state: "failed", error: "its log is incomplete: EISDIR" })
+    const removing = assignment(fixture().folder, { shell: `echo '{"a":1}'; while ! rm "$LOG" 2>/dev/null; do :; done` })
+    removing.env = { LOG: objects.localPath(`${removing.prefix}log`) }
+    expect(await launch(fixture(), removing).result).toMatchObject({ state: "failed", error: "its log is incomplete: ENOENT" })
+  })
+
+  test("a task that is too large for the helper fails alone", async () => {
+    const other = go("echo up; while [ ! -e done ]; do sleep 0.01; done; rm done")
+    await other.line("up")
+    const end = await run("true", { secrets: ["x".repeat(20 << 20)] })
+    expect(end).toMatchObject({ state: "failed", startedAt: null })
+    expect(end.error).toMatch(/have \d+ bytes, and the limit is 16777216 \(E2BIG\)/)
+    expect((await run("touch done")).state).toBe("success")
+    expect((await other.result).state).toBe("success")
+  })
+
   test("a failure has its exit code, and no output", async () => {
     const end = await run(`echo '{"a":1}' > $ORK_OUTPUT; exit 3`)
     expect(end).toMatchObject({ state: "failed", exitCode: 3, error: "exit code 3" })
@@ -147,6 +184,13 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     })
     expect(await result).toMatchObject({ state: "success", output: { inline: { ok: true } } })
     expect((await allLines(log)).map((line) => line.line)).toEqual(["nobody", '{"greeting":"hello"}'])
+  })
+
+  test.runIf(process.geteuid?.() === 0)("run_as can read a large input by its path", async () => {
+    const input = "x".repeat(3 << 20)
+    const { result, log } = go(`wc -c < "$ORK_INPUT"`, { node: { runAs: "nobody" }, workingDir: "/", input })
+    expect((await result).state).toBe("success")
+    expect((await allLines(log)).map(({ line }) => line)).toEqual([String(input.length + 2)])
   })
 
   test("invalid or too large variables fail the attempt before its start", async () => {

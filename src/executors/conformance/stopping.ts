@@ -117,9 +117,9 @@ export const stoppingTests = (fixture: () => ExecutorFixture, can: Capabilities,
     async () => {
       const mark = newMark()
       const clone = "ctypes.CDLL(None).syscall(56, 0x8000 | 17, 0, 0, 0, 0) == 0"
-      const script = `import ctypes, os; ${clone} and os.execvp("sleep", ["sleep", "${mark}"])`
-      const wait = `while ! pgrep -f '^sleep ${mark}' >/dev/null; do :; done`
-      expect(await shell(`python3 -c '${script}'; ${wait}`).result).toMatchObject({ state: "success" })
+      const find = `subprocess.call(["pgrep", "-f", "^sleep ${mark}"])`
+      const script = `import ctypes, os, subprocess\n${clone} and os.execvp("sleep", ["sleep", "${mark}"])\nwhile ${find}: pass`
+      expect(await shell(`exec python3 -c '${script}'`).result).toMatchObject({ state: "success" })
       expect(marked(`sleep\0${mark}`)).toEqual([])
     },
   )

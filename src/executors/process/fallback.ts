@@ -4,7 +4,18 @@
 
 import { execFileSync, spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
-import { chownSync, closeSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  closeSync,
+  constants as fileConstants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { constants } from "node:os"
 import { join } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
@@ -49,14 +60,17 @@ const send = (event: HelperEvent): void => {
   process.stdout.write(encodeEvent(event))
 }
 
+const errnoOf = (error: unknown): number => {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "EIO"
+  return (constants.errno as { [name: string]: number })[code] ?? constants.errno.EIO
+}
+
 class StartFailure extends Error {
   readonly failed: Failed
   constructor(stage: Stage, error: unknown) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "EIO"
-    const errno = (constants.errno as { [name: string]: number })[code] ?? constants.errno.EIO
     const text = messageOf(error)
     super(text)
-    this.failed = { stage, errno, text }
+    this.failed = { stage, errno: errnoOf(error), text }
   }
 }
 
@@ -110,7 +124,8 @@ const startProcess = (start: StartRequest): ChildProcess => {
   })
   const stdin = atStage("files", () => {
     if (start.input !== null) createFile(start.stdinPath, Buffer.from(start.input), user)
-    if (user !== null) createFile(start.outputPath, Buffer.alloc(0), user)
+    else if (user !== null && start.stdinPath !== "") chownSync(start.stdinPath, user.uid, user.gid)
+    if (user !== null && start.outputPath !== "") createFile(start.outputPath, Buffer.alloc(0), user)
     return openSync(start.stdinPath === "" ? "/dev/null" : start.stdinPath, "r")
   })
   const outputs = atStage("files", () => openOutputs(start.pipes))
@@ -131,8 +146,17 @@ const startProcess = (start: StartRequest): ChildProcess => {
   }
 }
 
+/** Removes whatever is at a path, which a task can change. */
+const remove = (path: string): void => {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    // The folder of the file is removed with this server.
+  }
+}
+
 const removeInput = (start: StartRequest): void => {
-  if (start.input !== null) rmSync(start.stdinPath, { force: true })
+  if (start.input !== null) remove(start.stdinPath)
 }
 
 const onStart = (id: number, start: StartRequest): void => {
@@ -189,11 +213,19 @@ const addToLog = ({ log, masks }: Task, stream: 1 | 2, chunk: Buffer): void => {
 
 const belongs = (found: TaskProcess, task: Task): boolean => found.session === task.child.pid || found.attempt === task.attempt
 
+const signalGroup = (pid: number, signal: number): void => {
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // It has ended.
+  }
+}
+
 const signalTask = (task: Task, signal: number): void => {
   const found = liveProcesses().filter((process) => belongs(process, task))
   for (const one of found) signalProcess(one, signal)
   // Without /proc, the process group is signalled.
-  if (found.length === 0 && task.exit === null) process.kill(-task.child.pid!, signal)
+  if (found.length === 0 && task.exit === null) signalGroup(task.child.pid!, signal)
 }
 
 const onKill = (id: number, signal: number): void => {
@@ -248,7 +280,9 @@ const end = (task: Task): void => {
   send({ kind: "exited", id: task.id, exited: { ...exitOf(task), ...outputOf(task) } })
 }
 
-const exitOf = ({ exit, stopRequested, log }: Task): Omit<Exited, "outputSize" | "inlineOutput"> => ({
+type OutputFields = Pick<Exited, "outputSize" | "outputErrno" | "inlineOutput">
+
+const exitOf = ({ exit, stopRequested, log }: Task): Omit<Exited, keyof OutputFields> => ({
   code: exit!.code,
   signal: exit!.signal === null ? 0 : constants.signals[exit!.signal],
   maxRssBytes: 0,
@@ -261,19 +295,57 @@ const exitOf = ({ exit, stopRequested, log }: Task): Omit<Exited, "outputSize" |
   line: log.last,
 })
 
-const outputOf = ({ start, log }: Task): Pick<Exited, "outputSize" | "inlineOutput"> => {
-  const info = statSync(start.outputPath, { throwIfNoEntry: false })
-  const outputSize = info?.isFile() ? info.size : -1
-  if (outputSize > INLINE_MAX) return { outputSize, inlineOutput: null }
-  const bytes = outputSize > 0 ? readFileSync(start.outputPath) : null
-  if (outputSize >= 0) rmSync(start.outputPath, { force: true })
-  if (bytes !== null) return { outputSize, inlineOutput: { from: "output", bytes } }
-  if (log.last.length === 0 || log.last.length > INLINE_MAX || log.last.split) return { outputSize, inlineOutput: null }
-  const line = Buffer.alloc(log.last.length)
-  const file = openSync(start.logPath, "r")
-  readSync(file, line, 0, line.length, log.last.offset)
-  closeSync(file)
-  return { outputSize, inlineOutput: { from: "line", bytes: line } }
+/** Returns the output as native/ork-spawn.c does. A log that cannot be read is not complete. */
+const outputOf = ({ start, log }: Task): OutputFields & { logErrno: number } => {
+  const logErrno = log.errno
+  const none = { outputSize: -1, outputErrno: 0, inlineOutput: null, logErrno }
+  try {
+    const file = readOutputFile(start.outputPath)
+    if (file.size > 0)
+      return { ...none, outputSize: file.size, inlineOutput: file.bytes && { from: "output", bytes: file.bytes } }
+    none.outputSize = file.size
+  } catch (error) {
+    return { ...none, outputErrno: errnoOf(error) }
+  }
+  if (log.last.length === 0 || log.last.length > INLINE_MAX || log.last.split) return none
+  try {
+    return { ...none, inlineOutput: { from: "line", bytes: readLine(start.logPath, log.last) } }
+  } catch (error) {
+    return { ...none, logErrno: logErrno || errnoOf(error) }
+  }
+}
+
+/** Reads the output file without following links or waiting for pipes. A small file is read and removed. */
+const readOutputFile = (path: string): { size: number; bytes: Buffer | null } => {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fileConstants
+  let file: number
+  try {
+    file = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  } catch (error) {
+    if (errnoOf(error) === constants.errno.ENOENT) return { size: -1, bytes: null }
+    throw error
+  }
+  try {
+    const info = fstatSync(file)
+    if (!info.isFile()) throw errorWithCode(info.isDirectory() ? "EISDIR" : "EINVAL", "not a regular file")
+    if (info.size > INLINE_MAX) return { size: info.size, bytes: null }
+    const bytes = readFileSync(file)
+    remove(path)
+    return { size: bytes.length, bytes }
+  } finally {
+    closeSync(file)
+  }
+}
+
+const readLine = (path: string, { offset, length }: { offset: number; length: number }): Buffer => {
+  const line = Buffer.alloc(length)
+  const file = openSync(path, "r")
+  try {
+    readSync(file, line, 0, length, offset)
+    return line
+  } finally {
+    closeSync(file)
+  }
 }
 
 /** Kills all tasks and exits: Ork has ended. */

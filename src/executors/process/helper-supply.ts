@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { messageOf } from "../../core/model/error-message.ts"
 import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
 
@@ -90,7 +91,12 @@ export class HelperSupply {
     if ("unavailable" in found) return { reason: found.unavailable }
     this.#temporary = found.temporary
     const flags = this.#choice.namespace === false ? ["--no-namespace"] : []
-    const helper = await Helper.start(found.path, [this.#owner, ...flags])
+    let helper: Helper
+    try {
+      helper = await Helper.start(found.path, [this.#owner, ...flags])
+    } catch (error) {
+      return { reason: messageOf(error) }
+    }
     if (helper.hello.usable) return { helper }
     await helper.stop()
     return { reason: "the limit RLIMIT_RTTIME, by which it identifies tasks, is too low here" }

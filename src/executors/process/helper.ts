@@ -3,7 +3,8 @@
 
 import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
-import { encodeRequest, eventDecoder } from "./protocol.ts"
+import { constants } from "node:os"
+import { encodeRequest, eventDecoder, FRAME_MAX } from "./protocol.ts"
 import type { Exited, Failed, Hello, HelperEvent, StartRequest } from "./protocol.ts"
 
 /** Receives the events of one task. Exactly one of `failed`, `exited` and `lost` is the last. */
@@ -14,6 +15,9 @@ export interface TaskListener {
   /** The helper itself has died. */
   lost(reason: string): void
 }
+
+/** Time for a helper to start. */
+const START_MS = 10_000
 
 export class Helper {
   readonly hello: Hello
@@ -39,25 +43,36 @@ export class Helper {
         resolve()
       })
     })
-    // The event `close` reports a helper that has died; the broken pipe adds nothing.
-    child.stdin!.on("error", () => {})
     onEvent((event) => this.#onEvent(event))
   }
 
-  static start(command: string, args: string[]): Promise<Helper> {
+  /** Rejects when the helper does not start within `timeoutMs`. */
+  static start(command: string, args: string[], timeoutMs = START_MS): Promise<Helper> {
     // Its own session, because Ctrl-C in the terminal is for Ork, which then stops its tasks in order. No environment, because
     // tasks may be able to read that of the helper.
     const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: true, env: {} })
     const decode = eventDecoder()
     return new Promise((resolve, reject) => {
       let handler: ((event: HelperEvent) => void) | null = null
-      const fail = (reason: string): void => reject(new Error(`the spawn helper ${command} did not start: ${reason}`))
+      const fail = (reason: string): void => {
+        clearTimeout(timer)
+        reject(new Error(`the spawn helper ${command} did not start: ${reason}`))
+      }
+      const timer = setTimeout(() => {
+        child.kill("SIGKILL")
+        fail(`it did not answer within ${timeoutMs} ms`)
+      }, timeoutMs)
       child.once("error", (error) => fail(error.message))
       child.once("close", () => fail("it ended at once"))
+      // The event `close` reports a helper that has died; the broken pipe adds nothing.
+      child.stdin.on("error", () => {})
       child.stdout.on("data", (chunk: Buffer) => {
         for (const event of decode(chunk)) {
           if (handler !== null) handler(event)
-          else if (event.kind === "hello") resolve(new Helper(child, event.hello, (onEvent) => (handler = onEvent)))
+          else if (event.kind === "hello") {
+            clearTimeout(timer)
+            resolve(new Helper(child, event.hello, (onEvent) => (handler = onEvent)))
+          }
         }
       })
     })
@@ -78,8 +93,14 @@ export class Helper {
       listener.lost(this.#dead)
       return id
     }
+    const frame = encodeRequest({ kind: "start", id, start: request })
+    if (frame.length > FRAME_MAX) {
+      const text = `its command, environment, input and secrets have ${frame.length} bytes, and the limit is ${FRAME_MAX}`
+      listener.failed({ stage: "files", errno: constants.errno.E2BIG, text })
+      return id
+    }
     this.#listeners.set(id, listener)
-    this.#send(encodeRequest({ kind: "start", id, start: request }))
+    this.#send(frame)
     return id
   }
 

@@ -61,12 +61,16 @@ export const startFailureReason = ({ stage, errno, text }: Failed, command: Comm
   return `${reason()} (${code})`
 }
 
-/** Returns null for exit code 0. */
+/** Returns null for exit code 0 with a complete log. */
 export const describeExit = (exited: Exited, memoryBytes: number): string | null => {
-  if (exited.code === 0) return null
-  const log = exited.logErrno === 0 ? "" : ` (its log is incomplete: ${errnoName(exited.logErrno)})`
-  return describeEnd(exited, memoryBytes) + log
+  const log = describeLog(exited)
+  if (exited.code === 0) return log
+  return describeEnd(exited, memoryBytes) + (log === null ? "" : ` (${log})`)
 }
+
+/** Returns null for a complete log. */
+export const describeLog = ({ logErrno }: Exited): string | null =>
+  logErrno === 0 ? null : `its log is incomplete: ${errnoName(logErrno)}`
 
 const describeEnd = (exited: Exited, memoryBytes: number): string => {
   const end = exited.signal !== 0 ? `killed by ${signalName(exited.signal)}` : `exit code ${exited.code}`

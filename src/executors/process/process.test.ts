@@ -1,16 +1,17 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { constants, tmpdir } from "node:os"
+import { basename, join } from "node:path"
 import { describe, expect, test, vi } from "vitest"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { assignment, launch, marked, realClock } from "../conformance/fixture.ts"
 import type { Capabilities, ExecutorFixture } from "../conformance/fixture.ts"
 import { leftoverScript, newMark } from "../conformance/leftover-processes.ts"
 import { executorSuite } from "../conformance/suite.ts"
+import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
 import { ProcessExecutor } from "./process.ts"
 
-type Kind = { helper: "native" | "node"; namespace: boolean }
+type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
 
 const setup = async ({ helper, namespace }: Kind): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-process-"))
@@ -116,6 +117,43 @@ test("describe returns the helper in use and the reason", async () => {
     cgroups: "none",
   })
   await fixture.cleanup()
+})
+
+test.runIf("path" in native)("without a compiled helper that starts, the one in JavaScript is used", async () => {
+  const cache = await mkdtemp(join(tmpdir(), "ork-cache-"))
+  await mkdir(join(cache, "ork"), { mode: 0o700 })
+  await writeFile(join(cache, "ork", basename((native as { path: string }).path)), "", { mode: 0o755 })
+  vi.stubEnv("XDG_CACHE_HOME", cache)
+  const fixture = await setup({ helper: "auto", namespace: false })
+  vi.unstubAllEnvs()
+  expect(await fixture.executor.describe()).toMatchObject({
+    helper: "node",
+    reason: expect.stringMatching(/did not start/) as string,
+  })
+  await fixture.cleanup()
+  await rm(cache, { recursive: true })
+})
+
+test("a helper that does not answer is killed", async () => {
+  const mark = newMark()
+  await expect(Helper.start("sleep", [mark], 100)).rejects.toThrow("it did not answer within 100 ms")
+  await vi.waitFor(() => expect(marked(`sleep\0${mark}`)).toEqual([]))
+})
+
+test.runIf("path" in native)("a limit for the size of files makes a log incomplete, and does not end the helper", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ork-limit-"))
+  const helper = await Helper.start("/bin/sh", ["-c", `ulimit -f 8; exec ${(native as { path: string }).path} --no-namespace`])
+  const request = {
+    ...{ argv: ["/bin/sh", "-c", "head -c 1000000 /dev/zero"], env: ["PATH=/usr/bin:/bin"], cwd: "/", input: null },
+    ...{ homeOfUser: false, stdinPath: "", logPath: join(folder, "log"), outputPath: "", runAs: "" },
+    ...{ memoryBytes: 0, cpuMillis: 0, secrets: [], pipes: "" },
+  }
+  const exited = await new Promise((resolve, reject) => {
+    helper.run(request, { started: () => {}, failed: reject, exited: resolve, lost: reject })
+  })
+  expect(exited).toMatchObject({ code: 0, logErrno: constants.errno.EFBIG })
+  await helper.stop()
+  await rm(folder, { recursive: true })
 })
 
 test.runIf("path" in native)("describe returns how tasks are isolated", async () => {

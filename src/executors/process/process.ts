@@ -24,7 +24,7 @@ import { killAttempt, killOrphans } from "./orphans.ts"
 import { reportedOutput } from "./output.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
 import { resultBase, type StartedProcess } from "./result.ts"
-import { describeExit, describeStartFailure } from "./messages.ts"
+import { describeExit, describeLog, describeStartFailure } from "./messages.ts"
 
 export type { ProcessDescription } from "./helper-supply.ts"
 
@@ -174,7 +174,7 @@ export class ProcessExecutor implements Executor {
     const { prefix, maxOutputBytes, secrets } = assignment
     try {
       if (upload !== null) await this.#storeLog(upload)
-      if (exited.stopRequested) return stoppedResult(signal.reason as StopReason, base, assignment)
+      if (exited.stopRequested) return withLog(stoppedResult(signal.reason as StopReason, base, assignment), exited)
       const error = describeExit(exited, request.memoryBytes)
       if (error !== null) return { ...base, state: "failed", error }
       const target = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
@@ -187,7 +187,8 @@ export class ProcessExecutor implements Executor {
       return { ...base, state: "failed", error: `its output or log could not be stored: ${messageOf(error)}` }
     } finally {
       // The helper has removed an output file that it sent inline.
-      if (exited.outputSize > 0 && exited.inlineOutput?.from !== "output") await rm(request.outputPath, { force: true })
+      const left = exited.outputErrno !== 0 || (exited.outputSize > 0 && exited.inlineOutput?.from !== "output")
+      if (left) await rm(request.outputPath, { recursive: true, force: true }).catch(() => undefined)
     }
   }
 
@@ -214,4 +215,10 @@ export class ProcessExecutor implements Executor {
   #notStarted(error: string): AttemptResult {
     return { ...resultBase(null, this.#clock.now()), state: "failed", error }
   }
+}
+
+/** Adds to the error that the log is incomplete. */
+const withLog = (result: AttemptResult, exited: Exited): AttemptResult => {
+  const log = describeLog(exited)
+  return log === null ? result : { ...result, error: `${result.error} (${log})` }
 }

@@ -50,6 +50,7 @@ const event: fc.Arbitrary<HelperEvent> = fc.oneof(
       outOfMemory: fc.boolean(),
       stopRequested: fc.boolean(),
       logErrno: fc.integer({ min: 0, max: 200 }),
+      outputErrno: fc.integer({ min: 0, max: 200 }),
       logSize: size,
       line: fc.record({ offset: size, length: size, split: fc.boolean() }),
       outputSize: fc.oneof(fc.constant(-1), size),

@@ -8,6 +8,8 @@ export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as cons
 export type Stage = (typeof STAGES)[number]
 
 export const INLINE_MAX = 65_536
+/** Largest frame that a helper accepts. */
+export const FRAME_MAX = 16 << 20
 
 export interface StartRequest {
   /** Content that the helper writes to the stdin file, which it removes at the end; null when the file exists already. */
@@ -55,7 +57,9 @@ export interface Exited {
   outOfMemory: boolean
   /** True when the task was signalled before its main process had ended. */
   stopRequested: boolean
+  /** Error number of a log that is not complete, and of an output file that cannot be read; 0 for none. */
   logErrno: number
+  outputErrno: number
   logSize: number
   /** The last non-blank line of stdout in the raw log; `split`: pieces of stderr are in between. */
   line: { offset: number; length: number; split: boolean }
@@ -265,6 +269,7 @@ export const encodeEvent = (event: HelperEvent): Buffer => {
         .i64(exited.systemMicros)
         .u8((exited.outOfMemory ? 1 : 0) | (exited.line.split ? 2 : 0) | (exited.stopRequested ? 4 : 0))
         .i32(exited.logErrno)
+        .i32(exited.outputErrno)
         .i64(exited.logSize)
         .i64(exited.line.offset)
         .i64(exited.line.length)
@@ -286,6 +291,7 @@ const decodeExited = (reader: FrameReader): Exited => {
   const systemMicros = reader.i64()
   const flags = reader.u8()
   const logErrno = reader.i32()
+  const outputErrno = reader.i32()
   const logSize = reader.i64()
   const line = { offset: reader.i64(), length: reader.i64(), split: (flags & 2) !== 0 }
   const outputSize = reader.i64()
@@ -301,6 +307,7 @@ const decodeExited = (reader: FrameReader): Exited => {
     outOfMemory: (flags & 1) !== 0,
     stopRequested: (flags & 4) !== 0,
     logErrno,
+    outputErrno,
     logSize,
     line,
     outputSize,

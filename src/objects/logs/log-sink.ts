@@ -4,6 +4,7 @@
 import { dirname, join } from "node:path"
 import { mkdirSync } from "node:fs"
 import { rm } from "node:fs/promises"
+import { getSystemErrorName } from "node:util"
 import type { LogStream } from "./log-index.ts"
 import { logKey } from "./log-keys.ts"
 import { LogUpload } from "./log-upload.ts"
@@ -15,7 +16,7 @@ import { createOwnedFolder } from "../owned-folder.ts"
 export interface LogSink {
   /** Resolves when more may be written. `at`: time of the output in epoch milliseconds; now by default. */
   write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void>
-  /** Stores the complete log. `last`: position of the last non-blank line of stdout, which may be the output of the task. */
+  /** Stores the complete log; rejects when a part of it is missing. `last`: position of the last non-blank line of stdout, which may be the output of the task. */
   close(): Promise<{ last: LastLine; size: number }>
 }
 
@@ -48,7 +49,10 @@ class LocalLog implements LogSink {
   close(): Promise<{ last: LastLine; size: number }> {
     for (const stream of ["stdout", "stderr"] as const) this.#add(stream, this.#masks[stream]?.end() ?? Buffer.alloc(0))
     this.#writer.close()
-    return Promise.resolve({ last: this.#writer.last, size: this.#writer.size })
+    const { last, size, errno } = this.#writer
+    return errno === 0
+      ? Promise.resolve({ last, size })
+      : Promise.reject(new Error(`the log is incomplete: ${getSystemErrorName(-errno)}`))
   }
 
   #add(stream: LogStream, bytes: Buffer, at?: number): void {

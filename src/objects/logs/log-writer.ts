@@ -1,7 +1,7 @@
 // Writes the log of an attempt as native/log-file.c does: raw bytes, then their index record. Writes whole lines of a stream together,
 // and a partial line after 250 ms or 64 KiB. Creates the files with the first byte.
 
-import { closeSync, mkdirSync, openSync, writeSync } from "node:fs"
+import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from "node:fs"
 import { constants } from "node:os"
 import { dirname } from "node:path"
 import { RECORD_BYTES } from "./log-keys.ts"
@@ -38,7 +38,7 @@ export class LogWriter {
   /** Last complete non-blank line of stdout. */
   last: LastLine = NO_LINE
   size = 0
-  /** Error number of a failed write; the rest of the log is dropped then, because a full disk must not stop the task. */
+  /** Error number of a failed write, or of a log that was removed; the rest of the log is dropped then, because a full disk must not stop the task. */
   errno = 0
 
   constructor(path: string) {
@@ -65,6 +65,7 @@ export class LogWriter {
     this.#flush(2)
     if (this.#open.length > 0 && !this.#openBlank) this.last = this.#open
     if (this.#files === null) return
+    if (this.errno === 0 && fstatSync(this.#files.log).nlink === 0) this.errno = constants.errno.ENOENT
     closeSync(this.#files.log)
     closeSync(this.#files.index)
   }
