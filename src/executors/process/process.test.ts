@@ -144,9 +144,19 @@ test.runIf("path" in native)("a limit for the size of files makes a log incomple
   const folder = await mkdtemp(join(tmpdir(), "ork-limit-"))
   const helper = await Helper.start("/bin/sh", ["-c", `ulimit -f 8; exec ${(native as { path: string }).path} --no-namespace`])
   const request = {
-    ...{ argv: ["/bin/sh", "-c", "head -c 1000000 /dev/zero"], env: ["PATH=/usr/bin:/bin"], cwd: "/", input: null },
-    ...{ homeOfUser: false, stdinPath: "", logPath: join(folder, "log"), outputPath: "", runAs: "" },
-    ...{ memoryBytes: 0, cpuMillis: 0, secrets: [], pipes: "" },
+    argv: ["/bin/sh", "-c", "head -c 1000000 /dev/zero"],
+    env: ["PATH=/usr/bin:/bin"],
+    cwd: "/",
+    input: null,
+    homeOfUser: false,
+    stdinPath: "",
+    logPath: join(folder, "log"),
+    outputPath: "",
+    runAs: "",
+    memoryBytes: 0,
+    cpuMillis: 0,
+    secrets: [],
+    pipes: "",
   }
   const exited = await new Promise((resolve, reject) => {
     helper.run(request, { started: () => {}, failed: reject, exited: resolve, lost: reject })
