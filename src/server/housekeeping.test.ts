@@ -21,6 +21,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
   }
   const store = {
     bundlesInUse: async () => [],
+    trimCache: async () => 0,
     cachedKeysInUse: async () => [],
     expiredRuns: async (query: object) => {
       calls.push(["expired", query])

@@ -63,6 +63,7 @@ export class Housekeeping {
       await removeUnusedBundles(this.#options, this.#stopped.signal)
       await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
       if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
+      await this.#trim((limit) => store.trimCache(limit))
       await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
       if (rule?.olderThanMs !== undefined) await this.#removeOld(rule.olderThanMs)
     } catch (error) {

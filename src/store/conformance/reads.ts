@@ -160,8 +160,10 @@ export const readTests = (open: Open): void => {
       const inUse = () => world.store.cachedKeysInUse([output.key, "cache/1/b/output.json"])
       expect(await world.store.getCached(query)).toEqual(output)
       expect(await inUse()).toEqual([output.key])
+      expect(await world.store.trimCache(9)).toBe(0)
       world.clock.pass(1001)
       expect(await inUse()).toEqual([])
+      expect([await world.store.trimCache(9), await world.store.trimCache(9)]).toEqual([1, 0])
     })
 
     it("expires after the time to live, which a new success restarts", async () => {

@@ -115,6 +115,8 @@ export interface Store {
   /** Lists the outputs of the children of a container in index order; null for those that did not succeed. */
   instanceOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
   getCached(query: { workflowId: number; task: string; key: string }): Promise<Output | null>
+  /** Deletes entries of the cache that have expired. Returns their number, at most `limit`. */
+  trimCache(limit: number): Promise<number>
   /** Returns those of these object keys that an entry of the cache refers to, unless it has expired. */
   cachedKeysInUse(keys: string[]): Promise<string[]>
   /** Returns the mean duration of each task in the last successful runs of a workflow, in seconds, by task name. */

@@ -188,6 +188,21 @@ describe("several stores on one database", () => {
     expect((await two.turn([], 9)).claims).toHaveLength(1)
   })
 
+  it("renew a lease while every connection for writes waits for a lock", async () => {
+    const world = setup()
+    const server = await world.join()
+    await start(server, workflow({ a: {} }), 1)
+    const [run] = await server.store.listRuns({ limit: 1 })
+    const blocker = new pg.Client({ connectionString: database.url })
+    await blocker.connect()
+    onTestFinished(() => blocker.end())
+    await blocker.query(`BEGIN; SELECT 1 FROM "${world.schema}".runs FOR UPDATE`)
+    const writes = Array.from({ length: 6 }, () => server.store.setPaused(run!.id, true))
+    expect(await server.store.renewLease(server.holder, 60_000)).toBe(true)
+    await blocker.query("ROLLBACK")
+    await Promise.all(writes)
+  })
+
   it("reject the change of a holder whose attempt was lost to another", async () => {
     const world = setup()
     const [one, two] = [await world.join(), await world.join()]

@@ -41,6 +41,7 @@ import { INDEXED_PLANS } from "./connection/connection.ts"
 import type { SqlRunner } from "./connection/statement.ts"
 import {
   cachedKeysInUse,
+  trimCache,
   getCached,
   getTask,
   instanceOutputs,
@@ -81,6 +82,8 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const writers = new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS })
   // A pool of its own: callers that need a version may hold a connection of another pool.
   const versions = new ConnectionPool(target, 1, { application: "ork" })
+  // A pool of its own: a lease must not expire while long transactions hold the connections of the writers.
+  const leases = new ConnectionPool(target, 1, { application: "ork lease" })
   const workflows = new Workflows(versions)
   const context = { clock: storeClock, workflows, cache }
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
@@ -126,7 +129,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     advanceConcurrency: ADVANCE_CONCURRENCY,
     migrate: () => migrate(writers, target),
     close: async () => {
-      await Promise.all([listener, loops, readers, writers, versions].map((part) => part.close()))
+      await Promise.all([listener, loops, readers, writers, versions, leases].map((part) => part.close()))
     },
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
@@ -139,7 +142,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
-    renewLease: (id, leaseMs) => write((tx) => renewLease(tx, id, leaseMs)),
+    renewLease: (id, leaseMs) => leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs)),
     deregisterHolder: (id) => writeAndNotify((tx) => deregisterHolder(tx, id)),
     extendWorkerLeases: () => write(extendWorkerLeases),
     listInFlight: (id) => read((connection) => listInFlight(connection, id)),
@@ -156,6 +159,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     listInner: (query) => read((connection) => listInner(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),
     instanceOutputs: (query) => read((connection) => instanceOutputs(connection, query)),
+    trimCache: (limit) => write((tx) => trimCache(tx, limit)),
     cachedKeysInUse: (keys) => read((connection) => cachedKeysInUse(connection, keys)),
     getCached: (query) => read((connection) => getCached(connection, query)),
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),

@@ -38,6 +38,7 @@ import { RunInfoCache } from "./cache/run-info.ts"
 import { getRun, listRuns } from "./runs/run-reads.ts"
 import {
   cachedKeysInUse,
+  trimCache,
   getCached,
   getTask,
   instanceOutputs,
@@ -161,6 +162,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     listInner: (query) => read((s) => listInner(s, query)),
     listAttempts: (row) => read((s) => listAttempts(s, row)),
     instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
+    trimCache: (limit) => write((tx) => trimCache(tx, limit)),
     cachedKeysInUse: (keys) => read((s) => cachedKeysInUse(s, keys, iso(clock.now()))),
     getCached: (query) => read((s) => getCached(s, query, iso(clock.now()))),
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),

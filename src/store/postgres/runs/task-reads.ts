@@ -266,6 +266,14 @@ const CACHED_KEYS = statement(
 export const cachedKeysInUse = async (connection: SqlRunner, keys: string[]): Promise<string[]> =>
   (await connection.run<{ output_key: string }>(CACHED_KEYS, { keys })).map((row) => row.output_key)
 
+const TRIM_CACHE = statement(
+  "cache_trim",
+  `DELETE FROM cache c USING (SELECT workflow_id, task, key FROM cache WHERE expires_at <= ${NOW} LIMIT :limit::int FOR UPDATE) AS old
+   WHERE c.workflow_id = old.workflow_id AND c.task = old.task AND c.key = old.key RETURNING 1`,
+)
+
+export const trimCache = async (tx: SqlRunner, limit: number): Promise<number> => (await tx.run(TRIM_CACHE, { limit })).length
+
 const DURATIONS = statement(
   "past_durations",
   `WITH past AS (

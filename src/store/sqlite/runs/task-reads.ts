@@ -7,7 +7,7 @@ import { PAST_RUNS } from "../../shared/bounds.ts"
 import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
 import type { NodeState } from "../../../core/rules/retry-plan.ts"
 import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
-import type { Session } from "../tx.ts"
+import type { Session, Tx } from "../tx.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
@@ -228,6 +228,11 @@ WHERE output_key IN (SELECT value FROM json_each(?)) AND (expires_at IS NULL OR 
 
 export const cachedKeysInUse = (session: Session, keys: string[], at: string): string[] =>
   session.db.all<[string]>(CACHED_KEYS, JSON.stringify(keys), at).map(([key]) => key)
+
+const TRIM_CACHE = `
+DELETE FROM cache WHERE (workflow_id, task, key) IN (SELECT workflow_id, task, key FROM cache WHERE expires_at <= ? LIMIT ? + 0)`
+
+export const trimCache = (tx: Tx, limit: number): number => tx.db.run(TRIM_CACHE, tx.at, limit)
 
 const DURATIONS = `
 WITH past AS (
