@@ -7,15 +7,15 @@ import type { LastLine } from "../../objects/logs/log-writer.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { NO_OUTPUT, readOutput } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
-import { delay } from "../remote/retry.ts"
-import { isPermanent, outcomeOf } from "./classify.ts"
+import { backoff, delay } from "../remote/retry.ts"
+import { hasEndedBefore, isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
 import type { SlurmCli } from "./cli.ts"
 import { FileFollower } from "./file-follower.ts"
 import type { JobFolders } from "./job-folders.ts"
 import type { JobLocation, QueuePoller, QueueWatch } from "./poller.ts"
 import { isLive, isOver, isWaiting, type QueuedJob } from "./queue.ts"
 import { FILES } from "./script.ts"
-import type { Submitter } from "./submitter.ts"
+import type { Submitter, SubmitRequest } from "./submitter.ts"
 
 /** Interval between reads of a running job's files; it grows while the job writes nothing. */
 const READ_MS = 250
@@ -26,7 +26,7 @@ const SETTLE_MS = 5000
 const REASON_MS = 15_000
 /** Polls of the queue without the job after which it counts as gone. */
 const MAX_MISSES = 3
-const FIND_RETRY_MS = 2000
+const RETRY_MS = 2000
 
 export interface SlurmParts {
   cli: SlurmCli
@@ -72,13 +72,30 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   /** Finds the job of an earlier launch, or submits one. Resolves with null when the attempt was stopped before. */
   async #locate(): Promise<JobLocation | null> {
     const { folders, submitter } = this.#parts
-    const earlier = await folders.find(this.assignment.attemptId)
-    if (earlier === null) return this.context.signal.aborted ? null : await submitter.submit(this.assignment)
+    const { assignment } = this
+    const { signal } = this.context
+    const request: SubmitRequest = {
+      assignment,
+      signal,
+      handedOver: () => this.handedOver,
+      onProblem: (reason) => (this.waitingFor = reason),
+    }
+    const earlier = await folders.find(assignment.attemptId)
+    if (earlier === null) return signal.aborted ? null : await this.#unlessHandedOver(submitter.submit(request))
     // The job's files still have all of its output, so the stored log is written again from the start.
     await this.objects.deletePrefix(this.assignment.prefix)
     if ((await folders.hasStarted(earlier)) || (await folders.exitCode(earlier)) !== null) return earlier
-    if ((await this.#findInQueue(earlier)) === null) await submitter.resubmit(this.assignment, earlier)
-    return earlier
+    if ((await this.#findInQueue(earlier)) !== null) return earlier
+    return await this.#unlessHandedOver(submitter.resubmit(request, earlier))
+  }
+
+  /** Resolves with null at once when another process continues with the attempt. */
+  #unlessHandedOver(submission: Promise<JobLocation | null>): Promise<JobLocation | null> {
+    submission.catch(() => {})
+    return new Promise((resolve, reject) => {
+      submission.then(resolve, reject)
+      this.handover.addEventListener("abort", () => resolve(null), { once: true })
+    })
   }
 
   /** Retries until the queue can be read: a job that waits there unnoticed would run beside the next attempt. */
@@ -89,7 +106,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
         return await this.#parts.poller.find(location)
       } catch (error) {
         if (signal.aborted) throw error
-        await delay(this.clock, FIND_RETRY_MS, signal)
+        await delay(this.clock, RETRY_MS, signal)
       }
     }
   }
@@ -112,6 +129,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     if (code === null && !gone) return { recheckMs: live ? this.#readMs : null }
     const waited = this.#timeSinceEnd()
     if (gone && (code !== null || this.stopRequested || waited >= SETTLE_MS || endsAbruptly(job))) {
+      if (job === null && code === null && !(await this.#cancelMissing(watch))) return { recheckMs: RETRY_MS }
       await follower.copy()
       return { end: { code, job } }
     }
@@ -157,23 +175,48 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     return (await this.#parts.folders.exitCode(location).catch(() => null)) !== null
   }
 
-  protected async requestStop(submitted: SubmittedJob): Promise<void> {
-    await this.#cancel(submitted, ["--full", "--signal=TERM"])
+  protected async requestStop(submitted: SubmittedJob, over: AbortSignal): Promise<void> {
+    await this.#cancel(submitted, over, [["--full", "--signal=TERM"]])
   }
 
   /** Signals the processes before cancelling the job, because Slurm's own way to kill a job waits for KillWait. */
-  protected override async kill(submitted: SubmittedJob): Promise<void> {
-    await this.#cancel(submitted, ["--batch", "--signal=KILL"], [])
+  protected override async kill(submitted: SubmittedJob, over: AbortSignal): Promise<void> {
+    await this.#cancel(submitted, over, [["--batch", "--signal=KILL"], []])
   }
 
-  /** Runs `scancel` once per list of options. A job that still waits is removed from the queue. */
-  async #cancel({ watch, location }: SubmittedJob, ...calls: string[][]): Promise<void> {
-    const { cli, poller } = this.#parts
-    const job = watch.job ?? (await poller.find(location).catch(() => null))
-    if (job === null) return
-    const all = isWaiting(job) ? [["--state=PENDING"], ...calls] : calls
-    for (const options of all) await cli.call("scancel", [...options, job.id]).catch(() => {})
-    poller.pollSoon()
+  /**
+   * Runs `scancel` once per list of options, and repeats that until the controller accepts it. A job that still waits is removed
+   * from the queue.
+   */
+  async #cancel({ watch, location }: SubmittedJob, over: AbortSignal, calls: string[][]): Promise<void> {
+    const { poller } = this.#parts
+    for (let failures = 0; !over.aborted; failures++) {
+      try {
+        const job = failures === 0 && watch.job ? watch.job : await poller.find(location)
+        if (job === null || isOver(job)) return
+        const all = isWaiting(job) ? [["--state=PENDING"], ...calls] : calls
+        for (const options of all) await this.#scancel([...options, job.id])
+        return poller.pollSoon()
+      } catch {
+        await delay(this.clock, backoff(failures), over)
+      }
+    }
+  }
+
+  /** Cancels a job that the queue no longer lists, in case it runs anyway. Resolves with false when no controller responded. */
+  async #cancelMissing({ lastSeen }: QueueWatch): Promise<boolean> {
+    if (lastSeen === null) return true
+    return await this.#scancel([`--name=${lastSeen.name}`, lastSeen.id]).then(
+      () => true,
+      (error: unknown) => !mayHaveArrived(messageOf(error)),
+    )
+  }
+
+  /** Rejects unless the job was signalled or has ended. */
+  async #scancel(args: string[]): Promise<void> {
+    await this.#parts.cli.call("scancel", args).catch((error: unknown) => {
+      if (!hasEndedBefore(messageOf(error))) throw error
+    })
   }
 
   /** Does nothing: a job that cannot be followed is left to Slurm. */

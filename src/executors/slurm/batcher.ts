@@ -2,10 +2,14 @@
 
 import type { Clock } from "../../core/model/ports.ts"
 
-const WINDOW_MS = 50
+/** Time without a new item after which a batch is flushed. */
+const IDLE_MS = 300
+/** Time after which a batch is flushed although items still arrive. */
+const MAX_MS = 3000
 
 interface Batch<Item> {
   items: Item[]
+  until: number
   cancel: () => void
 }
 
@@ -22,21 +26,20 @@ export class Batcher<Item> {
     this.#flush = flush
   }
 
-  add(key: string, item: Item): void {
-    let batch = this.#batches.get(key)
-    if (batch === undefined) {
-      batch = { items: [], cancel: this.#clock.after(WINDOW_MS, () => this.#close(key)) }
-      this.#batches.set(key, batch)
-    }
+  /** `expected`: number of items under this key, at which the batch is complete. */
+  add(key: string, item: Item, expected: number): void {
+    const now = this.#clock.monotonic()
+    const batch = this.#batches.get(key) ?? { items: [], until: now + MAX_MS, cancel: () => {} }
+    this.#batches.set(key, batch)
     batch.items.push(item)
-    if (batch.items.length >= this.#max()) this.#close(key)
+    if (batch.items.length >= Math.min(expected, this.#max())) return this.#close(key, batch)
+    batch.cancel()
+    batch.cancel = this.#clock.after(Math.max(0, Math.min(IDLE_MS, batch.until - now)), () => this.#close(key, batch))
   }
 
-  #close(key: string): void {
-    const batch = this.#batches.get(key)
-    if (batch === undefined) return
+  #close(key: string, { items, cancel }: Batch<Item>): void {
+    cancel()
     this.#batches.delete(key)
-    batch.cancel()
-    this.#flush(batch.items)
+    this.#flush(items)
   }
 }

@@ -39,8 +39,18 @@ export const outcomeOf = (code: number | null, job: QueuedJob | null, memoryByte
 const PERMANENT =
   /invalid (?:partition|account|qos|feature|generic resource|job id|constraint|time)|node configuration is not available|unrecognized option|can not be satisfied|more processors requested|memory required by task|access.*denied|violates/i
 
+/** Errors of a cluster that accepts no more jobs for now: a full queue, or a limit of submitted jobs. */
+const BUSY = /temporarily|submit\w*limit/i
+
 /** Returns true when no later submission can succeed. */
-export const isPermanent = (message: string): boolean => PERMANENT.test(message)
+export const isPermanent = (message: string): boolean => {
+  // Slurm names the limit that a job violates; without a name it may be the number of submitted jobs.
+  const unnamedLimit = /violates/i.test(message) && !/\w+Limit\b/.test(message)
+  return PERMANENT.test(message) && !BUSY.test(message) && !unnamedLimit
+}
+
+/** Returns true when scancel failed because the job has ended. */
+export const hasEndedBefore = (message: string): boolean => /invalid job id|already complet/i.test(message)
 
 /** Returns true when the failed submission may have reached the cluster. */
 export const mayHaveArrived = (message: string): boolean =>

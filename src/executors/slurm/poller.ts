@@ -4,7 +4,7 @@
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { SlurmCli } from "./cli.ts"
-import { isOver, parseScontrol, parseSqueue, type QueuedJob } from "./queue.ts"
+import { isOver, parseScontrol, parseSqueue, QueueUnavailable, type QueuedJob } from "./queue.ts"
 
 const MIN_INTERVAL_MS = 1000
 const MAX_INTERVAL_MS = 10_000
@@ -21,6 +21,8 @@ export interface JobLocation {
 export interface QueueWatch {
   /** The job as of the last poll; null when it is not in the queue, undefined before the first poll. */
   readonly job: QueuedJob | null | undefined
+  /** The job as it was last seen in the queue; null before. */
+  readonly lastSeen: QueuedJob | null
   /** Successive polls in which the job was not in the queue. */
   readonly misses: number
   close(): void
@@ -28,6 +30,7 @@ export interface QueueWatch {
 
 interface Watcher extends JobLocation {
   job: QueuedJob | null | undefined
+  lastSeen: QueuedJob | null
   misses: number
   onPoll: () => void
 }
@@ -54,12 +57,15 @@ export class QueuePoller {
 
   /** Watches a job. `onPoll` is called after each poll, successful or not. */
   watch(location: JobLocation, onPoll: () => void): QueueWatch {
-    const watcher: Watcher = { ...location, job: undefined, misses: 0, onPoll }
+    const watcher: Watcher = { ...location, job: undefined, lastSeen: null, misses: 0, onPoll }
     this.#watchers.add(watcher)
     this.pollSoon()
     return {
       get job() {
         return watcher.job
+      },
+      get lastSeen() {
+        return watcher.lastSeen
       },
       get misses() {
         return watcher.misses
@@ -134,6 +140,7 @@ export class QueuePoller {
       try {
         return parseSqueue(await this.#cli.call("squeue", ["--json", "--me", "--states=all"]))
       } catch (error) {
+        if (error instanceof QueueUnavailable) throw error
         const text = await this.#cli.call("scontrol", ["show", "job", "-o"]).catch(() => {
           throw error
         })
@@ -153,6 +160,7 @@ export class QueuePoller {
       const job = find(watcher)
       watcher.misses = job === null ? watcher.misses + 1 : 0
       watcher.job = job
+      watcher.lastSeen = job ?? watcher.lastSeen
       states += `${job?.id} ${job?.state};`
     }
     if (states !== this.#lastStates) this.#interval = MIN_INTERVAL_MS

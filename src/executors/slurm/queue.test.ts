@@ -63,3 +63,8 @@ test("every state is exactly one of waiting, live and over", () => {
     expect(classes(state)).toEqual([false, false, true])
   }
 })
+
+test("a response with errors is not an empty queue", () => {
+  const text = JSON.stringify({ errors: [{ error: "Unable to contact slurm controller" }], jobs: [] })
+  expect(() => parseSqueue(text)).toThrow("the queue cannot be read: Unable to contact slurm controller")
+})

@@ -52,8 +52,15 @@ const exitOf = (raw: RawExit | undefined): { exitCode: number; signal: number } 
   }
 }
 
+/** squeue reports that it could not reach the controller, in its output and with exit code 0. */
+export class QueueUnavailable extends Error {}
+
 export const parseSqueue = (text: string): QueuedJob[] => {
-  const { jobs } = JSON.parse(text) as { jobs?: RawJob[] }
+  const { jobs, errors = [] } = JSON.parse(text) as { jobs?: RawJob[]; errors?: { error?: string; description?: string }[] }
+  if (errors.length > 0) {
+    const messages = errors.map(({ error, description }) => error || description || "unknown error")
+    throw new QueueUnavailable(`the queue cannot be read: ${messages.join("; ")}`)
+  }
   return (jobs ?? []).map((job) => {
     const state = Array.isArray(job.job_state) ? (job.job_state[0] ?? "") : (job.job_state ?? "")
     const identity = identityOf(

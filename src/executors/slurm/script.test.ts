@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
+import { ManualClock } from "../conformance/manual-clock.ts"
 import { assignment } from "../conformance/fixture.ts"
 import { Batcher } from "./batcher.ts"
 import { isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
@@ -88,11 +89,35 @@ test("items that are added together are flushed together, up to the limit of an 
     () => 3,
     (items) => flushed.push(items),
   )
-  for (const item of ["a", "b", "c", "d"]) batcher.add("one", item)
-  batcher.add("two", "x")
+  for (const item of ["a", "b", "c", "d"]) batcher.add("one", item, 9)
+  batcher.add("two", "x", 9)
   expect(flushed).toEqual([["a", "b", "c"]])
   while (timers.length > 0) timers[0]!()
   expect(flushed).toEqual([["a", "b", "c"], ["d"], ["x"]])
+})
+
+test("a batch waits for items that keep arriving, but not for ever, and not when it is complete", async () => {
+  const flushed: number[] = []
+  const clock = new ManualClock()
+  const batcher = new Batcher<number>(
+    clock,
+    () => 1000,
+    (items) => flushed.push(items.length),
+  )
+  for (let i = 0; i < 16; i++) {
+    batcher.add("fan-out", i, 500)
+    await clock.pass(100)
+  }
+  expect(flushed).toEqual([])
+  await clock.pass(400)
+  expect(flushed).toEqual([16])
+  for (let i = 0; i < 40; i++) {
+    batcher.add("endless", i, 500)
+    await clock.pass(100)
+  }
+  expect(flushed).toHaveLength(2)
+  batcher.add("single", 1, 1)
+  expect(flushed.at(-1)).toBe(1)
 })
 
 test("each end of a job has its own outcome", () => {
@@ -118,5 +143,10 @@ test("each end of a job has its own outcome", () => {
   expect(isPermanent("Batch job submission failed: Invalid partition name specified")).toBe(true)
   expect(isPermanent("Unable to contact slurm controller (connect failure)")).toBe(false)
   expect(mayHaveArrived("Batch job submission failed: Socket timed out on send/recv operation")).toBe(true)
+  expect(isPermanent("QOSMaxSubmitJobPerUserLimit; Batch job submission failed: Job violates accounting/QOS policy")).toBe(
+    false,
+  )
+  expect(isPermanent("Batch job submission failed: Job violates accounting/QOS policy (job submit limit, …)")).toBe(false)
+  expect(isPermanent("QOSMaxCpuPerJobLimit; Batch job submission failed: Job violates accounting/QOS policy")).toBe(true)
   expect(mayHaveArrived("Invalid account")).toBe(false)
 })

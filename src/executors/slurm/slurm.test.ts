@@ -45,7 +45,7 @@ const setup = async () => {
 
 test("instances become arrays of the size that the cluster allows, and each runs its own task", async () => {
   const { slurm, run, folder } = await setup()
-  const all = Array.from({ length: 5 }, (_, i) => run(`echo '[${i}]'`))
+  const all = Array.from({ length: 5 }, (_, i) => run(`echo '[${i}]'`, { parallelCount: 5 }))
   const results = await Promise.all(all.map(({ result }) => result))
   expect(results.map(({ output }) => output)).toEqual(all.map((_, i) => ({ inline: [i] })))
   expect(slurm.calls("sbatch").map((call) => /--array=\S+/.exec(call)?.[0])).toEqual(["--array=0-2", "--array=0-1"])
@@ -59,17 +59,60 @@ test("when the response of sbatch is lost, the job is found by its name and not 
   expect(slurm.calls("sbatch")).toHaveLength(1)
 })
 
-test("a submission is retried while the controller is unavailable, then left to the task's retries", async () => {
+const FAILED = "sbatch: error: Batch job submission failed:"
+
+test.each([
+  ["the controller is unavailable", `${FAILED} Unable to contact slurm controller (connect failure)\n`],
+  ["the queue is full", `${FAILED} Slurm temporarily unable to accept job, sleeping and retrying\n`],
+  ["the user has too many jobs", `sbatch: error: QOSMaxSubmitJobPerUserLimit ${FAILED} Job violates accounting/QOS policy\n`],
+])("a task waits while %s, and is submitted then", async (_, error) => {
   const { slurm, run } = await setup()
-  const unavailable = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n"
-  slurm.set("reject", unavailable)
-  expect((await run("true").result).state).toBe("success")
-  slurm.set("reject", unavailable.repeat(3))
-  const end = await run("true").result
-  expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("could not submit the job") as string })
-  expect(end.retryable).toBeUndefined()
+  slurm.set("reject", error.repeat(9))
+  expect(await run("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
+  expect(slurm.calls("sbatch")).toHaveLength(10)
+})
+
+test("a start timeout of a task that cannot be submitted names the reason, and leaves nothing behind", async () => {
+  const { slurm, run, folder } = await setup()
+  slurm.set("reject", `${FAILED} Slurm temporarily unable to accept job\n`.repeat(99))
+  const task = run("true")
+  await vi.waitUntil(() => slurm.calls("sbatch").length > 2, { timeout: 10_000, interval: 5 })
+  task.stop("timeout")
+  const waitedFor = expect.stringContaining("temporarily unable to accept job") as string
+  expect(await task.result).toMatchObject({ state: "timeout", startedAt: null, waitedFor })
+  expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
+})
+
+test("an instance that is cancelled before its array was accepted is left out of it", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("reject", `${FAILED} Slurm temporarily unable to accept job\n`.repeat(99))
+  const tasks = Array.from({ length: 3 }, (_, i) => run(`echo '[${i}]'`, { parallelIndex: i, parallelCount: 3 }))
+  await vi.waitUntil(() => slurm.calls("sbatch").length > 2, { timeout: 10_000, interval: 5 })
+  tasks[1]!.stop("cancel")
+  expect(await tasks[1]!.result).toMatchObject({ state: "cancelled" })
+  slurm.clear("reject")
+  expect(await tasks[0]!.result).toMatchObject({ state: "success", output: { inline: [0] } })
+  expect(await tasks[2]!.result).toMatchObject({ state: "success", output: { inline: [2] } })
+  expect(slurm.calls("sbatch").at(-1)).toContain("--array=0,2")
+})
+
+test("a server that stops while the queue is full leaves its tasks to the next one", async () => {
+  const { slurm, run, newExecutor } = await setup()
+  slurm.set("reject", `${FAILED} Slurm temporarily unable to accept job\n`.repeat(99))
+  const first = run("echo '[1]'", { attemptId: "a1" })
+  await vi.waitUntil(() => slurm.calls("sbatch").length > 2, { timeout: 10_000, interval: 5 })
+  first.stop("shutdown")
+  expect(await first.result).toMatchObject({ state: "lost" })
+  slurm.clear("reject")
+  const again = run("echo '[1]'", { attemptId: "a1", adopted: { startedAt: null } }, await newExecutor())
+  expect(await again.result).toMatchObject({ state: "success", output: { inline: [1] } })
+})
+
+test("a submission that can never succeed fails the task without a retry", async () => {
+  const { slurm, run } = await setup()
   slurm.set("reject", "sbatch: error: invalid partition specified: nope\n")
   expect(await run("true").result).toMatchObject({ state: "failed", retryable: false })
+  expect(slurm.calls("sbatch")).toHaveLength(1)
 })
 
 test.each([
@@ -88,17 +131,57 @@ test.each([
   expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
 })
 
-test("a job survives a time in which the queue cannot be read", async () => {
+test.each(["scontrol", "squeue"] as const)("a job survives a time in which the queue cannot be read by %s", async (command) => {
   const { slurm, run } = await setup()
+  if (command === "squeue") slurm.set("json")
   slurm.set("hold")
   const running = run("true")
   await running.started
   slurm.set("down")
-  const before = slurm.calls("scontrol").length
-  await vi.waitUntil(() => slurm.calls("scontrol").length > before + 7, { timeout: 10_000, interval: 5 })
+  const before = slurm.calls(command).length
+  await vi.waitUntil(() => slurm.calls(command).length > before + 7, { timeout: 10_000, interval: 5 })
   slurm.setState("OUT_OF_MEMORY")
   slurm.clear("down")
   expect(await running.result).toMatchObject({ state: "failed", error: expect.stringContaining("memory") as string })
+})
+
+test("squeue is read again after an outage of the controller", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("json")
+  const running = run("while [ ! -e go ]; do sleep 0.02; done")
+  await running.started
+  slurm.set("down")
+  const before = slurm.calls("squeue").length
+  await vi.waitUntil(() => slurm.calls("squeue").length > before + 3, { timeout: 10_000, interval: 5 })
+  slurm.clear("down")
+  expect((await run("touch go").result).state).toBe("success")
+  expect((await running.result).state).toBe("success")
+  expect(slurm.calls("scontrol")).toEqual(["show config"])
+})
+
+test("a job that disappears from the queue is cancelled before it counts as lost", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("hold")
+  const running = run("true", { attemptId: "a1" })
+  await running.started
+  slurm.setState(null)
+  expect(await running.result).toMatchObject({ state: "lost" })
+  expect(slurm.calls("scancel")).toEqual(["--name=ork-a1 1"])
+})
+
+test("a cancel during an outage of the controller is repeated until the job has ended", async () => {
+  const { slurm, run } = await setup()
+  slurm.set("hold")
+  const running = run("true", { graceMs: 100 })
+  await running.started
+  slurm.set("down")
+  running.stop("cancel")
+  await vi.waitUntil(() => slurm.calls("scancel").length > 0, { timeout: 10_000, interval: 5 })
+  const before = slurm.calls("scontrol").length
+  await vi.waitUntil(() => slurm.calls("scontrol").length > before + 9, { timeout: 20_000, interval: 5 })
+  slurm.clear("down")
+  expect(await running.result).toMatchObject({ state: "cancelled" })
+  expect(slurm.calls("scancel").at(-1)).toBe("1")
 })
 
 test("a job outlives the server that submitted it: the next server finds it, and it runs once", async () => {

@@ -1,5 +1,5 @@
-// A fake of Slurm's commands: four shell scripts that run jobs as processes of this machine, with faults that tests inject. Its
-// squeue does not support --json, like that of a Slurm that was built without it.
+// A fake of Slurm's commands: four shell scripts that run jobs as processes of this machine, with faults that tests inject. By
+// default, its squeue does not support --json, like that of a Slurm that was built without it.
 
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,7 +11,7 @@ for arg; do case $arg in --job-name=*) name=\${arg#*=};; --array=*) array=\${arg
 script=$(cat)
 if [ -s $D/reject ]; then head -n 1 $D/reject >&2; sed -i 1d $D/reject; exit 1; fi
 id=$(($(ls $D/jobs | wc -l) + 1))
-if [ -n "$array" ]; then tasks=$(seq \${array%-*} \${array#*-}); else tasks=none; fi
+if [ -n "$array" ]; then tasks=$(for range in $(echo $array | tr , ' '); do seq \${range%-*} \${range#*-}; done); else tasks=none; fi
 for task in $tasks; do
   index=$task; [ $task = none ] && index=0
   folder=$(dirname $(echo $out | sed "s/%a/$index/"))
@@ -36,9 +36,27 @@ for file in $D/jobs/*; do
   echo "JobId=$id \${array}JobName=$name JobState=$state Reason=None ExitCode=0:0"
 done`
 
-const SQUEUE = "echo \"squeue: unrecognized option '--json'\" >&2; exit 1"
+/** A real squeue exits with 0 when it cannot reach the controller, and prints no jobs. */
+const SQUEUE = `
+echo "$*" >> $D/calls/squeue
+if [ ! -e $D/json ]; then echo "squeue: unrecognized option '--json'" >&2; exit 1; fi
+if [ -e $D/down ]; then
+  echo '{"errors":[{"error_number":1,"error":"Unable to contact slurm controller (connect failure)"}],"jobs":[]}'
+  exit
+fi
+echo '{"errors":[],"jobs":['
+separator=""
+for file in $D/jobs/*; do
+  [ -e $file ] || continue
+  read name task state < $file
+  id=$(basename $file); id=\${id%.*}
+  array=""; [ $task = none ] || array=$(printf '"array_job_id":%s,"array_task_id":%s,' $id $task)
+  printf '%s{"job_id":%s,%s"name":"%s","job_state":"%s"}' "$separator" $id "$array" $name $state
+  separator=","
+done
+echo ']}'`
 const SCANCEL =
-  'echo "$*" >> $D/calls/scancel; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do sed -i "s/RUNNING/CANCELLED/" $f; done'
+  'echo "$*" >> $D/calls/scancel; if [ -e $D/down ]; then echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; fi; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do [ -e $f ] || { echo "scancel: error: Kill job error on job id $id: Invalid job id specified" >&2; exit 1; }; sed -i "s/RUNNING/CANCELLED/" $f; done'
 
 export class FakeSlurm {
   readonly folder = mkdtempSync(join(tmpdir(), "ork-fake-slurm-"))
@@ -58,18 +76,18 @@ export class FakeSlurm {
 
   /**
    * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted
-   * the job; `hold`: jobs run nothing; `down`: the queue cannot be read.
+   * the job; `hold`: jobs run nothing; `down`: the controller does not respond; `json`: squeue supports --json.
    */
-  set(file: "reject" | "lose" | "hold" | "down", text = "x\n"): void {
+  set(file: "reject" | "lose" | "hold" | "down" | "json", text = "x\n"): void {
     writeFileSync(join(this.folder, file), text)
   }
 
-  clear(file: "down"): void {
+  clear(file: "down" | "reject"): void {
     rmSync(join(this.folder, file))
   }
 
   /** Returns the arguments of all calls of a command. */
-  calls(command: "sbatch" | "scancel" | "scontrol"): string[] {
+  calls(command: "sbatch" | "scancel" | "scontrol" | "squeue"): string[] {
     try {
       return readFileSync(join(this.folder, "calls", command), "utf8")
         .trim()
