@@ -68,6 +68,7 @@ const bare = async (): Promise<number> => {
         cpuMillis: 0,
         secrets: [],
         pipes: "",
+        maxLogBytes: 1 << 30,
       }
       const lost = (reason: unknown): void => reject(new Error(JSON.stringify(reason)))
       helper.run(start, { started: () => {}, failed: lost, exited: () => resolve(), lost })

@@ -99,20 +99,63 @@ static void track_last_line(struct task *task, const char *data, size_t length, 
   if (task->open_blank) task->open_blank = is_blank(data, rest);
 }
 
-static void put_chunk(struct stream *stream, const char *data, size_t length) {
-  struct task *task = stream->task;
-  if (!length || !task->log_path || task->log_errno) return;
+// Writes a chunk, whatever the limit.
+static void append_chunk(struct task *task, uint32_t stream, const char *data, size_t length) {
   struct {
     uint64_t offset, at;
     uint32_t length, stream;
-  } record = {task->log_size, wall_ms(), length, stream->number};
+  } record = {task->log_size, wall_ms(), length, stream};
   if (open_log(task) || write_all(task->log_fd, data, length) ||
       write_all(task->index_fd, (const char *)&record, sizeof record)) {
     task->log_errno = errno;  // a full disk must not stop the task: the rest of the log is dropped, and the error reported
     return;
   }
-  if (stream->number == 1) track_last_line(task, data, length, task->log_size);
+  if (stream == 1) track_last_line(task, data, length, task->log_size);
   task->log_size += length;
+}
+
+// Keeps the last non-blank line of stdout in memory, unless it is longer than LINE_BUFFER.
+static void keep_last_line(struct task *task, const char *data, size_t length) {
+  if (task->skipping) {
+    const char *newline = memchr(data, '\n', length);
+    if (!newline) return;
+    length -= newline + 1 - data;
+    data = newline + 1;
+    task->skipping = 0;
+  }
+  char *kept = realloc(task->kept, task->kept_len + length + 1);
+  if (!kept) _exit(1);
+  memcpy(kept + task->kept_len, data, length);
+  size_t total = task->kept_len + length, end = total;
+  while (end && is_blank(kept + end - 1, 1)) end--;
+  const char *before = memrchr(kept, '\n', end), *newline = memchr(kept + end, '\n', total - end);
+  size_t start = !end ? total : before ? (size_t)(before + 1 - kept) : 0;
+  size_t stop = newline && end ? (size_t)(newline + 1 - kept) : total;
+  task->kept = kept;
+  task->kept_len = stop - start;
+  memmove(kept, kept + start, task->kept_len);
+  if (task->kept_len <= LINE_BUFFER) return;
+  task->skipping = !newline;
+  task->kept_len = 0;
+}
+
+static void put_chunk(struct stream *stream, const char *data, size_t length) {
+  struct task *task = stream->task;
+  if (!length || !task->log_path || task->log_errno) return;
+  if (!task->log_full && task->log_size + length > task->max_log) {
+    char note[160];
+    snprintf(note, sizeof note,
+             "\nork: the log is longer than %llu MiB: the rest is dropped, except for the last line of stdout\n",
+             (unsigned long long)task->max_log >> 20);
+    append_chunk(task, 2, note, strlen(note));
+    task->log_full = 1;
+    if (task->open.length) {  // the end of this line will not be written
+      task->last = task->open = (struct line){0, 0, 0};
+      task->skipping = 1;
+    }
+  }
+  if (!task->log_full) append_chunk(task, stream->number, data, length);
+  else if (stream->number == 1) keep_last_line(task, data, length);
 }
 
 void log_flush(struct stream *stream) {
@@ -172,6 +215,8 @@ void log_close(struct task *task) {
     if (task->mask) mask_end(&task->streams[i]);
     log_flush(&task->streams[i]);
   }
+  if (task->kept_len && !task->log_errno) append_chunk(task, 1, task->kept, task->kept_len);
+  free(task->kept);
   if (task->open.length && !task->open_blank) task->last = task->open;
   struct stat info;
   if (task->log_fd >= 0 && !task->log_errno && !fstat(task->log_fd, &info) && !info.st_nlink) task->log_errno = ENOENT;

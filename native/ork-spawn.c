@@ -12,7 +12,8 @@
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
 //             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
 //             u32 n, n strings that are masked in the log (the longest first, none empty or with a NUL);
-//             string folder of the named pipes `out`, `err`, `up`, `down` that become descriptors 1 to 4 ("": 1 and 2 are the log)
+//             string folder of the named pipes `out`, `err`, `up`, `down` that become descriptors 1 to 4 ("": 1 and 2 are the log);
+//             u64 size of the log from which the rest is dropped
 //   2 KILL    i32 signal to all processes of the task. SIGKILL is repeated until no process is left.
 //
 //   from the helper
@@ -104,6 +105,7 @@ static void on_start(uint32_t id, struct reader *reader) {
   launch.cpu_millis = read_u32(reader);
   launch.secrets = read_list(reader, 0);
   launch.pipes = read_string(reader, NULL);
+  launch.max_log = read_u64(reader);
 
   enum stage stage = STAGE_FORK;
   int error = 0;

@@ -49,7 +49,11 @@ struct task {
   struct rusage usage;
   struct stream streams[2];
   int log_fd, index_fd, log_errno;
-  uint64_t log_size;
+  uint64_t log_size, max_log;
+  int log_full;              // the rest is dropped, except for the last line of stdout:
+  char *kept;                // that line
+  size_t kept_len;
+  int skipping;              // the rest of a line that is too long to keep arrives
   struct line last, open;  // last complete non-blank line of stdout; the line that has not ended
   int open_blank;
   char *log_path, *input_path, *output_path;
@@ -70,6 +74,7 @@ struct launch {
   uint32_t cpu_millis;
   char **secrets;
   char *pipes;
+  uint64_t max_log;
 };
 
 extern struct task **tasks;

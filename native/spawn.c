@@ -243,6 +243,7 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   task->tag = new_tag();
   task->attempt = find_attempt(launch->env);
   task->log_fd = task->index_fd = -1;
+  task->max_log = launch->max_log;
   task->log_path = *launch->log_path ? strdup(launch->log_path) : NULL;
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
   task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;

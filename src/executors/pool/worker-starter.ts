@@ -84,6 +84,7 @@ export class WorkerStarter {
       cpuMillis: 0,
       secrets: [],
       pipes: "",
+      maxLogBytes: 0,
     }
     return new Promise((resolve, reject) => {
       const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be created: ${reason}`))

@@ -116,6 +116,7 @@ export class PoolWorker {
       logPath: "",
       outputPath: "",
       pipes: folder,
+      maxLogBytes: 0,
     }
     return new Promise((resolve, reject) => {
       let pid = 0

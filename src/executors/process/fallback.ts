@@ -195,7 +195,7 @@ const newTask = (id: number, start: StartRequest, child: ChildProcess): Task => 
   child,
   attempt: start.env.find((entry) => entry.startsWith(`${ATTEMPT_VARIABLE}=`))?.slice(ATTEMPT_VARIABLE.length + 1) ?? "",
   start,
-  log: new LogWriter(start.logPath),
+  log: new LogWriter(start.logPath, start.maxLogBytes),
   masks: [maskOf(start.secrets), maskOf(start.secrets)],
   exit: null,
   closed: false,

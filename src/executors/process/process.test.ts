@@ -3,7 +3,8 @@ import { constants, tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { describe, expect, test, vi } from "vitest"
 import { FileObjectStore } from "../../objects/file/file.ts"
-import { assignment, launch, marked, realClock } from "../conformance/fixture.ts"
+import { MAX_LOG_BYTES } from "../../objects/logs/log-keys.ts"
+import { allLines, assignment, launch, marked, realClock } from "../conformance/fixture.ts"
 import type { Capabilities, ExecutorFixture } from "../conformance/fixture.ts"
 import { leftoverScript, newMark } from "../conformance/leftover-processes.ts"
 import { executorSuite } from "../conformance/suite.ts"
@@ -13,10 +14,20 @@ import { ProcessExecutor } from "./process.ts"
 
 type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
 
-const setup = async ({ helper, namespace }: Kind): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
+const setup = async (
+  { helper, namespace }: Kind,
+  maxLogBytes = MAX_LOG_BYTES,
+): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-process-"))
   const objects = new FileObjectStore(join(folder, "objects"))
-  const executor = new ProcessExecutor({ objects, clock: realClock, helper, dataDir: join(folder, "data"), namespace })
+  const executor = new ProcessExecutor({
+    objects,
+    clock: realClock,
+    helper,
+    dataDir: join(folder, "data"),
+    namespace,
+    maxLogBytes,
+  })
   await executor.start()
   const cleanup = async () => {
     await executor.stop()
@@ -66,6 +77,30 @@ const kinds: [string, Kind][] = [
   ...("path" in native ? [["compiled helper, no namespace", { helper: "native", namespace: false }] as [string, Kind]] : []),
   ["helper in JavaScript", { helper: "node", namespace: false }],
 ]
+
+describe.each(kinds)("a log above the limit: %s", (_, kind) => {
+  test("ends with a note and the last line of stdout, which is the output", async () => {
+    const fixture = await setup(kind, 1 << 20)
+    const script = `yes | head -c 5000000; echo noise >&2; printf '{"rows":'; sleep 0.4; echo '3}'; echo`
+    const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }))
+    expect(await result).toMatchObject({ state: "success", output: { inline: { rows: 3 } } })
+    expect(await log.size()).toBeLessThan(1.1 * 2 ** 20)
+    const lines = (await allLines(log)).map(({ line }) => line)
+    expect(lines.slice(-2)).toEqual([
+      "ork: the log is longer than 1 MiB: the rest is dropped, except for the last line of stdout",
+      '{"rows":3}',
+    ])
+    await fixture.cleanup()
+  })
+
+  test("has no output when its last line is too long to keep", async () => {
+    const fixture = await setup(kind, 1 << 20)
+    const script = `yes | head -c 2000000; printf '['; head -c 200000 /dev/zero | tr '\\0' ' '; echo '{}'`
+    const { result } = launch(fixture, assignment(fixture.folder, { shell: script }))
+    expect(await result).toMatchObject({ state: "success", output: { inline: null } })
+    await fixture.cleanup()
+  })
+})
 
 describe.each(kinds)("when the helper dies: %s", (_, kind) => {
   test("its attempts are lost, their processes are killed, and the next launch starts a new helper", async () => {
@@ -157,6 +192,7 @@ test.runIf("path" in native)("a limit for the size of files makes a log incomple
     cpuMillis: 0,
     secrets: [],
     pipes: "",
+    maxLogBytes: MAX_LOG_BYTES,
   }
   const exited = await new Promise((resolve, reject) => {
     helper.run(request, { started: () => {}, failed: reject, exited: resolve, lost: reject })

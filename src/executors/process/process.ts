@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { MAX_LOG_BYTES } from "../../objects/logs/log-keys.ts"
 import { LogUpload } from "../../objects/logs/log-upload.ts"
 import { maskValues } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -32,6 +33,7 @@ export interface ProcessExecutorOptions extends HelperChoice {
   objects: ObjectStore
   clock: Clock
   dataDir: string
+  maxLogBytes?: number
 }
 
 /** Larger inputs are written to their file by Ork, so that frames stay small. */
@@ -55,6 +57,7 @@ export class ProcessExecutor implements Executor {
   readonly name = "process"
   readonly #objects: ObjectStore
   readonly #clock: Clock
+  readonly #maxLogBytes: number
   readonly #owner = currentOwner()
   readonly #supply: HelperSupply
   readonly #files: AttemptFiles
@@ -65,6 +68,7 @@ export class ProcessExecutor implements Executor {
   constructor(options: ProcessExecutorOptions) {
     this.#objects = options.objects
     this.#clock = options.clock
+    this.#maxLogBytes = options.maxLogBytes ?? MAX_LOG_BYTES
     this.#supply = new HelperSupply(options, this.#owner)
     this.#files = new AttemptFiles(options.dataDir)
   }
@@ -135,6 +139,7 @@ export class ProcessExecutor implements Executor {
       cpuMillis: Math.round((node.resources?.cpu ?? 0) * 1000),
       secrets: maskValues(assignment.secrets),
       pipes: "",
+      maxLogBytes: this.#maxLogBytes,
     }
   }
 

@@ -27,6 +27,7 @@ const request: fc.Arbitrary<HelperRequest> = fc.oneof(
       cpuMillis: id,
       secrets: fc.array(bytes),
       pipes: text,
+      maxLogBytes: size,
     }),
   }),
 )

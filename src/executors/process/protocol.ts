@@ -32,6 +32,8 @@ export interface StartRequest {
    * log; "" for none. The helper opens them before it changes the user.
    */
   pipes: string
+  /** Size of the log from which the rest is dropped. */
+  maxLogBytes: number
 }
 
 export interface Hello {
@@ -213,6 +215,7 @@ export const encodeRequest = (request: HelperRequest): Buffer => {
     .u32(start.cpuMillis)
     .list(start.secrets)
     .string(start.pipes)
+    .i64(start.maxLogBytes)
     .end()
 }
 
@@ -233,6 +236,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     // Copied, because the receive buffer is reused.
     secrets: reader.byteList(),
     pipes: reader.string(),
+    maxLogBytes: reader.i64(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null

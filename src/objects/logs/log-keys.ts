@@ -2,6 +2,8 @@
 // remote store it is in parts, `log/00000001.BYTES.RECORDS` and so on: raw bytes followed by their index records.
 
 export const RECORD_BYTES = 24
+/** Size of a log from which the rest is dropped. */
+export const MAX_LOG_BYTES = 1 << 30
 
 export const logKey = (prefix: string): string => `${prefix}log`
 export const indexKey = (prefix: string): string => `${prefix}log.idx`

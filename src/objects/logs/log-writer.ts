@@ -4,7 +4,8 @@
 import { closeSync, fstatSync, mkdirSync, openSync, writeSync } from "node:fs"
 import { constants } from "node:os"
 import { dirname } from "node:path"
-import { RECORD_BYTES } from "./log-keys.ts"
+import { isBlankByte, LastLineBuffer } from "./last-line.ts"
+import { MAX_LOG_BYTES, RECORD_BYTES } from "./log-keys.ts"
 
 const MAX_PARTIAL_BYTES = 65_536
 const PARTIAL_MS = 250
@@ -40,9 +41,14 @@ export class LogWriter {
   size = 0
   /** Error number of a failed write, or of a log that was removed; the rest of the log is dropped then, because a full disk must not stop the task. */
   errno = 0
+  readonly #maxBytes: number
+  /** The last line of stdout since the log is full; null while it is not. */
+  #dropped: LastLineBuffer | null = null
 
-  constructor(path: string) {
+  /** A log of more than `maxBytes` ends with a note and the last line of stdout, which may be the output of the task. */
+  constructor(path: string, maxBytes = MAX_LOG_BYTES) {
     this.#path = path
+    this.#maxBytes = maxBytes
   }
 
   /** `stream`: 1 for stdout, 2 for stderr. `at`: time of the output in epoch milliseconds. */
@@ -63,6 +69,7 @@ export class LogWriter {
   close(): void {
     this.#flush(1)
     this.#flush(2)
+    if (this.#dropped !== null && this.#dropped.bytes.length > 0) this.#append(1, this.#dropped.bytes, Date.now())
     if (this.#open.length > 0 && !this.#openBlank) this.last = this.#open
     if (this.#files === null) return
     if (this.errno === 0 && fstatSync(this.#files.log).nlink === 0) this.errno = constants.errno.ENOENT
@@ -79,6 +86,17 @@ export class LogWriter {
   }
 
   #write(stream: 1 | 2, bytes: Buffer, at: number): void {
+    if (this.#dropped === null && this.size + bytes.length > this.#maxBytes) {
+      this.#append(2, Buffer.from(fullNote(this.#maxBytes)), at)
+      // The end of an open line will not be written.
+      this.#dropped = new LastLineBuffer({ skip: this.#open.length > 0 })
+      if (this.#open.length > 0) this.last = this.#open = NO_LINE
+    }
+    if (this.#dropped === null) this.#append(stream, bytes, at)
+    else if (stream === 1) this.#dropped.add(bytes)
+  }
+
+  #append(stream: 1 | 2, bytes: Buffer, at: number): void {
     if (this.errno !== 0) return
     const record = Buffer.alloc(RECORD_BYTES)
     record.writeBigUInt64LE(BigInt(this.size), 0)
@@ -134,7 +152,10 @@ export class LogWriter {
   }
 }
 
-const isBlank = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d))
+const fullNote = (maxBytes: number): string =>
+  `\nork: the log is longer than ${maxBytes >> 20} MiB: the rest is dropped, except for the last line of stdout\n`
+
+const isBlank = (bytes: Buffer): boolean => bytes.every(isBlankByte)
 
 const writeAll = (file: number, bytes: Buffer): void => {
   for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done)
