@@ -29,9 +29,9 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
   }
   const problems: string[] = []
   let started = 0
-  const newScheduler = (own: Clock = clock): Scheduler =>
+  const newScheduler = (own: Clock = clock, seen: Partial<typeof store> = {}): Scheduler =>
     new Scheduler({
-      store,
+      store: { ...store, ...seen },
       evaluator: inlineEvaluator,
       clock: own,
       random: seededRandom(++started + 100),
@@ -297,6 +297,19 @@ describe("a tick while an earlier run of the schedule is active", () => {
       ["04", "04:00", "success"],
     ])
   })
+})
+
+it("a server that is late for a tick does not cancel the run that another one created for it", async () => {
+  const fixture = await setup({ t: async (_, { sleep }) => (await sleep(10 * MINUTE), null) })
+  const { clock, store } = fixture
+  const after = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve))
+  await fixture.deploy('{ cron: "*/5 * * * *", overlap: cancel, end: 2026-01-01T00:11:00Z }')
+  const first = fixture.newScheduler(clock, { fireTicks: (ticks) => after(100).then(() => store.fireTicks(ticks)) })
+  const late = fixture.newScheduler(clock, { dueSchedules: (limit) => store.dueSchedules(limit).finally(() => after(1000)) })
+  for (const scheduler of [first, late]) scheduler.start()
+  await fixture.pass(HOUR)
+  for (const scheduler of [first, late]) scheduler.stop()
+  expect((await fixture.runs()).map(({ status }) => status)).toEqual(["cancelled", "success"])
 })
 
 it("all of hundreds of schedules that are due at once fire", async () => {

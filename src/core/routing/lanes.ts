@@ -67,6 +67,8 @@ const BOTH: LaneRange = { from: QUEUES.from, to: REMOTE.to }
 /** Range of all lanes of functions. */
 export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
 
+export const isFunctionLane = (lane: string): boolean => lane.startsWith(FUNCTION_LANES.from)
+
 /** Returns the range that the queue and remote wildcards of a claim cover; null without them. */
 export const wildcardRange = (lanes: readonly string[]): LaneRange | null => {
   const queues = lanes.includes(QUEUE_WILDCARD)

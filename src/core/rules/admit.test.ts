@@ -26,7 +26,9 @@ describe("admit", () => {
   })
 
   it("leaves a candidate ready when another transaction has locked its limit", () => {
-    expect(admit(rows([9]), new Map())).toEqual({ claim: [], park: [], used: new Map(), unpark: new Map() })
+    const nothing = { claim: [], park: [], used: new Map(), unpark: new Map() }
+    expect(admit(rows([9]), new Map())).toEqual(nothing)
+    expect(admit([{ row: 1, limits: [9], paused: true }], new Map())).toEqual(nothing)
   })
 
   it("never exceeds a limit, and parks only under a full one", () => {

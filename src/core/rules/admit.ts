@@ -35,7 +35,7 @@ export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<numb
     return limit.used + (admission.used.get(id) ?? 0) < limit.cap
   }
   for (const candidate of candidates) {
-    if (!candidate.paused && candidate.limits.some((id) => !limits.has(id))) continue
+    if (candidate.limits.some((id) => !limits.has(id))) continue
     const full = candidate.paused ? PAUSED : candidate.limits.find((id) => !isFree(id))
     if (full === undefined) {
       admission.claim.push(candidate.row)
@@ -43,7 +43,7 @@ export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<numb
       continue
     }
     admission.park.push({ row: candidate.row, limit: full })
-    for (const id of candidate.limits) if (id !== full && limits.has(id) && isFree(id)) increment(admission.unpark, id)
+    for (const id of candidate.limits) if (id !== full && isFree(id)) increment(admission.unpark, id)
   }
   return admission
 }

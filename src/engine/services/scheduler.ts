@@ -12,7 +12,7 @@ import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import { dayIn, dueFirings, type Firing, nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../store/contract/catalog.ts"
-import type { NewRun, Store } from "../../store/contract/store.ts"
+import type { NewRun, RunRow, Store } from "../../store/contract/store.ts"
 
 const BATCH = 200
 /** A smaller difference between two clocks is drift or a slow reply. */
@@ -87,7 +87,7 @@ export class Scheduler {
     try {
       const ticks: Tick[] = []
       for (const schedule of due) ticks.push(...(await this.#ticksOf(schedule, now)))
-      await this.#fire(ticks)
+      await this.#fire(ticks, due)
     } catch (error) {
       if (due.length === 1) throw error
       await this.#fireOneByOne(due, now)
@@ -100,7 +100,7 @@ export class Scheduler {
     const failures: string[] = []
     for (const schedule of due) {
       try {
-        await this.#fire(await this.#ticksOf(schedule, now))
+        await this.#fire(await this.#ticksOf(schedule, now), [schedule])
       } catch (error) {
         failures.push(`schedule ${schedule.position + 1} of ${schedule.workflow}: ${messageOf(error)}`)
       }
@@ -108,10 +108,20 @@ export class Scheduler {
     if (failures.length > 0) throw new Error(failures.join("; "))
   }
 
-  async #fire(ticks: Tick[]): Promise<void> {
+  async #fire(ticks: Tick[], schedules: readonly ScheduleRow[]): Promise<void> {
     const { store, wake } = this.#options
-    const fired = await store.fireTicks(ticks)
-    if (fired.some(({ run }) => run !== null)) wake()
+    const created = (await store.fireTicks(ticks)).flatMap(({ run }, i) => {
+      const schedule = schedules.find(({ id }) => id === ticks[i]!.scheduleId)!
+      return run === null ? [] : [{ run, schedule }]
+    })
+    for (const { run, schedule } of created) if (schedule.spec.overlap === "cancel") await this.#replaceRuns(schedule, run)
+    if (created.length > 0) wake()
+  }
+
+  /** Cancels the runs of a schedule that are older than `run`. Another server may have created it: then that server cancels them. */
+  async #replaceRuns({ id }: ScheduleRow, { seq }: RunRow): Promise<void> {
+    const { store, cancel } = this.#options
+    for (const active of await store.activeRunsOf(id)) if (active.seq < seq) await cancel(active.id)
   }
 
   async #ticksOf(schedule: ScheduleRow, now: number): Promise<Tick[]> {
@@ -137,16 +147,15 @@ export class Scheduler {
     return ticks
   }
 
-  /** Decides which firings create a run while an earlier run of the schedule is active. Cancels active runs for `overlap: cancel`. */
+  /** Decides which firings create a run while an earlier run of the schedule is active. */
   async #applyOverlap(schedule: ScheduleRow, due: Firing[]): Promise<{ firing: Firing; createsRun: boolean }[]> {
     const { overlap } = schedule.spec
     if (overlap === "allow" || overlap === "queue" || due.length === 0) {
       return due.map((firing) => ({ firing, createsRun: true }))
     }
+    if (overlap === "cancel") return due.map((firing, i) => ({ firing, createsRun: i === due.length - 1 }))
     const active = await this.#options.store.activeRunsOf(schedule.id)
-    if (overlap === "skip") return due.map((firing, i) => ({ firing, createsRun: i === 0 && active.length === 0 }))
-    for (const run of active) await this.#options.cancel(run.id)
-    return due.map((firing, i) => ({ firing, createsRun: i === due.length - 1 }))
+    return due.map((firing, i) => ({ firing, createsRun: i === 0 && active.length === 0 }))
   }
 
   /** Returns null, and logs the problem, when the params of the schedule do not fit the workflow. */

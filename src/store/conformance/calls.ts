@@ -59,6 +59,24 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await world.store.getQueue("media")).toMatchObject({ ready: 1, running: 1 })
     })
 
+    it("of 70 queues are served in turn, whether or not others are paused", async () => {
+      const world = await setup(open)
+      const queues = Array.from({ length: 70 }, (_, i) => `q${String(i).padStart(2, "0")}`)
+      const calls = (name: string) =>
+        ["a", "b"].map((task) => [task + name, { executor: FUNCTION_EXECUTOR, function: "f", queue: name }])
+      await world.start(workflow(Object.fromEntries(queues.flatMap(calls))))
+      const served = new Set<string>()
+      for (let i = 0; i < 70; i++) {
+        const { claims } = await world.turn({ claim: 1, lanes: ["f:*|f"] })
+        for (const { versionId, node } of claims) served.add(world.store.compiledNow(versionId).nodes[node]!.queue)
+      }
+      expect(served.size).toBe(70)
+      for (const name of queues) await world.store.putQueue(name, { paused: true })
+      await world.start(call("f", "zz"))
+      expect(await taken(world, "f:*|f")).toEqual(["f-zz"])
+      expect(await world.turn({ claim: 9, lanes: ["f:*|f"] })).toMatchObject({ claims: [], more: false })
+    })
+
     it("made by jobs wait in the same lanes", async () => {
       const world = await setup(open)
       await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })

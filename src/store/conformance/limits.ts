@@ -69,6 +69,23 @@ export const limitTests = (open: Open): void => {
       expect(await world.claim()).toEqual([])
     })
 
+    it("gives a freed slot to a row that is claimed, although a row that nobody claims comes first", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: { if: "true" }, b: { if: "true" }, c: { if: "true" } }))
+      const lanes = [WORK, "q:away", WORK]
+      const gates = await world.gate()
+      const changes = gates.map((gate): Change => {
+        return { ...fence(gate), kind: "enqueue", lane: lanes[gate.node]!, limits: [{ key: "k:shared", cap: 1 }] }
+      })
+      const { claims } = await world.turn({ changes, claim: 9, lanes: [WORK, "q:away"] })
+      expect(claims.map(({ node }) => node)).toEqual([0])
+      const next = await world.turn({ changes: [world.ended(claims[0]!)], claim: 9 })
+      expect(next.claims.map(({ node }) => node)).toEqual([2])
+      expect(await world.claim()).toEqual([])
+      const last = await world.turn({ changes: [world.ended(next.claims[0]!)], claim: 9, lanes: ["q:away"] })
+      expect(last.claims.map(({ node }) => node)).toEqual([1])
+    })
+
     it("is not affected by a stale attempt", async () => {
       const world = await setup(open)
       const run = await world.start(workflow(tasks(3), { concurrency: 1 }))

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
 import type { QueueStore } from "../contract/queues.ts"
-import type { Store } from "../contract/store.ts"
+import type { Store, TaskClaim } from "../contract/store.ts"
 import { type Open, setup, type World } from "./world.ts"
 
 type Queued = World<Store & QueueStore>
@@ -18,6 +18,16 @@ const tasks = (count: number, queue = "default", labels: string[] = []) =>
 
 const queuesOf = (world: Queued, claims: readonly { versionId: number; node: number }[]): string[] =>
   claims.map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.queue)
+
+/** More than a claim divides its rows among (`MAX_GROUPS`). */
+const MANY = Array.from({ length: 70 }, (_, i) => String(i).padStart(2, "0"))
+
+/** Claims one row after the other, without finishing any. */
+const claimOneByOne = async (world: Queued, count: number, lanes: string[]): Promise<TaskClaim[]> => {
+  const claims: TaskClaim[] = []
+  for (let i = 0; i < count; i++) claims.push(...(await world.turn({ claim: 1, lanes })).claims)
+  return claims
+}
 
 export const queueTests = (open: Open<Store & QueueStore>): void => {
   describe("a queue", () => {
@@ -269,6 +279,53 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       await world.start(workflow({ a: { queue: "y" } }, { name: "w3" }))
       const { claims } = await world.turn({ claim: 3, lanes: EVERY })
       expect(claims.map(({ run }) => run.workflow).toSorted()).toEqual(["w1", "w2", "w3"])
+    })
+
+    it("gives all of 70 workflows to a claim that asks for more", async () => {
+      const world = await setup(open)
+      for (const name of MANY) await world.start(workflow({ a: {} }, { name }))
+      const first = await world.turn({ claim: 1000 })
+      const rest = first.more ? await world.turn({ claim: 1000 }) : null
+      expect([...first.claims, ...(rest?.claims ?? [])]).toHaveLength(MANY.length)
+    })
+
+    it.each([
+      ["named", ["q:default"]],
+      ["every queue", EVERY],
+    ])("serves 70 workflows in turn (%s)", async (_, lanes) => {
+      const world = await setup(open)
+      for (const name of MANY) await world.start(workflow({ a: {}, b: {} }, { name }))
+      const claims = await claimOneByOne(world, MANY.length, lanes)
+      expect(new Set(claims.map(({ workflowId }) => workflowId)).size).toBe(MANY.length)
+    })
+  })
+
+  describe("70 queues", () => {
+    it("are served in turn", async () => {
+      const world = await setup(open)
+      await world.start(
+        workflow(Object.fromEntries(MANY.flatMap((name) => ["a", "b"].map((task) => [task + name, { queue: name }])))),
+      )
+      const claims = await claimOneByOne(world, MANY.length, EVERY)
+      expect(new Set(queuesOf(world, claims)).size).toBe(MANY.length)
+    })
+
+    it.each([
+      ["paused", { paused: true }],
+      ["full", { concurrency: 1 }],
+      ["out of tokens", { rate: { limit: 1, periodMs: 60_000 } }],
+    ])("that are %s do not keep another from being served", async (_, settings) => {
+      const world = await setup(open)
+      await world.start(
+        workflow(Object.fromEntries(MANY.flatMap((name) => ["a", "b"].map((task) => [task + name, { queue: name }])))),
+      )
+      for (const name of MANY) await world.store.putQueue(name, settings)
+      if (!("paused" in settings)) while ((await world.turn({ claim: 70, lanes: EVERY })).claims.length > 0);
+      await world.start(workflow({ last: { queue: "zz" } }, { name: "other" }))
+      const { claims, nextDueMs } = await world.turn({ claim: 9, lanes: EVERY })
+      expect(queuesOf(world, claims)).toEqual(["zz"])
+      expect(nextDueMs).toBe("rate" in settings ? 60_000 : null)
+      expect(await world.turn({ claim: 9, lanes: EVERY })).toMatchObject({ claims: [], more: false })
     })
   })
 }

@@ -271,6 +271,24 @@ describe("the ready queue", () => {
   })
 })
 
+describe("a limit", () => {
+  it("unparks a row that another transaction had locked when the slot became free", async () => {
+    const { schema, join: another } = setup()
+    const server = await another()
+    await start(server, workflow({ a: { concurrency: 1, gated: false }, b: {} }, { concurrency: 1 }), 1)
+    const { claims } = await server.turn([], 9)
+    expect(claims).toHaveLength(1)
+    const other = new pg.Client({ connectionString: database.url })
+    await other.connect()
+    onTestFinished(() => other.end())
+    await other.query(`BEGIN; SELECT 1 FROM "${schema}".tasks WHERE parked > 0 FOR UPDATE`)
+    const freed = await server.turn(claims.map(ended), 9)
+    expect([freed.claims, freed.nextDueMs]).toEqual([[], expect.any(Number)])
+    await other.query("COMMIT")
+    expect((await server.turn([], 9)).claims).toHaveLength(1)
+  })
+})
+
 describe("a lost connection", () => {
   it("in the middle of a turn leaves nothing half-written, and the turn can be repeated", async () => {
     const world = setup()

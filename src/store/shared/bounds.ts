@@ -8,8 +8,6 @@ export const MAX_CANCEL = 1000
 export const MAX_CANDIDATES = 1000
 /** Workflows of one priority among which a claim is divided. */
 export const MAX_GROUPS = 64
-/** Lanes of function calls that a claim reads to find its functions. */
-export const MAX_CALL_LANES = 4096
 /** Pending runs of a workflow that are started together. */
 export const MAX_STARTS = 100
 /** Runs that `pastDurations` averages. */

@@ -4,6 +4,7 @@
 
 import type { Fence } from "../../../core/model/change.ts"
 import { soonest } from "../../../core/time/soonest.ts"
+import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
@@ -47,6 +48,8 @@ export interface NotifyParams {
 export interface TurnInput {
   batch: Batch
   changes: CoalescedChanges
+  /** Limits of which earlier transactions could not unpark a row. */
+  missedLimits: readonly number[]
   hints: LoopHints
   claims: Claims
   notifyParams: NotifyParams
@@ -76,6 +79,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<Turn> => {
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
   for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
+  changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.doneRuns, ...cancelling])])
   const unparked = await changes.freed.apply(tx)
   const becameReady =

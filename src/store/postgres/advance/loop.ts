@@ -1,5 +1,6 @@
 // A loop: the turns of one connection. It repeats a turn that lost a fence, and keeps hints and caches between turns.
 
+import { soonest } from "../../../core/time/soonest.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
 import type { Advanced, Batch, Claim } from "../../contract/store.ts"
 import type { InFlightAttempt } from "../cache/cache.ts"
@@ -8,13 +9,16 @@ import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { advance, type NotifyParams, type Turn, type TurnInput } from "./advance.ts"
-import { coalesceChanges, type CoalescedChanges } from "./coalesce-changes.ts"
+import { coalesceChanges } from "./coalesce-changes.ts"
 import { FenceLost } from "./finish-successes.ts"
 import { allowsOneRoundTrip, FIRST_HINTS, nextHints } from "./hints.ts"
 import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 
 /** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
 const REJECTED_MS = 10_000
+
+/** Milliseconds after which a turn tries again to unpark rows that other transactions had locked. */
+const MISSED_MS = 20
 
 export class Loop {
   readonly #pool: ConnectionPool
@@ -35,38 +39,46 @@ export class Loop {
   }
 
   async advance(batch: Batch): Promise<Advanced> {
-    const changes = coalesceChanges(batch.changes)
+    const { missedLimits } = this.#context.cache
+    const input = this.#input(batch, [...missedLimits])
+    missedLimits.clear()
     this.busy = true
     try {
-      const turn = (await this.#tryOneRoundTrip(batch, changes)) ?? (await this.#runVerified(batch, changes))
+      const turn = (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
+      const { advanced } = turn
       this.#hints = nextHints(this.#hints, turn.observed)
       this.#updateCache(turn)
-      turn.advanced.closed.unshift(...this.#closedOutside.splice(0))
-      return turn.advanced
+      advanced.closed.unshift(...this.#closedOutside.splice(0))
+      if (missedLimits.size > 0) advanced.nextDueMs = soonest(advanced.nextDueMs, MISSED_MS)
+      return advanced
+    } catch (error) {
+      for (const limit of input.missedLimits) missedLimits.add(limit)
+      throw error
     } finally {
       this.busy = false
     }
   }
 
-  async #tryOneRoundTrip(batch: Batch, changes: CoalescedChanges): Promise<Turn | null> {
+  async #tryOneRoundTrip(input: TurnInput): Promise<Turn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#usualUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(batch)) return null
+    if (now < this.#usualUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(input.batch)) return null
+    if (input.missedLimits.length > 0) return null
     const onRejected = (): void => void (this.#usualUntil = now + REJECTED_MS)
-    return this.#transact((tx) => advanceInOneRoundTrip(tx, this.#input(batch, changes), onRejected))
+    return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
   }
 
   /** Runs the turn, and repeats it with a check of each fence when one was lost. */
-  #runVerified(batch: Batch, changes: CoalescedChanges): Promise<Turn> {
-    const input = this.#input(batch, changes)
+  #runVerified(input: TurnInput): Promise<Turn> {
     return this.#transact((tx) => advance(tx, input)).catch((error: unknown) => {
       if (!(error instanceof FenceLost)) throw error
       return this.#transact((tx) => advance(tx, { ...input, verifyEachFence: true }))
     })
   }
 
-  #input(batch: Batch, changes: CoalescedChanges): TurnInput {
+  #input(batch: Batch, missedLimits: readonly number[]): TurnInput {
     const [hints, claims, notifyParams] = [this.#hints, this.#claims, this.#notifyParams]
-    return { batch, changes, hints, claims, notifyParams, verifyEachFence: false }
+    const changes = coalesceChanges(batch.changes)
+    return { batch, changes, missedLimits, hints, claims, notifyParams, verifyEachFence: false }
   }
 
   #transact<T>(work: (tx: Tx) => Promise<T>): Promise<T> {

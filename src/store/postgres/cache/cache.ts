@@ -83,6 +83,8 @@ const MAX_OUTPUT_LENGTH = 1_000
 export class Cache {
   readonly inFlight = new BoundedMap<AttemptId, InFlightAttempt>(MAX_CACHED.inFlight)
   readonly runs = new BoundedMap<number, RunInfo>(MAX_CACHED.runs)
+  /** Limits of which a parked row could not be unparked, because another transaction had locked it. */
+  readonly missedLimits = new Set<number>()
   /** By `taskKey`. */
   readonly finished = new BoundedMap<string, FinishedTask>(MAX_CACHED.finished)
 }

@@ -6,7 +6,7 @@ import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { type ClaimReply, DISPATCH, PAUSED, RUN_COLUMNS } from "./candidates.ts"
 import { CLAIMED, type ClaimedRow, isUnlimited, NEW_ID } from "./claimed-row.ts"
-import { tryLockLimits, UNPARK } from "./limits.ts"
+import { runUnpark, tryLockLimits, UNPARK } from "./limits.ts"
 import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
 
 const READ_LIMITED = statement(
@@ -31,7 +31,7 @@ const inOrder = (rows: readonly ClaimedRow[]): ClaimedRow[] => rows.toSorted((a,
 
 const CLAIM_LIMITED = statement(
   "claim_limited",
-  `WITH claimed AS (
+  `WITH RECURSIVE claimed AS (
      UPDATE tasks t SET attempt_id = c.attempt_id, ${DISPATCH("SELECT name FROM holders WHERE id = :holder::uuid")}
      FROM unnest(:claimed::bigint[], :attempts::uuid[]) AS c (id, attempt_id) WHERE t.id = c.id RETURNING ${ENTRY("t")}
    ), parked AS (
@@ -65,7 +65,7 @@ export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: str
   const candidates = limited.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
   const { claim, park, used, unpark } = admit(candidates, limits)
   const attempts = new Map(limited.map((row) => [row.id, row.new_id]))
-  await tx.run(CLAIM_LIMITED, {
+  await runUnpark(tx, CLAIM_LIMITED, {
     holder,
     claimed: claim,
     attempts: claim.map((row) => attempts.get(row)!),

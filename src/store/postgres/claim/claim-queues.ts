@@ -2,7 +2,7 @@
 // For a wildcard each lane with ready rows has a position of its own, and positions take turns. A queue's pause, concurrency and rate
 // hold back its lanes as a whole: they are not read further.
 
-import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { isFunctionLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -23,21 +23,23 @@ export interface QueueClaimed {
 }
 
 export class QueueClaims {
-  /** The workflow and the lane that were served last. */
-  #served = { workflow: 0, lane: "" }
+  /** The workflow and the lanes that were served last. */
+  #served = { workflow: 0, lane: "", call: "" }
 
   async claim(tx: Tx, request: ClaimRequest): Promise<QueueClaimed> {
     if (request.limit <= 0) return { claimed: [], more: false, rateWaitMs: null, unneeded: false }
     const announced = announceTaskWrites(tx)
-    const lanes = await readLanes(tx, request.lanes, this.#served.lane)
+    const lanes = await readLanes(tx, request.lanes, this.#served)
     await announced
     const budget = await QueueBudgets.open(tx, lanes)
     const { claimed, more } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
-    const last = claimed.at(-1)
-    if (last !== undefined) this.#served = { workflow: last.workflow_id, lane: last.lane }
+    this.#served.workflow = claimed.at(-1)?.workflow_id ?? this.#served.workflow
+    for (const { lane } of claimed) this.#served[isFunctionLane(lane) ? "call" : "lane"] = lane
     const workflows = new Set(claimed.map((row) => row.workflow_id))
-    const inTurn = wildcardRange(request.lanes) !== null && (lanes.length > 1 || workflows.size > 1)
+    // Without a lane, it is not known whether queues have settings.
+    const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
+    const inTurn = wildcardRange(request.lanes) !== null && isSettled
     return {
       claimed,
       more: more || budget.missed,

@@ -1,5 +1,5 @@
 // Claims from lanes and workflows in turn. Lanes with the same position are served together: first their highest priority, of which each
-// workflow gets the same share, beginning after the one that was served last. Positions take turns. Workflows are found by skipping
+// workflow gets the same share, beginning after the one that was served last. Positions take turns. Each lane gets at least one share. Workflows are found by skipping
 // through the index, so one with 100,000 ready rows costs as much as one with ten.
 
 import { MAX_GROUPS } from "../../shared/bounds.ts"
@@ -20,10 +20,16 @@ const PRIORITY = (direction: "ASC" | "DESC"): string =>
   `(SELECT q.priority FROM ready_queue q WHERE q.lane = l.lane ORDER BY q.priority ${direction} LIMIT 1)`
 
 const FIRST_WORKFLOW = (lane: string, condition = ""): string =>
-  `SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${lane}.lane AND q.priority = ${lane}.top ${condition}
-   ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1`
+  `(SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${lane}.lane AND q.priority = ${lane}.top ${condition}
+     ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1)`
+
+/** The workflow with ready rows in the lane that follows `after`, or the first one. */
+const NEXT_WORKFLOW = (lane: string, after: string): string =>
+  `SELECT COALESCE(${FIRST_WORKFLOW(lane, `AND q.workflow_id > ${after}`)}, ${FIRST_WORKFLOW(lane)}) AS workflow_id OFFSET 0`
 
 const IN_TURN = "turn, workflow_id <= :served::bigint, workflow_id"
+
+const MAX_SHARES = `${MAX_GROUPS} + cardinality(:lanes)`
 
 const claimRoundRobinOf = (kind: ClaimKind) =>
   statement(
@@ -37,14 +43,14 @@ const claimRoundRobinOf = (kind: ClaimKind) =>
          min(lowest) OVER (PARTITION BY position) AS bottom
        FROM lanes l
      ), workflows_of_lane AS (
-       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id
-       FROM tops l CROSS JOIN LATERAL (${FIRST_WORKFLOW("l")}) w
+       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id, w.workflow_id AS first_workflow
+       FROM tops l CROSS JOIN LATERAL (${NEXT_WORKFLOW("l", ":served::bigint")}) w WHERE w.workflow_id IS NOT NULL
        UNION ALL
-       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id
-       FROM workflows_of_lane l CROSS JOIN LATERAL (${FIRST_WORKFLOW("l", "AND q.workflow_id > l.workflow_id")}) w
+       SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id, l.first_workflow
+       FROM workflows_of_lane l CROSS JOIN LATERAL (${NEXT_WORKFLOW("l", "l.workflow_id")}) w WHERE w.workflow_id <> l.first_workflow
      ), shares AS MATERIALIZED (
        SELECT w.*, ((:limit::int - 1) / count(*) OVER () + 1)::int AS share
-       FROM (SELECT * FROM workflows_of_lane LIMIT ${MAX_GROUPS}) w
+       FROM (SELECT * FROM workflows_of_lane LIMIT ${MAX_SHARES}) w
      ), found AS MATERIALIZED (
        SELECT k.*, s.position, s.queue, s.available, s.share,
          row_number() OVER (PARTITION BY s.position, k.workflow_id ORDER BY k.run_seq, k.id) AS turn
@@ -58,7 +64,7 @@ const claimRoundRobinOf = (kind: ClaimKind) =>
      ), candidates AS MATERIALIZED (
        SELECT * FROM numbered WHERE available IS NULL OR nth_of_queue <= available
      ), rest AS MATERIALIZED (
-       SELECT EXISTS (SELECT 1 FROM tops WHERE bottom < top)
+       SELECT EXISTS (SELECT 1 FROM tops WHERE bottom < top) OR (SELECT count(*) FROM shares) >= ${MAX_SHARES}
          OR EXISTS (SELECT 1 FROM found GROUP BY lane, workflow_id, share HAVING count(*) >= share) AS rest
      ), chosen AS MATERIALIZED (
        ${CHOOSE(kind, "ORDER BY k.nth, k.position")} ORDER BY k.nth, k.position LIMIT :limit

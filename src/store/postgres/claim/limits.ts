@@ -4,7 +4,8 @@
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
+import { type Params, pipelined, type SqlRunner, type Statement, statement } from "../connection/statement.ts"
+import type { Tx } from "../tx.ts"
 import { insertInto, READINESS } from "./ready-queue.ts"
 
 const ENSURE = statement(
@@ -19,20 +20,48 @@ const ENSURE = statement(
 /** Core `freeSlots` of the limit `l`. */
 export const FREE_SLOTS = "GREATEST(l.cap - l.used, 0)"
 
-/** Last parts of a statement: unparks rows of limits, a set of (id, rows), and enqueues those that are ready. */
-export const UNPARK = (limits: string): string => `unparked AS (
-     UPDATE tasks t SET parked = NULL FROM ${limits} u CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE parked = u.id ORDER BY ${claimOrder()} LIMIT u.rows FOR NO KEY UPDATE SKIP LOCKED
-     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
+const FIRST_PARKED_LANE = (of: string, condition = ""): string =>
+  `SELECT p.lane FROM tasks p WHERE p.parked = ${of}.id ${condition} ORDER BY p.parked, p.lane LIMIT 1`
+
+/**
+ * Last parts of a statement that begins WITH RECURSIVE: unparks rows of limits, a set of (id, rows), and enqueues those that are ready.
+ * Every lane with parked rows gets as many, because nobody may claim from some lanes: a paused queue, a dead `ork run`. A claim that
+ * finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row.
+ */
+export const UNPARK = (limits: string): string => `parked_lanes AS (
+     SELECT u.id, u.rows, n.lane FROM ${limits} u CROSS JOIN LATERAL (${FIRST_PARKED_LANE("u")}) n WHERE u.rows > 0
+     UNION ALL
+     SELECT l.id, l.rows, n.lane FROM parked_lanes l CROSS JOIN LATERAL (${FIRST_PARKED_LANE("l", "AND p.lane > l.lane")}) n
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM parked_lanes l CROSS JOIN LATERAL (
+       SELECT p.id FROM tasks p WHERE p.parked = l.id AND p.lane = l.lane ORDER BY ${claimOrder("p")} LIMIT l.rows
+       FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}, l.id AS parked_under
    ), enqueued AS (
      ${insertInto("ready_queue", "unparked")}
    )
-   SELECT id FROM unparked`
+   SELECT (SELECT count(*) FROM unparked)::int AS unparked, ARRAY(
+     SELECT DISTINCT l.id FROM parked_lanes l WHERE (SELECT count(*) FROM unparked u WHERE u.parked_under = l.id AND u.lane = l.lane)
+       < (SELECT count(*) FROM (SELECT 1 FROM tasks p WHERE p.parked = l.id AND p.lane = l.lane LIMIT l.rows) f)
+   ) AS missed`
+
+/** The reply to a statement that ends in UNPARK. */
+interface Unparked {
+  unparked: number
+  missed: number[]
+}
+
+/** Runs a statement that ends in UNPARK, and returns how many rows it unparked. The next turn tries again for `missed` limits. */
+export const runUnpark = async ({ run, cache }: Tx, statement: Statement, params: Params): Promise<number> => {
+  const [reply] = await run<Unparked>(statement, params)
+  for (const limit of reply!.missed) cache.missedLimits.add(limit)
+  return reply!.unparked
+}
 
 /** Sets the caps. A raised cap unparks as many rows, as far as slots are free. */
 const SET_CAPS = statement(
   "limits_set_caps",
-  `WITH raised AS (
+  `WITH RECURSIVE raised AS (
      UPDATE limits l SET cap = w.cap FROM unnest(:limits::bigint[], :oldCaps::int[], :caps::int[]) AS w (id, old, cap)
      WHERE l.id = w.id RETURNING l.id, LEAST(GREATEST(w.cap - w.old, 0), ${FREE_SLOTS}) AS rows
    ), ${UNPARK("raised")}`,
@@ -56,7 +85,7 @@ const USE = statement(
 
 const FREE = statement(
   "limits_free",
-  `WITH freed AS (
+  `WITH RECURSIVE freed AS (
      UPDATE limits l SET used = GREATEST(l.used - c.slots, 0)
      FROM unnest(:limits::bigint[], :slots::int[], :unparks::int[]) AS c (id, slots, unparks)
      WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, ${FREE_SLOTS}) AS rows
@@ -68,7 +97,7 @@ interface LimitRow extends LimitState {
 }
 
 /** Returns the ids of these limits by key. Creates limits on first use and adjusts their caps. */
-export const ensureLimits = async (tx: SqlRunner, limits: Iterable<Limit>): Promise<Map<string, number>> => {
+export const ensureLimits = async (tx: Tx, limits: Iterable<Limit>): Promise<Map<string, number>> => {
   const wanted = [...new Map([...limits].map((limit) => [limit.key, limit])).values()]
   const ids = new Map<string, number>()
   const changed: { id: number; old: number; cap: number }[] = []
@@ -87,7 +116,7 @@ export const ensureLimits = async (tx: SqlRunner, limits: Iterable<Limit>): Prom
       tx,
       changed.map(({ id }) => id),
     )
-    await tx.run(SET_CAPS, {
+    await runUnpark(tx, SET_CAPS, {
       limits: changed.map(({ id }) => id),
       oldCaps: changed.map(({ old }) => old),
       caps: changed.map(({ cap }) => cap),
@@ -121,22 +150,22 @@ export class FreedSlots {
     this.passOn(limits)
   }
 
-  /** Unparks the next row of each limit, in place of a row that left without using its slots. */
-  passOn(limits: readonly number[] | null): void {
-    for (const id of limits ?? []) this.#unparks.set(id, (this.#unparks.get(id) ?? 0) + 1)
+  /** Unparks the next rows of each limit, in place of rows that left without using their slots. */
+  passOn(limits: readonly number[] | null, rows = 1): void {
+    for (const id of limits ?? []) this.#unparks.set(id, (this.#unparks.get(id) ?? 0) + rows)
   }
 
   /** Writes the slots back and unparks rows; returns how many. */
-  async apply(tx: SqlRunner): Promise<number> {
+  async apply(tx: Tx): Promise<number> {
     if (this.#unparks.size === 0) return 0
     const limits = [...this.#unparks.keys()]
     const locked = pipelined(lockLimits(tx, limits))
-    const unparked = tx.run(FREE, {
+    const unparked = runUnpark(tx, FREE, {
       limits,
       slots: limits.map((id) => this.#slots.get(id) ?? 0),
       unparks: limits.map((id) => this.#unparks.get(id)!),
     })
     await locked
-    return (await unparked).length
+    return unparked
   }
 }

@@ -3,7 +3,7 @@
 // are in core/rules/queue-budget.ts.
 
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
-import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_GROUPS } from "../../shared/bounds.ts"
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/queue-budget.ts"
 import { tryLockLimits } from "./limits.ts"
@@ -14,32 +14,59 @@ import type { Tx } from "../tx.ts"
 const NEXT = (after: string, bound: string): string =>
   `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
 
+/** Lanes with ready rows after `from`. */
 const RING = (name: string, from: string, bound: string): string => `${name} AS (
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
    )`
 
+/** Joins the settings of the queue of a lane, and its limit. */
+const WITH_SETTINGS = (lanes: string): string =>
+  `${lanes} w LEFT JOIN queues q ON q.name = split_part(substr(w.lane, 3), '|', 1)
+   LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = 'q:' || q.name`
+
+/** Core `refill` of the rate of the queue `q` gives less than one token. */
+const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
+     + GREATEST(COALESCE(EXTRACT(epoch FROM ${NOW} - q.refilled_at) * 1000, 0), 0) * q.rate_limit / q.rate_period_ms < 1)`
+
+/** The first lanes, `ahead` and then `behind`, whose queue allows a start. */
+const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
+  `SELECT w.lane FROM ${WITH_SETTINGS(`(SELECT lane FROM ${ahead} UNION ALL SELECT lane FROM ${behind})`)}
+     WHERE ${condition} AND NOT COALESCE(q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS}, false) LIMIT ${MAX_GROUPS}`
+
+const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`
+
+const IN_RANGE = "r.lane > :from::text AND r.lane < :to::text"
+const HAS_FUNCTIONS = "cardinality(:functions::text[]) > 0"
+
 /**
- * The named lanes at position 0, then lanes with ready rows: those between `from` and `to`, beginning after `start`, and those of calls
- * of the functions. Null parameters ask for none.
+ * The named lanes at position 0, then lanes with ready rows whose queue allows a start: those between `from` and `to`, beginning after
+ * `start`, and those of calls of the functions, beginning after `callStart`; and one lane of each queue that is out of tokens, whose
+ * rate tells when to claim again. Null parameters ask for none.
  */
 const LANES = statement(
   "queues_lanes",
   `WITH RECURSIVE ${RING("ahead", ":start::text", "q.lane < :to::text")}, ${RING("behind", ":from::text", "q.lane <= :start::text")},
-   ${RING("calls", `'${FUNCTION_LANES.from}'`, `cardinality(:functions::text[]) > 0 AND q.lane < '${FUNCTION_LANES.to}'`)},
-   ring AS (SELECT lane FROM ahead UNION ALL SELECT lane FROM behind LIMIT ${MAX_GROUPS}),
-   wanted AS (
+   ${RING("calls_ahead", ":callStart::text", `${HAS_FUNCTIONS} AND q.lane < '${FUNCTION_LANES.to}'`)},
+   ${RING("calls_behind", `'${FUNCTION_LANES.from}'`, `${HAS_FUNCTIONS} AND q.lane <= :callStart::text`)},
+   ring AS (${OPEN_LANES("ahead", "behind", "w.lane <> ALL (:lanes::text[])")}),
+   calls AS (${OPEN_LANES("calls_ahead", "calls_behind", "split_part(w.lane, '|', 2) = ANY (:functions::text[])")}),
+   spent AS (
+     SELECT n.lane FROM queues q CROSS JOIN LATERAL (
+       ${ANY_LANE(`r.lane = 'q:' || q.name AND ${IN_RANGE}`)}
+       UNION ALL ${ANY_LANE(`r.lane = 's:' || q.name AND ${IN_RANGE}`)}
+       UNION ALL ${ANY_LANE(`r.lane > 'q:' || q.name || '|' AND r.lane < 'q:' || q.name || '}' AND ${IN_RANGE}`)}
+       UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${HAS_FUNCTIONS}`)}
+       LIMIT 1
+     ) n WHERE NOT q.paused AND ${OUT_OF_TOKENS} AND n.lane <> ALL (:lanes::text[])
+   ), wanted AS (
      SELECT lane, 0 AS position FROM unnest(:lanes::text[]) AS l (lane)
-     UNION ALL
-     SELECT lane, row_number() OVER () AS position FROM ring WHERE lane <> ALL (:lanes::text[])
-     UNION ALL
-     SELECT lane, ${MAX_GROUPS} + row_number() OVER () AS position FROM (
-       SELECT lane FROM (SELECT lane FROM calls LIMIT ${MAX_CALL_LANES}) c
-       WHERE split_part(lane, '|', 2) = ANY (:functions::text[]) LIMIT ${MAX_GROUPS}
-     ) c
+     UNION ALL SELECT lane, row_number() OVER () AS position FROM ring
+     UNION ALL SELECT lane, ${MAX_GROUPS} + row_number() OVER () AS position FROM calls
+     UNION ALL SELECT lane, ${2 * MAX_GROUPS} + row_number() OVER () AS position FROM spent
    )
-   SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit"
-   FROM wanted w LEFT JOIN queues q ON q.name = split_part(substr(w.lane, 3), '|', 1)
-   LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = 'q:' || q.name ORDER BY w.position`,
+   SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit",
+     EXISTS (SELECT 1 FROM queues) AS settings
+   FROM ${WITH_SETTINGS("wanted")} ORDER BY w.position`,
 )
 
 export interface Lane {
@@ -52,13 +79,22 @@ export interface Lane {
   rate_limit: number | null
   rate_period_ms: number | null
   limit: number | null
+  /** Some queue has settings. */
+  settings: boolean
 }
 
-/** Reads the lanes that a claim asks for. `after`: the lane that was served last. */
-export const readLanes = (tx: Tx, wanted: readonly string[], after: string): Promise<Lane[]> => {
+/** Lanes that were served last: of all, and of function calls. */
+export interface ServedLanes {
+  lane: string
+  call: string
+}
+
+/** Reads the lanes that a claim asks for. */
+export const readLanes = (tx: Tx, wanted: readonly string[], { lane, call }: ServedLanes): Promise<Lane[]> => {
   const { from, to } = wildcardRange(wanted) ?? { from: null, to: null }
-  const start = from !== null && after > from && after < to ? after : from
-  return tx.run(LANES, { lanes: wanted.filter(isExactLane), from, to, start, functions: wildcardFunctions(wanted) })
+  const start = from !== null && lane > from && lane < to ? lane : from
+  const callStart = call === "" ? FUNCTION_LANES.from : call
+  return tx.run(LANES, { lanes: wanted.filter(isExactLane), from, to, start, functions: wildcardFunctions(wanted), callStart })
 }
 
 const LOCK_TOKENS = statement(

@@ -11,7 +11,7 @@ import { jobEvent } from "./edges.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement } from "../connection/statement.ts"
+import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
 export const createJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[] | JobRejection> => {
@@ -63,7 +63,7 @@ const INSERT = statement(
 )
 
 /** Returns the rows of the inserted jobs by job id. */
-const insertJobs = async (tx: SqlRunner, planned: readonly { job: NewJob; plan: JobPlan }[]): Promise<Map<string, number>> => {
+const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan }[]): Promise<Map<string, number>> => {
   const jobs = planned.map(({ job }) => job)
   const plans = planned.map(({ plan }) => plan)
   const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))

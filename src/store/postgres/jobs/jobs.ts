@@ -138,7 +138,7 @@ const SET_QUEUE = statement(
 )
 
 /** Moves a job to another queue. An attempt in flight takes slots of the new queue even if none is free. */
-const changeQueue = async (tx: SqlRunner, { isInFlight, lane: oldLane, limits }: Found, job: JobRow): Promise<void> => {
+const changeQueue = async (tx: Tx, { isInFlight, lane: oldLane, limits }: Found, job: JobRow): Promise<void> => {
   const lane = jobLane(job)
   const limitOf = await queueLimits(tx, [oldLane, lane])
   const newLimits = [...(await ensureLimits(tx, jobLimits(job))).values()]
@@ -184,7 +184,7 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
 }
 
 /** Unparks the next row of each limit in place of a row that left without using its slots. */
-const passOn = async (tx: SqlRunner, limits: readonly number[] | null): Promise<void> => {
+const passOn = async (tx: Tx, limits: readonly number[] | null): Promise<void> => {
   const freed = new FreedSlots()
   freed.passOn(limits)
   await freed.apply(tx)
@@ -196,7 +196,7 @@ const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = :row")
 /** Renames the row of an attempt in flight, which stays until the attempt has finished; the id of the job can be used again. */
 const DETACH = statement("job_detach", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = :row")
 
-const deleteJob = async (tx: SqlRunner, id: string): Promise<JobRejection | null> => {
+const deleteJob = async (tx: Tx, id: string): Promise<JobRejection | null> => {
   const found = await find(tx, id)
   if (found === null) return { rejected: "not_found" }
   const { row } = found.job

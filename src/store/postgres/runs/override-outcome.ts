@@ -128,7 +128,7 @@ const FINISH_PENDING = statement(
 )
 
 /** Finishes a pending row. Returns whether the run has no open task. */
-const finishPending = async (tx: SqlRunner, row: Row, override: Override): Promise<boolean> => {
+const finishPending = async (tx: Tx, row: Row, override: Override): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(FINISH_PENDING, {
     id: row.id,
     status: override.status,

@@ -140,7 +140,8 @@ CREATE TABLE tasks (
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
-CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (parked, lane, priority DESC, run_seq, id) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_paused ON tasks (run_seq) WHERE parked = 0;
 CREATE INDEX tasks_waiting ON tasks (run_seq, id) WHERE waiting_on IS NOT NULL;
 CREATE INDEX tasks_resume ON tasks (resume_lane, resume_at) WHERE resume_at IS NOT NULL;
 CREATE INDEX tasks_children ON tasks (parent_id, id) WHERE parent_id IS NOT NULL;

@@ -8,7 +8,6 @@ import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
-import { ANY_PRIORITY } from "../claim/ready-queue.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { Tx } from "../tx.ts"
 import { resumeCancelled } from "./waiting.ts"
@@ -28,8 +27,8 @@ const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) W
 
 /** A paused run must not keep the gate from gathering finished children. */
 const UNPARK_CONTAINERS = `
-UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
-WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
+UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
+WHERE parked = 0 AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
   const { timeoutMs } = tx.versions.get(tx.runs.get(seq).versionId)

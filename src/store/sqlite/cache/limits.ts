@@ -17,9 +17,12 @@ const FIND = "SELECT id, cap FROM limits WHERE key = ?"
 
 const WRITE = "UPDATE limits SET used = ? WHERE id = ?"
 
+const NEXT_PARKED_LANE = `
+SELECT lane FROM tasks INDEXED BY tasks_parked WHERE parked = ? AND lane > ? ORDER BY lane LIMIT 1`
+
 const UNPARK = `
 UPDATE tasks SET parked = NULL WHERE id IN (
-  SELECT id FROM tasks WHERE parked = ? ORDER BY ${claimOrder()} LIMIT ? + 0
+  SELECT id FROM tasks INDEXED BY tasks_parked WHERE parked = ? AND lane = ? ORDER BY ${claimOrder()} LIMIT ? + 0
 ) RETURNING run_seq`
 
 interface ReadLimit extends LimitState {
@@ -83,10 +86,20 @@ export class LimitUsage {
     this.#changed.add(id)
   }
 
-  /** Unparks up to this many rows, as far as the limit has free slots. Returns their runs. */
+  /**
+   * Unparks up to this many rows, as far as the limit has free slots, of every lane with parked rows: nobody may claim from some
+   * lanes (a paused queue, a dead `ork run`). A claim that finds no slot for a row parks it again. Returns the runs of the rows.
+   */
   unpark(id: number, rows: number): number[] {
     const count = Math.min(rows, freeSlots(this.state(id)))
-    return count === 0 ? [] : this.#db.all<[number]>(UNPARK, id, count).map(([runSeq]) => runSeq)
+    const runs: number[] = []
+    for (let lane = ""; count > 0;) {
+      const next = this.#db.get<[string]>(NEXT_PARKED_LANE, id, lane)
+      if (next === undefined) break
+      lane = next[0]
+      runs.push(...this.#db.all<[number]>(UNPARK, id, lane, count).map(([runSeq]) => runSeq))
+    }
+    return runs
   }
 
   save(): void {

@@ -93,7 +93,7 @@ export const pickCandidates = (tx: Tx, lanes: readonly string[], limit: number, 
   if (priority === NOTHING_READY) return []
   const topLanes = lanes.filter((_, i) => priorities[i] === priority)
   const budget = new CandidateBudget(tx)
-  const workflows = rotate(workflowsOf(tx, topLanes, priority), lastWorkflow(cursor, lanes))
+  const workflows = workflowsOf(tx, topLanes, priority, lastWorkflow(cursor, lanes))
   const picked: Candidate[] = []
   for (const [i, workflowId] of workflows.entries()) {
     const share = Math.ceil((limit - picked.length) / (workflows.length - i))
@@ -133,23 +133,26 @@ class CandidateBudget {
   }
 }
 
-/** Returns the workflows with ready rows, by skipping through the index. */
-const workflowsOf = (tx: Tx, lanes: readonly string[], priority: number): number[] => {
+/** Returns workflows with ready rows in order, at most MAX_GROUPS, beginning after `last`. Skips through the index. */
+const workflowsOf = (tx: Tx, lanes: readonly string[], priority: number, last: number): number[] => {
+  const ahead = workflowsAfter(tx, lanes, priority, last)
+  if (ahead.length >= MAX_GROUPS) return ahead
+  const behind = workflowsAfter(tx, lanes, priority, -1).filter((id) => id <= last)
+  return [...ahead, ...behind].slice(0, MAX_GROUPS)
+}
+
+const workflowsAfter = (tx: Tx, lanes: readonly string[], priority: number, start: number): number[] => {
   const found = new Set<number>()
-  for (const lane of lanes)
-    for (let last = -1; found.size < MAX_GROUPS;) {
+  for (const lane of lanes) {
+    let last = start
+    for (let i = 0; i < MAX_GROUPS; i++) {
       const next = tx.db.get<[number]>(NEXT_WORKFLOW, lane, priority, last)
       if (next === undefined) break
       found.add((last = next[0]))
     }
-  return [...found].toSorted((a, b) => a - b)
+  }
+  return [...found].toSorted((a, b) => a - b).slice(0, MAX_GROUPS)
 }
-
-/** Puts the workflows after `last` first. */
-const rotate = (workflows: number[], last: number): number[] => [
-  ...workflows.filter((id) => id > last),
-  ...workflows.filter((id) => id <= last),
-]
 
 const rowsOf = (
   tx: Tx,

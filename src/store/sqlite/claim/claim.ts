@@ -11,7 +11,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { type Candidate, pickCandidates } from "./candidates.ts"
 import { type ClaimedRow, toTaskClaims } from "./to-claims.ts"
-import { laneGroups, type RoundRobin } from "./lane-groups.ts"
+import { type LaneGroup, laneGroups, type RoundRobin } from "./lane-groups.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -60,16 +60,16 @@ const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: Roun
   let groups = firstGroups
   let seen = 0
   while (groups.length > 0 && rows.length < request.limit && seen < MAX_CANDIDATES) {
-    const nonEmpty: (readonly string[])[] = []
-    for (const [i, lanes] of groups.entries()) {
+    const nonEmpty: LaneGroup[] = []
+    for (const [i, group] of groups.entries()) {
       const left = Math.min(request.limit - rows.length, MAX_CANDIDATES - seen)
       if (left === 0) break
-      const candidates = pickCandidates(tx, lanes, Math.ceil(left / (groups.length - i)), cursor)
+      const candidates = pickCandidates(tx, group.lanes, Math.ceil(left / (groups.length - i)), cursor)
       if (candidates.length === 0) continue
       seen += candidates.length
       for (const candidate of admitCandidates(tx, candidates, purpose)) rows.push(claimRow(tx, claimer, candidate, purpose))
-      cursor.lane = lanes[0]!
-      nonEmpty.push(lanes)
+      if (group.cursor !== undefined) cursor[group.cursor] = group.lanes[0]!
+      nonEmpty.push(group)
     }
     groups = nonEmpty
   }

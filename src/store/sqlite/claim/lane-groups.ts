@@ -2,18 +2,20 @@
 // wildcard, each lane with ready rows is a group of its own, and the groups take turns.
 
 import { functionOfLane, FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
-import { MAX_CALL_LANES, MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_GROUPS } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
 /** Where the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
 export interface RoundRobin {
   lane: string
+  /** Last lane of function calls. */
+  call: string
   /** Last workflow by the first lane of its group. */
   workflows: Map<string, number>
 }
 
-export const newRoundRobin = (): RoundRobin => ({ lane: "", workflows: new Map() })
+export const newRoundRobin = (): RoundRobin => ({ lane: "", call: "", workflows: new Map() })
 
 export const lastWorkflow = (cursor: RoundRobin, lanes: readonly string[]): number => cursor.workflows.get(lanes[0]!) ?? 0
 
@@ -38,30 +40,53 @@ export const readyLanes = (tx: Tx, after: string, upTo: string, limit: number): 
   return found
 }
 
-/** Returns the lanes with calls of these functions. It skips lanes of other functions one by one, up to a bound. */
-const callLanes = (tx: Tx, functions: readonly string[]): string[] =>
-  functions.length === 0
-    ? []
-    : readyLanes(tx, FUNCTION_LANES.from, FUNCTION_LANES.to, MAX_CALL_LANES)
-        .filter((lane) => functions.includes(functionOfLane(lane)))
-        .slice(0, MAX_GROUPS)
+interface LaneRing {
+  from: string
+  to: string
+  /** Lane that was served last. */
+  last: string
+}
+
+/** Returns lanes with ready rows whose queue allows a start, at most MAX_GROUPS, beginning after the last one served. */
+const openLanes = (tx: Tx, { from, to, last }: LaneRing, accepts: (lane: string) => boolean): string[] => {
+  const start = last > from && last < to ? last : from
+  const found: string[] = []
+  for (const [after, upTo] of [
+    [start, to],
+    [from, start],
+  ] as const)
+    for (let [lane] = readyLanes(tx, after, upTo, 1); lane !== undefined; [lane] = readyLanes(tx, lane, upTo, 1)) {
+      if (!accepts(lane)) continue
+      if (tx.queues.available(lane) === 0) tx.queues.noteUnclaimed(lane)
+      else if (found.push(lane) === MAX_GROUPS) return found
+    }
+  return found
+}
+
+/** Lanes that are claimed together, by priority. `cursor`: the position that remembers the last one served; none for named lanes. */
+export interface LaneGroup {
+  lanes: readonly string[]
+  cursor?: "lane" | "call"
+}
 
 /** Returns the groups of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
 export const laneGroups = (
   tx: Tx,
   lanes: readonly string[],
   cursor: RoundRobin,
-): { groups: (readonly string[])[]; isPartial: boolean } => {
+): { groups: LaneGroup[]; isPartial: boolean } => {
   const range = wildcardRange(lanes)
+  const functions = wildcardFunctions(lanes)
   const named = lanes.filter(isExactLane)
-  const calls = callLanes(tx, wildcardFunctions(lanes)).map((lane) => [lane])
-  if (range === null)
-    return { groups: [...(named.length > 0 ? [named] : []), ...calls], isPartial: calls.length === MAX_GROUPS }
-  const { from, to } = range
-  const start = cursor.lane > from && cursor.lane < to ? cursor.lane : from
-  const found = readyLanes(tx, start, to, MAX_GROUPS)
-  if (start !== from) found.push(...readyLanes(tx, from, start, MAX_GROUPS - found.length))
-  const groups: (readonly string[])[] = [...calls, ...found.filter((lane) => !named.includes(lane)).map((lane) => [lane])]
-  if (named.length > 0) groups.unshift(named)
+  const calls =
+    functions.length === 0
+      ? []
+      : openLanes(tx, { ...FUNCTION_LANES, last: cursor.call }, (lane) => functions.includes(functionOfLane(lane)))
+  const found = range === null ? [] : openLanes(tx, { ...range, last: cursor.lane }, (lane) => !named.includes(lane))
+  const groups: LaneGroup[] = [
+    ...(named.length === 0 ? [] : [{ lanes: named }]),
+    ...calls.map((lane) => ({ lanes: [lane], cursor: "call" }) as const),
+    ...found.map((lane) => ({ lanes: [lane], cursor: "lane" }) as const),
+  ]
   return { groups, isPartial: found.length === MAX_GROUPS || calls.length === MAX_GROUPS }
 }

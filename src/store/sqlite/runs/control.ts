@@ -3,7 +3,6 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
-import { ANY_PRIORITY } from "../claim/ready-queue.ts"
 import type { Tx } from "../tx.ts"
 import { resumeUnpaused } from "../advance/waiting.ts"
 
@@ -20,8 +19,8 @@ export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boole
 const PAUSE = "UPDATE runs SET paused = ? WHERE seq = ?"
 
 const UNPARK = `
-UPDATE tasks INDEXED BY tasks_parked SET parked = NULL
-WHERE parked = 0 AND ${ANY_PRIORITY} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
+UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
+WHERE parked = 0 AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
 
 export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
   const run = tx.db.get<[number]>(ACTIVE, runId)

@@ -146,7 +146,8 @@ CREATE INDEX tasks_children ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX tasks_ready ON tasks (lane, priority DESC, workflow_id, run_seq)
   WHERE status = 'pending' AND attempt_id IS NULL AND upstream_pending = 0 AND parked IS NULL AND available_at IS NULL;
 CREATE INDEX tasks_timers ON tasks (available_at) WHERE available_at IS NOT NULL;
-CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (parked, lane, priority DESC, run_seq) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_paused ON tasks (run_seq) WHERE parked = 0;
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
 CREATE INDEX tasks_in_flight ON tasks (run_seq) WHERE holder IS NOT NULL;
 CREATE INDEX tasks_waiting ON tasks (run_seq) WHERE waiting_on IS NOT NULL;

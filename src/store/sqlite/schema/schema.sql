@@ -285,7 +285,9 @@ CREATE UNIQUE INDEX tasks_key ON tasks (run_seq, node, path);
 
 CREATE INDEX tasks_of_run ON tasks (run_seq);
 
-CREATE INDEX tasks_parked ON tasks (parked, priority DESC, run_seq) WHERE parked IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (parked, lane, priority DESC, run_seq) WHERE parked IS NOT NULL;
+
+CREATE INDEX tasks_paused ON tasks (run_seq) WHERE parked = 0;
 
 CREATE INDEX tasks_pending ON tasks (run_seq) WHERE status = 'pending' AND attempt_id IS NULL AND parent_id IS NOT NULL;
 
