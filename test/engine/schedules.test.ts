@@ -305,7 +305,13 @@ it("a server that is late for a tick does not cancel the run that another one cr
   const after = (ms: number): Promise<void> => new Promise((resolve) => clock.after(ms, resolve))
   await fixture.deploy('{ cron: "*/5 * * * *", overlap: cancel, end: 2026-01-01T00:11:00Z }')
   const first = fixture.newScheduler(clock, { fireTicks: (ticks) => after(100).then(() => store.fireTicks(ticks)) })
-  const late = fixture.newScheduler(clock, { dueSchedules: (limit) => store.dueSchedules(limit).finally(() => after(1000)) })
+  const late = fixture.newScheduler(clock, {
+    dueSchedules: async (limit) => {
+      const due = await store.dueSchedules(limit)
+      await after(1000)
+      return due
+    },
+  })
   for (const scheduler of [first, late]) scheduler.start()
   await fixture.pass(HOUR)
   for (const scheduler of [first, late]) scheduler.stop()

@@ -62,9 +62,9 @@ export const callTests = (open: Open<Backend>): void => {
     it("of 70 queues are served in turn, whether or not others are paused", async () => {
       const world = await setup(open)
       const queues = Array.from({ length: 70 }, (_, i) => `q${String(i).padStart(2, "0")}`)
-      const calls = (name: string) =>
-        ["a", "b"].map((task) => [task + name, { executor: FUNCTION_EXECUTOR, function: "f", queue: name }])
-      await world.start(workflow(Object.fromEntries(queues.flatMap(calls))))
+      const task = (queue: string) => ({ executor: FUNCTION_EXECUTOR, function: "f", queue })
+      const names = queues.flatMap((queue) => [`a${queue}`, `b${queue}`])
+      await world.start(workflow(Object.fromEntries(names.map((name) => [name, task(name.slice(1))]))))
       const served = new Set<string>()
       for (let i = 0; i < 70; i++) {
         const { claims } = await world.turn({ claim: 1, lanes: ["f:*|f"] })
