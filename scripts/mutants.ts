@@ -15,7 +15,16 @@ const run = promisify(execFile)
 const ROOT = dirname(import.meta.dirname)
 const CONCURRENCY = 2
 /** The parts of the tree that the simulation and the store tests need. */
-const PARTS = ["src", "test/sim", "test/support", "test/mutants", "package.json", "tsconfig.json", "vitest.config.ts"]
+const PARTS = [
+  "src",
+  "test/engine",
+  "test/sim",
+  "test/support",
+  "test/mutants",
+  "package.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+]
 const MAX_OUTPUT_BYTES = 1 << 28
 
 interface Outcome {

@@ -1,7 +1,14 @@
 import { CORE_BUGS } from "./core.ts"
 import { ENGINE_BUGS } from "./engine.ts"
+import { FAULT_BUGS } from "./faults.ts"
 import type { PlantedBug } from "./planted-bug.ts"
 import { POSTGRES_BUGS } from "./postgres.ts"
 import { SQLITE_BUGS } from "./sqlite.ts"
 
-export const PLANTED_BUGS: readonly PlantedBug[] = [...CORE_BUGS, ...ENGINE_BUGS, ...SQLITE_BUGS, ...POSTGRES_BUGS]
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  ...CORE_BUGS,
+  ...ENGINE_BUGS,
+  ...SQLITE_BUGS,
+  ...POSTGRES_BUGS,
+  ...FAULT_BUGS,
+]

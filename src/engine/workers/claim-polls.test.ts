@@ -40,3 +40,10 @@ test("a wake-up for all polls that fails is repeated for all polls", async () =>
   await clock.pass(1000)
   expect(await response).toEqual(["served"])
 })
+
+test("a poll without work ends with nothing after its waiting time", async () => {
+  const { clock, open } = setup(() => DONE)
+  const response = open(0)
+  await clock.pass(20_000)
+  expect(await response).toEqual([])
+})

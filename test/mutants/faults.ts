@@ -1,0 +1,150 @@
+// Bugs of the kinds that once reached users: stale inputs, clocks, long values, outages, limits of internal tables.
+
+import type { PlantedBug } from "./planted-bug.ts"
+
+export const FAULT_BUGS: PlantedBug[] = [
+  {
+    name: "fault-timeout-follows-time-of-day",
+    bug: "A step of the clock times out running attempts.",
+    edits: [
+      {
+        file: "src/engine/attempts/attempt-runner.ts",
+        find: "Number.POSITIVE_INFINITY : this.#clock.monotonic() + ms",
+        replace: "Number.POSITIVE_INFINITY : this.#clock.now() + ms",
+      },
+      {
+        file: "src/engine/attempts/deadlines.ts",
+        find: "    const now = this.#clock.monotonic()",
+        replace: "    const now = this.#clock.now()",
+      },
+      {
+        file: "src/engine/attempts/deadlines.ts",
+        find: "Math.max(0, at - this.#clock.monotonic())",
+        replace: "Math.max(0, at - this.#clock.now())",
+      },
+    ],
+    foundBy: { tests: ["test/engine/attempts.test.ts"] },
+  },
+  {
+    name: "fault-ticks-by-local-clock",
+    bug: "A server whose clock is ahead fires ticks of the future.",
+    edits: [
+      {
+        file: "src/engine/services/scheduler.ts",
+        find: "const now = due.length === 0 ? 0 : await store.currentTime()",
+        replace: "const now = this.#options.clock.now()",
+      },
+    ],
+    foundBy: { tests: ["test/engine/schedules.test.ts"] },
+  },
+  {
+    name: "fault-one-long-sleep",
+    bug: "A schedule sleeps past its tick when the clock is set forward.",
+    edits: [
+      {
+        file: "src/engine/services/due-loop.ts",
+        find: "Math.min(Math.max(dueMs, MIN_SLEEP_MS), MAX_SLEEP_MS)",
+        replace: "Math.max(dueMs, MIN_SLEEP_MS)",
+      },
+    ],
+    foundBy: { tests: ["test/engine/schedules.test.ts"] },
+  },
+  {
+    name: "fault-bad-schedule-blocks-others",
+    bug: "One schedule that cannot be fired blocks its batch.",
+    edits: [{ file: "src/engine/services/scheduler.ts", find: "if (due.length === 1) throw error", replace: "throw error" }],
+    foundBy: { tests: ["test/engine/schedules.test.ts"] },
+  },
+  {
+    name: "fault-long-key-in-index",
+    bug: "A long concurrency_key is stored as it is, which an index of Postgres rejects.",
+    edits: [{ file: "src/core/model/index-key.ts", find: "text.length <= MAX_LENGTH && text", replace: "text" }],
+    foundBy: { tests: ["src/store/postgres/conformance.test.ts", "-t", "limit|key"] },
+  },
+  {
+    name: "fault-fractional-times",
+    bug: "Times of a worker with fractions of a millisecond reach the store.",
+    edits: [
+      { file: "src/core/rules/clamp-change.ts", find: "if (isStorable(result)) return result", replace: "return result" },
+    ],
+    foundBy: { tests: ["src/core/rules/clamp-change.test.ts"] },
+  },
+  {
+    name: "fault-stale-upstream-file",
+    bug: "A retried task reads the upstream output of the previous attempt.",
+    edits: [
+      {
+        file: "src/engine/attempts/upstream-files.ts",
+        find: ".update(JSON.stringify([...outputs]))",
+        replace: ".update(JSON.stringify([...outputs].map(([name]) => name)))",
+      },
+    ],
+    foundBy: { tests: ["src/engine/attempts/upstream-files.test.ts"] },
+  },
+  {
+    name: "fault-stale-gathered-output",
+    bug: "The gathered output of a fan-out has the same object key in every attempt.",
+    edits: [
+      {
+        file: "src/engine/gate/gather.ts",
+        find: "workflow.nodes[claim.node]!.name, claim.attemptId)",
+        replace: 'workflow.nodes[claim.node]!.name, "gathered" as typeof claim.attemptId)',
+      },
+    ],
+    foundBy: { tests: ["test/engine/fan-outs.test.ts"] },
+  },
+  {
+    name: "fault-cache-without-copy",
+    bug: "A cached output disappears with the run that produced it.",
+    edits: [
+      {
+        file: "src/engine/attempts/cached-outputs.ts",
+        find: "  return { key, bytes }\n}\n\n/** Returns the output of a task",
+        replace: "  return { key: output.key, bytes }\n}\n\n/** Returns the output of a task",
+      },
+    ],
+    foundBy: { tests: ["test/engine/attempts.test.ts"] },
+  },
+  {
+    name: "fault-polls-wait-after-error",
+    bug: "After an error, workers wait for work until their poll ends.",
+    edits: [{ file: "src/engine/workers/claim-polls.ts", find: "      this.#wakeAfter(RETRY_MS)\n", replace: "" }],
+    foundBy: { tests: ["src/engine/workers/claim-polls.test.ts"] },
+  },
+  {
+    name: "fault-lease-waits-for-writers",
+    bug: "A lease expires while long transactions hold the connections for writes.",
+    edits: [
+      {
+        file: "src/store/postgres/postgres.ts",
+        find: "leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs))",
+        replace: "write((tx) => renewLease(tx, id, leaseMs))",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "lease|reject", "--testTimeout", "8000"] },
+  },
+  {
+    name: "fault-run-waits-for-itself",
+    bug: "A sub-workflow waits for the end of the run that waits for it.",
+    edits: [
+      {
+        file: "src/core/rules/activation.ts",
+        find: "(workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)",
+        replace: "workflow.maxActiveRuns !== undefined",
+      },
+    ],
+    foundBy: { tests: ["test/engine/waiting.test.ts"] },
+  },
+  {
+    name: "fault-hanging-server-delays-heartbeat",
+    bug: "A worker asks its servers one after another and loses its lease.",
+    edits: [
+      {
+        file: "src/worker/connection/heartbeat-thread.ts",
+        find: "setTimeout(askNext, everyMs / 4)",
+        replace: "setTimeout(askNext, everyMs * 4)",
+      },
+    ],
+    foundBy: { tests: ["src/worker/connection/heartbeat.test.ts"] },
+  },
+]
