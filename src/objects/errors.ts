@@ -3,8 +3,12 @@
 export class ObjectStoreError extends Error {
   override readonly name = "ObjectStoreError"
 
+  /** True when the store may work again soon. */
+  readonly transient: boolean
+
   /** `where`: address or folder of the store. */
-  constructor(where: string, reason: string, options: { cause: unknown }) {
-    super(`the object store ${where} cannot be used: ${reason}`, options)
+  constructor(where: string, reason: string, { cause, transient = false }: { cause: unknown; transient?: boolean }) {
+    super(`the object store ${where} cannot be used: ${reason}`, { cause })
+    this.transient = transient
   }
 }

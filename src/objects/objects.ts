@@ -18,6 +18,10 @@ export interface ObjectStore {
   deletePrefix(prefix: string): Promise<void>
   /** Concatenates ranges of objects into one object, inside the store as far as possible. Optional. */
   join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
+  /** Removes uploads that were interrupted longer ago than `olderThanMs`. Optional. */
+  removeUnfinished?(olderThanMs: number): Promise<void>
+  /** The same store for requests of users: it fails soon while the store does not respond. Absent: this one does. */
+  readonly impatient?: ObjectStore
   /** Writes and reads back a test object; throws an ObjectStoreError. */
   check(): Promise<void>
   /** Returns the path of an object in a store on this machine; log writers append to it. */

@@ -18,6 +18,8 @@ const INTERVAL_MS = 3_600_000
 const EVENTS_KEPT_MS = 3_600_000
 const TRIM_BATCH = 500
 const DAY_MS = 86_400_000
+/** Age after which an upload counts as interrupted. */
+const UNFINISHED_MS = 2 * DAY_MS
 
 export interface HousekeepingOptions {
   store: ServerStore
@@ -62,6 +64,7 @@ export class Housekeeping {
       const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
       await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
+      await this.#removeUnfinishedUploads()
       if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
       await this.#trim((limit) => store.trimCache(limit))
       await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
@@ -82,6 +85,14 @@ export class Housekeeping {
   /** Deletes rows in small transactions, so that no other writer waits long. */
   async #trim(deleteSome: (limit: number) => Promise<number>): Promise<void> {
     while (!this.#stopped.signal.aborted) if ((await deleteSome(TRIM_BATCH)) < TRIM_BATCH) return
+  }
+
+  /** Credentials may lack this permission: that does not stop the other work. */
+  async #removeUnfinishedUploads(): Promise<void> {
+    const { objects, log } = this.#options
+    await objects.removeUnfinished?.(UNFINISHED_MS)?.catch((error: unknown) => {
+      log.warn({ error: String(error) }, "could not remove interrupted uploads")
+    })
   }
 
   #retentionRule(): RetentionRule | null {

@@ -257,7 +257,7 @@ class Server {
     const api = buildServer({
       engine: this.#engine,
       store,
-      objects,
+      objects: objects.impatient ?? objects,
       log,
       clock,
       random,

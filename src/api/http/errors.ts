@@ -3,6 +3,7 @@
 
 import { type Problem, problemText } from "../../core/model/problems.ts"
 import { ERROR_CODES, type ErrorCode } from "../../protocol/api/common.ts"
+import { ObjectStoreError } from "../../objects/errors.ts"
 import { Conflict, NotFound, StoreUnavailable } from "../../store/contract/errors.ts"
 
 export interface ErrorBody {
@@ -83,6 +84,9 @@ export const toApiError = (error: unknown, bodyLimit: number): ApiError | null =
   if (error instanceof NotFound) return notFound(error.message)
   if (error instanceof Conflict) return conflict(error.message)
   if (error instanceof StoreUnavailable) return unavailable("the database is not available; try again in a moment")
+  if (error instanceof ObjectStoreError && error.transient) {
+    return unavailable("the object store is not available; try again in a moment")
+  }
   const known = FASTIFY_ERRORS[codeOf(error)]
   if (known !== undefined) return known(bodyLimit)
   const status = error instanceof Error && "statusCode" in error ? Number(error.statusCode) : 500

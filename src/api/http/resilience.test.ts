@@ -3,6 +3,8 @@
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { expect, test } from "vitest"
+import { ObjectStoreError } from "../../objects/errors.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import { listen } from "./server.ts"
@@ -41,6 +43,19 @@ test("requests get 503 with Retry-After while the database is unavailable, and s
   expect((await api.call("GET", "/health")).status).toBe(200)
   broken.away = false
   await api.runToEnd("etl")
+})
+
+test("reads of logs get 503 while the object store is unavailable", async () => {
+  const away = () => Promise.reject(new ObjectStoreError("s3://b/", "nothing responds", { cause: null, transient: true }))
+  const objects = { kind: "s3", size: away, get: away, getRange: away, list: away } as unknown as ObjectStore
+  await using api = await setup({ objects })
+  await api.deploy("etl", { a: "true" })
+  const id = await api.runToEnd("etl")
+  for (const path of ["logs", "logs/times"]) {
+    const { status, body, headers } = await api.call("GET", `/runs/${id}/tasks/a/${path}`)
+    expect([status, body.error!.message], path).toEqual([503, "the object store is not available; try again in a moment"])
+    expect(Number(headers["retry-after"])).toBeGreaterThan(0)
+  }
 })
 
 test("the server is not ready while it commits nothing", async () => {

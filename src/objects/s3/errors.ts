@@ -18,7 +18,7 @@ const ADVICE: Readonly<Record<string, (bucket: string, where: string) => string>
   InvalidAccessKeyId: () => "the access key is unknown: check AWS_ACCESS_KEY_ID or the profile, and the endpoint",
   SignatureDoesNotMatch: () => "the secret does not match the access key: check AWS_SECRET_ACCESS_KEY",
   AccessDenied: (bucket) =>
-    `these credentials lack permissions: allow s3:ListBucket on ${bucket} and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects`,
+    `these credentials lack permissions: allow s3:ListBucket and s3:ListBucketMultipartUploads on ${bucket}, and s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on its objects`,
   ExpiredToken: () => "the session token has expired: get a new one",
   CredentialsProviderError: () =>
     "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the machine a role",
@@ -46,6 +46,30 @@ export const explainS3 = (error: unknown, bucket: string, where: string): string
 export const isMissing = (error: unknown): boolean => {
   const { name, status } = errorInfo(error)
   return name === "NoSuchKey" || (name === "NotFound" && status === 404)
+}
+
+/** The upload was completed or aborted before. */
+export const isMissingUpload = (error: unknown): boolean => errorInfo(error).name === "NoSuchUpload"
+
+/** Errors of the network, and of a store that is overloaded or restarts. */
+const TRANSIENT: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+  "TimeoutError",
+  "RequestTimeout",
+  "SlowDown",
+  "ThrottlingException",
+])
+
+export const isTransient = (error: unknown): boolean => {
+  const { name, message, status } = errorInfo(error)
+  return TRANSIENT.has(name) || status === 429 || (status !== null && status >= 500) || /socket hang up|aborted/.test(message)
 }
 
 export const isBeyondEnd = (error: unknown): boolean => {

@@ -1,15 +1,20 @@
 // A multipart upload, for objects that are large or of unknown length. The object appears when the upload is completed, and never if
 // it is aborted. Every part but the last must have at least 5 MiB; there are at most 10,000 parts.
 
+import { setTimeout as delay } from "node:timers/promises"
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
   type S3Client,
   UploadPartCommand,
   UploadPartCopyCommand,
 } from "@aws-sdk/client-s3"
+import { isMissingUpload } from "./errors.ts"
 
+/** Time that a failed upload waits for its removal. */
+const ABORT_MS = 2000
 export const MIN_PART_BYTES = 5 << 20
 const PART_BYTES = 8 << 20
 /** Number of parts after which their size grows, so that an object of any size fits into 10,000 parts. */
@@ -44,7 +49,9 @@ export class MultipartUpload {
       await fill(upload)
       await upload.#complete()
     } catch (error) {
-      await client.send(new AbortMultipartUploadCommand({ ...location, UploadId })).catch(() => undefined)
+      // Continues in the background while the store does not respond; later, `removeUnfinished` removes what is left.
+      const aborted = client.send(new AbortMultipartUploadCommand({ ...location, UploadId })).catch(() => undefined)
+      await Promise.race([aborted, delay(ABORT_MS, undefined, { ref: false })])
       throw error
     }
   }
@@ -79,8 +86,13 @@ export class MultipartUpload {
 
   async #complete(): Promise<void> {
     const Parts = this.#etags.map((ETag, i) => ({ ETag, PartNumber: i + 1 }))
-    await this.#client.send(
-      new CompleteMultipartUploadCommand({ ...this.#location, UploadId: this.#uploadId, MultipartUpload: { Parts } }),
-    )
+    const complete = { ...this.#location, UploadId: this.#uploadId, MultipartUpload: { Parts } }
+    try {
+      await this.#client.send(new CompleteMultipartUploadCommand(complete))
+    } catch (error) {
+      if (!isMissingUpload(error)) throw error
+      // A request whose response was lost has completed it.
+      await this.#client.send(new HeadObjectCommand(this.#location))
+    }
   }
 }

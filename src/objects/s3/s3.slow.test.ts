@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
-import { ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3"
-import { afterEach, beforeAll, describe, expect, test, vi } from "vitest"
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3"
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
 import { createBucket, type TestBucket } from "../../../test/support/s3.ts"
 import { objectStoreSuite } from "../conformance/suite.ts"
 import { S3ObjectStore, type S3Options } from "./s3.ts"
@@ -90,6 +90,58 @@ describe("multipart", () => {
     expect(await store.size("joined")).toBeNull()
     expect(await openUploads()).toBe(0)
   })
+})
+
+describe("an outage", () => {
+  /** Opens the store through a proxy that can break its connections. */
+  const openProxy = async () => {
+    const { hostname, port } = new URL(testBucket.endpoint)
+    const sockets = new Set<Socket>()
+    const proxy = createServer((from) => {
+      const to = connect(Number(port), hostname)
+      for (const socket of [from, to]) sockets.add(socket.on("error", () => {}))
+      from.pipe(to).pipe(from)
+    })
+    const listen = async (at: number): Promise<number> => {
+      proxy.listen(at, "127.0.0.1")
+      await once(proxy, "listening")
+      return (proxy.address() as AddressInfo).port
+    }
+    const own = await listen(0)
+    const goAway = async (): Promise<void> => {
+      const closed = once(proxy, "close")
+      proxy.close()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    }
+    onTestFinished(() => void goAway())
+    return { store: open({ endpoint: `http://127.0.0.1:${own}`, retryDelayMs: 50 }), goAway, comeBack: () => listen(own) }
+  }
+
+  test("delays a large upload, which is complete afterwards", async () => {
+    const { store, goAway, comeBack } = await openProxy()
+    async function* source(): AsyncGenerator<Uint8Array> {
+      yield* pieces(20, MIB)
+      await goAway()
+      setTimeout(() => void comeBack(), 4000)
+      yield* pieces(20, MIB)
+    }
+    expect(await store.putStream("big", source())).toEqual({ bytes: 40 * MIB })
+    expect(await store.size("big")).toBe(40 * MIB)
+    expect(await openUploads()).toBe(0)
+  }, 60_000)
+})
+
+test("interrupted uploads are removed when they are old enough, and only those of this store", async () => {
+  const [store, other] = [fresh(), fresh()]
+  for (const Key of [`${store}a`, `${other}a`]) {
+    await client.send(new CreateMultipartUploadCommand({ Bucket: testBucket.bucket, Key }))
+  }
+  await open({ prefix: store }).removeUnfinished(60_000)
+  expect(await openUploads()).toBe(2)
+  await open({ prefix: store }).removeUnfinished(-60_000)
+  expect(await openUploads()).toBe(1)
+  await open({ prefix: other }).removeUnfinished(-60_000)
 })
 
 test("more than a thousand objects are listed and removed", async () => {

@@ -1,10 +1,13 @@
 // The object store in an S3 bucket, or on a server with the S3 protocol. Credentials come from the standard chain of the AWS SDK
-// (environment, profile, web identity, instance role). Memory is bounded by one part of a multipart upload.
+// (environment, profile, web identity, instance role). Memory is bounded by one part of a multipart upload. Requests are repeated for
+// minutes while the store does not respond.
 
 import {
+  AbortMultipartUploadCommand,
   DeleteObjectsCommand,
   GetObjectCommand,
   HeadObjectCommand,
+  ListMultipartUploadsCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
@@ -13,9 +16,10 @@ import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore, ObjectRange } from "../objects.ts"
 import { nullIf } from "../shared/null-if.ts"
+import { type Patience, patiently } from "../shared/patience.ts"
 import { probe } from "../shared/probe.ts"
 import { readObjectRange } from "../shared/read-range.ts"
-import { explainS3, isBeyondEnd, isMissing } from "./errors.ts"
+import { explainS3, isBeyondEnd, isMissing, isMissingUpload, isTransient } from "./errors.ts"
 import { ChunkReader } from "../shared/chunk-reader.ts"
 import { MIN_PART_BYTES, MultipartUpload, type ObjectLocation } from "./multipart.ts"
 
@@ -29,12 +33,19 @@ export interface S3Options {
   pathStyle: boolean
   /** Timeout of one request. */
   requestMs?: number
+  /** Time for which requests are repeated while the store does not respond. 0: a few seconds. */
+  patienceMs?: number
+  /** Pause before the first repetition; later ones are longer. */
+  retryDelayMs?: number
 }
 
 /** Maximum number of keys in one S3 list or delete request. */
 const PAGE_SIZE = 1000
 const CONNECT_MS = 5000
 const REQUEST_MS = 120_000
+const PATIENCE_MS = 300_000
+/** Maximum timeout of one request of a user. */
+const USER_REQUEST_MS = 5000
 /** Region for servers without regions. */
 const DEFAULT_REGION = "us-east-1"
 
@@ -42,19 +53,27 @@ export class S3ObjectStore implements ObjectStore {
   readonly kind = "s3"
   readonly #client: S3Client
   readonly #options: S3Options
+  readonly #patience: Patience
+  readonly impatient?: ObjectStore
 
   constructor(options: S3Options) {
     this.#options = options
+    const { patienceMs = PATIENCE_MS, retryDelayMs: firstDelayMs } = options
+    this.#patience = { patienceMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
+    const requestMs = options.requestMs ?? REQUEST_MS
+    if (patienceMs > 0) {
+      this.impatient = new S3ObjectStore({ ...options, patienceMs: 0, requestMs: Math.min(requestMs, USER_REQUEST_MS) })
+    }
     const region = options.region ?? process.env["AWS_REGION"] ?? (options.endpoint === null ? null : DEFAULT_REGION)
     this.#client = new S3Client({
       forcePathStyle: options.pathStyle,
-      maxAttempts: 5,
+      maxAttempts: patienceMs > 0 ? 5 : 2,
       // Older servers reject optional checksums, and computing them needs a second pass over streams.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: {
         connectionTimeout: CONNECT_MS,
-        requestTimeout: options.requestMs ?? REQUEST_MS,
+        requestTimeout: requestMs,
         // Without this, the SDK only logs the timeout.
         throwOnRequestTimeout: true,
         httpAgent: { maxSockets: 64, keepAlive: true },
@@ -63,16 +82,16 @@ export class S3ObjectStore implements ObjectStore {
       ...(options.endpoint !== null && { endpoint: options.endpoint }),
       ...(region !== null && { region }),
     })
-    // Explains every error to users, except those that the methods below handle.
+    // Repeats requests, whose bodies are all in memory, and explains every error to users, except those that the methods below handle.
     this.#client.middlewareStack.add(
       (next) => async (args) => {
         try {
-          return await next(args)
+          return await patiently(() => next(args), this.#patience)
         } catch (error) {
-          throw isMissing(error) || isBeyondEnd(error) ? error : this.#explain(error)
+          throw isMissing(error) || isBeyondEnd(error) || isMissingUpload(error) ? error : this.#explain(error)
         }
       },
-      { step: "initialize", name: "explainErrors" },
+      { step: "initialize", name: "repeatAndExplain" },
     )
   }
 
@@ -134,21 +153,25 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    const { Body } = (await nullIf(this.#client.send(new GetObjectCommand(this.#location(key))), isMissing)) ?? {}
-    return Body === undefined ? null : Body.transformToByteArray()
+    return this.#read(new GetObjectCommand(this.#location(key)))
   }
 
   async getRange(key: string, start: number, end: number): Promise<Uint8Array | null> {
     if (end <= start) return (await this.size(key)) === null ? null : new Uint8Array()
     try {
-      const Range = `bytes=${start}-${end - 1}`
-      const { Body } =
-        (await nullIf(this.#client.send(new GetObjectCommand({ ...this.#location(key), Range })), isMissing)) ?? {}
-      return Body === undefined ? null : await Body.transformToByteArray()
+      return await this.#read(new GetObjectCommand({ ...this.#location(key), Range: `bytes=${start}-${end - 1}` }))
     } catch (error) {
       if (isBeyondEnd(error)) return new Uint8Array()
       throw error
     }
+  }
+
+  /** Also repeats a request whose connection breaks during the body. */
+  #read(command: GetObjectCommand): Promise<Uint8Array | null> {
+    return patiently(async () => {
+      const { Body } = (await nullIf(this.#client.send(command), isMissing)) ?? {}
+      return Body === undefined ? null : await Body.transformToByteArray()
+    }, this.#patience)
   }
 
   async size(key: string): Promise<number | null> {
@@ -192,9 +215,18 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
+  async removeUnfinished(olderThanMs: number): Promise<void> {
+    const { bucket: Bucket, prefix: Prefix } = this.#options
+    const { Uploads = [] } = await this.#client.send(new ListMultipartUploadsCommand({ Bucket, Prefix }))
+    for (const { Key, UploadId, Initiated } of Uploads) {
+      if (Initiated === undefined || Date.now() - Initiated.getTime() < olderThanMs) continue
+      await nullIf(this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })), isMissingUpload)
+    }
+  }
+
   async check(): Promise<void> {
     try {
-      await probe(this)
+      await probe(this.impatient ?? this)
     } catch (error) {
       throw this.#explain(error)
     }
@@ -203,7 +235,10 @@ export class S3ObjectStore implements ObjectStore {
   #explain(error: unknown): Error {
     if (error instanceof ObjectStoreError) return error
     const { bucket, prefix, endpoint } = this.#options
-    return new ObjectStoreError(`s3://${bucket}/${prefix}`, explainS3(error, bucket, endpoint ?? "Amazon S3"), { cause: error })
+    return new ObjectStoreError(`s3://${bucket}/${prefix}`, explainS3(error, bucket, endpoint ?? "Amazon S3"), {
+      cause: error,
+      transient: isTransient(error),
+    })
   }
 
   #location(key: string): ObjectLocation {
