@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { beforeEach, describe, expect, test } from "vitest"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { iso } from "../../core/model/ports.ts"
@@ -84,6 +84,13 @@ describe("the spec", () => {
       executor: "process",
       working_dir: null,
     })
+  })
+
+  test("names a folder as object store by its absolute path, whatever folder the container starts in", async () => {
+    const { environment } = await writeSpec(new MemoryObjectStore(), assignment("/", null), { store: "file:.ork/objects" })
+    expect(environment["ORK_OBJECT_STORE"]).toBe(`file:${resolve(".ork/objects")}`)
+    const bucket = await writeSpec(new MemoryObjectStore(), assignment("/", null), { store: "s3://bucket/x" })
+    expect(bucket.environment["ORK_OBJECT_STORE"]).toBe("s3://bucket/x")
   })
 
   test("refers to large outputs of upstream tasks, which are stored once per folder: another attempt's are another object", async () => {

@@ -13,9 +13,10 @@
 
 import { readdir } from "node:fs/promises"
 import { createReadStream } from "node:fs"
-import { basename, join, posix } from "node:path"
+import { basename, join, posix, resolve } from "node:path"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { parseObjectAddress } from "../../core/settings/object-address.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecSpec, SECRET_VARIABLE, SPEC_FILE, SPEC_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
@@ -23,7 +24,7 @@ import { ExecAttempt } from "./exec-attempt.ts"
 import { statusPollerOf } from "./status-poller.ts"
 
 export interface SpecOptions {
-  /** Address of the object store as the container reaches it, for its ORK_OBJECT_STORE. Omitted when the container has it. */
+  /** Address of the object store, for the ORK_OBJECT_STORE of the container. Omitted when the container has it. */
   store?: string
   /** Name of the executor that `ork exec` uses. */
   executor?: string
@@ -80,10 +81,16 @@ export const writeSpec = async (
   await objects.put(key, JSON.stringify(spec))
   const environment = {
     [SPEC_VARIABLE]: key,
-    ...(options.store !== undefined && { ORK_OBJECT_STORE: options.store }),
+    ...(options.store !== undefined && { ORK_OBJECT_STORE: absoluteAddress(options.store) }),
     ...Object.fromEntries(hidden.map(([name, value]) => [SECRET_VARIABLE + name, value])),
   }
   return { key, environment }
+}
+
+/** A relative folder would be looked for in the folder that the container starts in. */
+const absoluteAddress = (store: string): string => {
+  const address = parseObjectAddress(store)
+  return address?.kind === "file" ? `file:${resolve(address.folder)}` : store
 }
 
 /**

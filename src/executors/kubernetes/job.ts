@@ -1,4 +1,4 @@
-// Builds the Job of one attempt, and the Secret beside it when it has secrets or a large input. Pure.
+// Builds the Job of one attempt, and the Secret beside it when it has secrets, a callback or a large input. Pure.
 
 import type { V1Container, V1Job, V1JobSpec, V1PodSpec, V1Secret, V1Volume, V1VolumeMount } from "@kubernetes/client-node"
 import type { KubernetesDefinition, KubernetesSecurity } from "../../core/model/definition.ts"
@@ -79,8 +79,9 @@ const deliveryOf = (assignment: Assignment, exec: Environment | null): Delivery 
   const { secrets } = assignment
   const input = exec === null ? JSON.stringify(assignment.input) : null
   const variables = Object.entries(exec ?? containerEnvironment(assignment))
+  const callback = assignment.callback?.() ?? {}
   const secretVariables = variables.filter(([name, value]) =>
-    exec === null ? holdsSecret(value, secrets) : name.startsWith(SECRET_VARIABLE),
+    exec === null ? Object.hasOwn(callback, name) || holdsSecret(value, secrets) : name.startsWith(SECRET_VARIABLE),
   )
   const hidden = new Set(secretVariables.map(([name]) => name))
   const needsSecret = input !== null && (input.length > MAX_ANNOTATION_BYTES || holdsSecret(input, secrets))

@@ -220,6 +220,20 @@ describe("secrets", () => {
     await soon(() => cluster.storage.list("secrets", "work").length === 0)
   })
 
+  test("the token of the task's callback is in the Secret, not in the job", async () => {
+    const { cluster, controllers } = harness
+    const callback = () => ({ ORK_CALLBACK_TOKEN: "t0ken", ORK_CALLBACK_URL: "http://ork/api/v1/callbacks/t0ken" })
+    const task = harness.launch({ callback })
+    await task.started
+    expect(JSON.stringify([cluster.jobs(), controllers.podOf(task.job)])).not.toContain("t0ken")
+    const [secret] = cluster.storage.list("secrets", "work")
+    expect(Object.keys(secret!.data!).toSorted()).toEqual(["ORK_CALLBACK_TOKEN", "ORK_CALLBACK_URL", "input.json"])
+    task.go()
+    expect(await task.result).toMatchObject({ state: "success" })
+    const print = shell(`printf '["%s"]' "$ORK_CALLBACK_TOKEN"`, { callback })
+    expect(await print.result).toMatchObject({ output: { inline: ["t0ken"] } })
+  })
+
   test("the next server creates the Secret when the first one died before", async () => {
     const { cluster } = harness
     cluster.faults = [{ on: "POST secrets", times: 99, response: "drop" }]
