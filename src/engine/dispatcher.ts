@@ -36,6 +36,8 @@ export class Dispatcher implements Dispatch {
   readonly #lanes: Lanes
   /** Attempt ids of gate claims in flight. */
   readonly #gateClaims = new Set<string>()
+  /** Gate lanes of private runs that this engine has taken over. */
+  readonly #adoptedGateLanes = new Set<string>()
 
   constructor(options: EngineOptions, parts: DispatcherParts) {
     this.#options = options
@@ -68,7 +70,10 @@ export class Dispatcher implements Dispatch {
   }
 
   gateCapacity(chunks: number): Batch["gate"] {
-    return { lanes: this.#lanes.gate, limit: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks) }
+    return {
+      lanes: [...this.#lanes.gate, ...this.#adoptedGateLanes],
+      limit: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks),
+    }
   }
 
   dispatch({ rejected, claims, gates, cancelling, cancelRequested }: Advanced, { release }: { release: boolean }): void {
@@ -93,6 +98,14 @@ export class Dispatcher implements Dispatch {
       this.#options.clock.after(LAUNCH_RETRY_MS, () => this.#release(claim))
     }
     attemptEnded()
+  }
+
+  adoptGateLane(lane: string): void {
+    this.#adoptedGateLanes.add(lane)
+  }
+
+  releaseGateLane(lane: string): void {
+    this.#adoptedGateLanes.delete(lane)
   }
 
   stopAttempts(reason: StopReason): void {

@@ -19,6 +19,7 @@ import { ExternalSignals } from "./waiting/external-signals.ts"
 import { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import type { Change, Fence } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
+import { gateLane } from "../core/routing/lanes.ts"
 import { runEnded } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
@@ -142,6 +143,17 @@ export class Engine {
     const run = await this.#getRun(runId)
     if (!(await this.#thenWake(this.#options.store.requestCancel(runId, "cancel")))) throw alreadyEnded(run)
     this.#options.observer?.cancelled?.()
+    if (run.private && this.#options.privateRun === null) await this.#adoptGate(run)
+  }
+
+  /** Claims for the gate of a private run whose `ork run` has died: its groups, fan-outs and waiting tasks could not end otherwise. */
+  async #adoptGate(run: RunRow): Promise<void> {
+    await this.reap()
+    const root = run.rootRunId ?? run.id
+    const holders = await this.#options.store.listHolders()
+    if (holders.some(({ runId, dead }) => runId === root && !dead)) return
+    this.#dispatcher.adoptGateLane(gateLane(run))
+    this.wake()
   }
 
   async pause(runId: RunId, paused: boolean): Promise<void> {
@@ -232,7 +244,10 @@ export class Engine {
 
   #publish({ events, closed }: Advanced): void {
     this.#events.emit(events)
-    for (const { runId } of closed) this.#upstreamFiles.remove(runId)
+    for (const { runId } of closed) {
+      this.#upstreamFiles.remove(runId)
+      this.#dispatcher.releaseGateLane(gateLane({ id: runId, private: true }))
+    }
     this.#events.committed(closed, events)
   }
 }

@@ -70,7 +70,7 @@ export interface RunningServer {
 
 export const startServer = async (options: ServerOptions): Promise<RunningServer> => {
   const { config, store, log, version, env } = options
-  await rejectSecond(options)
+  await rejectSecondServer({ store, database: withoutPassword(config.databaseUrl) })
   for (const [name, settings] of Object.entries(config.queues)) await store.putQueue(name, settings)
   const server = new Server(options, await startTracing(env, { store, log, version }))
   try {
@@ -80,9 +80,6 @@ export const startServer = async (options: ServerOptions): Promise<RunningServer
     throw error
   }
 }
-
-const rejectSecond = ({ config, store, identity, isAlive }: ServerOptions): Promise<void> =>
-  rejectSecondServer({ store, identity, isAlive, database: withoutPassword(config.databaseUrl) })
 
 class Server {
   readonly #options: ServerOptions
@@ -123,7 +120,6 @@ class Server {
   async start(): Promise<RunningServer> {
     const { config } = this.#options
     await this.#engine.start()
-    await rejectSecond(this.#options)
     await this.#workers.start()
     await this.#folder?.start()
     this.#address = await listen(this.#api, { host: config.host, port: config.port })

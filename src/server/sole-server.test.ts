@@ -17,27 +17,21 @@ const holder = (process: string, rest: Partial<LeaseHolderRow> = {}): LeaseHolde
   ...rest,
 })
 
-const check = (
-  holders: LeaseHolderRow[],
-  { kind = "sqlite", dead = [] }: { kind?: "sqlite" | "postgres"; dead?: string[] } = {},
-) =>
+const check = (isServer: boolean, holders: LeaseHolderRow[]) =>
   rejectSecondServer({
-    store: { kind, listHolders: async () => holders },
-    identity: "me",
+    store: { becomeServer: async () => isServer, listHolders: async () => holders },
     database: "sqlite:x",
-    isAlive: (process) => !dead.includes(process),
   })
 
-test("a server is rejected with the name of another live one", async () => {
-  await expect(check([holder("7:1:boot")])).rejects.toThrow("already: host:7:1:boot (process 7); stop it first")
+test("a server is rejected with the name of the one that holds the database", async () => {
+  const holders = [holder("3:1:boot", { dead: true }), holder("7:1:boot"), holder("8:1:boot", { kind: "run" })]
+  await expect(check(false, holders)).rejects.toThrow("already: host:7:1:boot (process 7); stop it first")
 })
 
-test("of two servers that start together, the first to register stays", async () => {
-  await expect(check([holder("me"), holder("other")])).resolves.toBeUndefined()
-  await expect(check([holder("other"), holder("me")])).rejects.toThrow("host:other")
+test("a server is rejected while the other one has not registered yet", async () => {
+  await expect(check(false, [])).rejects.toThrow("uses sqlite:x already; stop it first")
 })
 
-test("dead servers, `ork run` and other servers on Postgres are no reason to reject", async () => {
-  await check([holder("gone"), holder("buried", { dead: true }), holder("run", { kind: "run" })], { dead: ["gone"] })
-  await check([holder("other")], { kind: "postgres" })
+test("left-over holders are no reason to reject", async () => {
+  await expect(check(true, [holder("7:1:boot")])).resolves.toBeUndefined()
 })

@@ -2,38 +2,21 @@
 // number of servers share the work.
 
 import { Conflict } from "../store/contract/errors.ts"
-import type { LeaseHolderRow, Store } from "../store/contract/store.ts"
+import type { Store } from "../store/contract/store.ts"
 
 export interface SoleServerOptions {
-  store: Pick<Store, "kind" | "listHolders">
-  /** Identity of this process, as `isAlive` reads it. */
-  identity: string
+  store: Pick<Store, "becomeServer" | "listHolders">
   /** Name of the database for the error message. */
   database: string
-  isAlive(identity: string): boolean
 }
 
-/** Throws a Conflict that names the other server. Called before the engine starts, and again after it has registered. */
-export const rejectSecondServer = async ({ store, identity, database, isAlive }: SoleServerOptions): Promise<void> => {
-  if (store.kind !== "sqlite") return
-  const first = firstOther(await store.listHolders(), identity, isAlive)
-  if (first === null) return
+/** Throws a Conflict that names the other server. */
+export const rejectSecondServer = async ({ store, database }: SoleServerOptions): Promise<void> => {
+  if (await store.becomeServer()) return
+  const first = (await store.listHolders()).findLast(({ kind, dead }) => kind === "server" && !dead)
+  const who = first === undefined ? "" : `: ${first.name} (process ${first.process.split(":")[0]})`
   throw new Conflict(
-    `another \`ork serve\` uses ${database} already: ${first.name} (process ${first.process.split(":")[0]}); ` +
+    `another \`ork serve\` uses ${database} already${who}; ` +
       `stop it first, or give this one a folder or ORK_DATABASE_URL of its own`,
   )
-}
-
-/** Returns a live server that registered before this one. Of two that start together, the first one stays. */
-const firstOther = (
-  holders: readonly LeaseHolderRow[],
-  identity: string,
-  isAlive: (identity: string) => boolean,
-): LeaseHolderRow | null => {
-  for (const holder of holders) {
-    if (holder.kind !== "server" || holder.dead) continue
-    if (holder.process === identity) return null
-    if (isAlive(holder.process)) return holder
-  }
-  return null
 }

@@ -18,7 +18,7 @@ import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts"
-import type { RunRow, StoreEvent, TaskRow } from "../../src/store/contract/store.ts"
+import type { LeaseHolderRow, RunRow, StoreEvent, TaskRow } from "../../src/store/contract/store.ts"
 import { VirtualClock } from "../sim/clock.ts"
 
 /** A scripted task: returns its output, throws to fail, takes virtual time, or runs until it is stopped. */
@@ -37,7 +37,10 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   const clock = new VirtualClock()
   const random = seededRandom(1)
   const folder = mkdtempSync(join(tmpdir(), "ork-engine-"))
-  const store = await openSqlite({ path: ":memory:", clock, random })
+  /** Identities of processes that have died. */
+  const deadProcesses = new Set<string>()
+  const isDead = (holder: LeaseHolderRow): boolean => deadProcesses.has(holder.process)
+  const store = await openSqlite({ path: ":memory:", clock, random, isDead })
   await store.migrate()
   const launched: Assignment[] = []
   let live = 0
@@ -178,6 +181,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     clock,
     store,
     engine,
+    deadProcesses,
     objects,
     events,
     launched,

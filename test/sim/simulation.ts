@@ -301,7 +301,7 @@ export class Simulation {
     return "inline" in output ? output.inline : (JSON.parse(this.objects.text(output.key)) as Json)
   }
 
-  /** Every output that attempts of a task reported, in the form in which the database stores it. */
+  /** Every output that attempts of a task reported, as JSON. */
   reportedOutputs(workflow: SimWorkflow, simNode: SimNode): Set<string> {
     const outputs = new Set<string>()
     for (const attempt of this.attemptLog.attempts.values()) {
@@ -310,8 +310,7 @@ export class Simulation {
         for (const { output } of this.signalsTo(attempt.id)) outputs.add(JSON.stringify(output))
         continue
       }
-      const output = attempt.result.output ?? { inline: null }
-      outputs.add("inline" in output ? JSON.stringify(output.inline) : output.key)
+      outputs.add(JSON.stringify(this.reportedOutput(attempt.id)))
     }
     return outputs
   }

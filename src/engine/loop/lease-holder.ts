@@ -1,5 +1,5 @@
 // This engine as a lease holder: registers under an id that is new at every start, renews its lease where the store uses leases, and
-// reaps dead holders. Their attempts end as `lost`, except for remote work, which this engine adopts.
+// reaps dead holders: once at its start, and a server every few seconds. Their attempts end as `lost`, except for remote work, which this engine adopts.
 
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
@@ -47,7 +47,7 @@ export class LeaseHolder {
     if (holder.kind === "server") await store.extendWorkerLeases()
     await this.#register()
     await this.#reap()
-    if (store.leases) this.#scheduleRenewal()
+    if (store.leases || holder.kind === "server") this.#scheduleRenewal()
   }
 
   async stop(): Promise<void> {
@@ -119,18 +119,22 @@ export class LeaseHolder {
   async #renew(): Promise<void> {
     const { store, log } = this.#options
     try {
-      if (!(await store.renewLease(this.#id, LEASE_MS))) {
-        log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
-        this.#handlers.evicted()
-        this.#id = this.#newId()
-        await this.#register()
-      }
+      if (store.leases) await this.#renewLease()
       await this.#reap()
     } catch (error) {
       log.warn({ error: String(error) }, "failed to renew the lease; trying again")
     }
     if (this.#cancelRenewal === null) return
-    this.#handlers.wake()
+    if (store.leases) this.#handlers.wake()
     this.#scheduleRenewal()
+  }
+
+  async #renewLease(): Promise<void> {
+    const { store, log } = this.#options
+    if (await store.renewLease(this.#id, LEASE_MS)) return
+    log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
+    this.#handlers.evicted()
+    this.#id = this.#newId()
+    await this.#register()
   }
 }

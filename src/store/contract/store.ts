@@ -42,6 +42,8 @@ export interface Store {
 
   /** Applies missing migrations under a lock. Rejects a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>
+  /** Becomes a server of this database until `close`. Returns false when another process is its only one (SQLite). */
+  becomeServer(): Promise<boolean>
   close(): Promise<void>
 
   // -- workflows -------------------------------------------------------------------------------------------------------------

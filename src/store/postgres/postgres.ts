@@ -128,6 +128,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     leases: true,
     advanceConcurrency: ADVANCE_CONCURRENCY,
     migrate: () => migrate(writers, target),
+    becomeServer: async () => true,
     close: async () => {
       await Promise.all([listener, loops, readers, writers, versions, leases].map((part) => part.close()))
     },

@@ -174,3 +174,29 @@ describe("an attempt claimed from this store", () => {
     expect(statusesOf(await turn(store, [started, end]))).toEqual(["success"])
   })
 })
+
+describe("the server of a file", () => {
+  const SERVER = `
+    const store = await openSqlite({ path, clock, random })
+    say(await store.becomeServer())
+    setInterval(() => {}, 1000)`
+
+  it("is one process, which other processes recognise whatever their process ids mean, until it is killed", async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const server = otherProcess(path, SERVER)
+    expect(await server.lines.next()).toMatchObject({ value: "true" })
+    expect(await store.becomeServer()).toBe(false)
+    await server.kill()
+    expect(await store.becomeServer()).toBe(true)
+    expect(await store.becomeServer()).toBe(true)
+  })
+
+  it("gives its place up when it closes", async () => {
+    const path = tempFile()
+    const [first, second] = [await openSqlite({ path, clock, random }), await open(path)]
+    expect([await first.becomeServer(), await second.becomeServer()]).toEqual([true, false])
+    await first.close()
+    expect(await second.becomeServer()).toBe(true)
+  })
+})

@@ -52,6 +52,7 @@ import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Versions } from "./cache/versions.ts"
 import { boundWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"
+import { serverLock } from "./connection/server-lock.ts"
 import { putWorkflow } from "./admin/workflows.ts"
 import { whileBusy, Writer } from "./connection/writer.ts"
 
@@ -84,6 +85,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     inFlight: new InFlightRows(),
   }
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
+  const lock = path === ":memory:" ? null : serverLock(path)
   const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
   const clearCaches = (): void => {
     session.versions.clear()
@@ -129,9 +131,11 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       return writer.commits
     },
     migrate: () => whileBusy(db, () => migrate(db)),
+    becomeServer: async () => lock === null || lock.acquire(),
     close: async () => {
       await writer.close()
       wake?.close()
+      lock?.release()
       if (db.open) db.close()
     },
     putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),

@@ -222,6 +222,7 @@ class FinishedRun {
   #checkCachedOutput(row: TaskRecord, simNode: SimNode): void {
     if (simNode.node.cache === undefined) this.#fail(row, "it was not run")
     const reported = this.#simulation.reportedOutputs(this.#workflow, simNode)
-    if (!reported.has(row.output ?? row.output_key ?? "null")) this.#fail(row, "no attempt reported its cached output")
+    if (!reported.has(JSON.stringify(this.#simulation.model.output(row))))
+      this.#fail(row, "no attempt reported its cached output")
   }
 }
