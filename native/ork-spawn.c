@@ -88,6 +88,15 @@ static void flush_output(void) {
   epoll_ctl(poller, EPOLL_CTL_MOD, 1, &event);
 }
 
+static void put_failed(uint32_t id, struct failure failure) {
+  const char *text = strerror(failure.error);
+  size_t at = begin_frame(FAILED, id);
+  put8(failure.stage);
+  put32(failure.error);
+  put_string(text, strlen(text));
+  finish_frame(at);
+}
+
 static void on_start(uint32_t id, struct reader *reader) {
   struct launch launch = {.id = id};
   uint32_t flags = read_u32(reader);
@@ -107,30 +116,42 @@ static void on_start(uint32_t id, struct reader *reader) {
   launch.pipes = read_string(reader, NULL);
   launch.max_log = read_u64(reader);
 
-  enum stage stage = STAGE_FORK;
-  int error = 0;
-  struct task *task = start_task(&launch, &stage, &error);
+  struct failure failure;
+  struct task *task = start_task(&launch, &failure);
   free(launch.argv);
   free(launch.env);
   free(launch.secrets);
-  size_t at = begin_frame(task ? STARTED : FAILED, id);
-  if (task) {
-    if (task_count == task_capacity) {
-      task_capacity = task_capacity ? task_capacity * 2 : 64;
-      tasks = realloc(tasks, task_capacity * sizeof *tasks);
-      if (!tasks) _exit(1);
-    }
-    tasks[task_count++] = task;
-    for (int i = 0; i < 2; i++)
-      if (task->streams[i].fd >= 0) watch(task->streams[i].fd, EPOLLIN, &task->streams[i]);
-    put32(task->pid);
-  } else {
-    const char *text = strerror(error);
-    put8(stage);
-    put32(error);
-    put_string(text, strlen(text));
+  if (!task) {
+    put_failed(id, failure);
+    return;
   }
+  if (task_count == task_capacity) {
+    task_capacity = task_capacity ? task_capacity * 2 : 64;
+    tasks = realloc(tasks, task_capacity * sizeof *tasks);
+    if (!tasks) _exit(1);
+  }
+  tasks[task_count++] = task;
+  watch(task->start.fd, EPOLLIN, &task->start);
+  for (int i = 0; i < 2; i++)
+    if (task->streams[i].fd >= 0) watch(task->streams[i].fd, EPOLLIN, &task->streams[i]);
+}
+
+static void close_stream(struct stream *stream) {
+  epoll_ctl(poller, EPOLL_CTL_DEL, stream->fd, NULL);
+  close(stream->fd);
+  stream->fd = -1;
+}
+
+// Reads the pipe of a starting task: a failure, or its end when the task has started.
+static void read_start(struct task *task) {
+  ssize_t got = read(task->start.fd, &task->failure, sizeof task->failure);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  close_stream(&task->start);
+  if (got > 0) return;  // its exit is reported as FAILED
+  size_t at = begin_frame(STARTED, task->id);
+  put32(task->pid);
   finish_frame(at);
+  if (task->signal) signal_task(task, task->signal);
 }
 
 static void reap(void);
@@ -143,7 +164,9 @@ static void on_kill(uint32_t id, int signal) {
     if (signal == SIGKILL) task->killing = 1;
     else task->stopping = 1;
     if (!task->exited) task->stop_requested = 1;
-    signal_task(task, signal);
+    if (task->start.fd < 0) signal_task(task, signal);
+    else if (signal == SIGKILL) kill(task->pid, SIGKILL);
+    else task->signal = signal;  // the child may still ignore it
     if (task->exited) sweep_at = monotonic_ms();
   }
 }
@@ -200,10 +223,14 @@ static int read_stream(struct stream *stream) {
     return 1;
   }
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-  epoll_ctl(poller, EPOLL_CTL_DEL, stream->fd, NULL);
-  close(stream->fd);
-  stream->fd = -1;
+  close_stream(stream);
   return 0;
+}
+
+static void read_ready(struct stream *stream) {
+  if (stream->fd < 0) return;
+  if (stream->number) read_stream(stream);
+  else read_start(stream->task);
 }
 
 static void reap(void) {
@@ -279,14 +306,25 @@ static void put_output(struct task *task, struct output output) {
   if (output.log >= 0) close(output.log);
 }
 
+static void end_failed(struct task *task) {
+  for (int i = 0; i < 2; i++)
+    if (task->streams[i].fd >= 0) close_stream(&task->streams[i]);
+  put_failed(task->id, task->failure);
+  if (task->remove_input && task->input_path) unlink(task->input_path);
+  if (task->other_user && task->output_path) unlink(task->output_path);
+  free_task(task);
+}
+
 static void end_task(struct task *task) {
+  if (task->start.fd >= 0) read_start(task);
+  if (task->failure.error) {
+    end_failed(task);
+    return;
+  }
   for (int i = 0; i < 2; i++) {
     struct stream *stream = &task->streams[i];
     while (stream->fd >= 0 && read_stream(stream)) continue;
-    if (stream->fd < 0) continue;
-    epoll_ctl(poller, EPOLL_CTL_DEL, stream->fd, NULL);
-    close(stream->fd);
-    stream->fd = -1;
+    if (stream->fd >= 0) close_stream(stream);
   }
   log_close(task);
   struct output output = open_output(task);
@@ -306,12 +344,7 @@ static void end_task(struct task *task) {
   put_output(task, output);
   finish_frame(at);
   if (task->remove_input && task->input_path) unlink(task->input_path);
-  free(task->attempt);
-  free(task->log_path);
-  free(task->input_path);
-  free(task->output_path);
-  mask_free(task->mask);
-  free(task);
+  free_task(task);
 }
 
 // Reports ended tasks without remaining processes; schedules another sweep for the others.
@@ -395,7 +428,7 @@ int main(int argc, char **argv) {
       if (data == &in) read_requests();
       else if (data == &out) continue;
       else if (data == &signals) exits = 1;
-      else if (((struct stream *)data)->fd >= 0) read_stream(data);
+      else read_ready(data);
     }
     requests_left = handle_requests();
     if (exits) reap();

@@ -17,11 +17,16 @@ enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE
 struct task;
 struct mask;
 
-// One of a task's two output pipes.
+// Reason why a task could not be started.
+struct failure {
+  int32_t stage, error;
+};
+
+// One of a task's two output pipes, or the pipe that reports its start.
 struct stream {
   struct task *task;
   int fd;           // -1: closed
-  uint32_t number;  // 1 stdout, 2 stderr
+  uint32_t number;  // 1 stdout, 2 stderr, 0 the start
   char *pending;    // the start of a line whose end has not arrived
   uint32_t pending_len;
   int64_t pending_since;  // monotonic ms
@@ -48,6 +53,10 @@ struct task {
   int status;
   struct rusage usage;
   struct stream streams[2];
+  struct stream start;     // closes at the exec; a failure comes first
+  struct failure failure;  // error 0: none
+  int signal;              // to send after the start; 0: none
+  int other_user;          // its output file was created for that user
   int log_fd, index_fd, log_errno;
   uint64_t log_size, max_log;
   int log_full;              // the rest is dropped, except for the last line of stdout:
@@ -109,7 +118,8 @@ char *read_string(struct reader *reader, uint32_t *length);
 char **read_list(struct reader *reader, int spare);
 
 // spawn.c
-struct task *start_task(struct launch *launch, enum stage *stage, int *error);
+struct task *start_task(struct launch *launch, struct failure *failure);
+void free_task(struct task *task);
 int tags_usable(void);
 int tag_matches(uint64_t tag, uint64_t task_tag);
 

@@ -1,11 +1,10 @@
-// Starts a process by a child that shares this process's memory until it execs, so that the cost does not depend on its
-// size. The child reports failures in that memory.
+// Starts a process by a fork. The child looks up the user, creates the files and execs, any of which may take long; this process
+// continues meanwhile. The child reports a failure on a pipe, which closes when it execs.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ork-spawn.h"
@@ -36,18 +33,14 @@ struct user {
   char home[1024], name[256];
 };
 
-// Arguments of the child; it sets `stage` and `error` on failure.
+// Arguments of the child.
 struct child {
   struct launch *launch;
   struct task *task;
-  struct user *user;
   int fds[CHILD_FDS];  // the child's descriptors; -1: not open
-  int limit_memory;
-  enum stage stage;
-  int error;
+  int status;          // pipe for a failure
 };
 
-static char child_stack[65536] __attribute__((aligned(16)));
 static struct rlimit files_before;  // the limit that this process was started with, for its children
 static uint64_t outer_tag;  // tag of the task that this process belongs to; 0: none
 
@@ -139,39 +132,10 @@ static int exec_path(char **argv, char **env) {
   return error;
 }
 
-static int fail(struct child *child, enum stage stage, int error) {
-  child->stage = stage;
-  child->error = error;
+static _Noreturn void fail(struct child *child, enum stage stage, int error) {
+  struct failure failure = {stage, error};
+  if (write(child->status, &failure, sizeof failure) != sizeof failure) _exit(126);
   _exit(127);
-}
-
-static int run_child(void *data) {
-  struct child *child = data;
-  struct launch *launch = child->launch;
-  static const int reset[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  for (size_t i = 0; i < sizeof reset / sizeof *reset; i++) signal(reset[i], SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  setsid();
-  for (int i = 0; i < CHILD_FDS; i++)
-    if (child->fds[i] >= 0 && dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
-  if (child->task->cgroup && cgroup_join(child->task->cgroup)) fail(child, STAGE_LIMITS, errno);
-  struct rlimit tag = {child->task->tag, child->task->tag};
-  if (setrlimit(RLIMIT_RTTIME, &tag)) fail(child, STAGE_LIMITS, errno);
-  struct rlimit memory = {launch->memory, launch->memory};
-  if (child->limit_memory && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
-  setrlimit(RLIMIT_NOFILE, &files_before);
-  // Raw system calls, because the library's functions would change the helper's own state.
-  struct user *user = child->user;
-  if (user && geteuid() == 0) {
-    if (syscall(SYS_setgroups, user->group_count, user->groups) || syscall(SYS_setgid, user->gid) ||
-        syscall(SYS_setuid, user->uid))
-      fail(child, STAGE_USER, errno);
-  }
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (chdir(launch->cwd)) fail(child, STAGE_CWD, errno);
-  return fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
 }
 
 // Creates a file with this content. Returns its descriptor at offset 0, or -1 with errno.
@@ -191,6 +155,60 @@ bad:;
   close(fd);
   errno = error;
   return -1;
+}
+
+// Creates the files of the child and opens its stdin. `user`: NULL for this process's own.
+static void open_files(struct child *child, struct user *user) {
+  struct launch *launch = child->launch;
+  if (user && *launch->output_path) {
+    int fd = write_file(launch->output_path, "", 0, user);
+    if (fd < 0) fail(child, STAGE_FILES, errno);
+    close(fd);
+  }
+  const char *path = *launch->stdin_path ? launch->stdin_path : "/dev/null";
+  if (launch->write_input) child->fds[0] = write_file(path, launch->input, launch->input_len, user);
+  else child->fds[0] = open(path, O_RDONLY | O_CLOEXEC);
+  if (child->fds[0] < 0) fail(child, STAGE_FILES, errno);
+  int given = user && !launch->write_input && *launch->stdin_path;
+  if (given && fchown(child->fds[0], user->uid, user->gid)) fail(child, STAGE_FILES, errno);
+}
+
+static void set_limits(struct child *child) {
+  struct task *task = child->task;
+  if (task->cgroup && cgroup_join(task->cgroup)) fail(child, STAGE_LIMITS, errno);
+  struct rlimit tag = {task->tag, task->tag};
+  if (setrlimit(RLIMIT_RTTIME, &tag)) fail(child, STAGE_LIMITS, errno);
+  struct rlimit memory = {child->launch->memory, child->launch->memory};
+  if (memory.rlim_cur && !task->cgroup && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
+  setrlimit(RLIMIT_NOFILE, &files_before);
+}
+
+static _Noreturn void run_child(struct child *child) {
+  struct launch *launch = child->launch;
+  static const int reset[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  for (size_t i = 0; i < sizeof reset / sizeof *reset; i++) signal(reset[i], SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  setsid();
+  struct user found, *user = NULL;
+  if (*launch->run_as) {
+    int error = find_user(launch->run_as, &found);
+    if (error) fail(child, STAGE_USER, error);
+    user = &found;
+    if (launch->set_home) set_env(launch->env, user->home);
+    set_env(launch->env, user->name);
+  }
+  open_files(child, user);
+  for (int i = 0; i < CHILD_FDS; i++)
+    if (child->fds[i] >= 0 && dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
+  set_limits(child);
+  if (user && geteuid() == 0 &&
+      (setgroups(user->group_count, user->groups) || setgid(user->gid) || setuid(user->uid)))
+    fail(child, STAGE_USER, errno);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (chdir(launch->cwd)) fail(child, STAGE_CWD, errno);
+  fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
 }
 
 // Opens a named pipe whose other end Ork has open already. Returns -1 with errno.
@@ -223,7 +241,7 @@ static int open_outputs(struct launch *launch, int fds[CHILD_FDS], int ends[2]) 
   return 0;
 }
 
-static void free_task(struct task *task) {
+void free_task(struct task *task) {
   cgroup_end(task);
   free(task->attempt);
   free(task->log_path);
@@ -233,12 +251,17 @@ static void free_task(struct task *task) {
   free(task);
 }
 
-// Returns NULL and sets `stage` and `error` when the task cannot be started.
-struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
+static void close_all(const int *fds, int count) {
+  for (int i = 0; i < count; i++)
+    if (fds[i] >= 0) close(fds[i]);
+}
+
+// Returns the task while it starts, or NULL and sets `failure`.
+struct task *start_task(struct launch *launch, struct failure *failure) {
   struct task *task = calloc(1, sizeof *task);
-  struct user user;
-  struct child child = {.launch = launch, .task = task, .fds = {-1, -1, -1, -1, -1}, .stage = STAGE_FILES};
-  int ends[2] = {-1, -1};
+  if (!task) _exit(1);
+  struct child child = {.launch = launch, .task = task, .fds = {-1, -1, -1, -1, -1}};
+  int ends[2] = {-1, -1}, status[2] = {-1, -1};
   task->id = launch->id;
   task->tag = new_tag();
   task->attempt = find_attempt(launch->env);
@@ -248,56 +271,30 @@ struct task *start_task(struct launch *launch, enum stage *stage, int *error) {
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
   task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;
   task->remove_input = launch->write_input;
+  task->other_user = *launch->run_as != 0;
   task->mask = mask_create(launch->secrets);
 
-  if (*launch->run_as) {
-    child.stage = STAGE_USER;
-    child.error = find_user(launch->run_as, &user);
-    if (child.error) goto bad;
-    child.user = &user;
-    if (launch->set_home) set_env(launch->env, user.home);
-    set_env(launch->env, user.name);
-    child.stage = STAGE_FILES;
-    if (task->output_path) {
-      int fd = write_file(task->output_path, "", 0, &user);
-      if (fd < 0) goto failed;
-      close(fd);
-    }
-  }
-  if (launch->write_input) child.fds[0] = write_file(launch->stdin_path, launch->input, launch->input_len, child.user);
-  else child.fds[0] = open(task->input_path ? task->input_path : "/dev/null", O_RDONLY | O_CLOEXEC);
-  if (child.fds[0] < 0) goto failed;
-  if (child.user && !launch->write_input && task->input_path && fchown(child.fds[0], user.uid, user.gid)) goto failed;
-  if (open_outputs(launch, child.fds, ends)) goto failed;
-  child.stage = STAGE_LIMITS;
-  if (cgroup_create(task, launch->memory, launch->cpu_millis, &child.error)) goto bad;
-  child.limit_memory = launch->memory && !task->cgroup;
-
-  task->pid = clone(run_child, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
-  if (task->pid < 0) {
-    child.stage = STAGE_FORK;
-    goto failed;
-  }
-  if (child.error) {
-    waitpid(task->pid, NULL, 0);
-    goto bad;
-  }
-  for (int i = 0; i < CHILD_FDS; i++)
-    if (child.fds[i] >= 0) close(child.fds[i]);
+  *failure = (struct failure){STAGE_FILES, 0};
+  if (open_outputs(launch, child.fds, ends) || pipe2(status, O_CLOEXEC | O_NONBLOCK)) goto failed;
+  failure->stage = STAGE_LIMITS;
+  if (cgroup_create(task, launch->memory, launch->cpu_millis, &failure->error)) goto bad;
+  failure->stage = STAGE_FORK;
+  child.status = status[1];
+  task->pid = fork();
+  if (task->pid < 0) goto failed;
+  if (!task->pid) run_child(&child);
+  close_all(child.fds, CHILD_FDS);
+  close(status[1]);
   for (int i = 0; i < 2; i++) task->streams[i] = (struct stream){.task = task, .fd = ends[i], .number = i + 1};
+  task->start = (struct stream){.task = task, .fd = status[0]};
   return task;
 
 failed:
-  child.error = errno;
+  failure->error = errno;
 bad:
-  *stage = child.stage;
-  *error = child.error;
-  for (int i = 0; i < CHILD_FDS; i++)
-    if (child.fds[i] >= 0) close(child.fds[i]);
-  for (int i = 0; i < 2; i++)
-    if (ends[i] >= 0) close(ends[i]);
-  if (task->remove_input && task->input_path) unlink(task->input_path);
-  if (child.user && task->output_path) unlink(task->output_path);
+  close_all(child.fds, CHILD_FDS);
+  close_all(ends, 2);
+  close_all(status, 2);
   free_task(task);
   return NULL;
 }

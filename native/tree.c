@@ -267,8 +267,11 @@ void end_isolation(void) {
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) continue;
     return;
   }
-  // Marks all tasks as ended, so that visit_leftover kills their main processes too.
-  for (int i = 0; i < task_count; i++) tasks[i]->exited = tasks[i]->killing = 1;
+  // Marks all tasks as ended, so that visit_leftover kills their main processes too. A task that starts may have no tag yet.
+  for (int i = 0; i < task_count; i++) {
+    if (!tasks[i]->exited) kill(tasks[i]->pid, SIGKILL);
+    tasks[i]->exited = tasks[i]->killing = 1;
+  }
   for (int left = 1; left;) {
     each_process(visit_leftover, NULL);
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;

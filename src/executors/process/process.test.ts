@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { execFileSync } from "node:child_process"
+import { mkdir, mkdtemp, open, readdir, rm, writeFile } from "node:fs/promises"
 import { constants, tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { describe, expect, test, vi } from "vitest"
@@ -11,6 +12,7 @@ import { executorSuite } from "../conformance/suite.ts"
 import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
 import { ProcessExecutor } from "./process.ts"
+import type { Exited, StartRequest } from "./protocol.ts"
 
 type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
 
@@ -169,6 +171,50 @@ test.runIf("path" in native)("without a compiled helper that starts, the one in 
   await rm(cache, { recursive: true })
 })
 
+/** Runs a command by a helper alone. */
+const start = (helper: Helper, shell: string, rest: Partial<StartRequest> = {}) => {
+  const request: StartRequest = {
+    argv: ["/bin/sh", "-c", shell],
+    env: ["PATH=/usr/bin:/bin"],
+    cwd: "/",
+    input: null,
+    homeOfUser: false,
+    stdinPath: "",
+    logPath: "",
+    outputPath: "",
+    runAs: "",
+    memoryBytes: 0,
+    cpuMillis: 0,
+    secrets: [],
+    pipes: "",
+    maxLogBytes: MAX_LOG_BYTES,
+    ...rest,
+  }
+  const ended = Promise.withResolvers<Exited>()
+  const fail = (reason: unknown): void => ended.reject(new Error(JSON.stringify(reason)))
+  const id = helper.run(request, { started: () => {}, failed: fail, exited: ended.resolve, lost: fail })
+  return { id, exited: ended.promise }
+}
+
+test.runIf("path" in native)("a task that starts slowly delays no other task, and can be stopped", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ork-slow-"))
+  const fifo = join(folder, "fifo")
+  execFileSync("mkfifo", [fifo])
+  const helper = await Helper.start((native as { path: string }).path, [])
+  // Opening the pipe takes as long as nobody writes to it.
+  const [slow, killed] = [start(helper, "cat", { stdinPath: fifo }), start(helper, "cat", { stdinPath: fifo })]
+  expect(await start(helper, "exit 3").exited).toMatchObject({ code: 3 })
+  helper.kill(killed.id, constants.signals.SIGKILL)
+  expect(await killed.exited).toMatchObject({ code: null, signal: constants.signals.SIGKILL, stopRequested: true })
+  helper.kill(slow.id, constants.signals.SIGTERM)
+  expect(await start(helper, "exit 4").exited).toMatchObject({ code: 4 })
+  const writer = await open(fifo, "w")
+  expect(await slow.exited).toMatchObject({ code: null, signal: constants.signals.SIGTERM, stopRequested: true })
+  await writer.close()
+  await helper.stop()
+  await rm(folder, { recursive: true })
+})
+
 test("a helper that does not answer is killed", async () => {
   const mark = newMark()
   await expect(Helper.start("sleep", [mark], 100)).rejects.toThrow("it did not answer within 100 ms")
@@ -178,26 +224,8 @@ test("a helper that does not answer is killed", async () => {
 test.runIf("path" in native)("a limit for the size of files makes a log incomplete, and does not end the helper", async () => {
   const folder = await mkdtemp(join(tmpdir(), "ork-limit-"))
   const helper = await Helper.start("/bin/sh", ["-c", `ulimit -f 8; exec ${(native as { path: string }).path} --no-namespace`])
-  const request = {
-    argv: ["/bin/sh", "-c", "head -c 1000000 /dev/zero"],
-    env: ["PATH=/usr/bin:/bin"],
-    cwd: "/",
-    input: null,
-    homeOfUser: false,
-    stdinPath: "",
-    logPath: join(folder, "log"),
-    outputPath: "",
-    runAs: "",
-    memoryBytes: 0,
-    cpuMillis: 0,
-    secrets: [],
-    pipes: "",
-    maxLogBytes: MAX_LOG_BYTES,
-  }
-  const exited = await new Promise((resolve, reject) => {
-    helper.run(request, { started: () => {}, failed: reject, exited: resolve, lost: reject })
-  })
-  expect(exited).toMatchObject({ code: 0, logErrno: constants.errno.EFBIG })
+  const { exited } = start(helper, "head -c 1000000 /dev/zero", { logPath: join(folder, "log") })
+  expect(await exited).toMatchObject({ code: 0, logErrno: constants.errno.EFBIG })
   await helper.stop()
   await rm(folder, { recursive: true })
 })
