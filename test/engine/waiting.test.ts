@@ -285,9 +285,53 @@ describe("a deferred task", () => {
   it("is polled less often while the service does not respond, until its timeout", async () => {
     const { fixture, runId, requests } = await polled([], { timeout: "10m" })
     await fixture.ended(runId)
-    expect(await fixture.task(runId, "a")).toMatchObject({ status: "failed", error: "timed out after 10m" })
+    expect(await fixture.task(runId, "a")).toMatchObject({
+      status: "failed",
+      error: "timed out after 10m: the last poll failed: connection refused",
+    })
     expect(requests.length).toBeGreaterThan(3)
     expect(requests.length).toBeLessThan(10)
+  })
+
+  it("reports the last status at its timeout", async () => {
+    const { fixture, runId } = await polled([503, 418], { every: "10s", timeout: "40s" })
+    await fixture.ended(runId)
+    expect((await fixture.task(runId, "a")).error).toBe("timed out after 40s: the last response had the status 418")
+  })
+
+  it("times out in time when the service does not respond", async () => {
+    const fixture = await setup(
+      { a: () => ({ ork_defer: { poll: { ...POLL, timeout: "15s" } } }) },
+      { fetch: () => new Promise<never>(() => {}) },
+    )
+    const begun = fixture.clock.now()
+    const runId = await fixture.trigger("name: far\ntasks: { a: { command: x } }")
+    await fixture.ended(runId)
+    expect((await fixture.task(runId, "a")).error).toBe("timed out after 15s: the last poll failed: no answer within 5s")
+    expect(fixture.clock.now() - begun).toBeLessThan(16_000)
+  })
+
+  it("is polled while another service with many tasks does not respond", async () => {
+    const slow = { ...POLL, url: "https://slow.test/7", every: "1s" }
+    const fixture = await setup(
+      { slow: () => ({ ork_defer: { poll: slow } }), a: () => ({ ork_defer: { poll: POLL } }) },
+      {
+        fetch: (url) =>
+          url.startsWith("https://slow.test/")
+            ? new Promise<never>(() => {})
+            : Promise.resolve(Response.json({ state: "done" })),
+        concurrency: 200,
+      },
+    )
+    const begun = fixture.clock.now()
+    const runId = await fixture.trigger("name: far\ntasks: { slow: { command: x, parallel: 150 }, a: { command: x } }")
+    const done = async (): Promise<void> => {
+      while ((await fixture.task(runId, "a")).status !== "success") await fixture.pass(1000)
+    }
+    await done()
+    expect(fixture.clock.now() - begun).toBeLessThan(15_000)
+    await fixture.engine.cancel(runId)
+    await fixture.ended(runId)
   })
 
   it("fails at its timeout when its secret cannot be read", async () => {
@@ -297,7 +341,7 @@ describe("a deferred task", () => {
     )
     const runId = await fixture.trigger("name: far\ntasks: { a: { command: x } }")
     await fixture.ended(runId)
-    expect((await fixture.task(runId, "a")).error).toBe("timed out after 10m")
+    expect((await fixture.task(runId, "a")).error).toBe("timed out after 10m: the last poll failed: no answer within 30s")
   })
 
   it("logs the host that did not respond, without the secret parts of the URL", async () => {

@@ -33,8 +33,11 @@ export type WaitingOn =
   | { kind: "approval"; message?: string; default?: "approve" | "reject" }
   /** `runId`: id of the child run; `made` once that run exists. */
   | { kind: "workflow"; workflow: string; runId: string; made?: true }
-  /** `since`: milliseconds from the start of the attempt to the deferral. `errors`: consecutive polls without a response. */
-  | { kind: "poll"; poll: Poll; since: number; errors: number }
+  /**
+   * `since`: milliseconds from the start of the attempt to the deferral. `errors`: consecutive polls without a response. `last`: what the
+   * last poll gave, for the error of a timeout.
+   */
+  | { kind: "poll"; poll: Poll; since: number; errors: number; last?: string }
   | { kind: "callback"; since: number; timeoutMs?: number }
 
 export type WaitKind = WaitingOn["kind"]

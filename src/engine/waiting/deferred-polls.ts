@@ -14,8 +14,9 @@ import type { TaskClaim } from "../../store/contract/store.ts"
 
 type PollWait = Extract<WaitingOn, { kind: "poll" }>
 
-/** Further polls that are due are postponed, so that slow services do not occupy the whole gate. */
-const MAX_CONCURRENT = 64
+/** Further polls that are due are postponed, so that slow services do not occupy the whole gate, nor one of them all polls. */
+const MAX_CONCURRENT = 128
+const MAX_PER_SERVICE = 16
 const POSTPONE_MS = 250
 const RESPONSE_TIMEOUT_MS = 30_000
 const MAX_BODY = 1024 * 1024
@@ -24,7 +25,9 @@ const MAX_BACKOFF_MS = 300_000
 export class DeferredPolls {
   readonly #options: EngineOptions
   readonly #stop = new AbortController()
-  #inFlight = 0
+  /** Polls in flight by service. */
+  readonly #inFlight = new Map<string, number>()
+  #total = 0
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -34,20 +37,31 @@ export class DeferredPolls {
     this.#stop.abort()
   }
 
-  async poll(waitingOn: PollWait, claim: TaskClaim): Promise<WaitStep> {
+  /** `leftMs`: time until the timeout of the deferred work; null: without limit. */
+  async poll(waitingOn: PollWait, claim: TaskClaim, leftMs: number | null): Promise<WaitStep> {
     const { fetch, random } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
-    if (this.#inFlight >= MAX_CONCURRENT) return { waitingOn, delayMs: POSTPONE_MS * (1 + random.next()) }
-    this.#inFlight += 1
+    const service = serviceOf(waitingOn.poll.url)
+    if (this.#total >= MAX_CONCURRENT || (this.#inFlight.get(service) ?? 0) >= MAX_PER_SERVICE) {
+      return { waitingOn, delayMs: POSTPONE_MS * (1 + random.next()) }
+    }
+    this.#count(service, 1)
     let response: JsonObject
     try {
-      response = await this.#respond(fetch, waitingOn)
+      response = await this.#respond(fetch, waitingOn, Math.min(RESPONSE_TIMEOUT_MS, leftMs ?? RESPONSE_TIMEOUT_MS))
     } catch (error) {
       return this.#failed(error, waitingOn, claim)
     } finally {
-      this.#inFlight -= 1
+      this.#count(service, -1)
     }
     return await this.#interpret(waitingOn, response)
+  }
+
+  #count(service: string, change: 1 | -1): void {
+    this.#total += change
+    const count = (this.#inFlight.get(service) ?? 0) + change
+    if (count === 0) this.#inFlight.delete(service)
+    else this.#inFlight.set(service, count)
   }
 
   /** Returns the wait for the next try. Throws when another try cannot help, or when the engine stops. */
@@ -56,15 +70,13 @@ export class DeferredPolls {
     if (error instanceof Error && error.name === BLOCKED_REQUEST) throw new TaskFailure(error.message)
     const fields = { run: claim.runId, service: serviceOf(waitingOn.poll.url), error: messageOf(error) }
     this.#options.log.warn(fields, "a poll failed; trying again")
-    return nextPoll(waitingOn, waitingOn.errors + 1)
+    return nextPoll(waitingOn, waitingOn.errors + 1, `the last poll failed: ${messageOf(error)}`)
   }
 
   /** Sends the request with a timeout, which includes the reading of secrets. */
-  async #respond(fetch: Fetch, { poll }: PollWait): Promise<JsonObject> {
+  async #respond(fetch: Fetch, { poll }: PollWait, timeoutMs: number): Promise<JsonObject> {
     const timeout = new AbortController()
-    const cancel = this.#options.clock.after(RESPONSE_TIMEOUT_MS, () =>
-      timeout.abort(new Error(`no answer within ${RESPONSE_TIMEOUT_MS / 1000}s`)),
-    )
+    const cancel = this.#options.clock.after(timeoutMs, () => timeout.abort(new Error(`no answer within ${timeoutMs / 1000}s`)))
     const signal = AbortSignal.any([timeout.signal, this.#stop.signal])
     try {
       return await Promise.race([this.#request(fetch, poll, signal), rejectOnAbort(signal)])
@@ -105,7 +117,8 @@ export class DeferredPolls {
     } catch (error) {
       if (status < 400) throw error
     }
-    return nextPoll(waitingOn, status === 429 || status >= 500 ? waitingOn.errors + 1 : 0)
+    const errors = status === 429 || status >= 500 ? waitingOn.errors + 1 : 0
+    return nextPoll(waitingOn, errors, `the last response had the status ${status}`)
   }
 }
 
@@ -121,10 +134,10 @@ const serviceOf = (url: string): string => (URL.canParse(url) ? new URL(url).ori
 
 const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "" }
 
-const nextPoll = (waitingOn: PollWait, errors: number): WaitStep => {
+const nextPoll = (waitingOn: PollWait, errors: number, last: string): WaitStep => {
   const { everyMs } = waitingOn.poll
   const delayMs = Math.min(everyMs * 2 ** Math.min(errors, 20), Math.max(MAX_BACKOFF_MS, everyMs))
-  return { waitingOn: { ...waitingOn, errors }, delayMs }
+  return { waitingOn: { ...waitingOn, errors, last }, delayMs }
 }
 
 const readText = async (body: ReadableStream<Uint8Array> | null): Promise<string> => {

@@ -111,14 +111,16 @@ export class WaitingTasks {
         return { result: { state: "success" } }
       if (limitMs !== null && elapsedMs >= limitMs) return await this.#timeOut(waitingOn, limitMs)
       const leftMs = limitMs === null ? null : limitMs - elapsedMs
-      return withinLimit(await this.#check(claim, node, waitingOn), leftMs)
+      const began = this.#options.clock.monotonic()
+      const step = await this.#check(claim, node, waitingOn, leftMs)
+      return withinLimit(step, leftMs === null ? null : Math.max(0, leftMs - (this.#options.clock.monotonic() - began)))
     } catch (error) {
       if (!isTaskFault(error)) throw error
       return { result: { state: "failed", error: error.message, retryable: false } }
     }
   }
 
-  async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn): Promise<WaitStep> {
+  async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn, leftMs: number | null): Promise<WaitStep> {
     switch (waitingOn.kind) {
       case "sleep":
         return { waitingOn, delayMs: waitingOn.ms - claim.waitingOn!.elapsedMs }
@@ -128,7 +130,7 @@ export class WaitingTasks {
       case "workflow":
         return await this.#childRuns.check(claim, node, waitingOn)
       case "poll":
-        return await this.#polls.poll(waitingOn, claim)
+        return await this.#polls.poll(waitingOn, claim, leftMs)
       default:
         return waitingOn satisfies never
     }
@@ -148,7 +150,8 @@ export class WaitingTasks {
       return { result: approvalResult(answer, `rejected: ${comment}`) }
     }
     if (waitingOn.kind === "workflow") await this.#childRuns.cancel(waitingOn)
-    return { result: { state: "timeout", error: `timed out after ${formatDuration(limitMs)}` } }
+    const last = waitingOn.kind === "poll" && waitingOn.last !== undefined ? `: ${waitingOn.last}` : ""
+    return { result: { state: "timeout", error: `timed out after ${formatDuration(limitMs)}${last}` } }
   }
 
   /** Returns the change for the result of a waiting row, decided here or by an external signal. */

@@ -166,10 +166,16 @@ describe("a status", () => {
     expect((await run()).result).toMatchObject({ state: "failed", retryAfterMs: 7000 })
     const now = Date.parse("2026-01-01T00:00:00Z")
     expect(retryAfterMs("Thu, 01 Jan 2026 00:00:30 GMT", now)).toBe(30_000)
-    expect(retryAfterMs("Wed, 31 Dec 2025 00:00:00 GMT", now)).toBe(0)
+    expect(retryAfterMs("Thursday, 01-Jan-26 00:00:30 GMT", now)).toBe(30_000)
     expect(retryAfterMs("86400", now)).toBe(3_600_000)
-    expect([retryAfterMs("soon", now), retryAfterMs(null, now)]).toEqual([null, null])
   })
+
+  test.each([null, "soon", "", "0", "-5", "1.5", "Wed, 31 Dec 2025 00:00:00 GMT", "2026-01-02"])(
+    "with a Retry-After of %s keeps the task's back-off",
+    (header) => {
+      expect(retryAfterMs(header, Date.parse("2026-01-01T00:00:00Z"))).toBeNull()
+    },
+  )
 })
 
 test.each([

@@ -52,10 +52,16 @@ export const describeBody = (body: Buffer): string => {
   return `: ${text.length > QUOTED_BODY ? `${text.slice(0, QUOTED_BODY)}…` : text}`
 }
 
-/** Parses `Retry-After` in seconds or as a date, limited to an hour; null when it is missing or invalid. */
+/**
+ * Parses `Retry-After` in seconds or as a date, limited to an hour. Returns null when it is missing or invalid, or when that time has
+ * passed: the task's own back-off applies then.
+ */
 export const retryAfterMs = (header: string | null, now: number): number | null => {
   if (header === null) return null
   const text = header.trim()
-  const wait = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
-  return Number.isNaN(wait) ? null : Math.min(Math.max(wait, 0), MAX_RETRY_AFTER_MS)
+  const wait = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : HTTP_DATE.test(text) ? Date.parse(text) - now : Number.NaN
+  return wait > 0 ? Math.min(wait, MAX_RETRY_AFTER_MS) : null
 }
+
+/** `Date.parse` accepts other texts too, such as `1.5`. */
+const HTTP_DATE = /^[A-Z][a-z]+,? .*GMT$/
