@@ -2,6 +2,7 @@
 // hands claims to attempts/, gate/ and waiting/.
 
 import { AssignmentBuilder } from "./attempts/assignment-builder.ts"
+import { Sweeper } from "./attempts/sweeper.ts"
 import { Attempts } from "./attempts/attempts.ts"
 import { ChangeBuilder } from "./attempts/change-builder.ts"
 import { LocalFolders } from "./attempts/folders.ts"
@@ -42,6 +43,7 @@ export class Engine {
   readonly #dispatcher: Dispatcher
   readonly #loop: Loop
   readonly #holder: LeaseHolder
+  readonly #sweeper: Sweeper
   readonly externalSignals: ExternalSignals
 
   constructor(options: EngineOptions) {
@@ -69,6 +71,7 @@ export class Engine {
       wake: () => this.wake(),
       adopted: (claim, startedAt) => void this.#dispatcher.launch(claim, { startedAt }),
     })
+    this.#sweeper = new Sweeper(options)
     this.#loop = new Loop(options, {
       dispatcher: this.#dispatcher,
       holderId: () => this.#holder.id,
@@ -95,6 +98,7 @@ export class Engine {
     }
     this.#options.store.onWake(() => this.wake())
     this.#loop.start()
+    if (this.#options.holder.kind === "server") this.#sweeper.start()
   }
 
   /**
@@ -106,6 +110,7 @@ export class Engine {
     const { clock, graceMs, log } = this.#options
     const drained = this.#loop.drain()
     this.#waiting.stop()
+    this.#sweeper.stop()
     const stopAttempts = (): void => this.#dispatcher.stopAttempts("shutdown")
     const cancelPatience = patienceMs > 0 ? clock.after(patienceMs, stopAttempts) : stopAttempts()
     if (!(await finishesWithin(clock, patienceMs + graceMs + DRAIN_TIMEOUT_MS, drained))) {

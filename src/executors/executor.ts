@@ -17,9 +17,16 @@ export interface Executor {
    * `graceMs`) and resolves when nothing of it is left; a success before the stop stays a success.
    */
   launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult>
+  /**
+   * Removes work that no attempt of this process follows and whose attempt has ended. Called regularly. `ended` returns the ids of
+   * the attempts that have ended.
+   */
+  sweep?(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void>
   start?(): Promise<void>
   stop?(): Promise<void>
 }
+
+export type UnfollowedWork = Pick<Assignment, "runId" | "taskId" | "attemptId">
 
 /** Reason of a stop, which determines the state of the attempt unless it has succeeded. */
 export type StopReason = "cancel" | "timeout" | "shutdown" | "lost"

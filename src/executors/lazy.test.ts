@@ -10,6 +10,7 @@ const setup = (options: { needsCleanup?: boolean; broken?: number } = {}) => {
     name: "inner",
     start: async () => void calls.push("start"),
     stop: async () => void calls.push("stop"),
+    sweep: async () => void calls.push("sweep"),
     launch: async () => ({ state: "success", startedAt: 1, finishedAt: 2 }),
   }
   const load = async () => {
@@ -42,6 +43,15 @@ test("a stop does not load a module that was never used", async () => {
   await executor.start()
   await executor.stop()
   expect(calls).toEqual([])
+})
+
+test("a sweep does not load a module that was never used", async () => {
+  const { executor, run, calls } = setup()
+  await executor.sweep(async () => new Set())
+  expect(calls).toEqual([])
+  await run()
+  await executor.sweep(async () => new Set())
+  expect(calls).toEqual(["load", "start", "sweep"])
 })
 
 test("a module that must clean up is loaded at the start", async () => {

@@ -46,6 +46,12 @@ export class LazyExecutor implements Executor {
     return executor.launch(assignment, context)
   }
 
+  /** Does not load the module: without it, nothing of this process has used the cluster. */
+  async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {
+    const loaded = await this.#loading?.catch(() => null)
+    await loaded?.sweep?.(ended)
+  }
+
   async stop(): Promise<void> {
     const loaded = await this.#loading?.catch(() => null)
     await loaded?.stop?.()

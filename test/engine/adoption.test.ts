@@ -5,7 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
 import type { AttemptResult } from "../../src/core/model/change.ts"
-import { newRunId, type RunId } from "../../src/core/model/ids.ts"
+import { newRunId, type RunId, taskId } from "../../src/core/model/ids.ts"
+import { Sweeper } from "../../src/engine/attempts/sweeper.ts"
 import { Engine } from "../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../../src/engine/system.ts"
@@ -53,6 +54,8 @@ class Cluster {
   }
 }
 
+const SILENT = { info: () => {}, warn: () => {}, error: () => {} }
+
 const setup = async () => {
   const folder = mkdtempSync(join(tmpdir(), "ork-adopt-"))
   const cluster = new Cluster()
@@ -73,7 +76,7 @@ const setup = async () => {
       evaluator: inlineEvaluator,
       clock: systemClock,
       random: systemRandom,
-      log: { info: () => {}, warn: () => {}, error: () => {} },
+      log: SILENT,
       holder: { kind: "server", name, process: name },
       privateRun: null,
       lanes: ["q:default"],
@@ -145,6 +148,25 @@ test("the time that an attempt has run under a dead server counts: its start sta
   const task = await second.store.getTask({ runId, name: "a", path: "" })
   expect(task).toMatchObject({ status: "failed", error: "timed out after 4s", startedAt: new Date(startedAt).toISOString() })
   await second.engine.stop()
+})
+
+test("work counts as left over when its attempt has ended, and not when its run is unknown", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const server = await serve("first")
+  const [over, live] = [await trigger(server, ONE), await trigger(server, ONE)]
+  await vi.waitUntil(() => cluster.launches.length === 2)
+  const workOf = async (runId: RunId) => {
+    const { row, attemptId } = (await server.store.getTask({ runId, name: "a", path: "" }))!
+    return { runId, taskId: taskId(runId, row), attemptId: attemptId! }
+  }
+  const [first, second] = [await workOf(over), await workOf(live)]
+  cluster.end(first.attemptId)
+  await server.engine.waitForRun(over)
+  const unknown = { ...first, runId: newRunId(Date.now(), systemRandom.hex128()) }
+  const sweeper = new Sweeper({ store: server.store, executors: new Map(), clock: systemClock, log: SILENT })
+  expect(await sweeper.endedOf([first, second])).toEqual(new Set([first.attemptId]))
+  expect(await sweeper.endedOf([unknown])).toEqual(new Set())
+  await server.engine.stop()
 })
 
 test("a server that stops leaves its remote attempts to the next server", async () => {

@@ -42,3 +42,6 @@ export const parseRunId = (text: string): RunId | null => (UUID.test(text) ? (te
 /** Replaces the last 40 bits of the run's id by the row number: unique, and sorts like the run. */
 export const taskId = (runId: string, row: number): TaskId =>
   (runId.slice(0, 26) + row.toString(16).padStart(10, "0")) as TaskId
+
+/** Returns the row number in a task's id. */
+export const rowOf = (id: string): number => Number.parseInt(id.slice(26), 16)

@@ -2,13 +2,14 @@
 
 import type { V1Secret } from "@kubernetes/client-node"
 import type { Clock } from "../../core/model/ports.ts"
-import type { Assignment } from "../executor.ts"
+import type { Assignment, UnfollowedWork } from "../executor.ts"
 import { backoff, retryTransient } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
 import { ApiError, describeError, isStatus, mayHaveSucceeded, Patience } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { type JobRequest, secretOf } from "./job.ts"
-import type { WatchLog } from "./list-watch.ts"
+import { isSettled } from "./classify.ts"
+import { listAll, type WatchLog } from "./list-watch.ts"
 import type { TrackedAttempt } from "./namespace-watch.ts"
 import { corePath, type JobObject, jobName, jobsPath, LABELS, type PodObject } from "./shapes.ts"
 
@@ -135,6 +136,20 @@ export class JobRequests {
       if (isStatus(error, 404)) return false
       throw error
     }
+  }
+
+  /** Lists the Jobs in a namespace that create or run pods. */
+  async unfinished(namespace: string): Promise<UnfollowedWork[]> {
+    const found: UnfollowedWork[] = []
+    await listAll<JobObject>(this.#cluster, jobsPath(namespace), this.#stopped.signal, (job) => {
+      const {
+        [LABELS.run]: runId = "",
+        [LABELS.taskId]: taskId = "",
+        [LABELS.attempt]: attemptId = "",
+      } = job.metadata.labels ?? {}
+      if (!isSettled(job)) found.push({ runId, taskId, attemptId })
+    })
+    return found
   }
 
   /** Returns the newest warning about a Job or pod; null when there is none or events may not be read. */

@@ -190,6 +190,7 @@ const labelsOf = (assignment: Assignment, { labels = {} }: KubernetesDefinition)
   [LABELS.attempt]: assignment.attemptId,
   [LABELS.run]: labelValue(assignment.runId),
   [LABELS.task]: labelValue(assignment.task),
+  [LABELS.taskId]: labelValue(assignment.taskId),
   [LABELS.workflow]: labelValue(assignment.workflow),
 })
 

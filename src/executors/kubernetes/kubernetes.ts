@@ -6,7 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import { writeSpec } from "../exec/exec.ts"
-import type { Assignment, Executor, LaunchContext } from "../executor.ts"
+import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { KubernetesAttempt } from "./attempt.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
@@ -32,6 +32,8 @@ export class KubernetesExecutor implements Executor {
   readonly #cluster: Cluster
   readonly #requests: JobRequests
   readonly #namespaces = new Map<string, NamespaceWatch>()
+  /** Ids of attempts whose Jobs the last sweep found without one who follows them. */
+  #unfollowed = new Set<string>()
 
   /** Throws when no cluster is configured. */
   constructor(options: KubernetesExecutorOptions) {
@@ -45,6 +47,23 @@ export class KubernetesExecutor implements Executor {
     for (const namespace of this.#namespaces.values()) namespace.stop()
     this.#namespaces.clear()
     this.#cluster.close()
+  }
+
+  /** Removes Jobs that were found by two sweeps in a row: one that has just ended completes, or is removed, by itself. */
+  async sweep(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void> {
+    const before = this.#unfollowed
+    this.#unfollowed = new Set()
+    for (const namespace of this.#namespaces.values()) {
+      const isUnfollowed = ({ attemptId }: UnfollowedWork): boolean => !namespace.isTracked(attemptId)
+      const unfollowed = (await this.#requests.unfinished(namespace.name)).filter(isUnfollowed)
+      for (const { attemptId } of unfollowed) this.#unfollowed.add(attemptId)
+      const candidates = unfollowed.filter(({ attemptId }) => before.has(attemptId))
+      const over = candidates.length === 0 ? new Set<string>() : await ended(candidates)
+      for (const attemptId of over) {
+        this.#options.log.warn({ namespace: namespace.name, attemptId }, "deleting a job whose attempt has ended")
+        await this.#requests.remove(namespace.name, attemptId, AbortSignal.abort())
+      }
+    }
   }
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {

@@ -136,18 +136,10 @@ export class ListWatch<T extends Watched> {
   async #list(): Promise<void> {
     const { cluster, path, listener } = this.#options
     const uids = new Set<string>()
-    let next: string | undefined
-    let version = ""
-    do {
-      const query = { labelSelector: SELECTOR, limit: String(PAGE_SIZE), ...(next !== undefined && { continue: next }) }
-      const list = await cluster.call<List<T>>("GET", path, { query, signal: this.#stopped.signal })
-      version = list.metadata.resourceVersion
-      next = list.metadata.continue || undefined
-      for (const object of list.items) {
-        uids.add(object.metadata.uid)
-        listener.updated(object)
-      }
-    } while (next !== undefined)
+    const version = await listAll<T>(cluster, path, this.#stopped.signal, (object) => {
+      uids.add(object.metadata.uid)
+      listener.updated(object)
+    })
     listener.listed(uids, version)
     this.#version = version
     this.#isReady = true
@@ -190,6 +182,25 @@ export class ListWatch<T extends Watched> {
     else if (type !== "BOOKMARK") listener.updated(object)
     this.#version = object.metadata.resourceVersion
   }
+}
+
+/** Lists all objects of Ork at a path, in pages. Returns the resource version of the list. */
+export const listAll = async <T extends Watched>(
+  cluster: Cluster,
+  path: string,
+  signal: AbortSignal,
+  onObject: (object: T) => void,
+): Promise<string> => {
+  let next: string | undefined
+  let version = ""
+  do {
+    const query = { labelSelector: SELECTOR, limit: String(PAGE_SIZE), ...(next !== undefined && { continue: next }) }
+    const list = await cluster.call<List<T>>("GET", path, { query, signal })
+    version = list.metadata.resourceVersion
+    next = list.metadata.continue || undefined
+    for (const object of list.items) onObject(object)
+  } while (next !== undefined)
+  return version
 }
 
 const parse = <T>(line: string): Event<T> => {

@@ -137,6 +137,10 @@ export class NamespaceWatch {
     if (this.#attempts.get(attemptId) === attempt) this.#attempts.delete(attemptId)
   }
 
+  isTracked(attemptId: string): boolean {
+    return this.#attempts.has(attemptId)
+  }
+
   stop(): void {
     this.#jobs.stop()
     this.#pods.stop()

@@ -190,3 +190,29 @@ describe("credentials", () => {
     }
   })
 })
+
+describe("leftover jobs", () => {
+  test("a job that nobody follows is deleted by the second sweep if its attempt has ended; others stay", async () => {
+    const { cluster, fixture } = harness
+    const executor = fixture.newExecutor()
+    const ended = await harness.launchRunning({}, executor)
+    const foreign = await harness.launchRunning({}, executor)
+    for (const task of [ended, foreign]) {
+      task.stop("shutdown")
+      await task.result
+    }
+    const followed = await harness.launchRunning({}, executor)
+    const asked: string[][] = []
+    const sweep = () =>
+      executor.sweep(async (work) => {
+        asked.push(work.map(({ attemptId }) => attemptId).toSorted())
+        return new Set([ended.attemptId])
+      })
+    await sweep()
+    expect([asked, cluster.jobs().length]).toEqual([[], 3])
+    await sweep()
+    expect(asked).toEqual([[ended.attemptId, foreign.attemptId].toSorted()])
+    await soon(() => cluster.jobs().length === 2)
+    expect(cluster.jobs().map(({ metadata }) => metadata.name)).toEqual([foreign.job, followed.job])
+  })
+})

@@ -77,6 +77,7 @@ export const LABELS = {
   attempt: "ork.dev/attempt",
   run: "ork.dev/run",
   task: "ork.dev/task",
+  taskId: "ork.dev/task-id",
   workflow: "ork.dev/workflow",
 } as const
 
