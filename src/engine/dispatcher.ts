@@ -76,7 +76,7 @@ export class Dispatcher implements Dispatch {
     }
   }
 
-  dispatch({ rejected, claims, gates, cancelling, cancelRequested }: Advanced, { release }: { release: boolean }): void {
+  dispatch({ rejected, claims, gates, cancelling, stopRequests }: Advanced, { release }: { release: boolean }): void {
     const { attempts } = this.#parts
     for (const { attemptId } of rejected) attempts.lose(attemptId)
     for (const claim of claims) {
@@ -85,7 +85,7 @@ export class Dispatcher implements Dispatch {
     }
     for (const claim of gates) void this.#handleGateClaim(claim)
     for (const { runSeq, reason } of cancelling) attempts.cancelRun(runSeq, reason)
-    for (const attemptId of cancelRequested) attempts.cancel(attemptId)
+    for (const attemptId of stopRequests) attempts.cancel(attemptId)
   }
 
   async launch(claim: Claim, adopted?: Assignment["adopted"]): Promise<void> {

@@ -32,7 +32,11 @@ describe("retries", () => {
       "name: t\ntasks: { a: { command: x, timeout: 10m, retries: 1, retry: { base_delay: 1s } } }",
     )
     expect((await fixture.ended(runId)).status).toBe("failed")
-    expect(await fixture.task(runId, "a")).toMatchObject({ attempt: 2, outcome: "timeout", error: "timed out after 10m" })
+    expect(await fixture.task(runId, "a")).toMatchObject({
+      attempt: 2,
+      lastAttemptState: "timeout",
+      error: "timed out after 10m",
+    })
   })
 
   it.each([
@@ -46,7 +50,7 @@ describe("retries", () => {
     await fixture.pass(8 * 60_000)
     expect(await fixture.task(runId, "a")).toMatchObject({ status: "running" })
     await fixture.pass(2 * 60_000)
-    expect(await fixture.task(runId, "a")).toMatchObject({ outcome: "timeout", error: "timed out after 10m" })
+    expect(await fixture.task(runId, "a")).toMatchObject({ lastAttemptState: "timeout", error: "timed out after 10m" })
   })
 
   it("accept reported times and delays that are out of range, and clamp them", async () => {

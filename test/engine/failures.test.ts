@@ -167,7 +167,7 @@ describe("an attempt", () => {
     const fixture = await setup({}, { executors: new Map([["process", process]]) })
     const runId = await fixture.trigger(ONE)
     expect(await fixture.ended(runId)).toMatchObject({ status: "failed" })
-    expect(await fixture.task(runId, "a")).toMatchObject({ outcome: "failed", error: "could not run the task: a bug" })
+    expect(await fixture.task(runId, "a")).toMatchObject({ lastAttemptState: "failed", error: "could not run the task: a bug" })
   })
 })
 

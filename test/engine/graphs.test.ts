@@ -26,7 +26,12 @@ describe("dependencies", () => {
     const runId = await fixture.trigger(diamond)
     expect((await fixture.ended(runId)).status).toBe("failed")
     expect(await fixture.statuses(runId)).toEqual({ a: "success", b: "failed", c: "success", d: "skipped" })
-    expect(await fixture.task(runId, "b")).toMatchObject({ error: "no disk", exitCode: 1, attempt: 1, outcome: "failed" })
+    expect(await fixture.task(runId, "b")).toMatchObject({
+      error: "no disk",
+      exitCode: 1,
+      attempt: 1,
+      lastAttemptState: "failed",
+    })
     expect((await fixture.task(runId, "d")).error).toBe("run_when all_success is not met: b failed")
   })
 

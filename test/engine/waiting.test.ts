@@ -164,7 +164,11 @@ describe("a task that waits for approval", () => {
     const fixture = await setup()
     const runId = await fixture.trigger("name: ask\ntasks: { ask: { executor: approval, timeout: 1m, retries: 1 } }")
     expect((await fixture.ended(runId)).status).toBe("failed")
-    expect(await fixture.task(runId, "ask")).toMatchObject({ attempt: 2, outcome: "timeout", error: "timed out after 1m" })
+    expect(await fixture.task(runId, "ask")).toMatchObject({
+      attempt: 2,
+      lastAttemptState: "timeout",
+      error: "timed out after 1m",
+    })
   })
 
   it("is cancelled with its run", async () => {

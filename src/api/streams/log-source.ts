@@ -88,7 +88,7 @@ const attemptIdOf = async (api: Api, task: TaskRow, attempt: number): Promise<st
   if (task.attempt === attempt && task.status !== "pending" && task.attemptId !== null) return task.attemptId
   const past = await api.store.listAttempts(task.row)
   const found = past.find((each) => each.attempt === attempt)
-  return found?.attemptId ?? (task.attempt === attempt && task.outcome !== null ? task.attemptId : null)
+  return found?.attemptId ?? (task.attempt === attempt && task.lastAttemptState !== null ? task.attemptId : null)
 }
 
 const taskLog = async (api: Api, task: TaskRow, attempt: number): Promise<TaskLog | null> => {

@@ -28,7 +28,7 @@ const row = (number: number, name: string, path: string, given: Partial<TaskRow>
   worker: null,
   externalId: null,
   usage: null,
-  outcome: null,
+  lastAttemptState: null,
   availableAt: null,
   dispatchedAt: null,
   startedAt: null,

@@ -22,7 +22,7 @@ const load = (rest: Partial<ExplainedTask> = {}): ExplainedTask => ({
   skipReason: null,
   attempt: 0,
   error: null,
-  outcome: null,
+  lastAttemptState: null,
   worker: null,
   availableAt: null,
   startedAt: null,

@@ -17,7 +17,7 @@ export interface ExplainedTask {
   skipReason: SkipReason | null
   attempt: number
   error: string | null
-  outcome: AttemptState | null
+  lastAttemptState: AttemptState | null
   worker: string | null
   availableAt: string | null
   startedAt: string | null

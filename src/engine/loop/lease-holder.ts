@@ -8,7 +8,7 @@ import { type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import type { Node } from "../../core/model/workflow.ts"
-import type { Claim, LiveAttempt } from "../../store/contract/store.ts"
+import type { Claim, OrphanedAttempt } from "../../store/contract/store.ts"
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
@@ -72,7 +72,7 @@ export class LeaseHolder {
   async #reap(): Promise<void> {
     const { store, clock, holder, executors } = this.#options
     const attempts = await store.reapHolders(REAP_PAGE, { workers: holder.kind === "server" })
-    const remote: LiveAttempt[] = []
+    const remote: OrphanedAttempt[] = []
     for (const attempt of attempts) {
       if (attempt.kind !== "job") await store.compiled(attempt.versionId)
       const { node } = nodeOf(store, attempt)
@@ -83,7 +83,7 @@ export class LeaseHolder {
     if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())
   }
 
-  async #adopt(attempts: LiveAttempt[]): Promise<void> {
+  async #adopt(attempts: OrphanedAttempt[]): Promise<void> {
     const starts = new Map(attempts.map(({ attemptId, startedAt }) => [attemptId, startedAt]))
     for (const claim of await this.#options.store.adopt(this.#id, attempts.map(fenceOf))) {
       const startedAt = starts.get(claim.attemptId) ?? null
@@ -91,7 +91,7 @@ export class LeaseHolder {
     }
   }
 
-  #lostChange(attempt: LiveAttempt, node: Node): Change {
+  #lostChange(attempt: OrphanedAttempt, node: Node): Change {
     const { clock, random } = this.#options
     const result = {
       state: "lost",

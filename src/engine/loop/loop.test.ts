@@ -13,7 +13,7 @@ const NOTHING: Advanced = {
   claims: [],
   gates: [],
   cancelling: [],
-  cancelRequested: [],
+  stopRequests: [],
   closed: [],
   events: [],
   more: false,

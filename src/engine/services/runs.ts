@@ -96,7 +96,8 @@ export class RunService {
     const { store, wake } = this.#options
     try {
       const result = await store.overrideOutcome({ runId, name, path, ...outcome })
-      if (result === "live") throw new Conflict(`task ${name} is running; cancel the run, or wait until the task has finished`)
+      if (result === "in_flight")
+        throw new Conflict(`task ${name} is running; cancel the run, or wait until the task has finished`)
       if (result === "not_found") throw new NotFound(`run ${runId} no longer has the task ${name}`)
       if (waitingOn?.kind === "workflow") await store.requestCancel(waitingOn.runId as RunId, "cancel")
     } finally {

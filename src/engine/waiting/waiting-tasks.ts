@@ -176,7 +176,7 @@ const checkOutput = (node: Node, result: WaitResult): WaitResult => {
 }
 
 /** The run is being cancelled, or a group around the task is overdue. */
-const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.cancelRequested === true
+const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.mustEnd === true
 
 /**
  * Returns how long the attempt may take in all; null: without limit. Deferred work has a limit of its own: the task's timeout, which

@@ -141,8 +141,8 @@ export class WorkerService {
   async #serve(poll: ClaimPoll): Promise<Served> {
     const { worker, free } = poll
     const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, limit: free })
-    const { claims, cancelling, cancelRequested, more, nextDueMs } = advanced
-    const cancels = cancelling.length + cancelRequested.length > 0
+    const { claims, cancelling, stopRequests: mustEnd, more, nextDueMs } = advanced
+    const cancels = cancelling.length + mustEnd.length > 0
     const inFlight = cancels ? await this.#options.store.listInFlight(worker.id) : []
     const stop = stopRequests(inFlight, (id) => !poll.stopping.has(id))
     if (claims.length + stop.length > 0) {

@@ -14,7 +14,7 @@ const task = (given: Partial<TaskFields>): TaskFields => ({
   attemptId: null,
   priority: 5,
   output: null,
-  outcome: null,
+  lastAttemptState: null,
   worker: null,
   externalId: null,
   exitCode: null,
@@ -80,11 +80,11 @@ test("the latest attempt follows the past ones, running or finished", () => {
     attemptShapes(task(given), past).map((each) => `${each.attempt} ${each.status}`)
   expect(states({}, [])).toEqual([])
   expect(states({ status: "running", attempt: 2, attemptId: "a2" }, [failed])).toEqual(["1 failed", "2 running"])
-  expect(states({ status: "failed", attempt: 2, attemptId: "a2", outcome: "timeout" }, [failed])).toEqual([
+  expect(states({ status: "failed", attempt: 2, attemptId: "a2", lastAttemptState: "timeout" }, [failed])).toEqual([
     "1 failed",
     "2 timeout",
   ])
-  expect(states({ status: "pending", attempt: 1, outcome: "failed" }, [failed])).toEqual(["1 failed"])
+  expect(states({ status: "pending", attempt: 1, lastAttemptState: "failed" }, [failed])).toEqual(["1 failed"])
 })
 
 test("an event has every field, and the error only if there is one", () => {

@@ -74,7 +74,7 @@ export interface TaskFields extends Times, AttemptDetails {
   attemptId: string | null
   priority: number
   output: Output | null
-  outcome: AttemptState | null
+  lastAttemptState: AttemptState | null
   availableAt: string | null
   waitingOn: WaitingOn | null
   resumeAt: string | null
@@ -149,7 +149,7 @@ export const attemptShapes = (task: TaskFields, past: readonly AttemptFields[]):
     ...detailsOf(each),
   }))
   const isPast = past.some((each) => each.attempt === task.attempt)
-  const status = task.outcome ?? (task.status === "dispatched" || task.status === "running" ? task.status : null)
+  const status = task.lastAttemptState ?? (task.status === "dispatched" || task.status === "running" ? task.status : null)
   if (isPast || task.attempt === 0 || task.attemptId === null || status === null) return attempts
   return [...attempts, { id: task.attemptId, attempt: task.attempt, status, ...detailsOf(task) }]
 }

@@ -79,7 +79,7 @@ export const attemptTests = (open: Open): void => {
       await world.turn({ changes: [{ ...fence(claim!), kind: "finish", status: "failed", result }] })
       expect(await world.task(run.id, "a")).toMatchObject({
         status: "failed",
-        outcome: "timeout",
+        lastAttemptState: "timeout",
         attemptId: claim!.attemptId,
         output: { inline: { half: true } },
         error: "took too long",
@@ -221,7 +221,12 @@ export const attemptTests = (open: Open): void => {
       const run = await world.start(one)
       const [claim] = await world.claim()
       expect((await world.turn({ changes: [world.again(claim!, 0)], claim: 9 })).claims[0]).toMatchObject({ attempt: 2 })
-      expect(await world.task(run.id, "a")).toMatchObject({ status: "dispatched", outcome: null, error: null, exitCode: null })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "dispatched",
+        lastAttemptState: null,
+        error: null,
+        exitCode: null,
+      })
     })
 
     it("counts losses separately from failures", async () => {
@@ -240,8 +245,8 @@ export const attemptTests = (open: Open): void => {
       const [claim] = await world.claim()
       await world.turn({ changes: [{ ...fence(claim!), kind: "started", at: BEGIN + 5, externalId: "pid 1" }] })
       await world.turn({ changes: [world.again(claim!, 0)] })
-      const { row, outcome, attemptId } = await world.task(run.id, "a")
-      expect({ outcome, attemptId }).toEqual({ outcome: "failed", attemptId: null })
+      const { row, lastAttemptState, attemptId } = await world.task(run.id, "a")
+      expect({ lastAttemptState, attemptId }).toEqual({ lastAttemptState: "failed", attemptId: null })
       expect(await world.store.listAttempts(row)).toEqual([
         {
           attempt: 1,

@@ -121,7 +121,7 @@ export const claimTests = (open: Open): void => {
       jobs: [],
       gates: [],
       cancelling: [],
-      cancelRequested: [],
+      stopRequests: [],
       closed: [],
       events: [],
       more: false,

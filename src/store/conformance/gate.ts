@@ -41,7 +41,7 @@ export const gateTests = (open: Open): void => {
         skipReason: "waived",
         error: "`if` is false",
         attemptId: null,
-        outcome: null,
+        lastAttemptState: null,
         finishedAt: iso(BEGIN),
       })
       expect((await world.run(run.id)).tasks).toMatchObject({ skipped: 1, pending: 0 })
@@ -68,7 +68,12 @@ export const gateTests = (open: Open): void => {
       const reuse: Change = { ...fence(gate!), kind: "reuse", output: { inline: [7] } }
       const { claims } = await world.turn({ changes: [reuse], claim: 9 })
       expect(claims[0]!.reads.get(0)).toEqual({ status: "success", output: { inline: [7] } })
-      expect(await world.task(run.id, "a")).toMatchObject({ status: "success", attempt: 0, attemptId: null, outcome: null })
+      expect(await world.task(run.id, "a")).toMatchObject({
+        status: "success",
+        attempt: 0,
+        attemptId: null,
+        lastAttemptState: null,
+      })
     })
   })
 

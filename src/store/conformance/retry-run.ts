@@ -103,7 +103,7 @@ export const retryRunTests = (open: Open): void => {
         attemptId: null,
         failures: 0,
         losses: 0,
-        outcome: null,
+        lastAttemptState: null,
         error: null,
         output: null,
         dispatchedAt: null,

@@ -53,7 +53,7 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       const run = await world.start(workflow({ a: {}, b: { if: "true" }, each: { fan } }))
       const [a] = await world.claim()
       const gates = await world.gate()
-      for (const name of ["a", "b", "each"]) expect(await mark(world, run.id, name, "success")).toBe("live")
+      for (const name of ["a", "b", "each"]) expect(await mark(world, run.id, name, "success")).toBe("in_flight")
       expect(await mark(world, run.id, "nobody", "success")).toBe("not_found")
       expect(await mark(world, run.id, "a", "success", "7")).toBe("not_found")
       expect(await mark(world, world.newRun(await world.deploy(workflow({ a: {} }))).id, "a", "success")).toBe("not_found")

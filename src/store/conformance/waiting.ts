@@ -171,7 +171,7 @@ export const waitingTests = (open: Open): void => {
         status: "success",
         waitingOn: null,
         resumeAt: null,
-        outcome: "success",
+        lastAttemptState: "success",
       })
     })
 

@@ -46,7 +46,7 @@ export interface TaskClaim extends ClaimBase {
    * Set for a resumed row: what it waited on, how long its attempt has been running by the store's clock, how often it was resumed, and
    * whether it must end.
    */
-  waitingOn: { for: WaitingOn; elapsedMs: number; resumes: number; cancelRequested?: true } | null
+  waitingOn: { for: WaitingOn; elapsedMs: number; resumes: number; mustEnd?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** State of each of `node.reads`, by node. Containers stand for their instances. */
   reads: Map<number, { status: TaskStatus; output: Output | null }>
@@ -85,17 +85,17 @@ export type ClaimedJob = Pick<NewJob, "id" | "name" | "queue" | "payload" | "ret
 export type { RowKind }
 
 /** An attempt of a dead holder: a claim without the launch data. */
-export type LiveAttempt = LiveTask | LiveJob
+export type OrphanedAttempt = OrphanedTask | OrphanedJob
 
-export type LiveTask = LiveState &
+export type OrphanedTask = OrphanedState &
   Pick<
     TaskClaim,
     "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses"
   >
 
-export type LiveJob = LiveState & Pick<JobClaim, "row" | "attemptId" | "kind" | "job" | "attempt">
+export type OrphanedJob = OrphanedState & Pick<JobClaim, "row" | "attemptId" | "kind" | "job" | "attempt">
 
-interface LiveState {
+interface OrphanedState {
   startedAt: string | null
   externalId: string | null
   cancelling: CancelReason | null

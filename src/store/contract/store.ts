@@ -21,7 +21,7 @@ import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { CancelReason, Claim, LiveAttempt, RowKind, TaskClaim } from "./claim.ts"
+import type { CancelReason, Claim, OrphanedAttempt, RowKind, TaskClaim } from "./claim.ts"
 import type { Progress, StoreEvent } from "./store-event.ts"
 
 export type * from "./claim.ts"
@@ -87,7 +87,7 @@ export interface Store {
    * Marks dead holders and returns at most `limit` of their attempts, which the caller reports as lost. Releases their gate claims.
    * Considers workers only with `workers`, which servers set.
    */
-  reapHolders(limit: number, options?: { workers: boolean }): Promise<LiveAttempt[]>
+  reapHolders(limit: number, options?: { workers: boolean }): Promise<OrphanedAttempt[]>
   /** Returns the claims of attempts in flight again, with their present state. Leaves out those whose fence is lost. */
   readClaims(fences: readonly Fence[]): Promise<Claim[]>
   /** Moves attempts of dead holders to this holder, under the same attempt ids. Leaves out those that another holder has adopted. */
@@ -210,7 +210,7 @@ export interface Advanced {
   /** Runs that are being cancelled and have attempts of this holder in flight, which it must stop. */
   cancelling: { runSeq: number; reason: CancelReason }[]
   /** Attempts of this holder that it must stop. Listed in every result until they have finished. */
-  cancelRequested: AttemptId[]
+  stopRequests: AttemptId[]
   /** Runs that this transaction closed. Their hooks are inserted. */
   closed: { runSeq: number; runId: RunId; status: RunStatus }[]
   events: StoreEvent[]
@@ -273,7 +273,7 @@ export interface TaskRow {
   externalId: string | null
   usage: Usage | null
   /** State of the last finished attempt; null while an attempt is in flight and before the first one. */
-  outcome: AttemptState | null
+  lastAttemptState: AttemptState | null
   availableAt: string | null
   dispatchedAt: string | null
   startedAt: string | null

@@ -6,7 +6,7 @@ import { type Transition, TRANSITIONS } from "../../core/rules/transitions.ts"
 const list = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ")
 
 /** Condition on the columns `status` and `waiting_on` of a task row. `row`: its alias. */
-export const sourceState = (change: Change["kind"], row = "tasks"): string => {
+export const sourceStatus = (change: Change["kind"], row = "tasks"): string => {
   const { from, runningMustWait }: Transition = TRANSITIONS[change]
   if (!runningMustWait) return from.length === 1 ? `${row}.status = '${from[0]!}'` : `${row}.status IN (${list(from)})`
   const others = from.filter((status) => status !== "running")

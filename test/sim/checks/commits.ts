@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from "node:util"
 import type { Change, Fence } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/retry-plan.ts"
-import type { Advanced, Batch, Claim, LiveAttempt } from "../../../src/store/contract/store.ts"
+import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
 import type { StoreMethod } from "../engine/faulty-store.ts"
@@ -92,7 +92,7 @@ export class CommitLog {
         this.#simulation.deadHolders.add(args[0] as string)
         break
       case "reapHolders":
-        this.#checkReaped(value as LiveAttempt[])
+        this.#checkReaped(value as OrphanedAttempt[])
         break
       default:
         break
@@ -242,7 +242,7 @@ export class CommitLog {
     }
   }
 
-  #checkReaped(attempts: LiveAttempt[]): void {
+  #checkReaped(attempts: OrphanedAttempt[]): void {
     for (const { attemptId } of attempts) {
       const holder = this.holders.get(attemptId)
       if (holder === undefined || this.#simulation.deadHolders.has(holder)) continue

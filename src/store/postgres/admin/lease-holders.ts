@@ -3,7 +3,7 @@
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { InFlightAttempt, LeaseHolderRow, LiveAttempt, LiveTask, NewLeaseHolder } from "../../contract/store.ts"
+import type { InFlightAttempt, LeaseHolderRow, OrphanedAttempt, OrphanedTask, NewLeaseHolder } from "../../contract/store.ts"
 import { jobsOfOrphans } from "../claim/job-claim.ts"
 import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
@@ -149,16 +149,16 @@ const ORPHANED = statement(
 export const reapHolders = async (
   tx: SqlRunner,
   { limit, workers }: { limit: number; workers: boolean },
-): Promise<LiveAttempt[]> => {
+): Promise<OrphanedAttempt[]> => {
   await tx.run(MARK_EXPIRED_DEAD, { workers })
   await tx.run(RELEASE_GATES)
   await tx.run(RELEASE_RESUMED)
-  const orphaned = await tx.run<LiveTask>(ORPHANED, { limit })
+  const orphaned = await tx.run<OrphanedTask>(ORPHANED, { limit })
   const jobRows = orphaned.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row)
   const jobOf = await jobsOfOrphans(tx, jobRows)
   await tx.run(DELETE_STALE_IN_FLIGHT)
   await tx.run(REMOVE_IDLE)
-  return orphaned.map((task): LiveAttempt => {
+  return orphaned.map((task): OrphanedAttempt => {
     if (!isJobRow(task.runSeq)) return task
     const { row, attemptId, attempt, startedAt, externalId, cancelling } = task
     return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOf(row) }

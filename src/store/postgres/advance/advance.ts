@@ -280,7 +280,7 @@ const finishTurn = async (tx: Tx, input: TurnInput, prepared: Prepared, outcome:
     gates: await gates,
     claims: await claims,
     cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
-    cancelRequested: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
+    stopRequests: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
     closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
     events: tx.events,
     more: claimed.more || isDue || cancelled?.full === true || expired?.full === true,

@@ -7,7 +7,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
 import { outputColumns } from "../../shared/codec.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
 import { limitsByLane, queueKeys, queueLimits } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
@@ -32,7 +32,7 @@ import { type WaitingAttempt, type WaitingRow, waitRows } from "./waiting.ts"
 
 /** The changes of one attempt, and its row. */
 export interface AttemptUpdate {
-  inFlight: InFlightAttempt
+  inFlight: CachedAttempt
   changes: AttemptChanges
   /** Whether it is a job that was deleted while it ran. */
   deleted?: boolean
@@ -189,7 +189,7 @@ const lockNamedLimits = async (tx: Tx, named: readonly Limit[]): Promise<NamedLi
 
 const createChildren = async (
   tx: Tx,
-  { inFlight, change, idsOf, states }: NamedLimits & { inFlight: InFlightAttempt; change: Expand | OpenGroup },
+  { inFlight, change, idsOf, states }: NamedLimits & { inFlight: CachedAttempt; change: Expand | OpenGroup },
 ): Promise<ChunkResult> => {
   if (change.kind === "open_group") return openGroup(tx, { inFlight, change, idsOf, states })
   const kind = isGroup(tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
@@ -288,7 +288,7 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
       (inFlight.kind !== "task" && applied.has(changes) && changes.final !== null && isFinish(changes.final.kind)),
   )
   const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
-  const rowsOf = (opened: boolean): InFlightAttempt[] =>
+  const rowsOf = (opened: boolean): CachedAttempt[] =>
     groups.filter(({ changes }) => expanded.has(changes) === opened).map(({ inFlight }) => inFlight)
   result.deadlineSet = await setDeadlines(tx, rowsOf(true))
   await removeDeadlines(tx, rowsOf(false))

@@ -1,7 +1,7 @@
 // What the expansion of a fan-out and the opening of a group share: children are created in chunks under the container's fence, and
 // with the last chunk the container waits for them.
 
-import { sourceState } from "../../shared/source-state.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { NOW } from "../connection/store-clock.ts"
 
@@ -20,7 +20,7 @@ export const COUNT_CHILDREN = (kind: "fan" | "group"): string => `container AS (
        lane = CASE WHEN :offset + :size = :total THEN :gateLane::text ELSE t.lane END,
        attempt_id = CASE WHEN :offset + :size = :total THEN NULL ELSE t.attempt_id END,
        holder = CASE WHEN :offset + :size = :total THEN NULL ELSE t.holder END
-     WHERE t.id = :row::bigint AND t.attempt_id = :attempt::uuid AND ${sourceState(SOURCE[kind], "t")} AND t.kind = '${kind}'
+     WHERE t.id = :row::bigint AND t.attempt_id = :attempt::uuid AND ${sourceStatus(SOURCE[kind], "t")} AND t.kind = '${kind}'
        AND t.children_created = :offset AND (:offset = 0 OR t.children_total = :total)
      RETURNING ${READINESS("t")}, t.node, t.path, t.hook, t.holder IS NULL AS released
    ), enqueued_container AS (

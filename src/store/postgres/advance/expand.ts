@@ -6,7 +6,7 @@
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -68,7 +68,7 @@ const DELETE_OLD_CHILDREN = statement(
 )
 
 export interface ExpandInput {
-  inFlight: InFlightAttempt
+  inFlight: CachedAttempt
   change: Expand
   /** Ids of the limits of each instance. */
   limits: readonly number[]

@@ -3,7 +3,7 @@
 import type { Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
@@ -19,14 +19,14 @@ const FIND = statement(
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id LEFT JOIN runs r ON r.seq = t.run_seq`,
 )
 
-type FoundRow = Omit<InFlightAttempt, "gate" | "started"> & { status: TaskStatus; waiting: boolean }
+type FoundRow = Omit<CachedAttempt, "gate" | "started"> & { status: TaskStatus; waiting: boolean }
 
 /** Finds rows in the cache; reads those that another store claimed, or this one before a restart. `lost`: fences without a row. */
 export const findInFlight = async (
   tx: Tx,
   attempts: readonly AttemptChanges[],
 ): Promise<{ updates: AttemptUpdate[]; lost: Fence[] }> => {
-  const found = new Map<AttemptId, InFlightAttempt>()
+  const found = new Map<AttemptId, CachedAttempt>()
   const unknown: Fence[] = []
   for (const { fence } of attempts) {
     const cached = tx.cache.inFlight.get(fence.attemptId)

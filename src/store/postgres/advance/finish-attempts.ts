@@ -6,7 +6,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { upstreamEnd } from "../../../core/model/status.ts"
 import { type Edge, edgesOf } from "../../../core/rules/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceState } from "../../shared/source-state.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import type { ClaimRequest } from "../claim/candidates.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
@@ -21,20 +21,20 @@ import { finishSuccesses, isPlainSuccess, planSuccesses, type SuccessesPlan } fr
 const FINISH_ATTEMPTS = statement(
   "finish_attempts",
   `WITH change AS (
-     SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :froms::text[], :statuses::text[], :skipReasons::text[], :outcomes::text[],
+     SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :froms::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
        :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :exitCodes::int[], :usages::text[],
        :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :upstreamEnds::text[], :targets::text[], :lanes::text[])
-     AS c (id, attempt_id, from_state, status, skip_reason, outcome, output, output_key, output_bytes, error, exit_code, usage,
+     AS c (id, attempt_id, from_state, status, skip_reason, attempt_state, output, output_key, output_bytes, error, exit_code, usage,
        external_id, started_at, finished_at, upstream_end, targets, lanes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
-     UPDATE tasks t SET status = c.status, skip_reason = c.skip_reason, outcome = c.outcome, error = c.error, ${RESULT_COLUMNS},
+     UPDATE tasks t SET status = c.status, skip_reason = c.skip_reason, last_attempt_state = c.attempt_state, error = c.error, ${RESULT_COLUMNS},
        attempt_id = CASE WHEN c.from_state IN ('gate', 'container') THEN NULL ELSE t.attempt_id END
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.from_state
-       WHEN 'gate' THEN ${sourceState("skip", "t")} WHEN 'container' THEN ${sourceState("gather", "t")} AND t.kind <> 'task'
-       ELSE ${sourceState("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
+       WHEN 'gate' THEN ${sourceStatus("skip", "t")} WHEN 'container' THEN ${sourceStatus("gather", "t")} AND t.kind <> 'task'
+       ELSE ${sourceStatus("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
      RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits,
        t.started_at IS NOT NULL AS opened, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
@@ -111,7 +111,7 @@ export const finishAttempts = async (
     froms: finishes.map(({ from }) => from),
     statuses: finishes.map(({ status }) => status),
     skipReasons: finishes.map(({ skip }) => skip),
-    outcomes: finishes.map(({ outcome }) => outcome),
+    attemptStates: finishes.map(({ attemptState }) => attemptState),
     errors: finishes.map(({ error }) => error),
     upstreamEnds: edges.map((list) => list[0]?.end ?? null),
     targets: edges.map((list) => (list.length === 0 ? null : arrayParam(list.map((edge) => edge.node)))),

@@ -12,8 +12,8 @@ import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { precedesQueued } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceState } from "../../shared/source-state.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
 import { CLAIMED_TASK, CLAIMED_TASK_NAMES, type ClaimedRow, NEW_ID } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
@@ -72,12 +72,12 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
      RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
        r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS frozen
    ), finished AS (
-     UPDATE tasks t SET status = 'success', skip_reason = NULL, outcome = 'success', error = NULL, ${RESULT_COLUMNS}
+     UPDATE tasks t SET status = 'success', skip_reason = NULL, last_attempt_state = 'success', error = NULL, ${RESULT_COLUMNS}
      FROM (
        SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
          :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
          AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
-     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}
+     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("finish", "t")}
        AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
      RETURNING t.id, t.run_seq
    ), not_in_flight AS (
@@ -151,7 +151,7 @@ const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
 
 /** Whether the statement can finish this row. */
 export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
-  if (from !== "live" || status !== "success" || error !== null || inFlight.kind !== "task") return false
+  if (from !== "in_flight" || status !== "success" || error !== null || inFlight.kind !== "task") return false
   if (isJobRow(inFlight.runSeq)) return true
   const { group, fan } = workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!
   return group === null && fan === undefined
@@ -160,7 +160,7 @@ export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workfl
 /** Effects of finished rows on their runs and on downstream rows. */
 export interface Effects {
   /** By run, with one of its attempts. */
-  runs: { of: InFlightAttempt; tasks: number; hooks: number }[]
+  runs: { of: CachedAttempt; tasks: number; hooks: number }[]
   /** In claim order: rows of a run were inserted in the order of their nodes. */
   downstream: { runSeq: number; node: number; finished: number; priority: number }[]
   /** Queues of the downstream rows whose settings apply to them. */

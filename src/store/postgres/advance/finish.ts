@@ -3,7 +3,7 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { AttemptState, SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -11,12 +11,12 @@ import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
 
 /** A row to be finished, and its final columns. */
 export interface Finish {
-  inFlight: InFlightAttempt
-  /** gate, container: pending, under the gate's claim. live: dispatched or running. */
-  from: "gate" | "container" | "live"
+  inFlight: CachedAttempt
+  /** gate, container: pending, under the gate's claim. in_flight: dispatched or running. */
+  from: "gate" | "container" | "in_flight"
   status: TaskEnd
   skip: SkipReason | null
-  outcome: AttemptState | null
+  attemptState: AttemptState | null
   output: OutputColumns
   error: string | null
   exitCode: number | null
@@ -61,7 +61,7 @@ export const RESULT_COLUMNS = `output = c.output, output_key = c.output_key, out
        usage = c.usage, external_id = COALESCE(c.external_id, t.external_id),
        started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
        finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), ${NOW}), holder = NULL, waiting_on = NULL,
-       resume_at = NULL, cancel_requested = false, parked = NULL, inner_run = NULL`
+       resume_at = NULL, must_end = false, parked = NULL, inner_run = NULL`
 
 /** Parameters for RESULT_COLUMNS and the fence. */
 export const finishParams = (finishes: readonly Finish[]) => ({
@@ -84,12 +84,12 @@ export const FREED_QUEUE_LIMITS =
 const NO_OUTPUT: OutputColumns = [null, null, null]
 
 /** Returns the finish that a change stands for; null: the change does not finish the row. */
-export const toFinish = (inFlight: InFlightAttempt, changes: AttemptChanges, change: FinalChange): Finish | null => {
+export const toFinish = (inFlight: CachedAttempt, changes: AttemptChanges, change: FinalChange): Finish | null => {
   const atGate = {
     inFlight,
     from: "gate",
     skip: null,
-    outcome: null,
+    attemptState: null,
     exitCode: null,
     usage: null,
     externalId: null,
@@ -101,10 +101,10 @@ export const toFinish = (inFlight: InFlightAttempt, changes: AttemptChanges, cha
       const { result } = change
       return {
         inFlight,
-        from: "live",
+        from: "in_flight",
         status: change.status,
         skip: null,
-        outcome: result.state,
+        attemptState: result.state,
         output: outputColumns(result.output),
         error: result.error ?? null,
         exitCode: result.exitCode ?? null,

@@ -8,7 +8,7 @@ import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type AmendedChange, amendOverdueChange } from "../../../core/rules/amend-change.ts"
 import type { Workflows } from "../cache/workflows.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -23,7 +23,7 @@ import {
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
 
-type GroupRow = Pick<InFlightAttempt, "row" | "versionId" | "node">
+type GroupRow = Pick<CachedAttempt, "row" | "versionId" | "node">
 
 const SET = statement(
   "deadlines_set",
@@ -139,23 +139,23 @@ const BELOW = `below (id, is_container) AS (
      SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
    )`
 
-const IS_LIVE = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
+const IS_IN_FLIGHT = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
   AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)`
-const IS_WAITING = "t.waiting_on IS NOT NULL AND NOT t.cancel_requested"
+const IS_WAITING = "t.waiting_on IS NOT NULL AND NOT t.must_end"
 
 const STOP_CREATING_BELOW = statement("deadlines_stop_creating", `WITH RECURSIVE ${BELOW}, ${STOP_CREATING("below")}`)
 
 const RESUME_BELOW = statement(
   "deadlines_resume",
   `WITH RECURSIVE ${BELOW}
-   UPDATE tasks t SET resume_at = ${NOW}, cancel_requested = true, parked = NULL FROM below b WHERE t.id = b.id AND ${IS_WAITING}`,
+   UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM below b WHERE t.id = b.id AND ${IS_WAITING}`,
 )
 
 const STOP_BELOW = statement(
   "deadlines_stop",
   `WITH RECURSIVE ${BELOW}
    INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
-   WHERE ${IS_LIVE} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
+   WHERE ${IS_IN_FLIGHT} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
 )
 
 const CANCEL_BELOW = statement(
@@ -171,7 +171,7 @@ const REPEAT = statement(
   `WITH RECURSIVE ${BELOW}
    UPDATE deadlines SET at = ${NOW} + CASE WHEN :atOnce::boolean THEN interval '0' ELSE interval '20 milliseconds' END
    WHERE task_id = ANY (:groups) AND EXISTS (
-     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} OR ${IS_LIVE} OR ${IS_WAITING})`,
+     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} OR ${IS_IN_FLIGHT} OR ${IS_WAITING})`,
 )
 
 /** Cancels, stops and resumes rows below groups whose deadline has passed, a bounded number. */

@@ -3,7 +3,7 @@
 import { soonest } from "../../../core/time/soonest.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
 import type { Advanced, Batch, Claim } from "../../contract/store.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { Claims } from "../claim/claim.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
@@ -107,7 +107,7 @@ export class Loop {
 }
 
 /** A job has none of a run's values. */
-const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): InFlightAttempt => {
+const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt => {
   const { id, run_seq, workflow_id, lane, limits, node, path, kind, generation } = row
   const { attemptId, attempt } = claim
   const task = { row: id, attemptId, runSeq: run_seq, workflowId: workflow_id, attempt, lane, limits, node, path, kind, gate }

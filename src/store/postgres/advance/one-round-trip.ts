@@ -5,7 +5,7 @@
 
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceState } from "../../shared/source-state.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
 import { cacheableResults } from "../cache/cache.ts"
 import { CLAIMED_TASK_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
@@ -26,7 +26,7 @@ const GUARD = `
      SELECT (SELECT count(*) FROM (
        SELECT 1 FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
        JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-       WHERE ${sourceState("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
+       WHERE ${sourceStatus("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
      ) held) = cardinality(:rows)
        AND NOT EXISTS (SELECT 1 FROM locked l WHERE l.status = 'running' AND l.open_tasks <= (:finishedTasks::int[])[1])
        AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedQueues::text[])) AS ok`
@@ -119,7 +119,7 @@ export const advanceInOneRoundTrip = async (tx: Tx, input: TurnInput, onRejected
       gates: [],
       claims: await toTaskClaims(tx, unblocked, results),
       cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
-      cancelRequested: pending.stopRequests,
+      stopRequests: pending.stopRequests,
       closed: [],
       events: tx.events,
       more,

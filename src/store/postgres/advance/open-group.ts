@@ -8,7 +8,7 @@ import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { HELD_BACK } from "../../shared/bounds.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
@@ -87,7 +87,7 @@ const CONTINUE = statement(
 export type ChunkResult = "created" | "parked" | "rejected"
 
 export interface OpenGroupInput {
-  inFlight: InFlightAttempt
+  inFlight: CachedAttempt
   change: OpenGroup
   /** Returns the ids of limits. */
   idsOf: (limits: readonly Limit[]) => number[]

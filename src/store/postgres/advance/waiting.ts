@@ -5,8 +5,8 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { sourceState } from "../../shared/source-state.ts"
-import type { InFlightAttempt } from "../cache/cache.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
+import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, RUN_COLUMNS } from "../claim/candidates.ts"
 import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
 import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
@@ -25,11 +25,11 @@ const WAIT = statement(
        resume_at = LEAST(t.resume_at, ${NOW} + c.delay * interval '1 millisecond'), resume_lane = c.lane, resumes = c.resumes, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW}),
-       progress = NULL, outcome = NULL, error = NULL, exit_code = NULL, inner_run = NULL
+       progress = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, inner_run = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOns::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
        :resumes::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
-       AND ${sourceState("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
+       AND ${sourceStatus("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "waiting")}
@@ -44,7 +44,7 @@ export interface WaitingRow {
 }
 
 export interface WaitingAttempt {
-  inFlight: InFlightAttempt
+  inFlight: CachedAttempt
   changes: AttemptChanges
   wait: Wait
 }
@@ -73,19 +73,19 @@ const CLAIM_RESUMED = statement(
   "claim_resumed",
   `WITH due AS MATERIALIZED (
      SELECT d.* FROM unnest(:lanes::text[]) AS l (lane) CROSS JOIN LATERAL (
-       SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.cancel_requested FROM tasks t
+       SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.must_end FROM tasks t
        WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane AND t.resume_at <= ${NOW}
        ORDER BY t.resume_lane, t.resume_at LIMIT :limit::int FOR UPDATE SKIP LOCKED
      ) d WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead) LIMIT :limit
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, ${RUN_COLUMNS},
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.cancel_requested AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
+       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.must_end AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), resumed AS (
      UPDATE tasks t SET holder = :holder::uuid, resume_at = NULL, resumes = t.resumes + 1 FROM k WHERE t.id = k.id AND NOT k.paused
-     RETURNING ${CLAIMED}, t.waiting_on, t.resumes, t.cancel_requested, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
+     RETURNING ${CLAIMED}, t.waiting_on, t.resumes, t.must_end, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
    ), now_in_flight AS (
      ${insertInto("in_flight", "resumed")}
    )
@@ -110,9 +110,9 @@ export const resumeParents = (tx: Tx, rows: readonly number[]): Promise<unknown[
 
 const RESUME_CANCELLED = statement(
   "resume_cancelled",
-  `UPDATE tasks t SET resume_at = ${NOW}, cancel_requested = true, parked = NULL FROM (
+  `UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM (
      SELECT w.id FROM unnest(:runs::bigint[]) AS r (seq) CROSS JOIN LATERAL (
-       SELECT id FROM tasks WHERE run_seq = r.seq AND waiting_on IS NOT NULL AND NOT cancel_requested
+       SELECT id FROM tasks WHERE run_seq = r.seq AND waiting_on IS NOT NULL AND NOT must_end
        ORDER BY run_seq, id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) w LIMIT ${MAX_CANCEL}
    ) w WHERE t.id = w.id

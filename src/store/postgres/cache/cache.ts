@@ -9,7 +9,7 @@ import type { ClaimedRun } from "../../contract/claim.ts"
 import type { RowKind } from "../../contract/store.ts"
 
 /** A row in flight, as far as its changes need it. Nothing of it changes while it is in flight, except for jobs (`lockJobs`). */
-export interface InFlightAttempt {
+export interface CachedAttempt {
   row: number
   attemptId: AttemptId
   runSeq: number
@@ -81,7 +81,7 @@ const MAX_CACHED = { inFlight: 50_000, runs: 1_000, finished: 5_000 } as const
 const MAX_OUTPUT_LENGTH = 1_000
 
 export class Cache {
-  readonly inFlight = new BoundedMap<AttemptId, InFlightAttempt>(MAX_CACHED.inFlight)
+  readonly inFlight = new BoundedMap<AttemptId, CachedAttempt>(MAX_CACHED.inFlight)
   readonly runs = new BoundedMap<number, RunInfo>(MAX_CACHED.runs)
   /** Limits of which a parked row could not be unparked, because another transaction had locked it. */
   readonly missedLimits = new Set<number>()
@@ -90,16 +90,16 @@ export class Cache {
 }
 
 /** Key of a task in one generation of its run. */
-export const taskKey = (runSeq: number, generation: number, node: number, path: string): string =>
+export const resultKey = (runSeq: number, generation: number, node: number, path: string): string =>
   `${runSeq}/${generation}/${node}/${path}`
 
 /** Returns the results that are worth caching, by `taskKey`. */
 export const cacheableResults = (
-  finishes: readonly { inFlight: InFlightAttempt; status: TaskStatus; output: OutputColumns }[],
+  finishes: readonly { inFlight: CachedAttempt; status: TaskStatus; output: OutputColumns }[],
 ): Map<string, FinishedTask> => {
   const results = new Map<string, FinishedTask>()
   for (const { inFlight, status, output } of finishes)
     if (!isJobRow(inFlight.runSeq) && (output[0]?.length ?? 0) <= MAX_OUTPUT_LENGTH)
-      results.set(taskKey(inFlight.runSeq, inFlight.generation, inFlight.node, inFlight.path), { status, output })
+      results.set(resultKey(inFlight.runSeq, inFlight.generation, inFlight.node, inFlight.path), { status, output })
   return results
 }

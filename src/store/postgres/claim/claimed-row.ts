@@ -71,7 +71,7 @@ export interface ClaimedRow {
   resumes?: number
   /** Milliseconds since the attempt of a resumed row started. */
   elapsed?: number | null
-  cancel_requested?: boolean
+  must_end?: boolean
 }
 
 /** Whether the row may be claimed without asking core `admit`: it is under no limit, and its run is not paused. */

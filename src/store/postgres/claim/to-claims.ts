@@ -9,7 +9,7 @@ import type { WaitingOn } from "../../../core/model/waiting-on.ts"
 import { fromJson, outputOf } from "../../shared/codec.ts"
 import { claimedJob, isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
-import { type FinishedTask, type RunInfo, taskKey } from "../cache/cache.ts"
+import { type FinishedTask, type RunInfo, resultKey } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -152,7 +152,7 @@ class UpstreamStates {
 
   /** Returns a cached state, or the number under which it will be read. */
   #find(runSeq: number, generation: number, node: number, path: string): State | number {
-    const key = taskKey(runSeq, generation, node, path)
+    const key = resultKey(runSeq, generation, node, path)
     const cached = this.#results.get(key) ?? this.#tx.cache.finished.get(key)
     if (cached !== undefined) return { status: cached.status, output: outputOf(...cached.output) }
     const known = this.#numbers.get(key)
@@ -238,9 +238,9 @@ const claimedRun = ({ cancelling, run_status: status, run_error: error }: Claime
   return { ...info, cancelling, status, error }
 }
 
-const waitingOn = (waits: string, { elapsed, resumes, cancel_requested }: ClaimedRow): TaskClaim["waitingOn"] => ({
+const waitingOn = (waits: string, { elapsed, resumes, must_end }: ClaimedRow): TaskClaim["waitingOn"] => ({
   for: JSON.parse(waits) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   resumes: resumes ?? 0,
-  ...(cancel_requested === true && { cancelRequested: cancel_requested }),
+  ...(must_end === true && { mustEnd: must_end }),
 })

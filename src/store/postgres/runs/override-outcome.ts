@@ -87,7 +87,7 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   if (row === undefined) return { result: "not_found", closed: [] }
   const { status, attempt_id: attemptId, waiting_on: isWaiting, children_created: childrenCreated } = row
   const target = overrideTarget({ status, attemptId, isWaiting, childrenCreated })
-  if (target === "in_flight") return { result: "live", closed: [] }
+  if (target === "in_flight") return { result: "in_flight", closed: [] }
 
   const edges = edgesOf(compiled, run, row, upstreamEnd(override.status, null))
   const before = taskEnded(status) ? status : null
@@ -143,8 +143,8 @@ const finishPending = async (tx: Tx, row: Row, override: Override): Promise<bool
 const FINISH_WAITING = statement(
   "override_finish_waiting",
   `WITH ended AS (
-     UPDATE tasks t SET status = :status, outcome = :status, error = :error, finished_at = ${NOW}, holder = NULL,
-       waiting_on = NULL, resume_at = NULL, cancel_requested = false, parked = NULL
+     UPDATE tasks t SET status = :status, last_attempt_state = :status, error = :error, finished_at = ${NOW}, holder = NULL,
+       waiting_on = NULL, resume_at = NULL, must_end = false, parked = NULL
      WHERE t.id = :id RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "ended")}

@@ -4,7 +4,7 @@
 /** Assignments for the state before the first attempt. `attempt` stays. */
 export const RESET_COLUMNS = `status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0,
   losses = 0, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL,
-  output_key = NULL, output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
+  output_key = NULL, output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, last_attempt_state = NULL, progress = NULL`
 
 /** Assignments for a container without children. */
 export const CHILDLESS = "children_created = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
@@ -12,12 +12,12 @@ export const CHILDLESS = "children_created = 0, children_total = NULL, children_
 /** Copies the last attempts of task rows to the history. A set of task rows with the alias `t` must follow. */
 export const SUPERSEDE_FROM = `INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error,
   usage, dispatched_at, started_at, finished_at)
-SELECT t.id, t.attempt, t.attempt_id, t.outcome, t.worker, t.external_id, t.exit_code, t.error, t.usage, t.dispatched_at,
+SELECT t.id, t.attempt, t.attempt_id, t.last_attempt_state, t.worker, t.external_id, t.exit_code, t.error, t.usage, t.dispatched_at,
   t.started_at, t.finished_at
 FROM`
 
 /** Condition: the row `t` has an attempt to copy. */
-export const HAS_ATTEMPT = "t.attempt_id IS NOT NULL AND t.outcome IS NOT NULL"
+export const HAS_ATTEMPT = "t.attempt_id IS NOT NULL AND t.last_attempt_state IS NOT NULL"
 
 /** Columns that count finished task rows `t` by status. `UNCOUNT` subtracts them from the counts of the run `r`. */
 export const COUNTS = `count(*)::int AS total, (count(*) FILTER (WHERE t.status = 'success'))::int AS success,

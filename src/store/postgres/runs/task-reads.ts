@@ -16,7 +16,7 @@ import { NOW } from "../connection/store-clock.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
-  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome, t.available_at,
+  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.last_attempt_state, t.available_at,
   t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_pending,
   t.waiting_on, t.resume_at, t.progress`
 
@@ -41,7 +41,7 @@ interface Columns {
   worker: string | null
   external_id: string | null
   usage: string | null
-  outcome: AttemptState | null
+  last_attempt_state: AttemptState | null
   available_at: string | null
   dispatched_at: string | null
   started_at: string | null
@@ -160,7 +160,7 @@ const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
   worker: c.worker,
   externalId: c.external_id,
   usage: usageOf(c.usage),
-  outcome: c.outcome,
+  lastAttemptState: c.last_attempt_state,
   availableAt: c.available_at,
   dispatchedAt: c.dispatched_at,
   startedAt: c.started_at,

@@ -28,7 +28,7 @@ CREATE TABLE versions (
 );
 CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
--- generation: incremented by each retry of the run; cached results of its tasks are valid for one generation. open_tasks: number of
+-- generation: incremented by each retry of the run and each override; cached results of its tasks are valid for one generation. open_tasks: number of
 -- unfinished top-level rows, hooks excluded. queue_behind: the run stays pending while an earlier run of its schedule is active.
 CREATE TABLE runs (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -85,9 +85,11 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NO
 -- Fixed-width columns come first, so that Postgres finds them without scanning the row. Neither tasks nor runs has CHECK constraints:
 -- Postgres would parse them for every statement that writes; the tests enforce the same rules (test/support/postgres-rules.ts).
 -- inner_run: the run of a row inside a fan-out or group that is not dispatched yet; the cancellation of large runs reads it.
--- waiting_on: what a running row without a slot waits for; the gate of resume_lane claims the row when resume_at is due.
--- resumes: how often that happened in this attempt.
--- cancel_requested: the row was resumed because its run is being cancelled.
+-- limits: ids of its limits, NULL for none. parked: 0 for a paused run, -1 below a group that waits for slots, else the id of the full
+-- limit. holder: the process that runs the task or evaluates its gate; worker: the name of the holder of the last attempt.
+-- last_attempt_state: state of the last finished attempt. waiting_on: what a running row without a slot waits for; the gate of
+-- resume_lane claims the row when resume_at is due. resumes: how often that happened in this attempt. must_end: the row was resumed
+-- in order to finish, because its run is being cancelled or its group is past its timeout.
 CREATE TABLE tasks (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   run_seq bigint NOT NULL,
@@ -105,7 +107,7 @@ CREATE TABLE tasks (
   resumes integer NOT NULL DEFAULT 0,
   priority smallint NOT NULL,
   hook boolean NOT NULL DEFAULT false,
-  cancel_requested boolean NOT NULL DEFAULT false,
+  must_end boolean NOT NULL DEFAULT false,
   status text NOT NULL DEFAULT 'pending',
   kind text NOT NULL,
   lane text NOT NULL COLLATE "C",
@@ -129,7 +131,7 @@ CREATE TABLE tasks (
   error text,
   exit_code integer,
   usage text,
-  outcome text,
+  last_attempt_state text,
   children_total integer,
   children_pending integer,
   waiting_on text,

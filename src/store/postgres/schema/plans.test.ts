@@ -148,7 +148,7 @@ it("statements that servers repeat do not scan finished rows", async () => {
   await client.query(`SET search_path TO ork;
     INSERT INTO runs (id, workflow_id, version_id, status, tasks_total, tasks_success, trigger, params, priority, private, created_at)
       SELECT gen_random_uuid(), 1, 1, 'success', 10, 10, 'manual', '{}', 5, false, now() FROM generate_series(1, 2000);
-    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, attempt_id, attempt, outcome)
+    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, attempt_id, attempt, last_attempt_state)
       SELECT seq, n, '', 'task', 'success', 0, 'q:default', 5, 1, gen_random_uuid(), 1, 'success'
       FROM runs, generate_series(0, 9) n WHERE status = 'success'`)
   for (const table of ["tasks", "runs"]) await client.query(`VACUUM ANALYZE ork.${table}`)

@@ -8,7 +8,7 @@ import type {
   CancelReason,
   InFlightAttempt,
   LeaseHolderRow,
-  LiveAttempt,
+  OrphanedAttempt,
   NewLeaseHolder,
   RowKind,
 } from "../../contract/store.ts"
@@ -126,7 +126,7 @@ export const reapHolders = (
   tx: Tx,
   { limit, workers }: { limit: number; workers: boolean },
   isDead: (holder: LeaseHolderRow) => boolean,
-): LiveAttempt[] => {
+): OrphanedAttempt[] => {
   const hasDied = (holder: LeaseHolderRow): boolean =>
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
   for (const holder of listHolders(tx)) if (!holder.dead && hasDied(holder)) tx.db.run(MARK_DEAD, holder.id)

@@ -55,7 +55,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
     claims: toClaims(tx, dispatched),
     gates: [...resumed.claims, ...gates.claims],
     cancelling: cancellingRunsOf(tx, batch.holder, cancelling, closed),
-    cancelRequested: stopRequestsOf(tx, claimer),
+    stopRequests: stopRequestsOf(tx, claimer),
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || moreToExpire || resumed.more || gates.more || work.more,

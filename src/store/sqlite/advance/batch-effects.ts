@@ -6,7 +6,7 @@ import { gateLane } from "../../../core/routing/lanes.ts"
 import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
-import { taskKey } from "../cache/results.ts"
+import { resultKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { UnblockedRow } from "../claim/claim-unblocked.ts"
 import { unblock } from "../claim/ready-queue.ts"
@@ -99,7 +99,7 @@ export class BatchEffects {
     const rows = this.#downstream.get(row.runSeq) ?? new Map<number | string, FinishedUpstreams>()
     this.#downstream.set(row.runSeq, rows)
     for (const { node, path, end, reroute } of edges) {
-      const key = taskKey(node, path)
+      const key = resultKey(node, path)
       let counts = rows.get(key)
       if (counts === undefined) {
         const id = row.id - row.node + node

@@ -8,7 +8,7 @@ import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/transitions.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceState } from "../../shared/source-state.ts"
+import { sourceStatus } from "../../shared/source-state.ts"
 import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
@@ -124,15 +124,15 @@ const emitMissingStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
 }
 
 const FINISH = `
-UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
+UPDATE tasks SET status = ?, last_attempt_state = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
   external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL
 WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`
 
 /** Separate from FINISH: SQLite checks the indexes of every column that a statement names. */
 const FINISH_WAITING = `
-UPDATE tasks SET status = ?, outcome = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
+UPDATE tasks SET status = ?, last_attempt_state = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
   external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
-  waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL
+  waiting_on = NULL, resume_at = NULL, must_end = 0, parked = NULL
 WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NOT NULL`
 
 const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finish">): boolean => {
@@ -196,9 +196,9 @@ FROM tasks WHERE id = ?`
 
 const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
-  outcome = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
-  waiting_on = NULL, resume_at = NULL, cancel_requested = 0, parked = NULL, progress = NULL
-WHERE id = ? AND attempt_id = ? AND ${sourceState("retry")}`
+  last_attempt_state = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
+  waiting_on = NULL, resume_at = NULL, must_end = 0, parked = NULL, progress = NULL
+WHERE id = ? AND attempt_id = ? AND ${sourceStatus("retry")}`
 
 const retry = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"retry">): boolean => {
   const { result, lost } = change

@@ -16,7 +16,7 @@ import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
 import { resumeParent } from "./waiting.ts"
 
-const DONE = "SELECT seq FROM runs INDEXED BY runs_done WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
+const DONE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
 /** Closes finished runs, and cancelled runs that were never started. */
 export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {

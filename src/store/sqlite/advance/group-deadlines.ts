@@ -68,7 +68,7 @@ WITH RECURSIVE below (id, is_container) AS (
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
 )
 SELECT ${CANCELLABLE_COLUMNS}, t.status, t.waiting_on IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
-WHERE ${CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.cancel_requested = 0
+WHERE ${CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.must_end = 0
   OR t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
     AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)
 LIMIT ?2 + 0`

@@ -18,7 +18,7 @@ import type { Tx } from "../tx.ts"
 const waitStatement = (resumeAt: string): string => `
 UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = ${resumeAt}, resume_lane = ?4, resumes = ?9,
   holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(?6, started_at), progress = NULL,
-  outcome = NULL, error = NULL, exit_code = NULL
+  last_attempt_state = NULL, error = NULL, exit_code = NULL
 WHERE id = ?7 AND attempt_id = ?8`
 
 const WAIT = waitStatement("min(coalesce(resume_at, ?3), ?3)")
@@ -49,7 +49,7 @@ export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extr
 }
 
 const DUE = `
-SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, resumes + 1, lane, cancel_requested FROM tasks INDEXED BY tasks_resume
+SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, resumes + 1, lane, must_end FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
 
 type WaitingColumns = [
@@ -58,7 +58,7 @@ type WaitingColumns = [
   startedAt: string,
   resumes: number,
   lane: string,
-  cancelRequested: number,
+  mustEnd: number,
 ]
 type Columns = [...CandidateColumns, ...WaitingColumns]
 
@@ -75,9 +75,9 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): G
   for (const resumeLane of request.lanes) {
     for (const columns of tx.db.all<Columns>(DUE, resumeLane, tx.at, request.limit - seen)) {
       seen++
-      const [attemptId, waitingOn, startedAt, resumes, lane, cancelRequested] = columns.slice(-6) as WaitingColumns
+      const [attemptId, waitingOn, startedAt, resumes, lane, mustEnd] = columns.slice(-6) as WaitingColumns
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
-      if (row.run.paused && row.run.cancelling === null && cancelRequested === 0) {
+      if (row.run.paused && row.run.cancelling === null && mustEnd === 0) {
         tx.db.run(PARK, row.row)
         continue
       }
@@ -85,7 +85,7 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): G
       claimed.push({
         ...row,
         attemptId,
-        waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, cancelRequested: cancelRequested === 1 }),
+        waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, mustEnd: mustEnd === 1 }),
       })
     }
   }
@@ -96,20 +96,20 @@ interface WaitingState {
   waitingOn: string | null
   startedAt: string | null
   resumes: number
-  cancelRequested?: boolean
+  mustEnd?: boolean
 }
 
 /** Returns what a claimed row waited on; null for a row that did not wait. */
 export const waitingOnOf = (
   tx: Tx,
-  { waitingOn, startedAt, resumes, cancelRequested = false }: WaitingState,
+  { waitingOn, startedAt, resumes, mustEnd = false }: WaitingState,
 ): TaskClaim["waitingOn"] => {
   if (waitingOn === null || startedAt === null) return null
   return {
     for: JSON.parse(waitingOn) as WaitingOn,
     elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
     resumes,
-    ...(cancelRequested && { cancelRequested }),
+    ...(mustEnd && { mustEnd }),
   }
 }
 
@@ -130,8 +130,7 @@ export const resumeParent = (tx: Tx, row: number): void => {
   tx.db.run(RESUME, tx.at, row)
 }
 
-const RESUME_STOPPED =
-  "UPDATE tasks SET resume_at = ?, cancel_requested = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"
+const RESUME_STOPPED = "UPDATE tasks SET resume_at = ?, must_end = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** Resumes a row inside an overdue group. */
 export const resumeStopped = (tx: Tx, row: number): void => {
@@ -139,8 +138,8 @@ export const resumeStopped = (tx: Tx, row: number): void => {
 }
 
 const RESUME_CANCELLED = `
-UPDATE tasks SET resume_at = ?1, cancel_requested = 1, parked = NULL WHERE id IN (
-  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waiting_on IS NOT NULL AND cancel_requested = 0 ORDER BY id LIMIT ?3 + 0)`
+UPDATE tasks SET resume_at = ?1, must_end = 1, parked = NULL WHERE id IN (
+  SELECT id FROM tasks INDEXED BY tasks_waiting WHERE run_seq = ?2 AND waiting_on IS NOT NULL AND must_end = 0 ORDER BY id LIMIT ?3 + 0)`
 
 /** Resumes each waiting row of a run that is being cancelled once. Returns how many there were. */
 export const resumeCancelled = (tx: Tx, runSeq: number, limit: number): number =>

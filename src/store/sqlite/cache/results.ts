@@ -12,15 +12,15 @@ export class Results {
   readonly #runs = new Map<number, Map<number | string, Result>>()
 
   get(runSeq: number, node: number, path: string): Result | undefined {
-    return this.#runs.get(runSeq)?.get(taskKey(node, path))
+    return this.#runs.get(runSeq)?.get(resultKey(node, path))
   }
 
   set(runSeq: number, node: number, path: string, result: Result): void {
     let run = this.#runs.get(runSeq)
     if (run === undefined) this.#runs.set(runSeq, (run = new Map<number | string, Result>()))
-    run.set(taskKey(node, path), result)
+    run.set(resultKey(node, path), result)
   }
 }
 
 /** Key of a row among those of its run. Top-level rows have a number for a key, so that no text is built for them. */
-export const taskKey = (node: number, path: string): number | string => (path === "" ? node : `${node}/${path}`)
+export const resultKey = (node: number, path: string): number | string => (path === "" ? node : `${node}/${path}`)

@@ -30,7 +30,7 @@ export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<
   const target = overrideTarget(row)
   switch (target) {
     case "in_flight":
-      return "live"
+      return "in_flight"
     case "finished":
       overrideFinished(tx, effects, row, override)
       break
@@ -73,8 +73,8 @@ const finishPending = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: 
 }
 
 const FINISH_WAITING = `
-UPDATE tasks SET status = ?1, outcome = ?1, error = ?2, finished_at = ?3, holder = NULL, waiting_on = NULL, resume_at = NULL,
-  cancel_requested = 0, parked = NULL
+UPDATE tasks SET status = ?1, last_attempt_state = ?1, error = ?2, finished_at = ?3, holder = NULL, waiting_on = NULL, resume_at = NULL,
+  must_end = 0, parked = NULL
 WHERE id = ?4 AND waiting_on IS NOT NULL`
 
 /** If a holder has resumed the row, that holder loses its fence. */

@@ -5,7 +5,7 @@
 export const RESET_COLUMNS = `
   status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0, losses = 0, worker = NULL,
   external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL, output_key = NULL,
-  output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, outcome = NULL, progress = NULL`
+  output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, last_attempt_state = NULL, progress = NULL`
 
 /** Assignments for a container without children. */
 export const CHILDLESS = "children_created = 0, children_total = NULL, children_pending = NULL, children_failed = 0"
@@ -14,5 +14,5 @@ export const CHILDLESS = "children_created = 0, children_total = NULL, children_
 export const SUPERSEDE_WHERE = `
 INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
   finished_at)
-SELECT id, attempt, attempt_id, outcome, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
-FROM tasks WHERE attempt_id IS NOT NULL AND outcome IS NOT NULL AND`
+SELECT id, attempt, attempt_id, last_attempt_state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
+FROM tasks WHERE attempt_id IS NOT NULL AND last_attempt_state IS NOT NULL AND`

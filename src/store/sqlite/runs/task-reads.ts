@@ -11,7 +11,7 @@ import type { Session, Tx } from "../tx.ts"
 
 const COLUMNS = `
 SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
-  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.outcome,
+  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.last_attempt_state,
   t.available_at, t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key, l.cap, l.used, t.upstream_pending,
   t.waiting_on, t.resume_at, t.progress
 FROM tasks t LEFT JOIN limits l ON l.id = t.parked`
@@ -113,7 +113,7 @@ const taskOf = (session: Session, runId: RunId, versionId: number, c: Columns): 
   worker: c[17],
   externalId: c[18],
   usage: usageOf(c[19]),
-  outcome: c[20],
+  lastAttemptState: c[20],
   availableAt: c[21],
   dispatchedAt: c[22],
   startedAt: c[23],

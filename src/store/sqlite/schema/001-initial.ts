@@ -75,16 +75,17 @@ CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
-CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
+CREATE INDEX runs_closable ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
 CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, "trigger", status, created_at, id);
 CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND finished_at IS NULL;
 
--- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, else the id of the full limit.
--- holder: holders.seq of the process that runs the task or evaluates its gate. waiting_on: what a running row without a slot waits
--- for; the gate of resume_lane claims the row when resume_at is due. resumes: how often that happened in this attempt.
--- cancel_requested: the row was resumed because its run is being cancelled.
+-- limits: JSON list of limit ids, NULL for none. parked: 0 for a paused run, -1 below a group that waits for slots, else the id of the
+-- full limit. holder: holders.seq of the process that runs the task or evaluates its gate; worker: the name of the holder of the last
+-- attempt. last_attempt_state: state of the last finished attempt. waiting_on: what a running row without a slot waits for; the gate of
+-- resume_lane claims the row when resume_at is due. resumes: how often that happened in this attempt. must_end: the row was resumed
+-- in order to finish, because its run is being cancelled or its group is past its timeout.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -122,7 +123,7 @@ CREATE TABLE tasks (
   error TEXT,
   exit_code INTEGER,
   usage TEXT,
-  outcome TEXT CHECK (outcome = 'success' OR outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'cancelled'),
+  last_attempt_state TEXT CHECK (last_attempt_state = 'success' OR last_attempt_state = 'failed' OR last_attempt_state = 'timeout' OR last_attempt_state = 'lost' OR last_attempt_state = 'cancelled'),
   children_total INTEGER,
   children_pending INTEGER CHECK (children_pending >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
@@ -131,7 +132,7 @@ CREATE TABLE tasks (
   resume_at TEXT,
   resume_lane TEXT,
   resumes INTEGER NOT NULL DEFAULT 0,
-  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),

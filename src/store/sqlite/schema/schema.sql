@@ -180,9 +180,9 @@ CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
 
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
 
-CREATE INDEX runs_created ON runs (created_at, id);
+CREATE INDEX runs_closable ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
 
-CREATE INDEX runs_done ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
+CREATE INDEX runs_created ON runs (created_at, id);
 
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
@@ -258,7 +258,7 @@ CREATE TABLE tasks (
   error TEXT,
   exit_code INTEGER,
   usage TEXT,
-  outcome TEXT CHECK (outcome = 'success' OR outcome = 'failed' OR outcome = 'timeout' OR outcome = 'lost' OR outcome = 'cancelled'),
+  last_attempt_state TEXT CHECK (last_attempt_state = 'success' OR last_attempt_state = 'failed' OR last_attempt_state = 'timeout' OR last_attempt_state = 'lost' OR last_attempt_state = 'cancelled'),
   children_total INTEGER,
   children_pending INTEGER CHECK (children_pending >= 0),
   children_failed INTEGER NOT NULL DEFAULT 0,
@@ -267,7 +267,7 @@ CREATE TABLE tasks (
   resume_at TEXT,
   resume_lane TEXT,
   resumes INTEGER NOT NULL DEFAULT 0,
-  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
