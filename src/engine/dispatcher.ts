@@ -23,7 +23,7 @@ export interface DispatcherParts {
   attempts: Attempts
   gate: Gate
   waiting: WaitingTasks
-  emit(change: Change): void
+  submit(change: Change): void
   /** Called when an attempt ended, with or without a change. */
   attemptEnded(): void
   /** Called when a waiting task was resumed: it may have created a run. */
@@ -114,12 +114,12 @@ export class Dispatcher implements Dispatch {
 
   /** Evaluates a row for the gate, or resumes a waiting row that is due. */
   async #handleGateClaim(claim: TaskClaim): Promise<void> {
-    const { gate, waiting, emit, resumed } = this.#parts
+    const { gate, waiting, submit, resumed } = this.#parts
     const isResumed = claim.waitingOn !== null
     this.#gateClaims.add(claim.attemptId)
     try {
       const changes = isResumed ? [await waiting.resume(claim)] : await gate.evaluate(claim)
-      for (const change of changes) emit(change)
+      for (const change of changes) submit(change)
     } catch (error) {
       const fields = { run: claim.runId, error: String(error) }
       this.#options.log.warn(fields, "failed to evaluate a task; releasing its claim")
@@ -131,6 +131,6 @@ export class Dispatcher implements Dispatch {
   }
 
   #release(claim: Claim): void {
-    this.#parts.emit({ ...fenceOf(claim), kind: "release" })
+    this.#parts.submit({ ...fenceOf(claim), kind: "release" })
   }
 }

@@ -21,7 +21,7 @@ import { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import type { Change, Fence } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { gateLane } from "../core/routing/lanes.ts"
-import { runEnded } from "../core/model/status.ts"
+import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/retry-plan.ts"
@@ -58,15 +58,15 @@ export class Engine {
     const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
     const folders = new LocalFolders(options, this.#upstreamFiles)
     this.#dispatcher = new Dispatcher(options, {
-      attempts: new Attempts(options, { assignments, folders, outputs, changes, emit }),
+      attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit }),
       gate: new Gate(options, outputs, this.#waiting),
       waiting: this.#waiting,
-      emit,
+      submit: emit,
       attemptEnded: () => this.#loop.attemptEnded(),
       resumed: () => this.#loop.wake(),
     })
     this.#holder = new LeaseHolder(options, {
-      emit,
+      submit: emit,
       evicted: () => this.#dispatcher.stopAttempts("lost"),
       wake: () => this.wake(),
       adopted: (claim, startedAt) => void this.#dispatcher.launch(claim, { startedAt }),
@@ -117,7 +117,7 @@ export class Engine {
       const left = { attempts: this.#dispatcher.attempts, changes: this.#loop.pendingChanges }
       log.error(
         left,
-        "shutting down with uncommitted work, because the store or a task does not respond; it counts as lost and is retried",
+        "shutting down with uncommitted work, because the store or a task does not respond; unfinished attempts count as lost and are retried",
       )
     }
     cancelPatience?.()
@@ -170,7 +170,7 @@ export class Engine {
   async planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>> {
     const { store } = this.#options
     const run = await this.#getRun(runId)
-    if (!runEnded(run.status)) throw new Conflict(`run ${runId} is ${run.status}; cancel it or wait for its end`)
+    if (!isRunClosed(run.status)) throw new Conflict(`run ${runId} is ${run.status}; cancel it or wait for its end`)
     const workflow = await store.compiled(run.versionId)
     const plan = planRetry(workflow, run, await this.#rowStates(runId, workflow), request)
     if ("problem" in plan) throw new Conflict(plan.problem)
@@ -193,7 +193,7 @@ export class Engine {
   async retry(runId: RunId, request: RetryRequest): Promise<void> {
     const plan = await this.planRetry(runId, request)
     if (!(await this.#thenWake(this.#options.store.retryRun(runId, plan.reset)))) {
-      throw new Conflict(`run ${runId} is not over yet: its hooks are still running, or somebody else retried it just now`)
+      throw new Conflict(`run ${runId} has not ended: its hooks are still running, or it was just retried`)
     }
   }
 

@@ -77,8 +77,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/finish-successes.ts",
-        find: "const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.in_turn AND",
-        replace: "const PRECEDES_QUEUED = `(true OR NOT k.in_turn AND",
+        find: "const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND",
+        replace: "const PRECEDES_QUEUED = `(true OR NOT k.round_robin AND",
       },
     ],
     foundBy: conformance("unblock"),

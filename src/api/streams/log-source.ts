@@ -1,8 +1,8 @@
 // The logs of the attempts that a request asks for: the log of one attempt; or, for a followed task or job, the log of its latest attempt
 // and of every later attempt until it finishes.
 
-import { isTerminalJob } from "../../core/rules/jobs.ts"
-import { taskEnded } from "../../core/model/status.ts"
+import { isJobFinished } from "../../core/rules/jobs.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
@@ -109,7 +109,7 @@ export const followTask = (api: Api, task: TaskRow, only: number | undefined): L
   const readState = async (): Promise<FollowedState | null> => {
     const now = await api.store.getTask({ runId, name, path })
     if (now === null) return null
-    const ended = taskEnded(now.status)
+    const ended = isTaskFinished(now.status)
     const inFlight = !ended && now.status !== "pending"
     return { attempt: now.attempt, inFlight, ended, logOf: (attempt) => taskLog(api, now, attempt) }
   }
@@ -130,7 +130,7 @@ export const followJob = (api: Api, job: JobRow): LogSource => {
     return {
       attempt: now.attemptCount,
       inFlight: now.status === "RUNNING",
-      ended: isTerminalJob(now.status),
+      ended: isJobFinished(now.status),
       logOf: async (attempt) => (attempt === now.attemptCount ? jobLog(api, now) : null),
     }
   }

@@ -2,7 +2,7 @@
 // fanned-out group it has several of them.
 
 import type { TaskStatus } from "../../core/model/status.ts"
-import { TASK_STATUSES, taskEnded } from "../../core/model/status.ts"
+import { TASK_STATUSES, isTaskFinished } from "../../core/model/status.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { RowCount } from "../../store/contract/run-view.ts"
@@ -28,7 +28,7 @@ export const nodeSummary = (node: Pick<Node, "executor" | "fan">, rows: readonly
     status,
     counts: countsOf(rows.filter((row) => row.kind === "task")),
     startedAt: started.toSorted()[0] ?? null,
-    finishedAt: taskEnded(status) ? (finished.toSorted().at(-1) ?? null) : null,
+    finishedAt: isTaskFinished(status) ? (finished.toSorted().at(-1) ?? null) : null,
   }
 }
 

@@ -2,7 +2,7 @@
 // or their total work divided by the slots, whichever is longer.
 
 import { endedCount, type RunView, stateOf, type TaskView } from "./run-view.ts"
-import { taskEnded } from "../../core/model/status.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 
 /** Returns milliseconds, or null without earlier runs. `pastDurations`: mean seconds of one instance, by task name. */
 export const timeLeft = (
@@ -54,7 +54,7 @@ const dependencyOrder = (view: RunView): { node: number; members: number[] }[] =
 
 const hasEnded = (task: TaskView): boolean => {
   const state = stateOf(task)
-  return state !== "waiting" && taskEnded(state)
+  return state !== "waiting" && isTaskFinished(state)
 }
 
 const instancesLeft = (task: TaskView): number => Math.max(task.live.size, (task.total ?? 1) - endedCount(task))

@@ -3,7 +3,7 @@
 import { progressText } from "./event-text.ts"
 import { endedCount, countInside, type LiveInstance, type RunView, stateOf, type TaskState, type TaskView } from "./run-view.ts"
 import { iconOf } from "./icons.ts"
-import { taskEnded } from "../../core/model/status.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 import { groupMembers } from "../../core/model/task-path.ts"
 import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Span, Style } from "../terminal/style.ts"
@@ -157,7 +157,7 @@ export const countTasks = (view: RunView): { ended: number; total: number } => {
   for (const task of view.tasks) {
     if (task.group || task.hook) continue
     const own = endedCount(task)
-    const finished = task.ownStatus !== null && taskEnded(task.ownStatus)
+    const finished = task.ownStatus !== null && isTaskFinished(task.ownStatus)
     const all = task.total ?? (finished ? own : 1)
     total += Math.max(all, own)
     ended += own

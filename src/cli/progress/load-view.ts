@@ -3,7 +3,7 @@
 import { applyEvent, newView, type RunEvent, type RunView } from "./run-view.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { NodeState, ResetNode } from "../../core/rules/retry-plan.ts"
-import { taskEnded } from "../../core/model/status.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
@@ -56,7 +56,7 @@ const addContainer = (view: RunView, { node, path, kind, status, childrenCreated
     const isItem = view.workflow.nodes[node]!.fan !== undefined
     if (!isItem || task.fanLevels > 1) task.total = (task.total ?? 0) + 1
   }
-  if (!kept || !taskEnded(status)) return
+  if (!kept || !isTaskFinished(status)) return
   if (kind === "group") task.ended[status] += 1
   if (path === "") task.ownStatus = status
 }
@@ -95,7 +95,7 @@ export const setRunFields = (view: RunView, run: Pick<RunRow, "status" | "error"
 const eventsOf = (task: TaskRow): RunEvent[] => {
   const about = { type: "task", runId: task.runId, task: task.name, path: task.path, attempt: task.attempt } as const
   const events: RunEvent[] = []
-  const ended = taskEnded(task.status)
+  const ended = isTaskFinished(task.status)
   if (ended && task.startedAt !== null) events.push({ ...about, status: "running", at: task.startedAt })
   const at = task.finishedAt ?? task.startedAt ?? task.dispatchedAt
   if (ended && at !== null) {

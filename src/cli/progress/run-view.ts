@@ -3,7 +3,14 @@
 // run/follow-run.ts apply events; frame.ts, estimate.ts, critical-path.ts and summary.ts read the state.
 
 import { groupMembers } from "../../core/model/task-path.ts"
-import { type RunStatus, runEnded, TASK_STATUSES, type TaskEnd, taskEnded, type TaskStatus } from "../../core/model/status.ts"
+import {
+  type RunStatus,
+  isRunClosed,
+  TASK_STATUSES,
+  type TaskEnd,
+  isTaskFinished,
+  type TaskStatus,
+} from "../../core/model/status.ts"
 import type { WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Progress, StoreEvent } from "../../store/contract/store.ts"
@@ -120,7 +127,7 @@ const applyRun = (view: RunView, event: RunEvent, at: number): void => {
   view.status = event.status
   if (event.error !== undefined) view.error = event.error
   if (event.status === "running") view.startedAt ??= at
-  view.finishedAt = runEnded(event.status) ? at : null
+  view.finishedAt = isRunClosed(event.status) ? at : null
 }
 
 const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): void => {
@@ -130,7 +137,7 @@ const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): 
   const indexes = path === "" ? 0 : path.split(".").length
   if (event.total !== undefined) task.total = event.total + (indexes === 0 ? 0 : (task.total ?? 0))
   if (status === "running") markStarted(view, task, at)
-  if (taskEnded(status)) markFinished(view, task, at)
+  if (isTaskFinished(status)) markFinished(view, task, at)
   if (indexes === 0) {
     task.ownStatus = status
     task.error = event.error ?? null
@@ -147,7 +154,7 @@ const applyInstance = (
 ): void => {
   const attempt = event.attempt ?? 0
   task.attempt = Math.max(task.attempt, attempt)
-  if (taskEnded(status)) {
+  if (isTaskFinished(status)) {
     task.live.delete(path)
     task.ended[status] += 1
     if (status === "failed" && task.failures.length < MAX_FAILURES_STORED) {
@@ -174,7 +181,7 @@ const applyInstance = (
 
 /** Applies an event of one item of a group, or of a group without fan-out. A running item adds its tasks to the totals. */
 const applyGroupItem = (view: RunView, group: TaskView, status: TaskStatus): void => {
-  if (taskEnded(status)) group.ended[status] += 1
+  if (isTaskFinished(status)) group.ended[status] += 1
   if (status !== "running") return
   for (const index of groupMembers(view.workflow, group.node)) {
     const member = view.tasks[index]!
@@ -219,7 +226,7 @@ export const endedCount = (task: TaskView): number =>
 export type TaskState = TaskStatus | "waiting"
 
 export const stateOf = (task: TaskView): TaskState => {
-  if (task.ownStatus !== null && taskEnded(task.ownStatus)) return task.ownStatus
+  if (task.ownStatus !== null && isTaskFinished(task.ownStatus)) return task.ownStatus
   const live = [...task.live.values()]
   if (live.some((instance) => instance.status === "running")) return "running"
   if (live.some((instance) => instance.status === "dispatched")) return "dispatched"

@@ -12,7 +12,7 @@ import { applyEvent, newView, type RunEvent, type RunView } from "../progress/ru
 import { serverSource, type ServerProgressSource } from "../progress/server-source.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
-import { runEnded, taskEnded } from "../../core/model/status.ts"
+import { isRunClosed, isTaskFinished } from "../../core/model/status.ts"
 import type { Progress } from "../../store/contract/store.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { type Client, ClientError, type Event, type Run, type Task, type Workflow } from "../../protocol/client/client.ts"
@@ -70,7 +70,7 @@ interface Following {
 const followEvents = async (following: Following): Promise<Run | null> => {
   const { request, view, source, reporter, withLogs: logs, signal } = following
   const { client, run, position: after } = request
-  if (!request.created && runEnded(run.status)) return run
+  if (!request.created && isRunClosed(run.status)) return run
   /** Hooks to wait for; null until the run has ended. */
   let hooks: string[] | null = null
   for await (const item of client.events({ runId: run.id, after, logs, signal })) {
@@ -78,12 +78,13 @@ const followEvents = async (following: Following): Promise<Run | null> => {
     if (item.type === "gap") {
       reporter.warn("some events have expired; changes in between are not shown")
       const current = await client.getRun(run.id)
-      if (runEnded(current.status)) return current
+      if (isRunClosed(current.status)) return current
     }
     if (item.type !== "event") continue
     reportEvent(following, item.event)
-    if (item.event.event === "run") hooks = runEnded(view.status) ? await listHooks(client, view) : null
-    if (hooks?.every((name) => taskEnded(view.byName.get(name)?.ownStatus ?? "success")) === true) return client.getRun(run.id)
+    if (item.event.event === "run") hooks = isRunClosed(view.status) ? await listHooks(client, view) : null
+    if (hooks?.every((name) => isTaskFinished(view.byName.get(name)?.ownStatus ?? "success")) === true)
+      return client.getRun(run.id)
   }
   return null
 }
@@ -151,7 +152,7 @@ const listTasks = (client: Client, runId: string): Promise<Task[]> => firstItems
 
 /** Returns a key for the end of an attempt, "" for other events. */
 const endKey = ({ type, task, path, attempt, status }: RunEvent): string =>
-  type === "task" && taskEnded(status) ? `${task}/${path}/${attempt}` : ""
+  type === "task" && isTaskFinished(status) ? `${task}/${path}/${attempt}` : ""
 
 /** Applies the current state of the run's tasks to the view. Returns the keys of the ends that it applied. */
 const applyTasks = (view: RunView, run: Run, tasks: readonly Task[]): Set<string> => {
@@ -161,7 +162,7 @@ const applyTasks = (view: RunView, run: Run, tasks: readonly Task[]): Set<string
     const about = { type: "task", runId: run.id as RunId, task: task.name, path: task.path, attempt: task.attempt } as const
     if (task.started_at !== null) applyEvent(view, { ...about, status: "running", at: task.started_at })
     const at = task.finished_at ?? task.started_at
-    if (!taskEnded(task.status) || at === null) continue
+    if (!isTaskFinished(task.status) || at === null) continue
     const end: RunEvent = { ...about, status: task.status, at, ...(task.error !== null && { error: task.error }) }
     applyEvent(view, end)
     appliedEnds.add(endKey(end))

@@ -12,7 +12,7 @@ import { loadView, resetForRetry } from "../progress/load-view.ts"
 import type { RunView } from "../progress/run-view.ts"
 import { storeSource } from "../progress/store-source.ts"
 import type { Config } from "../../config.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
@@ -42,7 +42,7 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
 /** Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation. */
 const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: RunView, row: RunRow): Promise<void> => {
   await engine.start()
-  if (!runEnded(row.status)) {
+  if (!isRunClosed(row.status)) {
     if (row.cancelling === null) return reporter.start()
     await engine.waitForRun(row.id)
   }

@@ -8,7 +8,7 @@ import type { LogRequest, RunReader } from "./reader.ts"
 import { notRunText } from "./server-reader.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
 import { nearest } from "../../core/model/nearest.ts"
-import { taskEnded } from "../../core/model/status.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix } from "../../objects/objects.ts"
 import type { Run, Task } from "../../protocol/client/client.ts"
@@ -73,7 +73,7 @@ const openLog = async (
   const attemptId = await findAttempt(store, task, attempt)
   if (attemptId === null) throw new InputError(notRunText(task))
   const log = new TaskLog(objects, attemptPrefix(run.id, name, attemptId))
-  const running = task.attemptId === attemptId && !taskEnded(task.status)
+  const running = task.attemptId === attemptId && !isTaskFinished(task.status)
   return { log, ended: follow && running ? attemptEnd(context, store, task) : AbortSignal.abort() }
 }
 
@@ -85,7 +85,7 @@ const attemptEnd = (context: Context, store: Store, { runId, name, path, attempt
       for (;;) {
         await new Promise<void>((resolve) => void context.backends.clock.after(POLL_MS, resolve))
         const task = await store.getTask({ runId, name, path })
-        if (task === null || task.attemptId !== attemptId || taskEnded(task.status)) break
+        if (task === null || task.attemptId !== attemptId || isTaskFinished(task.status)) break
       }
     } finally {
       ended.abort()

@@ -12,7 +12,7 @@ export type TaskEnd = Extract<TaskStatus, "success" | "failed" | "skipped" | "ca
 export const ATTEMPT_STATES = ["success", "failed", "timeout", "lost", "cancelled"] as const
 export type AttemptState = (typeof ATTEMPT_STATES)[number]
 
-const TASK_ENDED = {
+const TASK_FINISHED = {
   pending: false,
   dispatched: false,
   running: false,
@@ -22,7 +22,7 @@ const TASK_ENDED = {
   cancelled: true,
 } as const satisfies Record<TaskStatus, boolean>
 
-const RUN_ENDED = {
+const RUN_CLOSED = {
   pending: false,
   running: false,
   success: true,
@@ -30,8 +30,8 @@ const RUN_ENDED = {
   cancelled: true,
 } as const satisfies Record<RunStatus, boolean>
 
-export const taskEnded = (status: TaskStatus): status is TaskEnd => TASK_ENDED[status]
-export const runEnded = (status: RunStatus): boolean => RUN_ENDED[status]
+export const isTaskFinished = (status: TaskStatus): status is TaskEnd => TASK_FINISHED[status]
+export const isRunClosed = (status: RunStatus): boolean => RUN_CLOSED[status]
 
 /**
  * Outcome of an upstream task as the tasks below it count it. `unmet`: skipped because a task above it failed, counts as a failure.

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { admit, PAUSED } from "./admit.ts"
+import { admit, PARKED_BY_PAUSE } from "./admit.ts"
 
 const rows = (...limits: number[][]) => limits.map((of, i) => ({ row: i + 1, limits: of, paused: false }))
 
@@ -14,7 +14,7 @@ describe("admit", () => {
 
   it("parks rows of a paused run as paused", () => {
     const { claim, park } = admit([{ row: 1, limits: [], paused: true }], new Map())
-    expect({ claim, park }).toEqual({ claim: [], park: [{ row: 1, limit: PAUSED }] })
+    expect({ claim, park }).toEqual({ claim: [], park: [{ row: 1, limit: PARKED_BY_PAUSE }] })
   })
 
   it("unparks a row of a limit with free slots when a candidate is parked under another limit", () => {

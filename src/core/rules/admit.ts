@@ -1,6 +1,6 @@
 // Decides which ready rows may be claimed under the limits that they share. Called by the stores in the claiming transaction.
 
-export interface Candidate {
+export interface RowToAdmit {
   row: number
   limits: readonly number[]
   paused: boolean
@@ -13,7 +13,7 @@ export interface LimitState {
 
 export interface Admission {
   claim: number[]
-  /** Rows to park, each with the id of the full limit, or `PAUSED`. */
+  /** Rows to park, each with the id of the full limit, or `PARKED_BY_PAUSE`. */
   park: { row: number; limit: number }[]
   /** Slots that the claimed rows take, by limit. */
   used: Map<number, number>
@@ -22,13 +22,13 @@ export interface Admission {
 }
 
 /** Stands for a full limit in `park` when the run is paused. */
-export const PAUSED = 0
+export const PARKED_BY_PAUSE = 0
 
 /**
  * `limits` contains the limits that this transaction could lock. A candidate with another limit stays ready: the transaction that
  * holds the lock wakes the next turn when it ends.
  */
-export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<number, LimitState>): Admission => {
+export const admit = (candidates: readonly RowToAdmit[], limits: ReadonlyMap<number, LimitState>): Admission => {
   const admission: Admission = { claim: [], park: [], used: new Map(), unpark: new Map() }
   const isFree = (id: number): boolean => {
     const limit = limits.get(id)!
@@ -36,7 +36,7 @@ export const admit = (candidates: readonly Candidate[], limits: ReadonlyMap<numb
   }
   for (const candidate of candidates) {
     if (candidate.limits.some((id) => !limits.has(id))) continue
-    const full = candidate.paused ? PAUSED : candidate.limits.find((id) => !isFree(id))
+    const full = candidate.paused ? PARKED_BY_PAUSE : candidate.limits.find((id) => !isFree(id))
     if (full === undefined) {
       admission.claim.push(candidate.row)
       for (const id of candidate.limits) increment(admission.used, id)

@@ -1,7 +1,7 @@
 // Plans jobs before a store writes them: why new jobs or new dependencies are rejected, which status a job starts with, and how
 // many dependencies it waits for. Both stores call this inside the transaction that has read the dependencies.
 
-import { dependencyStatus, detectCycle, isTerminalJob, type JobStatus, propagateFailure } from "./jobs.ts"
+import { dependencyStatus, detectCycle, isJobFinished, type JobStatus, propagateFailure } from "./jobs.ts"
 import { blockedBy } from "./messages.ts"
 
 export type JobRejection =
@@ -41,7 +41,7 @@ export const rejectNewJobs = (jobs: readonly JobNode[], existing: Existing): Job
 
 /** Returns why a job in this status accepts no change, or null. */
 export const rejectChange = (status: JobStatus): JobRejection | null =>
-  isTerminalJob(status) ? { rejected: "terminal", status } : null
+  isJobFinished(status) ? { rejected: "terminal", status } : null
 
 /**
  * Returns why a job cannot get these dependencies, or null. A cycle is reported in any status; unchanged dependencies are

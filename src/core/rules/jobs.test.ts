@@ -1,11 +1,12 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
+  canCancel,
   canTransition,
   compareJobs,
   dependencyStatus,
   detectCycle,
-  isTerminalJob,
+  isJobFinished,
   JOB_STATUSES,
   type JobStatus,
   type LinkedJob,
@@ -202,7 +203,11 @@ describe("transitions", () => {
   })
 
   it("end in COMPLETED, FAILED and BLOCKED", () => {
-    expect(JOB_STATUSES.filter(isTerminalJob)).toEqual(["COMPLETED", "FAILED", "BLOCKED"])
+    expect(JOB_STATUSES.filter(isJobFinished)).toEqual(["COMPLETED", "FAILED", "BLOCKED"])
+  })
+
+  it("can be replaced by a cancel until the job is finished", () => {
+    expect(JOB_STATUSES.filter(canCancel)).toEqual(["PENDING", "READY", "RUNNING"])
   })
 })
 

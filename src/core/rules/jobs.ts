@@ -108,7 +108,10 @@ export const dependencyStatus = (
 
 // -- order ---------------------------------------------------------------------------------------------------------------------
 
-/** Orders jobs by higher priority, then earlier creation, then smaller id. */
+/**
+ * Orders the jobs of a queue by higher priority, then earlier creation, then smaller id. This section is the published definition of
+ * the order. The stores claim in the order of claim-order.ts, where the number of a row stands for its creation.
+ */
 export const compareJobs = (a: OrderedJob, b: OrderedJob): number => {
   if (a.priority !== b.priority) return b.priority - a.priority
   const created = Date.parse(a.created_at) - Date.parse(b.created_at)
@@ -154,11 +157,15 @@ export const JOB_TRANSITIONS = [
   { from: "RUNNING", to: "FAILED", trigger: "Execution fails, no retries left" },
 ] as const satisfies readonly { from: JobStatus; to: JobStatus; trigger: string }[]
 
+/** Returns whether the table has this transition. A cancel is no part of it: see `canCancel`. */
 export const canTransition = (from: JobStatus, to: JobStatus): boolean =>
   JOB_TRANSITIONS.some((row) => row.from === from && row.to === to)
 
 /** True for COMPLETED, FAILED and BLOCKED. */
-export const isTerminalJob = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
+export const isJobFinished = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
+
+/** Returns whether a user can cancel a job with this status, which moves it to FAILED. */
+export const canCancel = (status: JobStatus): boolean => !isJobFinished(status)
 
 // -- cascades ------------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ export const timedOut = (ms: number | undefined): string =>
 
 export const taskFailed = (name: string): string => `task ${name} failed`
 
-export const blockedBy = (dependency: string): string => `the job ${dependency}, on which it depends, did not complete`
+export const blockedBy = (dependency: string): string => `dependency ${dependency} did not complete`
 
 /** Error of a cancelled job. */
 export const JOB_CANCELLED = "cancelled"

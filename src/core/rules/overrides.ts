@@ -1,7 +1,7 @@
 // The outcome of a task set by hand: whether the row can take it, how the counters change, and the status of a finished run
 // afterwards. Both stores call this inside the transaction that has locked the run.
 
-import { type RunStatus, type TaskEnd, taskEnded, type TaskStatus, type UpstreamEnd } from "../model/status.ts"
+import { type RunStatus, type TaskEnd, isTaskFinished, type TaskStatus, type UpstreamEnd } from "../model/status.ts"
 import { type CountedRow, countFinish } from "./effects.ts"
 import { taskFailed } from "./messages.ts"
 
@@ -21,7 +21,7 @@ export interface OverriddenRow {
 export type OverrideTarget = "finished" | "waiting" | "pending" | "in_flight"
 
 export const overrideTarget = ({ status, attemptId, isWaiting, childrenCreated }: OverriddenRow): OverrideTarget => {
-  if (taskEnded(status)) return "finished"
+  if (isTaskFinished(status)) return "finished"
   if (isWaiting) return "waiting"
   return status === "pending" && attemptId === null && childrenCreated === 0 ? "pending" : "in_flight"
 }

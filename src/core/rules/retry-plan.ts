@@ -8,7 +8,7 @@ import { instanceLane } from "./gate.ts"
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { enclosingPath, groupMembers, isGroup, isInstance, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { RowKind } from "../model/row.ts"
-import { type SkipReason, type TaskStatus, taskEnded, upstreamEnd } from "../model/status.ts"
+import { type SkipReason, type TaskStatus, isTaskFinished, upstreamEnd } from "../model/status.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
 /** State of a row. Instances of a fan-out are left out, unless they are groups: there may be many. */
@@ -172,7 +172,7 @@ class RetryPlanner {
     const again = new Set<number>()
     for (const node of groupMembers(this.#workflow, group)) {
       const state = this.#states.get(taskKey(node, path))
-      if (state !== undefined && taskEnded(state.status) && state.status !== "success") again.add(node)
+      if (state !== undefined && isTaskFinished(state.status) && state.status !== "success") again.add(node)
     }
     for (const node of again) {
       const state = this.#states.get(taskKey(node, path))!
@@ -288,7 +288,7 @@ class RetryPlanner {
     for (const up of this.#workflow.nodes[state.node]!.upstream) {
       const above = this.#states.get(taskKey(up, state.path))
       if (again.has(up)) upstreamPending += 1
-      else if (above !== undefined && taskEnded(above.status)) {
+      else if (above !== undefined && isTaskFinished(above.status)) {
         const end = upstreamEnd(above.status, above.skipReason)
         if (end !== "success") upstream[end] += 1
       }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../model/change.ts"
 import type { RowKind } from "../model/row.ts"
-import { TASK_STATUSES, taskEnded, type TaskStatus } from "../model/status.ts"
+import { TASK_STATUSES, isTaskFinished, type TaskStatus } from "../model/status.ts"
 import { isLegal, TRANSITIONS } from "./transitions.ts"
 
 const KINDS = Object.keys(TRANSITIONS) as Change["kind"][]
@@ -11,7 +11,7 @@ const state = (kind: RowKind, status: TaskStatus, isWaiting = false) => ({ kind,
 describe("legal transitions", () => {
   it.each(KINDS)("%s never applies to a finished row", (change) => {
     for (const kind of ["task", "fan", "group"] as const)
-      for (const status of TASK_STATUSES.filter(taskEnded)) expect(isLegal(change, state(kind, status))).toBe(false)
+      for (const status of TASK_STATUSES.filter(isTaskFinished)) expect(isLegal(change, state(kind, status))).toBe(false)
   })
 
   it.each([

@@ -21,7 +21,7 @@ interface AttemptParts {
   folders: Folders
   outputs: OutputReader
   changes: ChangeBuilder
-  emit(change: Change): void
+  submit(change: Change): void
 }
 
 export class Attempts {
@@ -62,7 +62,7 @@ export class Attempts {
     const change = await this.#toChange(attempt, result)
     this.#launched.delete(claim.attemptId)
     if (attempt.remote) this.#remote -= 1
-    if (!(attempt.leftRunning && result.state === "lost")) this.#parts.emit(change)
+    if (!(attempt.leftRunning && result.state === "lost")) this.#parts.submit(change)
   }
 
   /** Fails the attempt when its result cannot be processed, so that it is counted and retried after its delay. */
@@ -132,14 +132,14 @@ export class Attempts {
 
   #progressOf(claim: Claim): ProgressThrottle {
     return new ProgressThrottle(this.#options.clock, ({ fraction = null, details = null }) =>
-      this.#parts.emit({ ...fenceOf(claim), kind: "progress", fraction, details }),
+      this.#parts.submit({ ...fenceOf(claim), kind: "progress", fraction, details }),
     )
   }
 
   #listenerOf(claim: Claim, progress: ProgressThrottle): AttemptListener {
     return {
       started: ({ at, externalId }) =>
-        this.#parts.emit({ ...fenceOf(claim), kind: "started", at, ...(externalId !== undefined && { externalId }) }),
+        this.#parts.submit({ ...fenceOf(claim), kind: "started", at, ...(externalId !== undefined && { externalId }) }),
       progress: (update) => progress.report(update),
     }
   }

@@ -17,7 +17,7 @@ import type { Json } from "../../core/model/json.ts"
 import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
 import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
 import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/new-rows.ts"
-import { type SkipReason, taskEnded, upstreamEnd } from "../../core/model/status.ts"
+import { type SkipReason, isTaskFinished, upstreamEnd } from "../../core/model/status.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
@@ -161,7 +161,7 @@ const ruleMessage = ({ claim, workflow, node }: GatedTask, skipReason: SkipReaso
     status: claim.reads.get(index)?.status ?? "pending",
   }))
   const causes = upstream.filter(({ status }) =>
-    skipReason === "unmet" ? taskEnded(status) && upstreamEnd(status, "unmet") !== "success" : true,
+    skipReason === "unmet" ? isTaskFinished(status) && upstreamEnd(status, "unmet") !== "success" : true,
   )
   const named = causes
     .slice(0, MAX_NAMED_UPSTREAM)

@@ -66,4 +66,4 @@ const acknowledge = (ack: Ack, lost: Fence | undefined): void => {
   if (ack.pending === 0) ack.resolve(ack.rejected)
 }
 
-const stoppingError = (): Error => new Error("the engine is stopping; ask again elsewhere")
+const stoppingError = (): Error => new Error("the engine is stopping; retry on another server")

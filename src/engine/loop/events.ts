@@ -1,7 +1,7 @@
 // Notifies listeners of committed events, and lets callers wait for the end of a run and its hooks.
 
 import type { RunId } from "../../core/model/ids.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import type { RunRow, Store, StoreEvent } from "../../store/contract/store.ts"
 
 export type Listener = (event: StoreEvent) => void
@@ -84,7 +84,7 @@ export class Events {
   async #readEnded(runId: RunId): Promise<RunRow | null> {
     const run = await this.#store.getRun(runId)
     if (run === null) throw new Error(`there is no run ${runId}`)
-    if (!runEnded(run.status)) return null
+    if (!isRunClosed(run.status)) return null
     if (run.hooksPending === 0) return run
     if (!this.#waiters.has(runId) || this.#runningHooks.has(runId)) return null
     // Reads again: the hooks may have finished before events of this run were observed.

@@ -17,7 +17,7 @@ const NEXT_PAGE_MS = 50
 const DEREGISTER_TIMEOUT_MS = 3000
 
 export interface LeaseHolderHandlers {
-  emit(change: Change): void
+  submit(change: Change): void
   /** The lease was lost: other holders may own the attempts of this engine. */
   evicted(): void
   /** Runs after each renewal. Finds work without a notification: a lost one, or gate claims of a dead holder. */
@@ -77,7 +77,7 @@ export class LeaseHolder {
       if (attempt.kind !== "job") await store.compiled(attempt.versionId)
       const { node } = nodeOf(store, attempt)
       if (executors.get(node.executor)?.remote === true) remote.push(attempt)
-      else this.#handlers.emit(this.#lostChange(attempt, node))
+      else this.#handlers.submit(this.#lostChange(attempt, node))
     }
     if (remote.length > 0) await this.#adopt(remote)
     if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())

@@ -6,7 +6,7 @@ import { DueLoop } from "./due-loop.ts"
 import type { Logger } from "../ports.ts"
 import type { NewNotification } from "../../core/rules/notifications.ts"
 import type { Clock, Fetch, SecretSource } from "../../core/model/ports.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../../protocol/wire/signature.ts"
 import type { NotificationRow, NotificationStore } from "../../store/contract/notifications.ts"
@@ -78,7 +78,7 @@ export class Notifier {
     const { store, log } = this.#options
     const { id, runId, kind, target, tries } = notification
     const run = await store.getRun(runId)
-    const isObsolete = run === null || (kind === "deadline" && runEnded(run.status))
+    const isObsolete = run === null || (kind === "deadline" && isRunClosed(run.status))
     if (isObsolete) return await store.removeNotifications([id])
     const workflow = await store.compiled(run.versionId)
     if (kind === "deadline" && tries === 1) {

@@ -7,7 +7,7 @@ import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Problem } from "../../core/model/problems.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import { bindParams } from "../../core/rules/params.ts"
 import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -84,7 +84,7 @@ export class RunService {
   async remove(runId: RunId): Promise<void> {
     const run = await this.#options.store.getRun(runId)
     if (run === null) throw new NotFound(`there is no run ${runId}`)
-    if (!runEnded(run.status) || run.hooksPending > 0) throw new Conflict(`run ${runId} has not ended; cancel it first`)
+    if (!isRunClosed(run.status) || run.hooksPending > 0) throw new Conflict(`run ${runId} has not ended; cancel it first`)
     await removeRun(this.#options, runId)
   }
 

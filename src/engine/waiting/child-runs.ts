@@ -9,7 +9,7 @@ import type { WaitStep } from "./waiting-tasks.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import { MAX_SUBWORKFLOW_DEPTH, type WaitingOn } from "../../core/model/waiting-on.ts"
 import { type Node, rootNodes } from "../../core/model/workflow.ts"
 import type { NewRun, RunRow, TaskClaim } from "../../store/contract/store.ts"
@@ -41,7 +41,7 @@ export class ChildRuns {
       await this.#create(claim, node, waitingOn)
       return waitForEnd
     }
-    if (!runEnded(child.status)) return waitForEnd
+    if (!isRunClosed(child.status)) return waitForEnd
     const what = `run ${child.id} of workflow ${workflow}`
     switch (child.status) {
       case "success":
@@ -57,7 +57,7 @@ export class ChildRuns {
   async cancel({ runId }: WorkflowWait): Promise<boolean> {
     const { store } = this.#options
     const child = await store.getRun(runId as RunId)
-    if (child === null || runEnded(child.status)) return true
+    if (child === null || isRunClosed(child.status)) return true
     return !(await store.requestCancel(child.id, "cancel"))
   }
 

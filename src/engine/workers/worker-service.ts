@@ -21,7 +21,7 @@ import { Callbacks } from "../attempts/callbacks.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
-import { runEnded } from "../../core/model/status.ts"
+import { isRunClosed } from "../../core/model/status.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
@@ -132,7 +132,7 @@ export class WorkerService {
     for (const runId of runs) {
       const run = await this.#options.store.getRun(runId as RunId)
       if (run === null) gone.push(runId)
-      if (run === null || (runEnded(run.status) && run.hooksPending === 0)) over.push(runId)
+      if (run === null || (isRunClosed(run.status) && run.hooksPending === 0)) over.push(runId)
     }
     return { over, ...(gone.length > 0 && { gone }) }
   }

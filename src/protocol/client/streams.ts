@@ -2,7 +2,7 @@
 // delays, and gives up after a minute without a connection.
 
 import type { z } from "zod"
-import { taskEnded } from "../../core/model/status.ts"
+import { isTaskFinished } from "../../core/model/status.ts"
 import type * as runs from "../api/runs.ts"
 import type * as streams from "../api/streams.ts"
 import { ClientError, unreachable } from "./errors.ts"
@@ -162,7 +162,7 @@ async function* followAttempts<T>(
       const now = await readTask()
       const isRunning = now.attempt === attempt && (now.status === "running" || now.status === "dispatched")
       if (isRunning) throw new Error("the stream ended before the attempt finished")
-      if (only !== undefined || (taskEnded(now.status) && now.attempt <= attempt)) return
+      if (only !== undefined || (isTaskFinished(now.status) && now.attempt <= attempt)) return
       const next = await waitForAttempt(transport, request, readTask, attempt + 1)
       if (next === 0) return
       // One by one: an attempt that has finished meanwhile has a log too.
@@ -186,7 +186,7 @@ const waitForAttempt = async (
     const now = await readTask()
     const latest = Math.max(0, ...now.attempts.map((each) => each.attempt))
     if (latest >= wanted) return latest
-    return taskEnded(now.status) ? 0 : null
+    return isTaskFinished(now.status) ? 0 : null
   }
   const known = await latestAttempt()
   if (known !== null) return known

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { evaluateRule } from "../../core/rules/gate.ts"
 import { groupMembers } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
-import { taskEnded, upstreamEnd } from "../../core/model/status.ts"
+import { isTaskFinished, upstreamEnd } from "../../core/model/status.ts"
 import { group, type NodeInput, workflow } from "../../core/testing.ts"
 import { type CompiledWorkflow, rootNodes, RUN_WHEN } from "../../core/model/workflow.ts"
 import type { RunRow } from "../contract/store.ts"
@@ -102,7 +102,7 @@ class Verdict {
     const up = { total: node.upstream.length, failed: 0, unmet: 0, waived: 0 }
     for (const above of node.upstream) {
       const { status, skipReason } = this.#states.get(`${above}/${path}`)!
-      const end = taskEnded(status) ? upstreamEnd(status, skipReason) : "success"
+      const end = isTaskFinished(status) ? upstreamEnd(status, skipReason) : "success"
       if (end !== "success") up[end]++
     }
     const verdict = evaluateRule(node.rule, up)

@@ -9,7 +9,7 @@ import type { HolderId, RunId } from "../../core/model/ids.ts"
 import { isInstance } from "../../core/model/task-path.ts"
 import { type NodeState, planRetry, type RetryRequest } from "../../core/rules/retry-plan.ts"
 import { innerRows, limitsOf } from "../../core/rules/new-rows.ts"
-import { runEnded, taskEnded } from "../../core/model/status.ts"
+import { isRunClosed, isTaskFinished } from "../../core/model/status.ts"
 import { type NodeInput, workflow } from "../../core/testing.ts"
 import { type CompiledWorkflow, RUN_WHEN } from "../../core/model/workflow.ts"
 import type { TaskClaim, RunRow, TaskRow } from "../contract/store.ts"
@@ -204,7 +204,7 @@ export class Chaos {
     const run = await this.world.run(id)
     const nodes = await statesOf(this.world, id)
     const plan = planRetry(this.flow, run, nodes, this.retryRequest(nodes))
-    if ("reset" in plan && runEnded(run.status)) await this.world.store.retryRun(id, plan.reset)
+    if ("reset" in plan && isRunClosed(run.status)) await this.world.store.retryRun(id, plan.reset)
   }
 
   retryRequest(states: readonly NodeState[]): RetryRequest {
@@ -258,7 +258,7 @@ export class Chaos {
       const busy = await this.turn(this.changes(true), 100, 100, this.world.holder)
       if (busy || this.held.length > 0) continue
       const runs = await Promise.all(this.runs.map((id) => this.world.run(id)))
-      if (runs.every(({ status, hooksPending }) => runEnded(status) && hooksPending === 0)) return
+      if (runs.every(({ status, hooksPending }) => isRunClosed(status) && hooksPending === 0)) return
       await this.giveBack()
       this.world.clock.pass(1000)
       for (const holder of [this.world.holder, ...this.others]) await this.world.store.renewLease(holder, 10_000)
@@ -287,10 +287,10 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   }
   for (const { status } of instances) counts[status]!++
   expect(run.tasks).toEqual(counts)
-  expect(run.hooksPending).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !taskEnded(status)).length)
+  expect(run.hooksPending).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !isTaskFinished(status)).length)
   const nodes = await store.listNodes(run.id)
-  if (run.status === "running") expect(nodes.some(({ status }) => !taskEnded(status))).toBe(true)
-  if (runEnded(run.status)) expect(nodes.every(({ status }) => taskEnded(status))).toBe(true)
+  if (run.status === "running") expect(nodes.some(({ status }) => !isTaskFinished(status))).toBe(true)
+  if (isRunClosed(run.status)) expect(nodes.every(({ status }) => isTaskFinished(status))).toBe(true)
   if (run.status !== "running" || run.cancelling !== null) return
   const states = new Map((await statesOf(chaos.world, run.id)).map((state) => [`${state.node}/${state.path}`, state]))
   for (const task of instances) {
@@ -302,7 +302,7 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
 const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, NodeState>, task: TaskRow): void => {
   const { upstream } = flow.nodes[task.node]!
   // Some rows of a group that is being opened do not exist yet.
-  const open = upstream.filter((up) => !taskEnded(states.get(`${up}/${task.path}`)?.status ?? "pending"))
+  const open = upstream.filter((up) => !isTaskFinished(states.get(`${up}/${task.path}`)?.status ?? "pending"))
   expect(task.upstreamPending).toBe(open.length)
 }
 

@@ -26,7 +26,7 @@ import { statsStore } from "./admin/stats.ts"
 import { StoreClock } from "./connection/store-clock.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { keyStore } from "./admin/keys.ts"
-import { Loops, ADVANCE_CONCURRENCY } from "./advance/loops.ts"
+import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
 import { Cache } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
 import { notificationStore } from "./admin/notifications.ts"
@@ -89,7 +89,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
   const self = random.hex128()
   const listener = new Listener(target, channel, self)
-  const loops = new Loops(target, context, { channel, sender: self })
+  const advancing = new AdvanceConnections(target, context, { channel, sender: self })
 
   const read = <T>(work: (connection: SqlRunner) => Promise<T>): Promise<T> =>
     readers.use((connection) => work(bindNow(connection, storeClock.now())))
@@ -118,7 +118,7 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...statsStore(access, (runs) => loops.reportClosed(runs)),
+    ...statsStore(access, (runs) => advancing.reportClosed(runs)),
     ...jobStore(access),
     ...keyStore(access),
     ...notificationStore(access),
@@ -130,13 +130,13 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     migrate: () => migrate(writers, target),
     becomeServer: async () => true,
     close: async () => {
-      await Promise.all([listener, loops, readers, writers, versions, leases].map((part) => part.close()))
+      await Promise.all([listener, advancing, readers, writers, versions, leases].map((part) => part.close()))
     },
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.getLoaded(versionId),
-    advance: (batch) => loops.advance(batch),
+    advance: (batch) => advancing.advance(batch),
     onWake: (wake) => void listener.onWake(wake),
     createRuns: (runs) => creations.add(runs),
     requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),

@@ -46,12 +46,12 @@ it("compares an unblocked row with the head of the queue as core does", async ()
     ...columnsOf(row),
     ...(head !== null && columnsOf(head, "head_")),
     queue_empty: head === null,
-    in_turn: false,
+    round_robin: false,
   }))
   const found = await ask<{ precedes: boolean }>(
     database.url,
     `SELECT ${PRECEDES_QUEUED} AS precedes FROM (
-       SELECT * FROM json_to_recordset($1) AS c (n int, ${COLUMNS()}, ${COLUMNS("head_")}, queue_empty boolean, in_turn boolean)
+       SELECT * FROM json_to_recordset($1) AS c (n int, ${COLUMNS()}, ${COLUMNS("head_")}, queue_empty boolean, round_robin boolean)
      ) k CROSS JOIN LATERAL (SELECT k.lane, k.priority, k.workflow_id, k.run_seq, k.id) t ORDER BY k.n`,
     [JSON.stringify(rows)],
   )

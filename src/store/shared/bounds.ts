@@ -6,8 +6,8 @@ export const MAX_DUE = 1000
 export const MAX_CANCEL = 1000
 /** Ready rows that one `advance` reads as candidates. */
 export const MAX_CANDIDATES = 1000
-/** Workflows of one priority among which a claim is divided. */
-export const MAX_GROUPS = 64
+/** Workflows of one priority, and lanes of a wildcard, among which a claim is divided. */
+export const MAX_SERVED = 64
 /** Pending runs of a workflow that are started together. */
 export const MAX_STARTS = 100
 /** Runs that `pastDurations` averages. */
@@ -16,4 +16,4 @@ export const PAST_RUNS = 5
 export const MAX_BATCHES = 500
 
 /** Value of `parked` for rows below a group that waits for its slots. */
-export const HELD_BACK = -1
+export const PARKED_BY_GROUP = -1

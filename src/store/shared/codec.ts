@@ -2,7 +2,7 @@
 
 import type { Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
-import { HELD_BACK } from "./bounds.ts"
+import { PARKED_BY_GROUP } from "./bounds.ts"
 import type { TaskRow } from "../contract/store.ts"
 
 export const toJson = (value: Json): string | null => (value === null ? null : JSON.stringify(value))
@@ -31,13 +31,10 @@ export const parkedOf = (
   used: number | null,
 ): TaskRow["parked"] => {
   if (parked === null) return null
-  if (limit === null) return parked === HELD_BACK ? "group" : "paused"
+  if (limit === null) return parked === PARKED_BY_GROUP ? "group" : "paused"
   return { limit, cap: cap!, used: used! }
 }
 
 /** Returns the path of instance `index` of a container. */
 export const instancePath = (containerPath: string, index: number): string =>
   containerPath === "" ? `${index}` : `${containerPath}.${index}`
-
-/** Returns a map key of a row. */
-export const placeOf = (runSeq: number, node: number, path: string): string => `${runSeq}/${node}/${path}`

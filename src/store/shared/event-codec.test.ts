@@ -88,7 +88,7 @@ describe("encoded events", () => {
 
 describe("ids of events", () => {
   it("consist of batch and index", () => {
-    expect(parseEventId(eventId(12, 3))).toEqual({ batch: 12, place: 3 })
+    expect(parseEventId(eventId(12, 3))).toEqual({ batch: 12, index: 3 })
     for (const text of ["", "12", "12.", ".3", "-1.0", "1.2.3", "x.1", "1.1 "]) expect(parseEventId(text)).toBeNull()
   })
 })

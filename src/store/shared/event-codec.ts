@@ -12,7 +12,7 @@ export interface EncodedEvents {
   /** Runs of the events, each once. Events refer to them by index. */
   runs: RunId[]
   text: string
-  /** Beginning of the event of each task that may be dispatched (see `withDispatched`). */
+  /** Prefix of the encoded event of each task that may be dispatched (see `withDispatched`). */
   dispatches: string[]
 }
 
@@ -33,21 +33,22 @@ type Encoded =
       error?: string | 0,
       availableAt?: number | null,
       total?: number,
-      more?: Pick<StoreEvent, "waiting" | "progress">,
+      details?: Pick<StoreEvent, "waiting" | "progress">,
     ]
   | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number | null]
 
-interface Batch {
+interface EncodedBatch {
   base: number
   tasks: string[]
   events: Encoded[]
 }
 
-const place = <T>(list: T[], places: Map<T, number>, value: T): number => {
-  let found = places.get(value)
+/** Returns the index of the value in the list. Appends it when it is new. */
+const indexIn = <T>(list: T[], indexes: Map<T, number>, value: T): number => {
+  let found = indexes.get(value)
   if (found === undefined) {
     found = list.length
-    places.set(value, found)
+    indexes.set(value, found)
     list.push(value)
   }
   return found
@@ -67,62 +68,63 @@ export const encodeEvents = (
 ): EncodedEvents => {
   const runs: RunId[] = []
   const tasks: string[] = []
-  const runPlaces = new Map<RunId, number>()
-  const taskPlaces = new Map<string, number>()
+  const runIndexes = new Map<RunId, number>()
+  const taskIndexes = new Map<string, number>()
   const parse = parser()
   const base = parse(events[0]!.at)
   const encode = (event: StoreEvent): Encoded => {
     const at = parse(event.at) - base
-    const later = event.availableAt === undefined ? null : Date.parse(event.availableAt) - base
+    const availableAt = event.availableAt === undefined ? null : Date.parse(event.availableAt) - base
     const error = event.error ?? 0
     switch (event.type) {
       case "run": {
-        const run = place(runs, runPlaces, event.runId)
+        const run = indexIn(runs, runIndexes, event.runId)
         const status = RUN_STATUSES.indexOf(event.status as RunStatus)
         return error === 0 ? [KIND.run, run, status, at] : [KIND.run, run, status, at, error]
       }
       case "task": {
-        const run = place(runs, runPlaces, event.runId)
-        const task = place(tasks, taskPlaces, event.task!)
+        const run = indexIn(runs, runIndexes, event.runId)
+        const task = indexIn(tasks, taskIndexes, event.task!)
         const status = TASK_STATUSES.indexOf(event.status)
         const { total, waiting, progress } = event
-        const told: Encoded = [KIND.task, run, status, at, task, event.path!, event.attempt!]
-        const more = waiting !== undefined || progress !== undefined
-        if (more || error !== 0 || later !== null || total !== undefined) told.push(error, later, total ?? -1)
-        if (more) told.push({ ...(waiting && { waiting }), ...(progress && { progress }) })
-        return told
+        const encoded: Encoded = [KIND.task, run, status, at, task, event.path!, event.attempt!]
+        const hasDetails = waiting !== undefined || progress !== undefined
+        if (hasDetails || error !== 0 || availableAt !== null || total !== undefined)
+          encoded.push(error, availableAt, total ?? -1)
+        if (hasDetails) encoded.push({ ...(waiting && { waiting }), ...(progress && { progress }) })
+        return encoded
       }
       case "job":
-        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, later]
+        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, availableAt]
       default:
         return event satisfies never
     }
   }
-  const encoded = events.map(encode)
-  const begun = dispatches.map(({ runId, task, path }) => {
-    const told = [KIND.task, place(runs, runPlaces, runId), DISPATCHED, null, place(tasks, taskPlaces, task), path]
-    return JSON.stringify(told).slice(0, -"]".length)
+  const encodedEvents = events.map(encode)
+  const prefixes = dispatches.map(({ runId, task, path }) => {
+    const encoded = [KIND.task, indexIn(runs, runIndexes, runId), DISPATCHED, null, indexIn(tasks, taskIndexes, task), path]
+    return JSON.stringify(encoded).slice(0, -"]".length)
   })
-  return { runs, text: JSON.stringify({ base, tasks, events: encoded } satisfies Batch), dispatches: begun }
+  return { runs, text: JSON.stringify({ base, tasks, events: encodedEvents } satisfies EncodedBatch), dispatches: prefixes }
 }
 
-/** Returns SQL that appends the events of dispatched tasks. `rows`: beginning of the event and attempt number of each. */
-export const withDispatched = (text: string, rows: { begun: string; attempt: string }): string =>
-  `left(${text}, -2) || COALESCE(string_agg(',' || ${rows.begun} || ',' || ${rows.attempt} || ']', ''), '') || ']}'`
+/** Returns SQL that appends the events of dispatched tasks. `rows`: prefix of the encoded event and attempt number of each. */
+export const withDispatched = (text: string, rows: { prefix: string; attempt: string }): string =>
+  `left(${text}, -2) || COALESCE(string_agg(',' || ${rows.prefix} || ',' || ${rows.attempt} || ']', ''), '') || ']}'`
 
 /** Decodes events. `written`: the instant of the batch. */
 export const decodeEvents = (runs: readonly RunId[], text: string, written: string): StoreEvent[] => {
-  const { base, tasks, events } = JSON.parse(text) as Batch
+  const { base, tasks, events } = JSON.parse(text) as EncodedBatch
   return events.map((event) => {
     const at = event[3] === null ? written : iso(base + event[3])
     switch (event[0]) {
       case KIND.run: {
         const [, run, status, , error] = event
-        const told = { type: "run", runId: runs[run]!, status: RUN_STATUSES[status]!, at } as const
-        return error === undefined || error === 0 ? told : { ...told, error }
+        const decoded = { type: "run", runId: runs[run]!, status: RUN_STATUSES[status]!, at } as const
+        return error === undefined || error === 0 ? decoded : { ...decoded, error }
       }
       case KIND.task: {
-        const [, run, status, , task, path, attempt, error = 0, later = null, total = -1, more] = event
+        const [, run, status, , task, path, attempt, error = 0, availableAt = null, total = -1, details] = event
         return {
           type: "task",
           runId: runs[run]!,
@@ -132,13 +134,13 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
           status: TASK_STATUSES[status]!,
           at,
           ...(error !== 0 && { error }),
-          ...(later !== null && { availableAt: iso(base + later) }),
+          ...(availableAt !== null && { availableAt: iso(base + availableAt) }),
           ...(total !== -1 && { total }),
-          ...more,
+          ...details,
         }
       }
       case KIND.job: {
-        const [, jobId, status, , error = 0, later = null] = event
+        const [, jobId, status, , error = 0, availableAt = null] = event
         return {
           type: "job",
           runId: NO_RUN,
@@ -146,7 +148,7 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
           status: JOB_STATUSES[status]!,
           at,
           ...(error !== 0 && { error }),
-          ...(later !== null && { availableAt: iso(base + later) }),
+          ...(availableAt !== null && { availableAt: iso(base + availableAt) }),
         }
       }
       default:
@@ -159,12 +161,12 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
 export const NO_RUN = "" as RunId
 
 /** Parses `<batch>.<index>`; returns null for other text. */
-export const parseEventId = (id: string): { batch: number; place: number } | null => {
+export const parseEventId = (id: string): { batch: number; index: number } | null => {
   const found = /^(\d{1,15})\.(\d{1,9})$/.exec(id)
-  return found === null ? null : { batch: Number(found[1]), place: Number(found[2]) }
+  return found === null ? null : { batch: Number(found[1]), index: Number(found[2]) }
 }
 
-export const eventId = (batch: number, place: number): string => `${batch}.${place}`
+export const eventId = (batch: number, index: number): string => `${batch}.${index}`
 
 /** A row of the event log. `events` null: the store knows that no event matches. */
 export interface EventBatch {
@@ -188,7 +190,7 @@ export const eventsAfter = (
   const events: LoggedEvent[] = []
   let cursor = after
   for (const { batch, size, at, runs, events: text } of batches) {
-    const first = batch === from.batch ? from.place + 1 : 0
+    const first = batch === from.batch ? from.index + 1 : 0
     if (first >= size) continue
     const decoded = text === null ? [] : decodeEvents(JSON.parse(runs) as RunId[], text, at)
     for (let index = first; text !== null && index < size; index++) {

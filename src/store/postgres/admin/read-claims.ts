@@ -5,7 +5,7 @@ import type { Fence } from "../../../core/model/change.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim } from "../../contract/store.ts"
-import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
+import { CLAIM_COLUMNS, type ClaimedRow } from "../claim/claimed-row.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -13,12 +13,12 @@ import { NOW } from "../connection/store-clock.ts"
 
 const IN_FLIGHT = statement(
   "claims_in_flight",
-  `SELECT ${CLAIMED}, t.waiting_on, t.resumes, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
+  `SELECT ${CLAIM_COLUMNS}, t.waiting_on, t.resumes, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
    FROM unnest(:ids::bigint[], :attemptIds::uuid[]) AS c (id, attempt_id)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.kind = 'task'
    CROSS JOIN LATERAL (
      SELECT t.limits, r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error,
-       false AS paused, t.attempt_id AS new_id, NULL::bool AS fresh
+       false AS paused, t.attempt_id, NULL::bool AS enqueued_here
      FROM (SELECT) one LEFT JOIN runs r ON r.seq = t.run_seq
    ) k ORDER BY t.id`,
 )

@@ -9,7 +9,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
 import { type Claimed, type Claims, NOTHING_CLAIMED, type SentClaims } from "../claim/claim.ts"
-import type { ClaimRequest } from "../claim/candidates.ts"
+import { type ClaimRequest, claimRequest } from "../claim/candidates.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { loadRuns } from "../claim/run-info.ts"
 import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
@@ -58,7 +58,7 @@ export interface TurnInput {
 }
 
 /** A committed turn: the reply to the engine, and what the loop keeps of it. */
-export interface Turn {
+export interface CommittedTurn {
   advanced: Advanced
   observed: Observed
   updates: readonly AttemptUpdate[]
@@ -67,7 +67,7 @@ export interface Turn {
   rows: readonly ClaimedRow[]
 }
 
-export const advance = async (tx: Tx, input: TurnInput): Promise<Turn> => {
+export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> => {
   const { batch, hints, claims } = input
   const prepared = await prepareUpdates(tx, input.changes)
   const { plan, overdue } = prepared
@@ -80,7 +80,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<Turn> => {
   const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
   for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
   changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
-  const closed = await closeRuns(tx, [...new Set([...changes.finish.doneRuns, ...cancelling])])
+  const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
   const unparked = await changes.freed.apply(tx)
   const becameReady =
     cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
@@ -166,7 +166,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
-    { verifyEachFence, claim: claims.byQueue(batch) ? null : { holder: batch.holder, ...batch.claim } },
+    { verifyEachFence, claim: claims.byQueue(batch) ? null : claimRequest(batch.holder, batch.claim) },
   )
   const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
   const locked = pipelined(lockRuns(tx, plan))
@@ -220,7 +220,7 @@ const fire = async (tx: Tx, overdue: Set<number>): Promise<number> => {
 const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest => ({
   holder,
   lanes: gate.lanes,
-  limit: Math.min(Math.ceil(gate.limit / 2), available),
+  maxClaims: Math.min(Math.ceil(gate.limit / 2), available),
 })
 
 interface Outcome extends FirstSteps {
@@ -253,7 +253,13 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
 }
 
 /** Logs the events, wakes other stores, builds the claims and commits. `ready`: how many rows the turn made ready. */
-const finishTurn = async (tx: Tx, input: TurnInput, prepared: Prepared, outcome: Outcome, ready: number): Promise<Turn> => {
+const finishTurn = async (
+  tx: Tx,
+  input: TurnInput,
+  prepared: Prepared,
+  outcome: Outcome,
+  ready: number,
+): Promise<CommittedTurn> => {
   const { plan, rejected } = prepared
   const { batch } = input
   const { changes, claimed, pending, closed, cancelled, expired } = outcome
@@ -300,7 +306,7 @@ const finishTurn = async (tx: Tx, input: TurnInput, prepared: Prepared, outcome:
 
 /** Whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
 const leavesWork = ({ claimed, resumed, cancelled, expired }: Outcome, plan: ChangePlan, ready: number): boolean => {
-  const own = [...resumed, ...claimed.gates, ...claimed.work].filter(({ fresh }) => fresh === true).length
+  const own = [...resumed, ...claimed.gates, ...claimed.work].filter(({ enqueued_here }) => enqueued_here === true).length
   const uncounted = usesLimits(plan) || cancelled !== null || expired !== null || claimed.unparked
   return ready > own || (uncounted && own > 0)
 }

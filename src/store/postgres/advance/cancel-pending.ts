@@ -1,4 +1,4 @@
-// Finishes the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops live rows; containers with
+// Finishes the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in flight; containers with
 // instances stay until those have ended, for the gate to gather. Edges are not followed: all downstream rows are pending in the same
 // run, and are cancelled too.
 
@@ -73,9 +73,9 @@ export const beginCancel = async (
   await tx.workflows.load(runs.map((run) => run.version_id))
   const errors = runs.map((run) => (reason === "timeout" ? timedOut(tx.workflows.getLoaded(run.version_id).timeoutMs) : null))
   const seqs = runs.map((run) => run.seq)
-  const begun = tx.run(BEGIN, { reason, runs: seqs, errors })
+  const updated = tx.run(BEGIN, { reason, runs: seqs, errors })
   const unparked = tx.run(UNPARK_CONTAINERS, { runs: seqs })
-  await begun
+  await updated
   await unparked
 }
 

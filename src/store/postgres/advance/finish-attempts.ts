@@ -121,7 +121,7 @@ export const finishAttempts = async (
   const { finished, done_runs, ready, gate_ready, queue_limits, containers_ready, groups } = reply!
   return {
     finished: new Set(finished),
-    doneRuns: done_runs ?? [],
+    closableRuns: done_runs ?? [],
     ready: ready + containers_ready,
     gateReady: gate_ready || containers_ready > 0,
     queueLimits: queue_limits ?? [],

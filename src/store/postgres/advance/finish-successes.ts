@@ -15,7 +15,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceStatus } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
-import { CLAIMED_TASK, CLAIMED_TASK_NAMES, type ClaimedRow, NEW_ID } from "../claim/claimed-row.ts"
+import { TASK_COLUMNS, TASK_COLUMN_NAMES, type ClaimedRow, ATTEMPT_ID } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -37,7 +37,7 @@ const WANTED = (lane: string): string =>
   `(${lane} = ANY (:lanes::text[]) OR ${lane} > :laneFrom::text AND ${lane} < :laneTo::text)`
 
 /** Core `precedesQueued` for the row `t` and the head of the queue, `k.head_…`. */
-export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.in_turn AND ${precedesQueued(
+export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND ${precedesQueued(
   (column) => `t.${column}`,
   (column) => `k.head_${column}`,
 )})`
@@ -56,7 +56,7 @@ const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 /**
  * CTEs of the statement. Runs are locked in order before rows, so that transactions cannot wait for each other; and before the first
  * write, so that the transaction ids of turns on one run, and with them their event batches, are in the order of the turns. Conditions
- * such as `count(*) FROM counted >= 0` make Postgres run those parts first. `frozen`: no task of the run may start. `in_turn`: several
+ * such as `count(*) FROM counted >= 0` make Postgres run those parts first. `frozen`: no task of the run may start. `round_robin`: several
  * lanes or workflows share the next claims. The path is a column, because with a constant Postgres may read all rows of that path.
  * `guard`: a query with one column `ok`; nothing is written unless it is true.
  */
@@ -95,14 +95,14 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
      SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow_id,
        min(h.run_seq) AS head_run_seq, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
          SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
-       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS in_turn
+       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS round_robin
      FROM heads h
    ), unblocked AS (
      UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - k.finished, 0), ${IF_CLAIMED("status", "'dispatched'")},
-       ${IF_CLAIMED("attempt", "t.attempt + 1")}, ${IF_CLAIMED("attempt_id", NEW_ID("k.number"))},
+       ${IF_CLAIMED("attempt", "t.attempt + 1")}, ${IF_CLAIMED("attempt_id", ATTEMPT_ID("k.number"))},
        ${IF_CLAIMED("holder", ":holder::uuid")}, ${IF_CLAIMED("worker", "k.holder_name")}, ${IF_CLAIMED("dispatched_at", NOW)}
      FROM (
-       SELECT d.*, h.*, c.name AS holder_name, c.name IS NOT NULL AND d.number <= :claimLimit::int
+       SELECT d.*, h.*, c.name AS holder_name, c.name IS NOT NULL AND d.number <= :maxClaims::int
          AND d.run_seq <> ALL (ARRAY(SELECT seq FROM counted WHERE frozen)) AS allowed
        FROM (
          SELECT *, ''::text AS path FROM unnest(:downstreamRuns::bigint[], :downstreamNodes::int[], :downstreamFinished::int[])
@@ -110,9 +110,9 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
        ) d CROSS JOIN head h LEFT JOIN claimer c ON true OFFSET 0
      ) k WHERE t.run_seq = k.run_seq AND t.node = k.node AND t.path = k.path AND t.status = 'pending'
        AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
-     RETURNING ${CLAIMED_TASK}, t.attempt_id AS new_id, ${READY("t")} AS ready, t.status = 'dispatched' AS is_claimed, k.number
+     RETURNING ${TASK_COLUMNS}, t.attempt_id, ${READY("t")} AS ready, t.status = 'dispatched' AS is_claimed, k.number
    ), claimed AS (
-     SELECT ${CLAIMED_TASK_NAMES}, new_id, number FROM unblocked WHERE is_claimed
+     SELECT ${TASK_COLUMN_NAMES}, attempt_id, number FROM unblocked WHERE is_claimed
    ), now_in_flight AS (
      ${insertInto("in_flight", "claimed")}
    ), enqueued AS (
@@ -194,11 +194,11 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
 }
 
 /** Whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
-const mayClaim = ({ downstream, runs, queues }: Effects, { limit }: ClaimRequest): boolean =>
-  limit > 0 &&
+const mayClaim = ({ downstream, runs, queues }: Effects, { maxClaims }: ClaimRequest): boolean =>
+  maxClaims > 0 &&
   downstream.length > 0 &&
   runs.every(({ of }) => of.workflowId === runs[0]!.of.workflowId) &&
-  (downstream.length <= limit || queues.size <= 1)
+  (downstream.length <= maxClaims || queues.size <= 1)
 
 /** Plain successes and their effects. */
 export interface SuccessesPlan {
@@ -223,11 +223,11 @@ const claimParams = (tx: Tx, claim: ClaimRequest | null) => {
   const range = wildcardRange(claim?.lanes ?? [])
   return {
     holder: claim?.holder ?? null,
-    attemptIds: tx.clock.newAttemptIds(),
+    attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
     lanes: claim?.lanes.filter(isExactLane) ?? [],
     laneFrom: range?.from ?? null,
     laneTo: range?.to ?? null,
-    claimLimit: Math.min(claim?.limit ?? 0, MAX_CANDIDATES),
+    maxClaims: Math.min(claim?.maxClaims ?? 0, MAX_CANDIDATES),
   }
 }
 
@@ -265,7 +265,7 @@ export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly R
   if (!all_held) throw new FenceLost()
   return {
     finished: new Set(finishes.map(({ inFlight }) => inFlight.attemptId)),
-    doneRuns: done_runs ?? [],
+    closableRuns: done_runs ?? [],
     ready: enqueued,
     gateReady: gate_ready,
     queueLimits: queue_limits ?? [],

@@ -30,7 +30,7 @@ export interface Finish {
 export interface FinishResult {
   finished: ReadonlySet<AttemptId>
   /** Runs without open tasks. */
-  doneRuns: number[]
+  closableRuns: number[]
   /** How many rows were enqueued. */
   ready: number
   /** Whether some of them are for the gate. */
@@ -47,7 +47,7 @@ export interface FinishResult {
 
 export const NOTHING_FINISHED: FinishResult = {
   finished: new Set(),
-  doneRuns: [],
+  closableRuns: [],
   ready: 0,
   gateReady: false,
   queueLimits: [],

@@ -7,13 +7,14 @@ import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceStatus } from "../../shared/source-state.ts"
 import { cacheableResults } from "../cache/cache.ts"
-import { CLAIMED_TASK_NAMES } from "../claim/claimed-row.ts"
+import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
 import { toTaskClaims } from "../claim/to-claims.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import type { Turn, TurnInput } from "./advance.ts"
+import { claimRequest } from "../claim/candidates.ts"
+import type { CommittedTurn, TurnInput } from "./advance.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { emitChanges, emitClaims } from "./events.ts"
 import { type Finish, toFinish } from "./finish.ts"
@@ -37,10 +38,10 @@ export const ADVANCE_IN_ONE_ROUND_TRIP = statement(
   `WITH ${SUCCESSES(GUARD)}, logged AS (
      INSERT INTO events (at, size, runs, events)
      SELECT ${NOW}, :eventCount::int + count(*), :eventRuns::text,
-       ${withDispatched(":events::text", { begun: "(:dispatchEvents::text[])[number]", attempt: "attempt" })}
+       ${withDispatched(":events::text", { prefix: "(:dispatchEvents::text[])[number]", attempt: "attempt" })}
      FROM claimed HAVING (SELECT ok FROM guard)
    )
-   SELECT ok, s.*, ${CLAIMED_TASK_NAMES}, new_id,
+   SELECT ok, s.*, ${TASK_COLUMN_NAMES}, attempt_id,
      CASE WHEN s.enqueued > 0 THEN pg_notify(:channel, :sender)::text END AS notified
    FROM guard CROSS JOIN summary s LEFT JOIN claimed ON true`,
 )
@@ -64,15 +65,19 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
     updates.push({ inFlight, changes: attempt })
     finishes.push(toFinish(inFlight, attempt, final)!)
   }
-  const claim = { holder: batch.holder, ...batch.claim }
+  const claim = claimRequest(batch.holder, batch.claim)
   const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim })
   if (successes === null || successes.claim === null) return null
   const { runs, downstream } = successes.effects
-  return runs.length > 1 || downstream.length > Math.min(claim.limit, MAX_ROWS) ? null : [updates, successes]
+  return runs.length > 1 || downstream.length > Math.min(claim.maxClaims, MAX_ROWS) ? null : [updates, successes]
 }
 
 /** Returns null when the changes need another kind of turn, or the guard rejected them (`onRejected`). Nothing was written then. */
-export const advanceInOneRoundTrip = async (tx: Tx, input: TurnInput, onRejected: () => void): Promise<Turn | null> => {
+export const advanceInOneRoundTrip = async (
+  tx: Tx,
+  input: TurnInput,
+  onRejected: () => void,
+): Promise<CommittedTurn | null> => {
   const { batch, notifyParams } = input
   const planned = planTurn(tx, input)
   if (planned === null) return null

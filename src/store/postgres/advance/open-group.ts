@@ -7,7 +7,7 @@
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { HELD_BACK } from "../../shared/bounds.ts"
+import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { arrayParam } from "../connection/array-params.ts"
@@ -74,7 +74,7 @@ const CONTINUE = statement(
      SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL FROM below b JOIN tasks t ON t.parent_id = b.id
      WHERE b.is_open AND t.finished_at IS NULL
    ), unparked AS (
-     UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${HELD_BACK} RETURNING ${READINESS("t")}
+     UPDATE tasks t SET parked = NULL FROM below b WHERE t.id = b.id AND t.parked = ${PARKED_BY_GROUP} RETURNING ${READINESS("t")}
    ), enqueued AS (
      ${insertInto("ready_queue", "(SELECT * FROM container UNION ALL SELECT * FROM unparked) r")}
    ), not_in_flight AS (

@@ -1,4 +1,4 @@
-// Requests to stop live attempts: of jobs that were cancelled or deleted, and of groups whose time is over. Their holder gets them with
+// Requests to stop attempts in flight: of jobs that were cancelled or deleted, and of groups past their timeout. Their holder gets them with
 // each turn (`pollPendingWork`) until they have ended.
 
 import { type SqlRunner, statement } from "../connection/statement.ts"

@@ -1,4 +1,4 @@
-// Timers are columns: retries whose time has come become ready, and runs whose time is over start to be cancelled. The poll at the end
+// Timers are columns: due retries become ready, and runs past their timeout begin to be cancelled. The poll at the end
 // of each turn returns when the next timer is due, and which runs are being cancelled.
 
 import type { AttemptId, HolderId } from "../../../core/model/ids.ts"
@@ -63,7 +63,7 @@ const POLL = statement(
      (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = :holder::uuid) AS "stopRequests"`,
 )
 
-/** Those of the runs that have live attempts of the holder. */
+/** Those of the runs that have attempts of the holder in flight. */
 const OWN_RUNS = statement(
   "poll_own_runs",
   `SELECT r.seq FROM unnest(:runs::bigint[]) AS r (seq) WHERE EXISTS (
@@ -77,7 +77,7 @@ export interface PendingWork {
   gateReady: boolean
   /** Milliseconds until the next timer is due, or null. */
   dueMs: number | null
-  /** Runs that are being cancelled; `ours`: the holder has live attempts of it. */
+  /** Runs that are being cancelled; `ours`: the holder has attempts of it in flight. */
   cancelling: { runSeq: number; reason: CancelReason; ours: boolean }[]
   /** Live attempts of the holder that must stop. */
   stopRequests: AttemptId[]

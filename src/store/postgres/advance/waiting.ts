@@ -8,7 +8,7 @@ import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { sourceStatus } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, RUN_COLUMNS } from "../claim/candidates.ts"
-import { CLAIMED, type ClaimedRow } from "../claim/claimed-row.ts"
+import { CLAIM_COLUMNS, type ClaimedRow } from "../claim/claimed-row.ts"
 import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -75,17 +75,17 @@ const CLAIM_RESUMED = statement(
      SELECT d.* FROM unnest(:lanes::text[]) AS l (lane) CROSS JOIN LATERAL (
        SELECT t.id, t.run_seq, t.limits, t.attempt_id, t.must_end FROM tasks t
        WHERE t.resume_at IS NOT NULL AND t.holder IS NULL AND t.resume_lane = l.lane AND t.resume_at <= ${NOW}
-       ORDER BY t.resume_lane, t.resume_at LIMIT :limit::int FOR UPDATE SKIP LOCKED
-     ) d WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead) LIMIT :limit
+       ORDER BY t.resume_lane, t.resume_at LIMIT :maxClaims::int FOR UPDATE SKIP LOCKED
+     ) d WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead) LIMIT :maxClaims
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, ${RUN_COLUMNS},
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.must_end AS paused, d.attempt_id AS new_id, NULL::bool AS fresh
+       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.must_end AS paused, d.attempt_id, NULL::bool AS enqueued_here
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), resumed AS (
      UPDATE tasks t SET holder = :holder::uuid, resume_at = NULL, resumes = t.resumes + 1 FROM k WHERE t.id = k.id AND NOT k.paused
-     RETURNING ${CLAIMED}, t.waiting_on, t.resumes, t.must_end, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
+     RETURNING ${CLAIM_COLUMNS}, t.waiting_on, t.resumes, t.must_end, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
    ), now_in_flight AS (
      ${insertInto("in_flight", "resumed")}
    )
@@ -93,8 +93,8 @@ const CLAIM_RESUMED = statement(
 )
 
 /** Claims rows that wait and are due, for the gate. */
-export const claimResumed = async (tx: Tx, { holder, lanes, limit }: ClaimRequest): Promise<ClaimedRow[]> =>
-  limit <= 0 || lanes.length === 0 ? [] : tx.run(CLAIM_RESUMED, { holder, lanes, limit })
+export const claimResumed = async (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest): Promise<ClaimedRow[]> =>
+  maxClaims <= 0 || lanes.length === 0 ? [] : tx.run(CLAIM_RESUMED, { holder, lanes, maxClaims })
 
 const RESUME_PARENTS = statement(
   "resume_parents",

@@ -1,29 +1,36 @@
 // What the claim statements share: they lock candidates from the ready queue, choose among them (`chosen`), and claim the chosen
 // rows. Rows under a limit or of a paused run are only locked; core `admit` decides about them (claim-limited.ts).
 //
-// Parameters: holder, lanes, laneFrom and laneTo (a range of lanes; null: none), queues (of the lanes), limit, attemptIds, now.
+// Parameters: holder, lanes, laneFrom and laneTo (a range of lanes; null: none), queues (of the lanes), maxClaims, attemptIdPrefix, now.
 
 import type { HolderId } from "../../../core/model/ids.ts"
 import { isExactLane, queueOfLane, wildcardRange } from "../../../core/routing/lanes.ts"
+import type { Batch } from "../../contract/store.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { queueOrder } from "../../shared/claim-order.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { CLAIMED, type ClaimedRow, NEW_ID } from "./claimed-row.ts"
+import { CLAIM_COLUMNS, type ClaimedRow, ATTEMPT_ID } from "./claimed-row.ts"
 import { insertInto, READY } from "./ready-queue.ts"
 
 /** What a claim asks for. */
 export interface ClaimRequest {
   holder: HolderId
   lanes: readonly string[]
-  limit: number
+  maxClaims: number
 }
+
+export const claimRequest = (holder: HolderId, { lanes, limit }: Batch["claim"]): ClaimRequest => ({
+  holder,
+  lanes,
+  maxClaims: limit,
+})
 
 /** Rows are claimed for the gate, which evaluates them, or for work. */
 export type ClaimKind = "gate" | "work"
 
 /** Parameters of a claim statement. */
-export const claimParams = (tx: Tx, { holder, lanes, limit }: ClaimRequest) => {
+export const claimParams = (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest) => {
   const range = wildcardRange(lanes)
   const exact = lanes.filter(isExactLane)
   return {
@@ -32,8 +39,8 @@ export const claimParams = (tx: Tx, { holder, lanes, limit }: ClaimRequest) => {
     laneFrom: range?.from ?? null,
     laneTo: range?.to ?? null,
     queues: exact.flatMap((lane) => queueOfLane(lane) ?? []),
-    limit: Math.min(limit, MAX_CANDIDATES),
-    attemptIds: tx.clock.newAttemptIds(),
+    maxClaims: Math.min(maxClaims, MAX_CANDIDATES),
+    attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
   }
 }
 
@@ -49,7 +56,7 @@ export const QUEUE_ORDER = `q.lane, ${queueOrder("q")}`
 /** Locks the first entries `q` of the ready queue that match. `stale`: the row of the entry is not ready any more. */
 export const LOCK_CANDIDATES = (where: string, limit: string): string =>
   `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.children_created,
-    t.children_pending, NOT (${READY("t")}) AS stale, q.xmin = pg_current_xact_id_if_assigned()::xid AS fresh
+    t.children_pending, NOT (${READY("t")}) AS stale, q.xmin = pg_current_xact_id_if_assigned()::xid AS enqueued_here
   FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE ${where}
   ORDER BY ${QUEUE_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
 
@@ -62,8 +69,8 @@ const KINDS = {
   },
 } as const
 
-/** Whether claims of the run `r` wait because it is paused. */
-export const PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
+/** Condition: the run `r` is paused, so its rows are not claimed. */
+export const IS_PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
 /** Columns of the run `r` that a claim carries. */
 export const RUN_COLUMNS =
@@ -71,8 +78,8 @@ export const RUN_COLUMNS =
 
 /** Chooses the rows of `candidates` that may be claimed, and the stale ones, in that order. Follow with further conditions. */
 export const CHOOSE = (kind: ClaimKind, order = ""): string => `
-    SELECT k.id, k.entry, k.stale, k.fresh, ${KINDS[kind].limits} AS limits, ${RUN_COLUMNS}, ${PAUSED} AS paused,
-      ${NEW_ID(`row_number() OVER (${order})`)} AS new_id
+    SELECT k.id, k.entry, k.stale, k.enqueued_here, ${KINDS[kind].limits} AS limits, ${RUN_COLUMNS}, ${IS_PAUSED} AS paused,
+      ${ATTEMPT_ID(`row_number() OVER (${order})`)} AS attempt_id
     FROM candidates k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${KINDS[kind].claimable} OR k.stale)`
 
 /** Assignments of a row that is claimed for work by the holder with this name. */
@@ -92,20 +99,22 @@ const UNLIMITED = "k.limits IS NULL AND NOT k.paused"
 export const CLAIM_CHOSEN = (kind: ClaimKind): string => `dequeued AS (
     DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.stale OR ${UNLIMITED})) RETURNING q.id
   ), claimed AS (
-    UPDATE tasks t SET attempt_id = k.new_id, ${ASSIGNMENTS[kind]}
+    UPDATE tasks t SET attempt_id = k.attempt_id, ${ASSIGNMENTS[kind]}
     FROM chosen k WHERE t.id = k.id AND NOT k.stale AND ${UNLIMITED} AND k.id = ANY (ARRAY(SELECT id FROM dequeued))
-    RETURNING ${CLAIMED}
+    RETURNING ${CLAIM_COLUMNS}
   ), now_in_flight AS (
     ${insertInto("in_flight", "claimed")}
   )
-  SELECT c.*, rest.rest, EXISTS (SELECT 1 FROM claimer WHERE NOT unlimited) AS queue_settings,
+  SELECT c.*, found.more, found.needs_round_robin, EXISTS (SELECT 1 FROM claimer WHERE NOT unlimited) AS queue_settings,
     (SELECT array_agg(k.id) FROM chosen k WHERE NOT k.stale AND (k.limits IS NOT NULL OR k.paused)) AS limited
-  FROM rest LEFT JOIN claimed c ON true`
+  FROM search_result found LEFT JOIN claimed c ON true`
 
 /** A row of the reply to a claim. All columns of the claimed row are null when none was claimed. */
 export type ClaimReply = ClaimedRow & {
   /** More rows are ready than were candidates. */
-  rest: boolean
+  more: boolean
+  /** Several workflows or lanes have ready rows, so the head of the queue does not decide: nothing was claimed. */
+  needs_round_robin: boolean
   /** A queue of the lanes has settings; nothing was claimed then. */
   queue_settings: boolean
   /** Locked rows that core `admit` must decide about. */

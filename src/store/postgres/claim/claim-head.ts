@@ -1,5 +1,5 @@
 // Claims from the head of the ready queue. This is enough while only one workflow of one lane has ready rows at the highest priority, as
-// in most turns; otherwise nothing is claimed and `rest` is true: workflows and lanes must be served in turn (claim-round-robin.ts).
+// in most turns; otherwise nothing is claimed and `needs_round_robin` is true (claim-round-robin.ts).
 
 import type { Tx } from "../tx.ts"
 import { statement } from "../connection/statement.ts"
@@ -17,7 +17,7 @@ import {
 const NEXT_LANE = (after: string): string =>
   `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND q.lane < :laneTo::text ORDER BY q.lane LIMIT 1`
 
-/** Two lanes of the range are enough to know whether one is alone. */
+/** Reads at most two lanes of the range: enough to know whether there is only one. */
 const claimHeadOf = (kind: ClaimKind) =>
   statement(
     `claim_head_${kind}`,
@@ -28,18 +28,18 @@ const claimHeadOf = (kind: ClaimKind) =>
        SELECT lane FROM unnest(:lanes::text[]) AS l (lane) UNION SELECT lane FROM (SELECT lane FROM lanes_of_range LIMIT 2) r
      ), candidates AS MATERIALIZED (
        SELECT k.* FROM claimer c CROSS JOIN lanes l CROSS JOIN LATERAL (
-         ${LOCK_CANDIDATES("q.lane = l.lane", ":limit::int")}
+         ${LOCK_CANDIDATES("q.lane = l.lane", ":maxClaims::int")}
        ) k WHERE c.unlimited
-     ), rest AS MATERIALIZED (
-       SELECT NOT (a.n = 0 OR a.alone AND NOT a.stale AND (a.n < :limit OR NOT EXISTS (
+     ), search_result AS MATERIALIZED (
+       SELECT false AS more, NOT (a.n = 0 OR a.is_alone AND NOT a.stale AND (a.n < :maxClaims OR NOT EXISTS (
          SELECT 1 FROM ready_queue q WHERE q.lane = a.lane AND q.priority = a.priority AND q.workflow_id > a.workflow_id
-       ))) AS rest
+       ))) AS needs_round_robin
        FROM (
          SELECT count(*) AS n, min(lane) AS lane, min(priority) AS priority, min(workflow_id) AS workflow_id,
-           min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS alone, bool_or(stale) AS stale
+           min(workflow_id) = max(workflow_id) AND min(lane) = max(lane) AS is_alone, bool_or(stale) AS stale
          FROM candidates
        ) a
-     ), chosen AS MATERIALIZED (${CHOOSE(kind)} AND NOT (SELECT rest FROM rest)), ${CLAIM_CHOSEN(kind)}`,
+     ), chosen AS MATERIALIZED (${CHOOSE(kind)} AND NOT (SELECT needs_round_robin FROM search_result)), ${CLAIM_CHOSEN(kind)}`,
   )
 
 const CLAIM_HEAD = { gate: claimHeadOf("gate"), work: claimHeadOf("work") } as const

@@ -4,18 +4,18 @@
 import { admit } from "../../../core/rules/admit.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { type ClaimReply, DISPATCH, PAUSED, RUN_COLUMNS } from "./candidates.ts"
-import { CLAIMED, type ClaimedRow, isUnlimited, NEW_ID } from "./claimed-row.ts"
+import { type ClaimReply, DISPATCH, IS_PAUSED, RUN_COLUMNS } from "./candidates.ts"
+import { CLAIM_COLUMNS, type ClaimedRow, isUnlimited, ATTEMPT_ID } from "./claimed-row.ts"
 import { runUnpark, tryLockLimits, UNPARK } from "./limits.ts"
 import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
 
 const READ_LIMITED = statement(
   "claim_read_limited",
   `WITH k AS MATERIALIZED (
-     SELECT t.id, t.limits, ${RUN_COLUMNS}, ${PAUSED} AS paused, ${NEW_ID("c.number")} AS new_id, NULL::bool AS fresh
+     SELECT t.id, t.limits, ${RUN_COLUMNS}, ${IS_PAUSED} AS paused, ${ATTEMPT_ID("c.number")} AS attempt_id, NULL::bool AS enqueued_here
      FROM unnest(:rows::bigint[]) WITH ORDINALITY AS c (id, number) JOIN tasks t ON t.id = c.id LEFT JOIN runs r ON r.seq = t.run_seq
    )
-   SELECT ${CLAIMED} FROM k JOIN tasks t ON t.id = k.id`,
+   SELECT ${CLAIM_COLUMNS} FROM k JOIN tasks t ON t.id = k.id`,
 )
 
 /** The rows of a reply in claim order (attempt ids of one batch differ in their number only), and those for core `admit` after them. */
@@ -23,11 +23,11 @@ export const rowsOfReply = async (tx: Tx, reply: readonly ClaimReply[]): Promise
   const { limited } = reply[0]!
   const claimed = inOrder(reply.filter((row) => row.id !== null))
   if (limited === null) return claimed
-  const params = { rows: limited, attemptIds: tx.clock.newAttemptIds() }
+  const params = { rows: limited, attemptIdPrefix: tx.clock.newAttemptIdPrefix() }
   return [...claimed, ...inOrder(await tx.run<ClaimedRow>(READ_LIMITED, params))]
 }
 
-const inOrder = (rows: readonly ClaimedRow[]): ClaimedRow[] => rows.toSorted((a, b) => (a.new_id < b.new_id ? -1 : 1))
+const inOrder = (rows: readonly ClaimedRow[]): ClaimedRow[] => rows.toSorted((a, b) => (a.attempt_id < b.attempt_id ? -1 : 1))
 
 const CLAIM_LIMITED = statement(
   "claim_limited",
@@ -64,7 +64,7 @@ export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: str
   )
   const candidates = limited.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
   const { claim, park, used, unpark } = admit(candidates, limits)
-  const attempts = new Map(limited.map((row) => [row.id, row.new_id]))
+  const attempts = new Map(limited.map((row) => [row.id, row.attempt_id]))
   await runUnpark(tx, CLAIM_LIMITED, {
     holder,
     claimed: claim,

@@ -1,5 +1,5 @@
-// Claims from queues with settings, and from all queues in turn. The named lanes have one position: their highest priority comes first.
-// For a wildcard each lane with ready rows has a position of its own, and positions take turns. A queue's pause, concurrency and rate
+// Claims from queues with settings, and from all queues by round robin. The named lanes have one position: their highest priority comes
+// first. For a wildcard each lane with ready rows has a position of its own, and positions alternate. A queue's pause, concurrency and rate
 // hold back its lanes as a whole: they are not read further.
 
 import { isFunctionLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
@@ -18,33 +18,33 @@ export interface QueueClaimed {
   more: boolean
   /** Milliseconds until the rate of a queue lets more of it start, or null. */
   rateWaitMs: number | null
-  /** No queue has settings or had to be served in turn: the next claim may come from the head of the ready queue. */
-  unneeded: boolean
+  /** No queue has settings or needed round robin: the next claim may come from the head of the ready queue. */
+  headSuffices: boolean
 }
 
 export class QueueClaims {
   /** The workflow and the lanes that were served last. */
-  #served = { workflow: 0, lane: "", call: "" }
+  #last = { workflow: 0, lane: "", call: "" }
 
   async claim(tx: Tx, request: ClaimRequest): Promise<QueueClaimed> {
-    if (request.limit <= 0) return { claimed: [], more: false, rateWaitMs: null, unneeded: false }
+    if (request.maxClaims <= 0) return { claimed: [], more: false, rateWaitMs: null, headSuffices: false }
     const announced = announceTaskWrites(tx)
-    const lanes = await readLanes(tx, request.lanes, this.#served)
+    const lanes = await readLanes(tx, request.lanes, this.#last)
     await announced
     const budget = await QueueBudgets.open(tx, lanes)
     const { claimed, more } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
-    this.#served.workflow = claimed.at(-1)?.workflow_id ?? this.#served.workflow
-    for (const { lane } of claimed) this.#served[isFunctionLane(lane) ? "call" : "lane"] = lane
+    this.#last.workflow = claimed.at(-1)?.workflow_id ?? this.#last.workflow
+    for (const { lane } of claimed) this.#last[isFunctionLane(lane) ? "call" : "lane"] = lane
     const workflows = new Set(claimed.map((row) => row.workflow_id))
     // Without a lane, it is not known whether queues have settings.
     const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
-    const inTurn = wildcardRange(request.lanes) !== null && isSettled
+    const usedRoundRobin = wildcardRange(request.lanes) !== null && isSettled
     return {
       claimed,
       more: more || budget.missed,
       rateWaitMs: await rateWaitMs(tx, budget, lanes),
-      unneeded: !budget.any && !inTurn && wildcardFunctions(request.lanes).length === 0,
+      headSuffices: !budget.any && !usedRoundRobin && wildcardFunctions(request.lanes).length === 0,
     }
   }
 
@@ -61,15 +61,15 @@ export class QueueClaims {
         .map((lane) => ({ ...lane, available: budget.available(lane) }))
         .filter(({ available }) => available > 0)
       if (open.length === 0) return { claimed, more: false }
-      const rest = { ...request, limit: request.limit - claimed.length }
-      const reply = await claimRoundRobin(tx, "work", rest, { lanes: open, served: this.#served.workflow })
+      const remaining = { ...request, maxClaims: request.maxClaims - claimed.length }
+      const reply = await claimRoundRobin(tx, "work", remaining, { lanes: open, lastWorkflow: this.#last.workflow })
       const rows = await rowsOfReply(tx, reply)
       candidates += rows.length
       const admitted = await admitRows(tx, rows, request.holder)
       claimed.push(...admitted.claimed)
       for (const row of admitted.claimed) budget.use(row.lane)
-      const more = reply[0]!.rest
-      if (claimed.length >= request.limit) return { claimed, more: false }
+      const more = reply[0]!.more
+      if (claimed.length >= request.maxClaims) return { claimed, more: false }
       if (rows.length === 0) return { claimed, more }
       if (!more && rows.every(isUnlimited)) return { claimed, more: false }
       if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true }

@@ -1,8 +1,8 @@
-// Claims from lanes and workflows in turn. Lanes with the same position are served together: first their highest priority, of which each
-// workflow gets the same share, beginning after the one that was served last. Positions take turns. Each lane gets at least one share. Workflows are found by skipping
-// through the index, so one with 100,000 ready rows costs as much as one with ten.
+// Claims from lanes and workflows by round robin. Lanes with the same position are served together: first their highest priority, of which
+// each workflow gets the same share, beginning after the one that was served last. Positions alternate. Each lane gets at least one
+// share. Workflows are found by skipping through the index, so one with 100,000 ready rows costs as much as one with ten.
 
-import { MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_SERVED } from "../../shared/bounds.ts"
 import type { Tx } from "../tx.ts"
 import { statement } from "../connection/statement.ts"
 import {
@@ -27,9 +27,9 @@ const FIRST_WORKFLOW = (lane: string, condition = ""): string =>
 const NEXT_WORKFLOW = (lane: string, after: string): string =>
   `SELECT COALESCE(${FIRST_WORKFLOW(lane, `AND q.workflow_id > ${after}`)}, ${FIRST_WORKFLOW(lane)}) AS workflow_id OFFSET 0`
 
-const IN_TURN = "turn, workflow_id <= :served::bigint, workflow_id"
+const ROUND_ROBIN = "nth_of_workflow, workflow_id <= :lastWorkflow::bigint, workflow_id"
 
-const MAX_SHARES = `${MAX_GROUPS} + cardinality(:lanes)`
+const MAX_SHARES = `${MAX_SERVED} + cardinality(:lanes)`
 
 const claimRoundRobinOf = (kind: ClaimKind) =>
   statement(
@@ -44,30 +44,30 @@ const claimRoundRobinOf = (kind: ClaimKind) =>
        FROM lanes l
      ), workflows_of_lane AS (
        SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id, w.workflow_id AS first_workflow
-       FROM tops l CROSS JOIN LATERAL (${NEXT_WORKFLOW("l", ":served::bigint")}) w WHERE w.workflow_id IS NOT NULL
+       FROM tops l CROSS JOIN LATERAL (${NEXT_WORKFLOW("l", ":lastWorkflow::bigint")}) w WHERE w.workflow_id IS NOT NULL
        UNION ALL
        SELECT l.lane, l.position, l.queue, l.available, l.top, w.workflow_id, l.first_workflow
        FROM workflows_of_lane l CROSS JOIN LATERAL (${NEXT_WORKFLOW("l", "l.workflow_id")}) w WHERE w.workflow_id <> l.first_workflow
      ), shares AS MATERIALIZED (
-       SELECT w.*, ((:limit::int - 1) / count(*) OVER () + 1)::int AS share
+       SELECT w.*, ((:maxClaims::int - 1) / count(*) OVER () + 1)::int AS share
        FROM (SELECT * FROM workflows_of_lane LIMIT ${MAX_SHARES}) w
      ), found AS MATERIALIZED (
        SELECT k.*, s.position, s.queue, s.available, s.share,
-         row_number() OVER (PARTITION BY s.position, k.workflow_id ORDER BY k.run_seq, k.id) AS turn
+         row_number() OVER (PARTITION BY s.position, k.workflow_id ORDER BY k.run_seq, k.id) AS nth_of_workflow
        FROM shares s CROSS JOIN LATERAL (
          ${LOCK_CANDIDATES("q.lane = s.lane AND q.priority = s.top AND q.workflow_id = s.workflow_id", "s.share")}
        ) k
      ), placed AS (
-       SELECT f.*, row_number() OVER (PARTITION BY position ORDER BY ${IN_TURN}) AS nth FROM found f
+       SELECT f.*, row_number() OVER (PARTITION BY position ORDER BY ${ROUND_ROBIN}) AS nth_of_position FROM found f
      ), numbered AS (
-       SELECT p.*, row_number() OVER (PARTITION BY queue ORDER BY nth, position) AS nth_of_queue FROM placed p
+       SELECT p.*, row_number() OVER (PARTITION BY queue ORDER BY nth_of_position, position) AS nth_of_queue FROM placed p
      ), candidates AS MATERIALIZED (
        SELECT * FROM numbered WHERE available IS NULL OR nth_of_queue <= available
-     ), rest AS MATERIALIZED (
-       SELECT EXISTS (SELECT 1 FROM tops WHERE bottom < top) OR (SELECT count(*) FROM shares) >= ${MAX_SHARES}
-         OR EXISTS (SELECT 1 FROM found GROUP BY lane, workflow_id, share HAVING count(*) >= share) AS rest
+     ), search_result AS MATERIALIZED (
+       SELECT false AS needs_round_robin, EXISTS (SELECT 1 FROM tops WHERE bottom < top) OR (SELECT count(*) FROM shares) >= ${MAX_SHARES}
+         OR EXISTS (SELECT 1 FROM found GROUP BY lane, workflow_id, share HAVING count(*) >= share) AS more
      ), chosen AS MATERIALIZED (
-       ${CHOOSE(kind, "ORDER BY k.nth, k.position")} ORDER BY k.nth, k.position LIMIT :limit
+       ${CHOOSE(kind, "ORDER BY k.nth_of_position, k.position")} ORDER BY k.nth_of_position, k.position LIMIT :maxClaims
      ), ${CLAIM_CHOSEN(kind)}`,
   )
 
@@ -83,12 +83,12 @@ export interface ServedLane {
   available: number
 }
 
-/** Claims from these lanes in turn. `served`: the workflow that was served last. */
+/** Claims from these lanes by round robin. `lastWorkflow`: the workflow that was served last. */
 export const claimRoundRobin = (
   tx: Tx,
   kind: ClaimKind,
   request: ClaimRequest,
-  { lanes, served }: { lanes?: readonly ServedLane[]; served: number },
+  { lanes, lastWorkflow }: { lanes?: readonly ServedLane[]; lastWorkflow: number },
 ): Promise<ClaimReply[]> => {
   const params = claimParams(tx, request)
   // Lanes whose settings the caller has applied are not checked for settings again.
@@ -101,6 +101,6 @@ export const claimRoundRobin = (
     positions: servedLanes.map(({ position }) => position),
     laneQueues: servedLanes.map(({ queue }) => queue),
     available: servedLanes.map(({ available }) => (available === Number.POSITIVE_INFINITY ? null : available)),
-    served,
+    lastWorkflow,
   })
 }

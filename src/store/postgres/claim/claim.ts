@@ -5,7 +5,7 @@ import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import type { Batch } from "../../contract/store.ts"
 import type { Tx } from "../tx.ts"
-import type { ClaimKind, ClaimReply, ClaimRequest } from "./candidates.ts"
+import { type ClaimKind, type ClaimReply, type ClaimRequest, claimRequest } from "./candidates.ts"
 import { claimHead } from "./claim-head.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { QueueClaims } from "./claim-queues.ts"
@@ -31,9 +31,7 @@ export interface SentClaims {
   work: Promise<ClaimReply[]> | null
 }
 
-export const NOTHING_SENT: SentClaims = { gate: null, work: null }
-
-/** Claims of a loop. Remembers who was served last, and by which statement the next claim is tried first. */
+/** Claims of one connection. Remembers the workflow and lane that were served last, and which statement to try first. */
 export class Claims {
   readonly #gate = new KindClaims("gate")
   readonly #work = new KindClaims("work")
@@ -46,8 +44,8 @@ export class Claims {
 
   /** Sends the claims of these kinds. */
   send(tx: Tx, batch: Batch, kinds: { gate: boolean; work: boolean }): SentClaims {
-    const send = (claims: KindClaims, { lanes, limit }: Batch["claim"]): Promise<ClaimReply[]> | null =>
-      limit > 0 && lanes.length > 0 ? claims.send(tx, { holder: batch.holder, lanes, limit }) : null
+    const send = (claims: KindClaims, request: Batch["claim"]): Promise<ClaimReply[]> | null =>
+      request.limit > 0 && request.lanes.length > 0 ? claims.send(tx, claimRequest(batch.holder, request)) : null
     return {
       gate: kinds.gate ? send(this.#gate, batch.gate) : null,
       work: kinds.work && !this.byQueue(batch) ? send(this.#work, batch.claim) : null,
@@ -57,23 +55,23 @@ export class Claims {
   /** Reads the replies of `send`, and claims what they leave undecided. */
   async finish(tx: Tx, batch: Batch, sent: SentClaims): Promise<Claimed> {
     const { holder } = batch
-    const gate = sent.gate === null ? NONE : await this.#gate.finish(tx, await sent.gate, { holder, ...batch.gate })
-    const work = sent.work === null ? NONE : await this.#work.finish(tx, await sent.work, { holder, ...batch.claim })
+    const gate = sent.gate === null ? NONE : await this.#gate.finish(tx, await sent.gate, claimRequest(holder, batch.gate))
+    const work = sent.work === null ? NONE : await this.#work.finish(tx, await sent.work, claimRequest(holder, batch.claim))
     return { gates: gate.claimed, work: work.claimed, more: gate.more || work.more, rateWaitMs: null, unparked: work.unparked }
   }
 
   /** Claims what became ready after `claimed`, up to the limits of the batch. */
   async claimRest(tx: Tx, batch: Batch, claimed: Claimed): Promise<Claimed> {
     const { holder, gate, claim } = batch
-    const rest = {
+    const remaining = {
       ...batch,
       gate: { ...gate, limit: gate.limit - claimed.gates.length },
       claim: { ...claim, limit: claim.limit - claimed.work.length },
     }
-    const next = await this.finish(tx, rest, this.send(tx, rest, { gate: true, work: true }))
-    const limit = rest.claim.limit - next.work.length
-    const byQueue = this.byQueue(batch) ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, limit }) : null
-    if (byQueue?.unneeded === true) this.#work.byQueue = false
+    const next = await this.finish(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
+    const maxClaims = remaining.claim.limit - next.work.length
+    const byQueue = this.byQueue(batch) ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
+    if (byQueue?.headSuffices === true) this.#work.byQueue = false
     const queued = byQueue?.claimed ?? []
     return {
       gates: [...claimed.gates, ...next.gates],
@@ -97,10 +95,10 @@ const NONE: KindClaimed = { claimed: [], more: false, unparked: false }
 class KindClaims {
   readonly #kind: ClaimKind
   /** The workflow that was served last. */
-  #served = 0
+  #lastWorkflow = 0
   /** Whether several workflows or lanes had ready rows at the last claim. */
-  #inTurn = false
-  /** Whether queues have settings, or several queues must be served in turn (claim-queues.ts). */
+  #needsRoundRobin = false
+  /** Whether queues have settings, or several queues need round robin (claim-queues.ts). */
   byQueue = false
 
   constructor(kind: ClaimKind) {
@@ -108,8 +106,8 @@ class KindClaims {
   }
 
   send(tx: Tx, request: ClaimRequest): Promise<ClaimReply[]> {
-    return this.#inTurn && wildcardRange(request.lanes) === null
-      ? claimRoundRobin(tx, this.#kind, request, { served: this.#served })
+    return this.#needsRoundRobin && wildcardRange(request.lanes) === null
+      ? claimRoundRobin(tx, this.#kind, request, { lastWorkflow: this.#lastWorkflow })
       : claimHead(tx, this.#kind, request)
   }
 
@@ -122,26 +120,26 @@ class KindClaims {
     const wildcard = wildcardRange(request.lanes) !== null
     let candidates = 0
     let unparked = false
-    for (let reply = first; ; reply = await this.send(tx, { ...request, limit: request.limit - claimed.length })) {
+    for (let reply = first; ; reply = await this.send(tx, { ...request, maxClaims: request.maxClaims - claimed.length })) {
       const rows = await rowsOfReply(tx, reply)
-      const { rest, queue_settings } = reply[0]!
-      if (queue_settings || (wildcard && rest && rows.length === 0)) {
+      const { more, needs_round_robin, queue_settings } = reply[0]!
+      if (queue_settings || (wildcard && needs_round_robin)) {
         this.byQueue = true
         return { claimed, more: false, unparked }
       }
-      if (!this.#inTurn && rest) {
-        this.#inTurn = true
+      if (needs_round_robin) {
+        this.#needsRoundRobin = true
         continue
       }
-      if (rows.length > 0) this.#inTurn = rest || rows.some((row) => row.workflow_id !== rows[0]!.workflow_id)
+      if (rows.length > 0) this.#needsRoundRobin = more || rows.some((row) => row.workflow_id !== rows[0]!.workflow_id)
       candidates += rows.length
       const admitted = await admitRows(tx, rows, request.holder)
       claimed.push(...admitted.claimed)
       unparked ||= admitted.unparked
-      this.#served = admitted.claimed.at(-1)?.workflow_id ?? this.#served
-      if (claimed.length >= request.limit) return { claimed, more: false, unparked }
-      if (rows.length === 0) return { claimed, more: rest, unparked }
-      if (!rest && rows.every(isUnlimited)) return { claimed, more: false, unparked }
+      this.#lastWorkflow = admitted.claimed.at(-1)?.workflow_id ?? this.#lastWorkflow
+      if (claimed.length >= request.maxClaims) return { claimed, more: false, unparked }
+      if (rows.length === 0) return { claimed, more, unparked }
+      if (!more && rows.every(isUnlimited)) return { claimed, more: false, unparked }
       if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true, unparked }
     }
   }

@@ -18,17 +18,18 @@ const COUNTERS = [
 ]
 
 /** The columns of the claimed row `t`. */
-export const CLAIMED_TASK = [
+export const TASK_COLUMNS = [
   ...[...KEY, ...STATE].map((name) => `t.${name}`),
   ...COUNTERS.map((name) => `NULLIF(t.${name}, 0) AS ${name}`),
 ].join(", ")
-export const CLAIMED_TASK_NAMES = [...KEY, ...STATE, ...COUNTERS].join(", ")
+export const TASK_COLUMN_NAMES = [...KEY, ...STATE, ...COUNTERS].join(", ")
 
-/** CLAIMED_TASK, and from the candidate `k` what belongs to its run and its claim. */
-export const CLAIMED = `${CLAIMED_TASK}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.new_id, k.fresh`
+/** TASK_COLUMNS, and from the candidate `k` what belongs to its run and its claim. */
+export const CLAIM_COLUMNS = `${TASK_COLUMNS}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.attempt_id, k.enqueued_here`
 
-/** The attempt id of the claim with that number in its batch, made from the parameter `attemptIds`. */
-export const NEW_ID = (number: string): string => `(left(:attemptIds::text, 32) || lpad(to_hex(${number}), 4, '0'))::uuid`
+/** The attempt id of the claim with that number in its batch, made from the parameter `attemptIdPrefix`. */
+export const ATTEMPT_ID = (number: string): string =>
+  `(left(:attemptIdPrefix::text, 32) || lpad(to_hex(${number}), 4, '0'))::uuid`
 
 /** The columns of a job (`run_seq` 0) that belong to a run are null. */
 export interface ClaimedRow {
@@ -61,10 +62,10 @@ export interface ClaimedRow {
   run_status: RunStatus
   run_error: string | null
   paused: boolean
-  new_id: AttemptId
+  attempt_id: AttemptId
   children_total: number | null
   /** Whether the claiming transaction itself enqueued the row. */
-  fresh?: boolean | null
+  enqueued_here?: boolean | null
   /** What a resumed row waited for. */
   waiting_on?: string | null
   /** How often it was resumed in this attempt. */

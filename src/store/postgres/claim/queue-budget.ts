@@ -3,7 +3,7 @@
 // are in core/rules/queue-budget.ts.
 
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
-import { MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_SERVED } from "../../shared/bounds.ts"
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/queue-budget.ts"
 import { tryLockLimits } from "./limits.ts"
@@ -31,7 +31,7 @@ const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
 /** The first lanes, `ahead` and then `behind`, whose queue allows a start. */
 const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
   `SELECT w.lane FROM ${WITH_SETTINGS(`(SELECT lane FROM ${ahead} UNION ALL SELECT lane FROM ${behind})`)}
-     WHERE ${condition} AND NOT COALESCE(q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS}, false) LIMIT ${MAX_GROUPS}`
+     WHERE ${condition} AND NOT COALESCE(q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS}, false) LIMIT ${MAX_SERVED}`
 
 const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`
 
@@ -61,8 +61,8 @@ const LANES = statement(
    ), wanted AS (
      SELECT lane, 0 AS position FROM unnest(:lanes::text[]) AS l (lane)
      UNION ALL SELECT lane, row_number() OVER () AS position FROM ring
-     UNION ALL SELECT lane, ${MAX_GROUPS} + row_number() OVER () AS position FROM calls
-     UNION ALL SELECT lane, ${2 * MAX_GROUPS} + row_number() OVER () AS position FROM spent
+     UNION ALL SELECT lane, ${MAX_SERVED} + row_number() OVER () AS position FROM calls
+     UNION ALL SELECT lane, ${2 * MAX_SERVED} + row_number() OVER () AS position FROM spent
    )
    SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit",
      EXISTS (SELECT 1 FROM queues) AS settings

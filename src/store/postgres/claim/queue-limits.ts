@@ -7,10 +7,10 @@ import { type SqlRunner, statement } from "../connection/statement.ts"
 const ANNOUNCE = statement("queues_announce_writes", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
 const EXCLUDE = statement("queues_exclude_writes", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
 
-/** Announces writes to `tasks`, before the transaction locks rows: whoever waits for such a row may be waited for by `excludeTaskWrites`. */
+/** Announces writes to `tasks`. Call it before row locks: in the other order, `excludeTaskWrites` could deadlock with this transaction. */
 export const announceTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ANNOUNCE)
 
-/** Waits for transactions that have written to `tasks`, and holds up those that will. */
+/** Waits for transactions that have written to `tasks`, and blocks those that will. */
 export const excludeTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(EXCLUDE)
 
 const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY (:keys::text[])")

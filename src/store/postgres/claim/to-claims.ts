@@ -55,7 +55,7 @@ const toJobClaims = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<JobClai
     return {
       kind: "job",
       row: row.id,
-      attemptId: row.new_id,
+      attemptId: row.attempt_id,
       attempt: row.attempt,
       priority: row.priority,
       job: claimedJob(columns),
@@ -212,7 +212,7 @@ const readFanTotals = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<Map<n
 
 const toTaskClaim = (row: ClaimedRow, loaded: Pick<TaskClaim, "run" | "reads" | "parentItem" | "count">): TaskClaim => ({
   row: row.id,
-  attemptId: row.new_id,
+  attemptId: row.attempt_id,
   runSeq: row.run_seq,
   runId: row.run_id,
   workflowId: row.workflow_id,

@@ -27,7 +27,7 @@ export class StoreClock {
   }
 
   /** An attempt id whose last four digits a statement replaces by the number of the claim in its batch. */
-  newAttemptIds(): AttemptId {
+  newAttemptIdPrefix(): AttemptId {
     return newAttemptId(this.localNow(), this.#random.hex128())
   }
 }

@@ -7,7 +7,7 @@ import {
   type RunStatus,
   type SkipReason,
   type TaskEnd,
-  taskEnded,
+  isTaskFinished,
   type TaskStatus,
   upstreamEnd,
 } from "../../../core/model/status.ts"
@@ -90,7 +90,7 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   if (target === "in_flight") return { result: "in_flight", closed: [] }
 
   const edges = edgesOf(compiled, run, row, upstreamEnd(override.status, null))
-  const before = taskEnded(status) ? status : null
+  const before = isTaskFinished(status) ? status : null
   const canClose = target !== "finished" && (await (target === "waiting" ? finishWaiting : finishPending)(tx, row, override))
   if (before !== null) await overrideFinished(tx, row, before, override)
   if (!row.hook) await recountDownstream(tx, row, edges, before === null ? null : upstreamEnd(before, row.skip_reason))

@@ -2,7 +2,7 @@
 // continue, retry budgets start again.
 
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
-import { HELD_BACK } from "../../shared/bounds.ts"
+import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
@@ -85,7 +85,7 @@ const HOLD_BACK = statement(
      UNION ALL
      SELECT t.id, t.kind <> 'task' FROM below b JOIN tasks t ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
    )
-   UPDATE tasks t SET parked = ${HELD_BACK} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
+   UPDATE tasks t SET parked = ${PARKED_BY_GROUP} WHERE t.id IN (SELECT id FROM below) AND t.status = 'pending'`,
 )
 
 /** Enqueues the ready rows. A closed run has no entries in the ready queue. */

@@ -1,4 +1,4 @@
-// BatchEffects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
+// Effects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
 // below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
 
 import { countFinish, edgesOf } from "../../../core/rules/effects.ts"

@@ -3,7 +3,7 @@
 
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { type TaskStatus, taskEnded } from "../../../core/model/status.ts"
+import { type TaskStatus, isTaskFinished } from "../../../core/model/status.ts"
 import { startDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { type BatchEffects, COUNTER } from "./batch-effects.ts"
@@ -54,7 +54,7 @@ export const uncount = (effects: BatchEffects, row: LoadedRow, counts: readonly 
   let all = 0
   for (const [status, count] of counts) {
     all += count
-    if (!row.hook && taskEnded(status)) effects.run(row.runSeq)[COUNTER[status]] -= count
+    if (!row.hook && isTaskFinished(status)) effects.run(row.runSeq)[COUNTER[status]] -= count
   }
   return all
 }

@@ -7,7 +7,7 @@
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { freeSlots } from "../../../core/rules/queue-budget.ts"
-import { HELD_BACK } from "../../shared/bounds.ts"
+import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
@@ -53,7 +53,7 @@ WITH RECURSIVE below (id, is_open) AS (
   SELECT t.id, t.kind <> 'task' AND t.started_at IS NOT NULL
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
-UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${HELD_BACK}`
+UPDATE tasks SET parked = NULL WHERE id IN (SELECT id FROM below) AND parked = ${PARKED_BY_GROUP}`
 
 const CONTINUE = `
 UPDATE tasks SET started_at = ?1, status = iif(children_pending = 0, 'pending', 'running'), lane = ?2, attempt_id = NULL, holder = NULL

@@ -4,11 +4,11 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { compareReady } from "../../../core/rules/claim-order.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import { MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_SERVED } from "../../shared/bounds.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
-import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-groups.ts"
+import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-sets.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
@@ -133,25 +133,25 @@ class CandidateBudget {
   }
 }
 
-/** Returns workflows with ready rows in order, at most MAX_GROUPS, beginning after `last`. Skips through the index. */
+/** Returns workflows with ready rows in order, at most MAX_SERVED, beginning after `last`. Skips through the index. */
 const workflowsOf = (tx: Tx, lanes: readonly string[], priority: number, last: number): number[] => {
   const ahead = workflowsAfter(tx, lanes, priority, last)
-  if (ahead.length >= MAX_GROUPS) return ahead
+  if (ahead.length >= MAX_SERVED) return ahead
   const behind = workflowsAfter(tx, lanes, priority, -1).filter((id) => id <= last)
-  return [...ahead, ...behind].slice(0, MAX_GROUPS)
+  return [...ahead, ...behind].slice(0, MAX_SERVED)
 }
 
 const workflowsAfter = (tx: Tx, lanes: readonly string[], priority: number, start: number): number[] => {
   const found = new Set<number>()
   for (const lane of lanes) {
     let last = start
-    for (let i = 0; i < MAX_GROUPS; i++) {
+    for (let i = 0; i < MAX_SERVED; i++) {
       const next = tx.db.get<[number]>(NEXT_WORKFLOW, lane, priority, last)
       if (next === undefined) break
       found.add((last = next[0]))
     }
   }
-  return [...found].toSorted((a, b) => a - b).slice(0, MAX_GROUPS)
+  return [...found].toSorted((a, b) => a - b).slice(0, MAX_SERVED)
 }
 
 const rowsOf = (

@@ -10,7 +10,7 @@ import { queueOrder } from "../../shared/claim-order.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { type Claimer, type ClaimRequest, recordDispatch } from "./claim.ts"
 import type { ClaimedRow } from "./to-claims.ts"
-import { readyLanes } from "./lane-groups.ts"
+import { readyLanes } from "./lane-sets.ts"
 import { READY, unblock } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 

@@ -11,7 +11,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { type Candidate, pickCandidates } from "./candidates.ts"
 import { type ClaimedRow, toTaskClaims } from "./to-claims.ts"
-import { type LaneGroup, laneGroups, type RoundRobin } from "./lane-groups.ts"
+import { type LaneSet, laneSets, type RoundRobin } from "./lane-sets.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -56,24 +56,24 @@ type Purpose = "work" | "gate"
 const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, purpose: Purpose): ClaimedRows => {
   if (claimer === null || request.limit <= 0 || request.lanes.length === 0) return { rows: [], more: false }
   const rows: ClaimedRow[] = []
-  const { groups: firstGroups, isPartial } = laneGroups(tx, request.lanes, cursor)
-  let groups = firstGroups
+  const { sets: firstSets, isPartial } = laneSets(tx, request.lanes, cursor)
+  let sets = firstSets
   let seen = 0
-  while (groups.length > 0 && rows.length < request.limit && seen < MAX_CANDIDATES) {
-    const nonEmpty: LaneGroup[] = []
-    for (const [i, group] of groups.entries()) {
+  while (sets.length > 0 && rows.length < request.limit && seen < MAX_CANDIDATES) {
+    const nonEmpty: LaneSet[] = []
+    for (const [i, set] of sets.entries()) {
       const left = Math.min(request.limit - rows.length, MAX_CANDIDATES - seen)
       if (left === 0) break
-      const candidates = pickCandidates(tx, group.lanes, Math.ceil(left / (groups.length - i)), cursor)
+      const candidates = pickCandidates(tx, set.lanes, Math.ceil(left / (sets.length - i)), cursor)
       if (candidates.length === 0) continue
       seen += candidates.length
       for (const candidate of admitCandidates(tx, candidates, purpose)) rows.push(claimRow(tx, claimer, candidate, purpose))
-      if (group.cursor !== undefined) cursor[group.cursor] = group.lanes[0]!
-      nonEmpty.push(group)
+      if (set.cursor !== undefined) cursor[set.cursor] = set.lanes[0]!
+      nonEmpty.push(set)
     }
-    groups = nonEmpty
+    sets = nonEmpty
   }
-  return { rows, more: rows.length < request.limit && (isPartial || groups.length > 0) }
+  return { rows, more: rows.length < request.limit && (isPartial || sets.length > 0) }
 }
 
 const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"

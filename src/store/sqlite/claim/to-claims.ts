@@ -3,9 +3,9 @@
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Json } from "../../../core/model/json.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
-import { enclosingPath } from "../../../core/model/task-path.ts"
+import { enclosingPath, taskKey } from "../../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
-import { fromJson, outputOf, placeOf } from "../../shared/codec.ts"
+import { fromJson, outputOf } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import type { Candidate } from "./candidates.ts"
@@ -103,7 +103,7 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
     const { parent } = workflow.nodes[node]!
     if (parent === undefined) return null
     const at = enclosingPath(workflow, node, path)
-    const key = placeOf(runSeq, parent, at)
+    const key = `${runSeq}/${taskKey(parent, at)}`
     let item = items.get(key)
     if (item === undefined) items.set(key, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
     return item

@@ -67,7 +67,7 @@ UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?
 WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
 RETURNING path, id`
 
-/** Blocks all jobs that depend on a failed one, directly or not, in this transaction: no reader sees them wait in vain. */
+/** Blocks all jobs that depend on a failed one, directly or not, in this transaction, so that no reader sees them as PENDING. */
 export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">): void => {
   const frontier = [failed]
   for (let job = frontier.pop(); job !== undefined; job = frontier.pop()) {

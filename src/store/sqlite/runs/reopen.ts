@@ -2,7 +2,7 @@
 // continue, retry budgets start again.
 
 import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
-import { HELD_BACK } from "../../shared/bounds.ts"
+import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"
@@ -76,7 +76,7 @@ WITH RECURSIVE below (id, is_open) AS (
   SELECT t.id, t.kind <> 'task'
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_open AND t.finished_at IS NULL
 )
-UPDATE tasks SET parked = ${HELD_BACK} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
+UPDATE tasks SET parked = ${PARKED_BY_GROUP} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
 
 const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
-import { RUN_STATUSES, type RunStatus, runEnded } from "../../../core/model/status.ts"
+import { RUN_STATUSES, type RunStatus, isRunClosed } from "../../../core/model/status.ts"
 import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
 import type { Session } from "../tx.ts"
 
@@ -126,11 +126,11 @@ const WAITING =
 const runOf = (session: Session, c: Columns | undefined): RunRow | null => {
   if (c === undefined) return null
   const status = c[6]
-  const inFlight = runEnded(status) ? [] : session.db.all<["dispatched" | "running", number]>(IN_FLIGHT, c[0])
+  const inFlight = isRunClosed(status) ? [] : session.db.all<["dispatched" | "running", number]>(IN_FLIGHT, c[0])
   const [total, success, failed, skipped, cancelled] = [c[19], c[20], c[21], c[22], c[23]]
   const tasks = { pending: 0, dispatched: 0, running: 0, success, failed, skipped, cancelled }
   for (const [state, count] of inFlight) tasks[state] = count
-  if (!runEnded(status)) tasks.running += session.db.get<[number]>(WAITING, c[0])![0]
+  if (!isRunClosed(status)) tasks.running += session.db.get<[number]>(WAITING, c[0])![0]
   tasks.pending = total - success - failed - skipped - cancelled - tasks.dispatched - tasks.running
   return {
     seq: c[0],

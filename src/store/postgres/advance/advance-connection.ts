@@ -1,4 +1,4 @@
-// A loop: the turns of one connection. It repeats a turn that lost a fence, and keeps hints and caches between turns.
+// Runs `advance` on one connection. It repeats a transaction that lost a fence, and keeps hints and caches between transactions.
 
 import { soonest } from "../../../core/time/soonest.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
@@ -8,7 +8,7 @@ import { Claims } from "../claim/claim.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
-import { advance, type NotifyParams, type Turn, type TurnInput } from "./advance.ts"
+import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
 import { coalesceChanges } from "./coalesce-changes.ts"
 import { FenceLost } from "./finish-successes.ts"
 import { allowsOneRoundTrip, FIRST_HINTS, nextHints } from "./hints.ts"
@@ -20,16 +20,16 @@ const REJECTED_MS = 10_000
 /** Milliseconds after which a turn tries again to unpark rows that other transactions had locked. */
 const MISSED_MS = 20
 
-export class Loop {
+export class AdvanceConnection {
   readonly #pool: ConnectionPool
   readonly #context: StoreContext
   readonly #notifyParams: NotifyParams
   readonly #claims = new Claims()
   #hints = FIRST_HINTS
   /** Local time until which no turn of one round trip is tried. */
-  #usualUntil = 0
-  #closedOutside: Advanced["closed"] = []
-  /** Whether a turn is in progress. */
+  #oneRoundTripBlockedUntil = 0
+  #closedByOverrides: Advanced["closed"] = []
+  /** Whether `advance` is in progress. */
   busy = false
 
   constructor(pool: ConnectionPool, context: StoreContext, notifyParams: NotifyParams) {
@@ -48,7 +48,7 @@ export class Loop {
       const { advanced } = turn
       this.#hints = nextHints(this.#hints, turn.observed)
       this.#updateCache(turn)
-      advanced.closed.unshift(...this.#closedOutside.splice(0))
+      advanced.closed.unshift(...this.#closedByOverrides.splice(0))
       if (missedLimits.size > 0) advanced.nextDueMs = soonest(advanced.nextDueMs, MISSED_MS)
       return advanced
     } catch (error) {
@@ -59,16 +59,16 @@ export class Loop {
     }
   }
 
-  async #tryOneRoundTrip(input: TurnInput): Promise<Turn | null> {
+  async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#usualUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(input.batch)) return null
+    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(input.batch)) return null
     if (input.missedLimits.length > 0) return null
-    const onRejected = (): void => void (this.#usualUntil = now + REJECTED_MS)
+    const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
   }
 
   /** Runs the turn, and repeats it with a check of each fence when one was lost. */
-  #runVerified(input: TurnInput): Promise<Turn> {
+  #runVerified(input: TurnInput): Promise<CommittedTurn> {
     return this.#transact((tx) => advance(tx, input)).catch((error: unknown) => {
       if (!(error instanceof FenceLost)) throw error
       return this.#transact((tx) => advance(tx, { ...input, verifyEachFence: true }))
@@ -85,13 +85,13 @@ export class Loop {
     return this.#pool.transaction((transaction) => work(newTx(transaction, this.#context)))
   }
 
-  /** Reports runs that were closed outside of the loop with its next turn. */
+  /** Reports runs that overrides closed, with the result of the next `advance`. */
   reportClosed(runs: Advanced["closed"]): void {
-    this.#closedOutside.push(...runs)
+    this.#closedByOverrides.push(...runs)
   }
 
   /** Caches the results of a committed turn and the attempts that are in flight after it. */
-  #updateCache({ advanced, updates, applied, results, rows }: Turn): void {
+  #updateCache({ advanced, updates, applied, results, rows }: CommittedTurn): void {
     const { inFlight, finished } = this.#context.cache
     for (const [key, result] of results) finished.set(key, result)
     for (const { inFlight: attempt, changes } of updates) {

@@ -1,8 +1,8 @@
-// The lanes that a claim looks at, and their order. Lanes named exactly form one group, which is claimed by priority. For a
-// wildcard, each lane with ready rows is a group of its own, and the groups take turns.
+// The lanes that a claim looks at, and their order. Lanes named exactly form one set, which is claimed by priority. For a
+// wildcard, each lane with ready rows is a set of its own, and the sets alternate.
 
 import { functionOfLane, FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
-import { MAX_GROUPS } from "../../shared/bounds.ts"
+import { MAX_SERVED } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
@@ -11,7 +11,7 @@ export interface RoundRobin {
   lane: string
   /** Last lane of function calls. */
   call: string
-  /** Last workflow by the first lane of its group. */
+  /** Last workflow by the first lane of its set. */
   workflows: Map<string, number>
 }
 
@@ -47,7 +47,7 @@ interface LaneRing {
   last: string
 }
 
-/** Returns lanes with ready rows whose queue allows a start, at most MAX_GROUPS, beginning after the last one served. */
+/** Returns lanes with ready rows whose queue allows a start, at most MAX_SERVED, beginning after the last one served. */
 const openLanes = (tx: Tx, { from, to, last }: LaneRing, accepts: (lane: string) => boolean): string[] => {
   const start = last > from && last < to ? last : from
   const found: string[] = []
@@ -58,23 +58,23 @@ const openLanes = (tx: Tx, { from, to, last }: LaneRing, accepts: (lane: string)
     for (let [lane] = readyLanes(tx, after, upTo, 1); lane !== undefined; [lane] = readyLanes(tx, lane, upTo, 1)) {
       if (!accepts(lane)) continue
       if (tx.queues.available(lane) === 0) tx.queues.noteUnclaimed(lane)
-      else if (found.push(lane) === MAX_GROUPS) return found
+      else if (found.push(lane) === MAX_SERVED) return found
     }
   return found
 }
 
 /** Lanes that are claimed together, by priority. `cursor`: the position that remembers the last one served; none for named lanes. */
-export interface LaneGroup {
+export interface LaneSet {
   lanes: readonly string[]
   cursor?: "lane" | "call"
 }
 
-/** Returns the groups of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
-export const laneGroups = (
+/** Returns the sets of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
+export const laneSets = (
   tx: Tx,
   lanes: readonly string[],
   cursor: RoundRobin,
-): { groups: LaneGroup[]; isPartial: boolean } => {
+): { sets: LaneSet[]; isPartial: boolean } => {
   const range = wildcardRange(lanes)
   const functions = wildcardFunctions(lanes)
   const named = lanes.filter(isExactLane)
@@ -83,10 +83,10 @@ export const laneGroups = (
       ? []
       : openLanes(tx, { ...FUNCTION_LANES, last: cursor.call }, (lane) => functions.includes(functionOfLane(lane)))
   const found = range === null ? [] : openLanes(tx, { ...range, last: cursor.lane }, (lane) => !named.includes(lane))
-  const groups: LaneGroup[] = [
+  const sets: LaneSet[] = [
     ...(named.length === 0 ? [] : [{ lanes: named }]),
     ...calls.map((lane) => ({ lanes: [lane], cursor: "call" }) as const),
     ...found.map((lane) => ({ lanes: [lane], cursor: "lane" }) as const),
   ]
-  return { groups, isPartial: found.length === MAX_GROUPS || calls.length === MAX_GROUPS }
+  return { sets, isPartial: found.length === MAX_SERVED || calls.length === MAX_SERVED }
 }

@@ -1,36 +1,36 @@
-// The loops of a store: as many as calls of `advance` may run at the same time, each on a connection of its own. They meet in the
-// database like the loops of two servers, and share the caches of the store.
+// The connections that run `advance`: as many as calls may run at the same time. They meet in the database like the engines of two
+// servers, and share the caches of the store.
 
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { INDEXED_PLANS, type Target } from "../connection/connection.ts"
 import { ConnectionPool } from "../connection/connection-pool.ts"
 import type { StoreContext } from "../tx.ts"
 import type { NotifyParams } from "./advance.ts"
-import { Loop } from "./loop.ts"
+import { AdvanceConnection } from "./advance-connection.ts"
 
-/** Two loops keep Postgres busy while Node reads replies. A batch is worth a commit of its own from `minBatch` changes on. */
+/** Two connections keep Postgres busy while Node reads replies. A batch is worth a commit of its own from `minBatch` changes on. */
 export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
 
-export class Loops {
+export class AdvanceConnections {
   readonly #pools: ConnectionPool[]
-  readonly #loops: Loop[]
+  readonly #connections: AdvanceConnection[]
 
   constructor(target: Target, context: StoreContext, notifyParams: NotifyParams) {
     this.#pools = Array.from(
       { length: ADVANCE_CONCURRENCY.maxConcurrent },
       () => new ConnectionPool(target, 1, { application: "ork advance", settings: INDEXED_PLANS }),
     )
-    this.#loops = this.#pools.map((pool) => new Loop(pool, context, notifyParams))
+    this.#connections = this.#pools.map((pool) => new AdvanceConnection(pool, context, notifyParams))
   }
 
   advance(batch: Batch): Promise<Advanced> {
-    const loop = this.#loops.find(({ busy }) => !busy) ?? this.#loops[0]!
-    return loop.advance(batch)
+    const connection = this.#connections.find(({ busy }) => !busy) ?? this.#connections[0]!
+    return connection.advance(batch)
   }
 
-  /** Reports runs that were closed outside of the loops with the next turn. */
+  /** Reports runs that overrides closed, with the result of the next `advance`. */
   reportClosed(runs: Advanced["closed"]): void {
-    this.#loops[0]!.reportClosed(runs)
+    this.#connections[0]!.reportClosed(runs)
   }
 
   async close(): Promise<void> {
