@@ -8,11 +8,11 @@ import {
   handlerLane,
   isExactLane,
   queueLane,
-  queueLimitKey,
   queueOfLane,
   remoteLane,
   workLane,
 } from "./lanes.ts"
+import { queueLimitKey } from "./limit-keys.ts"
 
 describe("lanes", () => {
   const shared = { id: "r1", private: false }

@@ -93,6 +93,3 @@ export const queueOfLane = (lane: string): string | null => {
   const bar = lane.indexOf("|")
   return bar === -1 ? lane.slice(2) : lane.slice(2, bar)
 }
-
-/** Returns the key of the limit on how many rows of a queue run at once. */
-export const queueLimitKey = (queue: string): string => `q:${queue}`

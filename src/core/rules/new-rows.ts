@@ -1,7 +1,7 @@
 // Plans rows: those of a new run, those inside a group, the hooks of a closed run, and the limits of each. Called by the stores and
 // by the gate.
 
-import { indexKey } from "../model/index-key.ts"
+import { concurrencyLimitKey, runLimitKey, taskLimitKey } from "../routing/limit-keys.ts"
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { isGroup, groupMembers } from "../model/task-path.ts"
 import type { Limit, NewRow } from "../model/row.ts"
@@ -19,14 +19,6 @@ export const runPriority = (workflow: CompiledWorkflow, trigger: number | null):
 /** Priority of a task: its own, else the run's. */
 export const taskPriority = (node: Node, runPriority: number): number => node.priority ?? runPriority
 
-const TASK_LIMIT = "t:"
-
-/** Returns the task or group to whose `concurrency` a limit belongs; null for other limits. */
-export const taskOfLimit = (key: string): { runId: string; node: number } | null => {
-  const [, runId, node] = key.startsWith(TASK_LIMIT) ? key.split(":") : []
-  return runId === undefined || node === undefined ? null : { runId, node: Number(node) }
-}
-
 /**
  * Returns the limits of a node that are known before the gate: `concurrency` of the workflow and of the task. The gate adds the limit
  * of a `concurrency_key`. The workflow's limit does not apply to hooks, nor to groups, whose tasks are under it.
@@ -35,9 +27,9 @@ export const limitsOf = (workflow: CompiledWorkflow, index: number, runId: strin
   const node = workflow.nodes[index]!
   const limits: Limit[] = []
   if (node.hook === null && !isGroup(node) && workflow.concurrency !== undefined)
-    limits.push({ key: `r:${runId}`, cap: workflow.concurrency })
+    limits.push({ key: runLimitKey(runId), cap: workflow.concurrency })
   if (node.concurrency !== undefined && node.concurrencyKey === undefined)
-    limits.push({ key: `${TASK_LIMIT}${runId}:${index}`, cap: node.concurrency })
+    limits.push({ key: taskLimitKey(runId, index), cap: node.concurrency })
   return limits
 }
 
@@ -102,6 +94,6 @@ export const hookRows = (workflow: CompiledWorkflow, run: PlannedRun, status: "s
 
 /** Returns the limit that tasks with the same `concurrency_key` share across all runs of the workflow. */
 export const keyLimit = (node: Node, workflowId: number, key: string): Limit => ({
-  key: `k:${workflowId}:${node.name}:${indexKey(key)}`,
+  key: concurrencyLimitKey(workflowId, node.name, key),
   cap: node.concurrency ?? 1,
 })

@@ -161,7 +161,7 @@ export class Loop {
     this.#cancelCoalescing ??= this.#options.clock.after(COALESCE_MS, () => this.wake())
   }
 
-  /** A turn beside others does not know what they postponed: it may bring the timer forward, but not put it off. */
+  /** Sets the timer. A turn that overlaps others may only move it earlier, because another turn may need the earlier time. */
   #wakeWhenDue(ms: number | null, exclusive: boolean): void {
     const sleepMs = ms === null ? Number.POSITIVE_INFINITY : Math.min(ms, MAX_SLEEP_MS)
     const dueAt = this.#options.clock.monotonic() + sleepMs
@@ -253,7 +253,7 @@ export class Loop {
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
     if (advanced.claims.length === batch.claim.limit) {
       if (sharedCapacity) this.#mayClaimMore = true
-      // There may be more of the other kind of work.
+      // All requested rows were claimed and capacity is left: another turn may find more work.
       else if (batch.claim.limit > 0 && this.#hasCapacity()) this.#wakeAfterCoalescing()
     }
     if (this.#mayClaimMore && this.#hasCapacity()) this.#turnWanted = true

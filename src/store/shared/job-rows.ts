@@ -1,6 +1,6 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
-import { indexKey } from "../../core/model/index-key.ts"
+import { jobLimitKey } from "../../core/routing/limit-keys.ts"
 import { DEFAULT_JOB_RETRY, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
@@ -41,7 +41,7 @@ export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string
 
 /** Returns the limits of a job: jobs of one queue with the same key run one at a time. */
 export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
-  concurrencyKey === null ? [] : [{ key: `k:job:${queue}:${indexKey(concurrencyKey)}`, cap: 1 }]
+  concurrencyKey === null ? [] : [{ key: jobLimitKey(queue, concurrencyKey), cap: 1 }]
 
 /** Columns of `jobs` that a claim carries. */
 export interface ClaimedJobColumns {

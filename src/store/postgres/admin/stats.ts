@@ -1,8 +1,7 @@
 // Statistics and holders of limits, read from the tables and indexes of unfinished rows.
 
-import { queueLimitKey } from "../../../core/routing/lanes.ts"
+import { isQueueLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
-import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
@@ -66,7 +65,7 @@ interface Holder {
 
 const limitHolders = async (connection: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
-  const tasks = await connection.run<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : LIMIT_HOLDERS, { key, limit })
+  const tasks = await connection.run<Holder>(isQueueLimit(key) ? QUEUE_HOLDERS : LIMIT_HOLDERS, { key, limit })
   const groups = task === null ? [] : await connection.run<Holder>(OPEN_GROUPS, { runId: task.runId, node: task.node, limit })
   return [...tasks, ...groups]
 }

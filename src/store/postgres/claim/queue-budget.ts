@@ -2,6 +2,7 @@
 // without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again. The rules
 // are in core/rules/queue-budget.ts.
 
+import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
 import type { LimitState } from "../../../core/rules/admit.ts"
@@ -22,7 +23,7 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
 /** Joins the settings of the queue of a lane, and its limit. */
 const WITH_SETTINGS = (lanes: string): string =>
   `${lanes} w LEFT JOIN queues q ON q.name = split_part(substr(w.lane, 3), '|', 1)
-   LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = 'q:' || q.name`
+   LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = '${LIMIT_PREFIX.queue}' || q.name`
 
 /** Core `refill` of the rate of the queue `q` gives less than one token. */
 const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens

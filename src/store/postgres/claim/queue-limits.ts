@@ -1,7 +1,8 @@
 // The limits that count how many rows of a queue run. `putQueue` changes them while no transaction writes to `tasks`; a transaction that
 // reads them has written there, or announces that it will, so that each row counts exactly once.
 
-import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 
 const ANNOUNCE = statement("queues_announce_writes", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")

@@ -1,6 +1,7 @@
 // Deletes finished runs in small transactions.
 
 import type { RunId } from "../../../core/model/ids.ts"
+import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -51,7 +52,7 @@ const REMOVE_TASKS = statement(
 
 const REMOVE_LIMITS = statement(
   "remove_limits",
-  "DELETE FROM limits WHERE key = 'r:' || :runId::text OR key >= 't:' || :runId::text || ':' AND key < 't:' || :runId::text || ';'",
+  `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || :runId::text OR key >= '${LIMIT_PREFIX.task}' || :runId::text || ':' AND key < '${LIMIT_PREFIX.task}' || :runId::text || ';'`,
 )
 
 const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")

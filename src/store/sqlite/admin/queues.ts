@@ -1,6 +1,7 @@
 // Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
-import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { oldestReady } from "./ready-age.ts"
 import { READY } from "../claim/ready-queue.ts"

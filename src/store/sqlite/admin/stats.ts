@@ -1,8 +1,7 @@
 // Statistics and holders of limits, read from the indexes of unfinished rows.
 
-import { queueLimitKey } from "../../../core/routing/lanes.ts"
+import { isQueueLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
-import { taskOfLimit } from "../../../core/rules/new-rows.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -41,7 +40,7 @@ type Holder = [runSeq: number, node: number, path: string, row: number]
 const limitHolders = (session: Session, key: string, limit: number): string[] => {
   const { db } = session
   const task = taskOfLimit(key)
-  const tasks = db.all<Holder>(key.startsWith(queueLimitKey("")) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const tasks = db.all<Holder>(isQueueLimit(key) ? QUEUE_HOLDERS : HOLDERS, key, limit)
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]

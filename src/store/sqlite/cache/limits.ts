@@ -2,12 +2,13 @@
 // written back by `save`.
 
 import type { LimitState } from "../../../core/rules/admit.ts"
+import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { freeSlots } from "../../../core/rules/queue-budget.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import type { Database } from "../connection/database.ts"
 
-const READ = "SELECT cap, used, key GLOB '[rt]:*' FROM limits WHERE id = ?"
+const READ = `SELECT cap, used, key GLOB '${LIMIT_PREFIX.run}*' OR key GLOB '${LIMIT_PREFIX.task}*' FROM limits WHERE id = ?`
 
 const PUT = `
 INSERT INTO limits (key, cap) VALUES (?, ?)
@@ -26,7 +27,7 @@ UPDATE tasks SET parked = NULL WHERE id IN (
 ) RETURNING run_seq`
 
 interface ReadLimit extends LimitState {
-  /** Rows of several runs share the limit. Limits with the prefixes `r:` and `t:` belong to one run. */
+  /** Rows of several runs share the limit. Limits of a workflow's or task's `concurrency` belong to one run. */
   isShared: boolean
 }
 

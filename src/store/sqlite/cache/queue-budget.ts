@@ -1,7 +1,8 @@
 // Settings of the queues of a claim's lanes inside one transaction: read once, counted in memory, tokens written back by `save`.
 // A queue without a row has no settings and allows every start. The rules are in core/rules/queue-budget.ts.
 
-import { queueLimitKey, queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueOfLane } from "../../../core/routing/lanes.ts"
+import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import { iso } from "../../../core/model/ports.ts"
 import {
   availableStarts,

@@ -2,6 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
+import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import type { Session, Tx } from "../tx.ts"
 
@@ -31,7 +32,7 @@ const REMOVE_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (${SOME})`
 
 const REMOVE_TASKS = `DELETE FROM tasks WHERE id IN (${SOME})`
 
-const REMOVE_LIMITS = "DELETE FROM limits WHERE key = 'r:' || ?1 OR key GLOB 't:' || ?1 || ':*'"
+const REMOVE_LIMITS = `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || ?1 OR key GLOB '${LIMIT_PREFIX.task}' || ?1 || ':*'`
 
 const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
 

@@ -1,0 +1,36 @@
+// Keys of limits. The prefix tells what a limit counts:
+//
+//   r:RUN               tasks of a run (`concurrency` of the workflow)
+//   t:RUN:NODE          instances of a task, or openings of a group, of a run (`concurrency` of the task)
+//   k:WORKFLOW:TASK:KEY tasks with the same `concurrency_key`, in all runs of the workflow
+//   k:job:QUEUE:KEY     jobs of a queue with the same concurrency key
+//   q:QUEUE             tasks and jobs of a queue (its `concurrency`)
+
+import { indexKey } from "../model/index-key.ts"
+
+const RUN = "r:"
+const TASK = "t:"
+const KEY = "k:"
+const QUEUE = "q:"
+
+/** Prefixes for SQL conditions on `key`. */
+export const LIMIT_PREFIX = { run: RUN, task: TASK, queue: QUEUE } as const
+
+export const runLimitKey = (runId: string): string => `${RUN}${runId}`
+
+export const taskLimitKey = (runId: string, node: number): string => `${TASK}${runId}:${node}`
+
+export const concurrencyLimitKey = (workflowId: number, task: string, key: string): string =>
+  `${KEY}${workflowId}:${task}:${indexKey(key)}`
+
+export const jobLimitKey = (queue: string, key: string): string => `${KEY}job:${queue}:${indexKey(key)}`
+
+export const queueLimitKey = (queue: string): string => `${QUEUE}${queue}`
+
+export const isQueueLimit = (key: string): boolean => key.startsWith(QUEUE)
+
+/** Returns the task or group to whose `concurrency` a limit belongs; null for other limits. */
+export const taskOfLimit = (key: string): { runId: string; node: number } | null => {
+  const [, runId, node] = key.startsWith(TASK) ? key.split(":") : []
+  return runId === undefined || node === undefined ? null : { runId, node: Number(node) }
+}
