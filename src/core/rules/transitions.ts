@@ -38,7 +38,7 @@ export const TRANSITIONS = {
   gather: { kinds: CONTAINER, from: ["pending"], runningMustWait: false, to: ["success", "failed", "cancelled"] },
 } as const satisfies Record<Change["kind"], Transition>
 
-export interface RowState {
+export interface SourceRow {
   kind: RowKind
   status: TaskStatus
   /** The row runs without a slot. */
@@ -46,7 +46,7 @@ export interface RowState {
 }
 
 /** Returns whether a change of this kind may be applied to a row in this state. The caller checks the fence. */
-export const isLegal = (change: Change["kind"], { kind, status, isWaiting }: RowState): boolean => {
+export const isLegal = (change: Change["kind"], { kind, status, isWaiting }: SourceRow): boolean => {
   const { kinds, from, runningMustWait }: Transition = TRANSITIONS[change]
   return kinds.includes(kind) && from.includes(status) && (status !== "running" || isWaiting || !runningMustWait)
 }

@@ -137,7 +137,7 @@ export const applyChanges = async (
     inFlight.gate || changes.final === null ? [] : inFlight.lane,
   )
   const sent = {
-    held: [
+    updated: [
       startRows(
         tx,
         plan.starts.flatMap(({ changes }) => changes.start ?? []),
@@ -152,15 +152,15 @@ export const applyChanges = async (
       changes,
       results: changes.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
     })),
-    given: [releaseRows(tx, plan.releases), enqueueRows(tx, plan.enqueues, idsOf)].map(pipelined),
+    returned: [releaseRows(tx, plan.releases), enqueueRows(tx, plan.enqueues, idsOf)].map(pipelined),
     retries: pipelined(retryRows(tx, plan.retries)),
     finish: pipelined(finishAttempts(tx, finishPlan, { gateLanes, freedQueues: queueKeys(freedLanes) })),
     // The finish returns the limits of its queues itself.
     queueLimits: plan.finishes.length > 0 ? null : pipelined(queueLimits(tx, freedLanes)),
   }
   const waits = new Map((await sent.waits).map((row) => [row.attempt_id, row]))
-  const held = new Set([
-    ...(await Promise.all([...sent.held, ...sent.given])).flat().map((row) => row.attempt_id),
+  const fenceHeld = new Set([
+    ...(await Promise.all([...sent.updated, ...sent.returned])).flat().map((row) => row.attempt_id),
     ...waits.keys(),
   ])
   const retries = new Map((await sent.retries).map((row) => [row.attempt_id, row.available_at ?? null]))
@@ -168,7 +168,7 @@ export const applyChanges = async (
   const chunks = new Map<AttemptChanges, ChunkResult[]>()
   for (const { changes, results } of sent.chunks) chunks.set(changes, await Promise.all(results))
   const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
-  const applied = readReplies(plan.updates, { held, retries, waits, finish, chunks })
+  const applied = readReplies(plan.updates, { fenceHeld, retries, waits, finish, chunks })
   giveBackSlots(plan, applied, limitOf)
   await useGroupSlots(tx, plan, chunks, idsOf)
   await followUp(tx, plan, applied)
@@ -193,13 +193,13 @@ const createChildren = async (
 ): Promise<ChunkResult> => {
   if (change.kind === "open_group") return openGroup(tx, { inFlight, change, idsOf, states })
   const kind = isGroup(tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!) ? "group" : "task"
-  const held = await expandRow(tx, { inFlight, change, limits: idsOf(change.limits), states, kind })
-  return held ? "created" : "rejected"
+  const isExpanded = await expandRow(tx, { inFlight, change, limits: idsOf(change.limits), states, kind })
+  return isExpanded ? "created" : "rejected"
 }
 
 interface Replies {
-  /** Attempts whose start, progress, wait, release or enqueue held. */
-  held: ReadonlySet<AttemptId>
+  /** Attempts whose start, progress, wait, release or enqueue was applied. */
+  fenceHeld: ReadonlySet<AttemptId>
   /** Retried attempts, with when they are due. */
   retries: ReadonlyMap<AttemptId, string | null>
   waits: ReadonlyMap<AttemptId, WaitingRow>
@@ -243,8 +243,8 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
 /** Whether a change other than the creation of children wrote the row. */
 const writesRow = ({ final, start, progress }: AttemptChanges): boolean => final !== null || start !== null || progress !== null
 
-const isHeld = (attemptId: AttemptId, { held, retries, finish }: Replies): boolean =>
-  held.has(attemptId) || retries.has(attemptId) || finish.finished.has(attemptId)
+const isHeld = (attemptId: AttemptId, { fenceHeld, retries, finish }: Replies): boolean =>
+  fenceHeld.has(attemptId) || retries.has(attemptId) || finish.finished.has(attemptId)
 
 /** Collects the slots of limits and queues that attempts and groups do not use any more. */
 const giveBackSlots = (

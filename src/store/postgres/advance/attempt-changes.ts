@@ -16,7 +16,7 @@ const START = statement(
   "start",
   `UPDATE tasks t SET status = 'running', started_at = CASE WHEN t.status = 'dispatched' THEN c.at ELSE t.started_at END,
      external_id = COALESCE(c.external_id, t.external_id)
-   FROM unnest(:rows::bigint[], :attempts::uuid[], :ats::timestamptz[], :externalIds::text[]) AS c (id, attempt_id, at, external_id)
+   FROM unnest(:rows::bigint[], :attempts::uuid[], :startTimes::timestamptz[], :externalIds::text[]) AS c (id, attempt_id, at, external_id)
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("started", "t")}
    RETURNING c.attempt_id`,
 )
@@ -45,7 +45,7 @@ const RETRY = statement(
        started_at, finished_at)
      SELECT id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
      FROM past
-   ), back AS (
+   ), requeued AS (
      UPDATE tasks t SET status = 'pending', attempt_id = NULL, holder = NULL, worker = NULL, external_id = NULL,
        failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
        available_at = CASE WHEN p.delay > 0 THEN ${NOW} + p.delay * interval '1 millisecond' END,
@@ -54,16 +54,16 @@ const RETRY = statement(
      FROM past p WHERE t.id = p.id
      RETURNING p.attempt_id, t.available_at, ${READINESS("t")}
    ), enqueued AS (
-     ${insertInto("ready_queue", "back")}
+     ${insertInto("ready_queue", "requeued")}
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "back")}
+     ${deleteFrom("in_flight", "requeued")}
    )
-   SELECT attempt_id, available_at FROM back`,
+   SELECT attempt_id, available_at FROM requeued`,
 )
 
 const RELEASE = statement(
   "release",
-  `WITH back AS (
+  `WITH released AS (
      UPDATE tasks t SET attempt = t.attempt - CASE WHEN t.status = 'dispatched' THEN 1 ELSE 0 END, holder = NULL,
        status = CASE WHEN t.waiting_on IS NULL THEN 'pending' ELSE 'running' END,
        attempt_id = CASE WHEN t.waiting_on IS NOT NULL THEN t.attempt_id END, worker = CASE WHEN t.waiting_on IS NOT NULL THEN t.worker END,
@@ -74,11 +74,11 @@ const RELEASE = statement(
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("release", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
    ), enqueued AS (
-     ${insertInto("ready_queue", "back")}
+     ${insertInto("ready_queue", "released")}
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "back")}
+     ${deleteFrom("in_flight", "released")}
    )
-   SELECT attempt_id FROM back`,
+   SELECT attempt_id FROM released`,
 )
 
 const ENQUEUE = statement(
@@ -135,7 +135,7 @@ export const startRows = (tx: Tx, starts: readonly Started[]): Promise<readonly 
   runFor(starts, () =>
     tx.run(START, {
       ...fenceParams(starts),
-      ats: starts.map(({ at }) => iso(at)),
+      startTimes: starts.map(({ at }) => iso(at)),
       externalIds: starts.map(({ externalId }) => externalId ?? null),
     }),
   )

@@ -21,7 +21,7 @@ import { finishSuccesses, isPlainSuccess, planSuccesses, type SuccessesPlan } fr
 const FINISH_ATTEMPTS = statement(
   "finish_attempts",
   `WITH change AS (
-     SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :froms::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
+     SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :sources::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
        :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :exitCodes::int[], :usages::text[],
        :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :upstreamEnds::text[], :targets::text[], :lanes::text[])
      AS c (id, attempt_id, from_state, status, skip_reason, attempt_state, output, output_key, output_bytes, error, exit_code, usage,
@@ -108,7 +108,7 @@ export const finishAttempts = async (
   const [reply] = await tx.run<Reply>(FINISH_ATTEMPTS, {
     ...finishParams(finishes),
     ...lanes,
-    froms: finishes.map(({ from }) => from),
+    sources: finishes.map(({ from }) => from),
     statuses: finishes.map(({ status }) => status),
     skipReasons: finishes.map(({ skip }) => skip),
     attemptStates: finishes.map(({ attemptState }) => attemptState),

@@ -160,7 +160,7 @@ export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workfl
 /** Effects of finished rows on their runs and on downstream rows. */
 export interface Effects {
   /** By run, with one of its attempts. */
-  runs: { of: CachedAttempt; tasks: number; hooks: number }[]
+  runs: { sample: CachedAttempt; tasks: number; hooks: number }[]
   /** In claim order: rows of a run were inserted in the order of their nodes. */
   downstream: { runSeq: number; node: number; finished: number; priority: number }[]
   /** Queues of the downstream rows whose settings apply to them. */
@@ -176,7 +176,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
     if (isJobRow(runSeq)) continue
     const { nodes } = workflows.getLoaded(inFlight.versionId)
     let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { of: inFlight, tasks: 0, hooks: 0 }))
+    if (run === undefined) runs.set(runSeq, (run = { sample: inFlight, tasks: 0, hooks: 0 }))
     run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
       if (!inFlight.private) queues.add(nodes[node]!.queue)
@@ -187,7 +187,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
     }
   }
   return {
-    runs: [...runs.values()].sort((a, b) => a.of.runSeq - b.of.runSeq),
+    runs: [...runs.values()].sort((a, b) => a.sample.runSeq - b.sample.runSeq),
     downstream: [...downstream.values()].sort((a, b) => compareReady({ ...a, row: a.node }, { ...b, row: b.node })),
     queues,
   }
@@ -197,7 +197,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
 const mayClaim = ({ downstream, runs, queues }: Effects, { maxClaims }: ClaimRequest): boolean =>
   maxClaims > 0 &&
   downstream.length > 0 &&
-  runs.every(({ of }) => of.workflowId === runs[0]!.of.workflowId) &&
+  runs.every(({ sample }) => sample.workflowId === runs[0]!.sample.workflowId) &&
   (downstream.length <= maxClaims || queues.size <= 1)
 
 /** Plain successes and their effects. */
@@ -242,10 +242,10 @@ export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesP
   const { runs, downstream, queues } = effects
   return {
     ...finishParams(finishes),
-    runs: runs.map(({ of }) => of.runSeq),
+    runs: runs.map(({ sample }) => sample.runSeq),
     finishedTasks: runs.map(({ tasks }) => tasks),
     finishedHooks: runs.map(({ hooks }) => hooks),
-    generations: runs.map(({ of }) => of.generation),
+    generations: runs.map(({ sample }) => sample.generation),
     downstreamRuns: downstream.map(({ runSeq }) => runSeq),
     downstreamNodes: downstream.map(({ node }) => node),
     downstreamFinished: downstream.map(({ finished }) => finished),
@@ -277,7 +277,7 @@ export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly R
 
 /** Adds what is known of the runs: they are running, and neither paused nor being cancelled. */
 const toClaimedRows = (reply: readonly Reply[], { runs }: Effects): ClaimedRow[] => {
-  const attempts = new Map(runs.map(({ of }) => [of.runSeq, of]))
+  const attempts = new Map(runs.map(({ sample }) => [sample.runSeq, sample]))
   return reply.filter(hasClaim).map((row) => {
     const { runId, versionId, generation } = attempts.get(row.run_seq)!
     return {

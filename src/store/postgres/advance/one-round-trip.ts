@@ -85,11 +85,11 @@ export const advanceInOneRoundTrip = async (
   const applied = new Map(updates.map(({ changes }) => [changes, { availableAt: null }]))
   // Finishes carry their own instants.
   emitChanges(tx, "", updates, { applied, expanded: new Set() })
-  const [{ of }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
-  const { nodes } = tx.workflows.getLoaded(of.versionId)
+  const [{ sample }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
+  const { nodes } = tx.workflows.getLoaded(sample.versionId)
   const log = encodeEvents(
     tx.events,
-    plan.effects.downstream.map(({ node }) => ({ runId: of.runId, task: nodes[node]!.name, path: "" })),
+    plan.effects.downstream.map(({ node }) => ({ runId: sample.runId, task: nodes[node]!.name, path: "" })),
   )
   const freedQueues = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
   const sent = tx.run<Reply & { ok: boolean }>(ADVANCE_IN_ONE_ROUND_TRIP, {

@@ -31,7 +31,7 @@ const OPEN = statement(
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_pending, i.lane, i.priority, i.limits::bigint[],
        c.run_seq
-     FROM container c CROSS JOIN unnest(:nodes, :kinds::text[], :upstreamPendings::int[], :lanes::text[], :priorities::smallint[], :limits::text[])
+     FROM container c CROSS JOIN unnest(:nodes, :kinds::text[], :pendingCounts::int[], :lanes::text[], :priorities::smallint[], :limits::text[])
        WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, number) ORDER BY i.number
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
        upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
@@ -113,7 +113,7 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
         gateLane: lane,
         nodes: rows.map(({ node }) => node),
         kinds: rows.map(({ kind }) => kind),
-        upstreamPendings: rows.map(({ upstreamPending }) => upstreamPending),
+        pendingCounts: rows.map(({ upstreamPending }) => upstreamPending),
         lanes: rows.map((child) => child.lane),
         priorities: rows.map(({ priority }) => priority),
         limits: rows.map(({ limits }) => arrayParam(idsOf(limits))),

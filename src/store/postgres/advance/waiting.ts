@@ -26,7 +26,7 @@ const WAIT = statement(
        dispatched_at = COALESCE(t.dispatched_at, ${NOW}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW}),
        progress = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, inner_run = NULL
-     FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOns::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
+     FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOnTexts::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
        :resumes::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
        AND ${sourceStatus("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
@@ -56,7 +56,7 @@ export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Prom
   return tx.run(WAIT, {
     rows: waits.map(({ row }) => row),
     attempts: waits.map(({ attemptId }) => attemptId),
-    waitingOns: waits.map(({ waitingOn }) => JSON.stringify(waitingOn)),
+    waitingOnTexts: waits.map(({ waitingOn }) => JSON.stringify(waitingOn)),
     delays: waits.map(({ delayMs }) => (delayMs === null ? null : Math.max(0, Math.ceil(delayMs)))),
     lanes: waiting.map(({ inFlight }) =>
       gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }),
