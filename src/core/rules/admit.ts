@@ -25,8 +25,8 @@ export interface Admission {
 export const PARKED_BY_PAUSE = 0
 
 /**
- * `limits` contains the limits that this transaction could lock. A candidate with another limit stays ready: the transaction that
- * holds the lock wakes the next turn when it ends.
+ * Decides which candidates are claimed, and which are parked. `limits` contains the limits that this transaction could lock. A candidate
+ * with another limit stays ready, and the engine tries again at once.
  */
 export const admit = (candidates: readonly RowToAdmit[], limits: ReadonlyMap<number, LimitState>): Admission => {
   const admission: Admission = { claim: [], park: [], used: new Map(), unpark: new Map() }
