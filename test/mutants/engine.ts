@@ -79,9 +79,9 @@ export const ENGINE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/dispatcher.ts",
-        find: "for (const change of changes) emit(change)",
+        find: "for (const change of changes) submit(change)",
         replace: `for (const change of changes) {
-        emit(change)
+        submit(change)
         if (change.kind === "enqueue") void this.launch(claim)
       }`,
       },

@@ -95,8 +95,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
       },
       {
         file: "src/store/postgres/advance/finish-successes.ts",
-        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState",
-        replace: "WHERE t.id = c.id AND ${sourceState",
+        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus",
+        replace: "WHERE t.id = c.id AND ${sourceStatus",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
@@ -253,8 +253,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/admin/lease-holders.ts",
-        find: "WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) AND",
-        replace: "WHERE NOT dead AND lease_until < COALESCE(:now::timestamptz, now()) + interval '8 seconds' AND",
+        find: "WHERE NOT dead AND lease_until < ${NOW} AND",
+        replace: "WHERE NOT dead AND lease_until < ${NOW} + interval '8 seconds' AND",
       },
     ],
     foundBy: SIM_ON_POSTGRES,

@@ -71,7 +71,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
     bug: "Group items that a retry continues do not wait for a slot.",
     edits: [
       {
-        file: "src/store/sqlite/runs/retry.ts",
+        file: "src/store/sqlite/runs/reopen.ts",
         find: 'else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })',
         replace: 'else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 2 })',
       },
