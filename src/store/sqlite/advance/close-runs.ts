@@ -16,11 +16,11 @@ import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
 import { resumeParent } from "./waiting.ts"
 
-const DONE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
+const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
 /** Closes finished runs, and cancelled runs that were never started. */
 export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
-  const done = tx.db.all<[number]>(DONE).map(([seq]) => seq)
+  const done = tx.db.all<[number]>(CLOSABLE).map(([seq]) => seq)
   const neverStarted = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
   if (done.length + neverStarted.length === 0) return []
   const closed = [...done, ...neverStarted].map((seq) => closeRun(tx, seq))

@@ -70,11 +70,7 @@ export interface LaneSet {
 }
 
 /** Returns the sets of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
-export const laneSets = (
-  tx: Tx,
-  lanes: readonly string[],
-  cursor: RoundRobin,
-): { sets: LaneSet[]; isPartial: boolean } => {
+export const laneSets = (tx: Tx, lanes: readonly string[], cursor: RoundRobin): { sets: LaneSet[]; isPartial: boolean } => {
   const range = wildcardRange(lanes)
   const functions = wildcardFunctions(lanes)
   const named = lanes.filter(isExactLane)
