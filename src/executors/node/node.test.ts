@@ -18,6 +18,17 @@ describe("an error that nobody handles", () => {
   })
 })
 
+test("a worker that sends an invalid message before it is ready is killed, and its attempt fails", async () => {
+  const argv = ["/bin/sh", "-c", "echo nonsense >&3; exec sleep 600"]
+  const fixture = await functionFixture({ name: "node", argv: () => argv, codeKey: () => "" }, "native")
+  const { run } = launcherFor(typescript, () => fixture)
+  expect(await run("nothing")).toMatchObject({
+    state: "failed",
+    error: "could not start: its worker process sent an invalid message: its type is unknown",
+  })
+  await fixture.cleanup()
+})
+
 functionTests(typescript, () => functionFixture(nodeRuntime, "native"))
 
 functionStopTests({ language: typescript, make: (options) => functionFixture(nodeRuntime, "native", options), limits: true })
