@@ -59,6 +59,8 @@ const SILENT = { info: () => {}, warn: () => {}, error: () => {} }
 const setup = async () => {
   const folder = mkdtempSync(join(tmpdir(), "ork-adopt-"))
   const cluster = new Cluster()
+  /** Number of next reads that fail. */
+  const secrets = { failures: 0 }
   const stores: SqliteStore[] = []
   const open = async (alive: string) => {
     const options = { path: join(folder, "ork.db"), clock: systemClock, random: systemRandom }
@@ -86,7 +88,10 @@ const setup = async () => {
       maxOutputBytes: 1 << 20,
       graceMs: 100,
       dataDir: folder,
-      secret: () => null,
+      secret: () => {
+        if (secrets.failures-- > 0) throw new Error("the secret manager does not respond")
+        return "value"
+      },
     })
     await engine.start()
     return { engine, store }
@@ -111,7 +116,7 @@ const setup = async () => {
     for (const store of stores) await store.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  return { cluster, serve, trigger }
+  return { cluster, serve, trigger, secrets }
 }
 
 const ONE = "name: far\ntasks: { a: { executor: slurm, command: ./job } }"
@@ -147,6 +152,21 @@ test("the time that an attempt has run under a dead server counts: its start sta
   expect(cluster.adopted).toEqual([undefined, { startedAt }])
   const task = await second.store.getTask({ runId, name: "a", path: "" })
   expect(task).toMatchObject({ status: "failed", error: "timed out after 4s", startedAt: new Date(startedAt).toISOString() })
+  await second.engine.stop()
+})
+
+test("an adopted attempt whose secret cannot be read for now is continued when it can, and not retried", async () => {
+  const { cluster, serve, trigger, secrets } = await setup()
+  const first = await serve("first")
+  const runId = await trigger(first, "name: far\ntasks: { a: { executor: slurm, command: ./job, env: { T: { secret: T } } } }")
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await first.store.close()
+  secrets.failures = 2
+  const second = await serve("second")
+  await vi.waitUntil(() => cluster.launches.length === 2, { timeout: 10_000 })
+  expect(new Set(cluster.launches).size).toBe(1)
+  cluster.end(cluster.launches[0]!)
+  expect((await second.engine.waitForRun(runId)).status).toBe("success")
   await second.engine.stop()
 })
 

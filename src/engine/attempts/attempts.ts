@@ -16,6 +16,8 @@ import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, StopReason } from "../../executors/executor.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
+const PREPARE_RETRY_MS = 2000
+
 interface AttemptParts {
   assignments: AssignmentBuilder
   folders: Folders
@@ -110,8 +112,9 @@ export class Attempts {
     if (!this.#options.executors.has(node.executor)) return this.#runner.failed(missingExecutor(node), false)
     let assignment: Assignment
     try {
-      assignment = await this.#prepare(attempt)
+      assignment = attempt.adopted === undefined ? await this.#prepare(attempt) : await this.#prepareAdopted(attempt)
     } catch (error) {
+      if (attempt.leftRunning) return { state: "lost", startedAt: null, finishedAt: this.#options.clock.now() }
       if (isTaskFault(error)) return this.#runner.failed(error.message, false)
       return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
     }
@@ -128,6 +131,21 @@ export class Attempts {
     const assignment = await assignments.build(claim, workflow, node, folders)
     Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
     return adopted === undefined ? assignment : { ...assignment, adopted }
+  }
+
+  /** Tries again until it succeeds: the work of an adopted attempt may run, and would run beside a retry. */
+  async #prepareAdopted(attempt: LaunchedAttempt): Promise<Assignment> {
+    const { clock, log } = this.#options
+    for (;;) {
+      try {
+        return await this.#prepare(attempt)
+      } catch (error) {
+        if (isTaskFault(error) || attempt.leftRunning) throw error
+        const fields = { attemptId: attempt.claim.attemptId, error: messageOf(error) }
+        log.warn(fields, "an attempt of another server cannot be prepared; trying again")
+        await new Promise<void>((resolve) => clock.after(PREPARE_RETRY_MS, resolve))
+      }
+    }
   }
 
   #progressOf(claim: Claim): ProgressThrottle {
