@@ -112,12 +112,13 @@ export class LeaseHolder {
     await store.registerHolder({ id: this.#id, ...holder, leaseMs: LEASE_MS, runId: privateRun })
   }
 
-  #scheduleRenewal(): void {
-    this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => void this.#renew())
+  #scheduleRenewal(delayMs = RENEW_MS): void {
+    this.#cancelRenewal = this.#options.clock.after(delayMs, () => void this.#renew())
   }
 
   async #renew(): Promise<void> {
-    const { store, log } = this.#options
+    const { store, log, clock } = this.#options
+    const begunAt = clock.monotonic()
     try {
       if (store.leases) await this.#renewLease()
       await this.#reap()
@@ -126,7 +127,8 @@ export class LeaseHolder {
     }
     if (this.#cancelRenewal === null) return
     if (store.leases) this.#handlers.wake()
-    this.#scheduleRenewal()
+    // A reply may be old: this process may have been paused for longer than its lease while it waited.
+    this.#scheduleRenewal(Math.max(0, RENEW_MS - (clock.monotonic() - begunAt)))
   }
 
   async #renewLease(): Promise<void> {

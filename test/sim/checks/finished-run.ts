@@ -48,7 +48,10 @@ class FinishedRun {
   }
 
   #fail(row: TaskRecord, why: string): never {
-    throw new Violation("tasks finish as the rules say", `${this.#describe(row)} is ${row.status}: ${why}`)
+    throw new Violation(
+      "tasks finish as the rules say",
+      `${this.#describe(row)} is ${row.status}${row.error === null ? "" : ` (${row.error})`}: ${why}`,
+    )
   }
 
   // -- the run ---------------------------------------------------------------------------------------------------------------------

@@ -116,6 +116,9 @@ const checkRule = (simulation: Simulation, run: RunRecord, attempt: LaunchedAtte
   if (condition !== true) fail(`its if is ${condition}`)
 }
 
+/** The instances of a fan-out read larger outputs from files. */
+const MAX_MERGED_BYTES = 64 * 1024
+
 const checkInput = (simulation: Simulation, run: RunRecord, attempt: LaunchedAttempt, assignment: Assignment): void => {
   const { simNode, workflow, path } = attempt
   const input = assignment.input as JsonObject
@@ -126,7 +129,10 @@ const checkInput = (simulation: Simulation, run: RunRecord, attempt: LaunchedAtt
   }
   for (const row of simulation.model.upstream(workflow, run, simNode, path)) {
     const name = ownName(workflow.nodes[row.node]!)
-    check(name, input[name], simulation.model.downstreamValue(row))
+    const value = simulation.model.downstreamValue(row)
+    const isFile = simNode.items !== null && Buffer.byteLength(JSON.stringify(value)) > MAX_MERGED_BYTES
+    check(name, input[name], isFile ? undefined : value)
+    if (isFile) check(`the folder with ${name}`, assignment.upstreamDir !== null, true)
   }
   const scope = scopeOf(workflow, simNode, path)
   if (simNode.node.parent !== undefined) check("at", input["at"], lastIndex(scope))

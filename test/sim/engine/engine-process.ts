@@ -77,7 +77,8 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
     lanes: [queueLane("default", [])],
     concurrency: spec.concurrency,
     maxFanout: 100_000,
-    maxOutputBytes: 1 << 20,
+    // Above the gathered outputs of the largest scenarios, which the checks expect to succeed.
+    maxOutputBytes: 1 << 26,
     graceMs: 1000,
     dataDir: "data",
     secret: () => null,
