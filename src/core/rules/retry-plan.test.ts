@@ -115,21 +115,14 @@ describe("planRetry of groups", () => {
     "g.a": {},
     "g.b": { after: ["g.a"] },
   })
-  const row = (
-    node: number,
-    path: string,
-    kind: NodeState["kind"],
-    status: TaskStatus,
-    expanded = 0,
-    total = expanded,
-  ): NodeState => ({
+  const row = (node: number, path: string, kind: NodeState["kind"], status: TaskStatus, expanded = 0): NodeState => ({
     node,
     path,
     kind,
     status,
     skipReason: status === "skipped" ? "unmet" : null,
     childrenCreated: expanded,
-    total,
+    total: expanded,
   })
   /** Item 1 failed in its first task; item 2 was never opened. */
   const ended = [

@@ -43,8 +43,7 @@ export class AssignmentBuilder {
       claim.kind === "job"
         ? { input: claim.job.payload, upstreamDir: null }
         : await this.#input(claim, workflow, node, templates, folders)
-    const { env, secrets } = await this.#environment(node, templates)
-    const fields = await this.#fields(node, templates, secrets)
+    const { env, fields, secrets } = await this.#render(node, templates)
     const command = node.command === undefined ? null : await this.#command(node.command, templates, env)
     for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
@@ -89,29 +88,26 @@ export class AssignmentBuilder {
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         large.set(name, output)
       } else {
-        input[name] = await this.#outputs.value(output)
+        const value = this.#outputs.value(output)
+        input[name] = value instanceof Promise ? await value : value
       }
     }
     if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
     return { input, upstreamDir: large.size === 0 ? null : await folders.upstream(claim, large) }
   }
 
-  async #environment(node: Node, templates: Templates): Promise<{ env: Env; secrets: string[] }> {
+  /** Renders the environment and the executor's fields. `secrets`: the values of secrets in both. */
+  async #render(node: Node, templates: Templates): Promise<Pick<Assignment, "env" | "fields" | "secrets">> {
     const env: Env = {}
+    const fields: Assignment["fields"] = {}
     const secrets: string[] = []
     for (const [name, value] of Object.entries(node.env)) {
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
       else env[name] = toText(await templates.render(value.value))
     }
-    return { env, secrets }
-  }
-
-  /** Renders the executor's fields and adds the values of their secrets to `secrets`. */
-  async #fields(node: Node, templates: Templates, secrets: string[]): Promise<Assignment["fields"]> {
-    const fields: Assignment["fields"] = {}
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
-    return fields
+    return { env, fields, secrets }
   }
 
   /** Copies on the way to the value: rendered literals are shared with the compiled node, which never contains a secret. */

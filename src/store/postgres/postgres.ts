@@ -4,8 +4,8 @@
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import type { NewRun, RunRow } from "../contract/store.ts"
-import { type Access, bindNow, newTx, type Tx } from "./tx.ts"
+import type { NewRun, RunRow, Store } from "../contract/store.ts"
+import { type Access, bindNow, newTx, type StoreContext, type Tx } from "./tx.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
@@ -38,7 +38,6 @@ import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
 import { INDEXED_PLANS } from "./connection/connection.ts"
-import type { SqlRunner } from "./connection/statement.ts"
 import {
   cachedKeysInUse,
   trimCache,
@@ -74,33 +73,69 @@ const MAX_CREATED = 10_000
 /** Runs that are read together. */
 const MAX_READ = 1_000
 
-export const openPostgres = async ({ url, clock, random, schema = "ork" }: PostgresOptions): Promise<ServerStore> => {
-  const target = { url, schema }
-  const storeClock = new StoreClock(clock, random)
-  const cache = new Cache()
-  const readers = new ConnectionPool(target, MAX_READERS, { application: "ork" })
-  const writers = new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS })
-  // A pool of its own: callers that need a version may hold a connection of another pool.
-  const versions = new ConnectionPool(target, 1, { application: "ork" })
-  // A pool of its own: a lease must not expire while long transactions hold the connections of the writers.
-  const leases = new ConnectionPool(target, 1, { application: "ork lease" })
-  const workflows = new Workflows(versions)
-  const context = { clock: storeClock, workflows, cache }
-  const channel = `ork_${schema}`.slice(0, MAX_CHANNEL)
-  const self = random.hex128()
-  const listener = new Listener(target, channel, self)
-  const advancing = new AdvanceConnections(target, context, { channel, sender: self })
+export const openPostgres = async (options: PostgresOptions): Promise<ServerStore> => {
+  const parts = openParts(options)
+  const { pools, workflows, context, advancing, listener, target } = parts
+  const access = accessTo(parts)
+  return {
+    ...operations(access, options.random),
+    ...runOperations(parts, access),
+    ...statsStore(access, (runs) => advancing.reportClosed(runs)),
+    kind: "postgres",
+    leases: true,
+    advanceConcurrency: ADVANCE_CONCURRENCY,
+    migrate: () => migrate(pools.writers, target),
+    becomeServer: async () => true,
+    close: async () => {
+      await Promise.all([listener, advancing, ...Object.values(pools)].map((part) => part.close()))
+    },
+    compiled: (versionId) => workflows.compiled(versionId),
+    compiledNow: (versionId) => workflows.getLoaded(versionId),
+    renewLease: (id, leaseMs) => pools.leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs)),
+    advance: (batch) => advancing.advance(batch),
+    onWake: (wake) => void listener.onWake(wake),
+  }
+}
 
-  const read = <T>(work: (connection: SqlRunner) => Promise<T>): Promise<T> =>
-    readers.use((connection) => work(bindNow(connection, storeClock.now())))
+/** Parts of a store, which live as long as it. */
+type Parts = ReturnType<typeof openParts>
+
+const openParts = ({ url, clock, random, schema = "ork" }: PostgresOptions) => {
+  const target = { url, schema }
+  const pools = {
+    readers: new ConnectionPool(target, MAX_READERS, { application: "ork" }),
+    writers: new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS }),
+    // A pool of its own: callers that need a version may hold a connection of another pool.
+    versions: new ConnectionPool(target, 1, { application: "ork" }),
+    // A pool of its own: a lease must not expire while long transactions hold the connections of the writers.
+    leases: new ConnectionPool(target, 1, { application: "ork lease" }),
+  }
+  const workflows = new Workflows(pools.versions)
+  const context: StoreContext = { clock: new StoreClock(clock, random), workflows, cache: new Cache() }
+  const notifyParams = { channel: `ork_${schema}`.slice(0, MAX_CHANNEL), sender: random.hex128() }
+  const listener = new Listener(target, notifyParams.channel, notifyParams.sender)
+  const advancing = new AdvanceConnections(target, context, notifyParams)
+  return { target, pools, workflows, context, notifyParams, listener, advancing }
+}
+
+const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access => {
   const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
-    writers.transaction((transaction) => work(newTx(transaction, context)))
-  const writeAndNotify = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
-    write(async (tx) => {
-      const result = await work(tx)
-      await tx.run(NOTIFY, { channel, sender: self })
-      return result
-    })
+    pools.writers.transaction((transaction) => work(newTx(transaction, context)))
+  return {
+    read: (work) => pools.readers.use((connection) => work(bindNow(connection, context.clock.now()))),
+    write,
+    writeAndNotify: (work) =>
+      write(async (tx) => {
+        const result = await work(tx)
+        await tx.run(NOTIFY, notifyParams)
+        return result
+      }),
+    workflows,
+  }
+}
+
+/** Creates and reads runs; calls of one turn of the event loop share a statement. */
+const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): Pick<Store, "createRuns" | "getRun"> => {
   const rowCount = ({ versionId }: NewRun): number =>
     workflows.isLoaded(versionId) ? workflows.getLoaded(versionId).nodes.length : 1
   const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
@@ -111,39 +146,30 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     MAX_CREATED,
     rowCount,
   )
-  // Callers that wait for hundreds of runs share one query.
-  const runs = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
+  const reads = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
+  return {
+    createRuns: (runs) => creations.add(runs),
+    getRun: async (runId) => (await reads.add([runId]))[0] ?? null,
+  }
+}
 
-  const access: Access = { read, write, writeAndNotify, workflows }
+/** Operations that are one read or one transaction each. */
+const operations = (access: Access, random: Random) => {
+  const { read, write, writeAndNotify, workflows } = access
   return {
     ...catalog(access),
     ...eventLog(access),
-    ...statsStore(access, (runs) => advancing.reportClosed(runs)),
     ...jobStore(access),
     ...keyStore(access),
     ...notificationStore(access),
     ...runView(access),
     ...queueStore(access),
-    kind: "postgres",
-    leases: true,
-    advanceConcurrency: ADVANCE_CONCURRENCY,
-    migrate: () => migrate(writers, target),
-    becomeServer: async () => true,
-    close: async () => {
-      await Promise.all([listener, advancing, readers, writers, versions, leases].map((part) => part.close()))
-    },
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
-    compiled: (versionId) => workflows.compiled(versionId),
-    compiledNow: (versionId) => workflows.getLoaded(versionId),
-    advance: (batch) => advancing.advance(batch),
-    onWake: (wake) => void listener.onWake(wake),
-    createRuns: (runs) => creations.add(runs),
     requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),
     setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),
-    renewLease: (id, leaseMs) => leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs)),
     deregisterHolder: (id) => writeAndNotify((tx) => deregisterHolder(tx, id)),
     extendWorkerLeases: () => write(extendWorkerLeases),
     listInFlight: (id) => read((connection) => listInFlight(connection, id)),
@@ -152,7 +178,6 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     reapHolders: (limit, { workers } = { workers: true }) => writeAndNotify((tx) => reapHolders(tx, { limit, workers })),
     readClaims: (fences) => write((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
-    getRun: async (runId) => (await runs.add([runId]))[0] ?? null,
     listRuns: (query) => read((connection) => listRuns(connection, query)),
     listTasks: (query) => read((connection) => listTasks(connection, workflows, query)),
     getTask: (query) => read((connection) => getTask(connection, workflows, query)),
@@ -166,5 +191,5 @@ export const openPostgres = async ({ url, clock, random, schema = "ork" }: Postg
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
     expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
-  }
+  } satisfies Partial<ServerStore>
 }

@@ -73,57 +73,20 @@ export interface SqliteStore extends ServerStore {
 }
 
 export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> => {
-  const { path, clock, random, isDead = () => false } = options
-  const db = new Database(path)
-  await whileBusy(db, () => db.configure())
-  const session: Session = {
-    db,
-    clock,
-    random,
-    versions: new Versions(db),
-    runs: new RunInfoCache(db),
-    inFlight: new InFlightRows(),
-  }
+  const { path, random, isDead = () => false } = options
+  const session = await openSession(options)
+  const { db } = session
   const wake = path === ":memory:" ? null : openWake(path, random.hex128())
   const lock = path === ":memory:" ? null : serverLock(path)
+  const writes = openWrites(session, { wakeOthers: () => wake?.touch(), schedule: options.schedule ?? setImmediate })
+  const { writer, perform } = writes
   const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
-  const clearCaches = (): void => {
-    session.versions.clear()
-    session.runs.clear()
-    session.inFlight.clear()
+  const access: Access = {
+    read: (work) => whileBusy(db, () => work(session)),
+    write: (work) => writer.write(() => perform(work)),
   }
-  let wakeOthers = false
-  const writer = new Writer(db, {
-    committed: () => {
-      if (wakeOthers) wake?.touch()
-      wakeOthers = false
-      boundWal(db, writer.commits)
-    },
-    rolledBack: clearCaches,
-    schedule: options.schedule ?? setImmediate,
-  })
-  const perform = <T>(work: (tx: Tx) => T): T => {
-    const tx = newTx(session)
-    const value = work(tx)
-    tx.limits.save()
-    tx.queues.save()
-    appendEvents(tx)
-    wakeOthers ||= tx.wakeOthers
-    return value
-  }
-  const write = <T>(work: (tx: Tx) => T): Promise<T> => writer.write(() => perform(work))
-  const read = <T>(work: (session: Session) => T): Promise<T> => whileBusy(db, () => work(session))
-
-  const access: Access = { read, write }
   return {
-    ...catalog(access),
-    ...eventLog(access),
-    ...statsStore(access),
-    ...jobStore(access),
-    ...keyStore(access),
-    ...notificationStore(access),
-    ...runView(access),
-    ...queueStore(access),
+    ...operations(access, isDead),
     kind: "sqlite",
     leases: false,
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
@@ -138,12 +101,72 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       lock?.release()
       if (db.open) db.close()
     },
-    putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
-    secret: () => readSecret(access),
-    compiled: (versionId) => read(({ versions }) => versions.get(versionId)),
+    compiled: (versionId) => access.read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
     advance: (batch) => writer.writeNow(() => perform((tx) => advance(tx, batch, cursors))),
     onWake: (listener) => wake?.listen(listener),
+  }
+}
+
+const openSession = async ({ path, clock, random }: SqliteOptions): Promise<Session> => {
+  const db = new Database(path)
+  await whileBusy(db, () => db.configure())
+  return { db, clock, random, versions: new Versions(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
+}
+
+interface Writes {
+  writer: Writer
+  /** Runs an operation inside the writer's transaction. */
+  perform<T>(work: (tx: Tx) => T): T
+}
+
+/** Opens the writer. A commit wakes other processes when one of its operations left work for them. */
+const openWrites = (
+  session: Session,
+  { wakeOthers, schedule }: { wakeOthers: () => void; schedule: (flush: () => void) => void },
+): Writes => {
+  let leavesWork = false
+  const writer = new Writer(session.db, {
+    committed: () => {
+      if (leavesWork) wakeOthers()
+      leavesWork = false
+      boundWal(session.db, writer.commits)
+    },
+    rolledBack: () => {
+      session.versions.clear()
+      session.runs.clear()
+      session.inFlight.clear()
+    },
+    schedule,
+  })
+  return {
+    writer,
+    perform: (work) => {
+      const tx = newTx(session)
+      const value = work(tx)
+      tx.limits.save()
+      tx.queues.save()
+      appendEvents(tx)
+      leavesWork ||= tx.wakeOthers
+      return value
+    },
+  }
+}
+
+/** Operations that are one read or one write each. */
+const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean) => {
+  const { read, write } = access
+  return {
+    ...catalog(access),
+    ...eventLog(access),
+    ...statsStore(access),
+    ...jobStore(access),
+    ...keyStore(access),
+    ...notificationStore(access),
+    ...runView(access),
+    ...queueStore(access),
+    putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
+    secret: () => readSecret(access),
     createRuns: (runs) => write((tx) => createRuns(tx, runs)),
     requestCancel: (runId, reason) => write((tx) => requestCancel(tx, runId, reason)),
     setPaused: (runId, paused) => write((tx) => setPaused(tx, runId, paused)),
@@ -167,10 +190,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     listAttempts: (row) => read((s) => listAttempts(s, row)),
     instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
     trimCache: (limit) => write((tx) => trimCache(tx, limit)),
-    cachedKeysInUse: (keys) => read((s) => cachedKeysInUse(s, keys, iso(clock.now()))),
-    getCached: (query) => read((s) => getCached(s, query, iso(clock.now()))),
+    cachedKeysInUse: (keys) => read((s) => cachedKeysInUse(s, keys, iso(s.clock.now()))),
+    getCached: (query) => read((s) => getCached(s, query, iso(s.clock.now()))),
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
     expiredRuns: (query) => read((s) => expiredRuns(s, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
-  }
+  } satisfies Partial<ServerStore>
 }

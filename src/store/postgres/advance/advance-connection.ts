@@ -99,22 +99,34 @@ export class AdvanceConnection {
       if (!applied.has(changes) || changes.final !== null) inFlight.delete(attempt.attemptId)
       else inFlight.set(attempt.attemptId, { ...attempt, started: attempt.started || changes.start !== null })
     }
-    const claimedRows = new Map(rows.map((row) => [row.id, row]))
-    const add = (claim: Claim, gate: boolean): void =>
-      inFlight.set(claim.attemptId, toInFlight(claim, claimedRows.get(claim.row)!, gate))
-    for (const claim of advanced.gates) add(claim, true)
-    for (const claim of advanced.claims) add(claim, false)
+    const claims: readonly Claim[] = [...advanced.gates, ...advanced.claims]
+    rows.forEach((row, i) => {
+      inFlight.set(claims[i]!.attemptId, toInFlight(claims[i]!, row, i < advanced.gates.length))
+    })
   }
 }
 
 /** A job has none of a run's values. */
 const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt => {
-  const { id, run_seq, workflow_id, lane, limits, node, path, kind, generation } = row
-  const { attemptId, attempt } = claim
-  const task = { row: id, attemptId, runSeq: run_seq, workflowId: workflow_id, attempt, lane, limits, node, path, kind, gate }
-  if (claim.kind === "job")
-    return { ...task, runId: NO_RUN, private: false, rootRunId: null, versionId: 0, generation: 0, priority: 0, started: false }
-  const { runId, versionId, run, waitingOn } = claim
-  const ofRun = { runId, versionId, private: run.private, rootRunId: run.rootRunId, priority: run.priority, generation }
-  return { ...task, ...ofRun, started: waitingOn !== null }
+  const isJob = claim.kind === "job"
+  return {
+    row: row.id,
+    attemptId: claim.attemptId,
+    runSeq: row.run_seq,
+    runId: isJob ? NO_RUN : claim.runId,
+    private: !isJob && claim.run.private,
+    rootRunId: isJob ? null : claim.run.rootRunId,
+    workflowId: row.workflow_id,
+    versionId: isJob ? 0 : claim.versionId,
+    node: row.node,
+    path: row.path,
+    kind: row.kind,
+    lane: row.lane,
+    attempt: claim.attempt,
+    limits: row.limits,
+    gate,
+    started: !isJob && claim.waitingOn !== null,
+    generation: isJob ? 0 : row.generation,
+    priority: isJob ? 0 : claim.run.priority,
+  }
 }

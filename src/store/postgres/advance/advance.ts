@@ -64,6 +64,7 @@ export interface CommittedTurn {
   updates: readonly AttemptUpdate[]
   applied: AppliedChanges["applied"]
   results: ReadonlyMap<string, FinishedTask>
+  /** Rows of the claims for the gate, then of those for work, in their order. */
   rows: readonly ClaimedRow[]
 }
 

@@ -1,14 +1,13 @@
 // Emits the events of a turn: one per change of the status of a run, a task or a job, in order.
 
 import { iso } from "../../../core/model/ports.ts"
-import type { TaskStatus } from "../../../core/model/status.ts"
 import { renewalEmitsEvent, waitingView } from "../../../core/model/waiting-on.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
+import { jobEvent, type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { RunInfo } from "../cache/cache.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { Tx } from "../tx.ts"
-import { jobEvent } from "../jobs/edges.ts"
 import type { AppliedChanges, AppliedUpdate, AttemptUpdate } from "./apply-changes.ts"
 import type { CancelledRow } from "./cancel-pending.ts"
 import type { Closed } from "./close-runs.ts"
@@ -20,25 +19,13 @@ interface TaskOfRun {
   path: string
 }
 
-type TaskEvent = Pick<StoreEvent, "availableAt" | "total" | "waiting" | "progress"> & {
-  status: TaskStatus
-  at: string
-  attempt: number
-  error?: string | null | undefined
-}
-
-const emitTask = ({ workflows, events }: Tx, task: TaskOfRun, event: TaskEvent): void => {
-  const { status, at, attempt, error, ...rest } = event
-  const { runId, path } = task
-  const name = workflows.getLoaded(task.versionId).nodes[task.node]!.name
-  const emitted: StoreEvent = { type: "task", runId, task: name, path, attempt, status, at, ...rest }
-  if (error !== undefined && error !== null) emitted.error = error
-  events.push(emitted)
+const emitTask = ({ workflows, events }: Tx, { runId, versionId, node, path }: TaskOfRun, event: TaskEvent): void => {
+  events.push(taskEvent({ runId, task: workflows.getLoaded(versionId).nodes[node]!.name, path }, event))
 }
 
 /** A job is RUNNING from its claim on: its start emits nothing. */
-const emitJob = ({ events }: Tx, id: string, { status, at, ...rest }: Omit<TaskEvent, "attempt">): void => {
-  if (status !== "running") events.push(jobEvent(id, jobStatus(status), at, rest))
+const emitJob = ({ events }: Tx, id: string, event: TaskEvent): void => {
+  if (event.status !== "running") events.push(jobEvent(id, jobStatus(event.status), event))
 }
 
 /** Formats instants. Results of one batch mostly share their milliseconds. */
@@ -51,7 +38,7 @@ const isoMemo = (): ((ms: number) => string) => {
   }
 }
 
-type Emit = (event: Omit<TaskEvent, "attempt">, attempt?: number) => void
+type Emit = (event: TaskEvent) => void
 
 /** Emits the events of updates whose fence held. `at`: the instant of the transaction. */
 export const emitChanges = (
@@ -63,21 +50,22 @@ export const emitChanges = (
   const format = isoMemo()
   for (const update of updates) {
     const { inFlight, changes, deleted } = update
-    const emit: Emit = (event, attempt = inFlight.attempt) => {
-      if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, { ...event, attempt })
+    const { attempt } = inFlight
+    const emit: Emit = (event) => {
+      if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, event)
       else if (deleted !== true) emitJob(tx, inFlight.path, event)
     }
     if (expanded.has(changes)) {
       const { kind, total } = changes.expands[0]!
-      emit({ status: "running", at, ...(kind === "expand" && { total }) })
+      emit({ status: "running", at, attempt, ...(kind === "expand" && { total }) })
     }
     const outcome = applied.get(changes)
     if (outcome === undefined) continue
-    if (changes.start !== null && !inFlight.started) emit({ status: "running", at: format(changes.start.at) })
+    if (changes.start !== null && !inFlight.started) emit({ status: "running", at: format(changes.start.at), attempt })
     if (changes.progress !== null) {
       const { fraction, details } = changes.progress
       const status = inFlight.started || changes.start !== null ? "running" : "dispatched"
-      emit({ status, at, progress: { fraction, details } })
+      emit({ status, at, attempt, progress: { fraction, details } })
     }
     emitFinal(emit, update, { at, format, outcome })
   }
@@ -94,33 +82,33 @@ const emitFinal = (
       const { startedAt, resumeAt } = outcome.wait!
       if (gate && started && !renewalEmitsEvent(final.waitingOn)) break
       const waiting = waitingView(final.waitingOn, resumeAt)
-      emit({ status: "running", at: started ? at : startedAt, waiting }, gate && !started ? attempt + 1 : attempt)
+      emit({ status: "running", at: started ? at : startedAt, attempt: gate && !started ? attempt + 1 : attempt, waiting })
       break
     }
     case "finish":
     case "retry": {
       const { startedAt, finishedAt, error } = final.result
       // A start that was not reported by itself comes before the finish.
-      if (startedAt !== null && !started && start === null) emit({ status: "running", at: format(startedAt) })
+      if (startedAt !== null && !started && start === null) emit({ status: "running", at: format(startedAt), attempt })
       const { availableAt } = outcome
-      if (final.kind === "finish") emit({ status: final.status, at: format(finishedAt), error })
-      else emit({ status: "pending", at, error, ...(availableAt !== null && { availableAt }) })
+      if (final.kind === "finish") emit({ status: final.status, at: format(finishedAt), attempt, error })
+      else emit({ status: "pending", at, attempt, error, ...(availableAt !== null && { availableAt }) })
       break
     }
     case "skip":
-      emit({ status: "skipped", at, error: final.reason })
+      emit({ status: "skipped", at, attempt, error: final.reason })
       break
     case "fail":
-      emit({ status: "failed", at, error: final.error })
+      emit({ status: "failed", at, attempt, error: final.error })
       break
     case "reuse":
-      emit({ status: "success", at })
+      emit({ status: "success", at, attempt })
       break
     case "gather":
-      emit({ status: final.status, at, error: final.error })
+      emit({ status: final.status, at, attempt, error: final.error })
       break
     case "release":
-      if (!gate) emit({ status: "pending", at }, attempt - 1)
+      if (!gate) emit({ status: "pending", at, attempt: attempt - 1 })
       break
     case "enqueue":
     case undefined:
@@ -145,6 +133,6 @@ export const emitClosed = ({ events }: Tx, at: string, closed: Closed): void => 
 
 export const emitClaims = (tx: Tx, at: string, claimed: readonly ClaimedRow[]): void => {
   for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claimed)
-    if (isJobRow(run_seq)) emitJob(tx, path, { status: "dispatched", at })
+    if (isJobRow(run_seq)) emitJob(tx, path, { status: "dispatched", at, attempt })
     else emitTask(tx, { runId, versionId, node, path }, { status: "dispatched", at, attempt })
 }

@@ -157,40 +157,52 @@ export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workfl
   return group === null && fan === undefined
 }
 
+interface DownstreamRow {
+  runSeq: number
+  node: number
+  /** Stands for the row's number in the claim order: rows of a run were inserted in the order of their nodes. */
+  row: number
+  finished: number
+  priority: number
+}
+
 /** Effects of finished rows on their runs and on downstream rows. */
 export interface Effects {
   /** By run, with one of its attempts. */
   runs: { sample: CachedAttempt; tasks: number; hooks: number }[]
-  /** In claim order: rows of a run were inserted in the order of their nodes. */
-  downstream: { runSeq: number; node: number; finished: number; priority: number }[]
+  /** In claim order. */
+  downstream: DownstreamRow[]
   /** Queues of the downstream rows whose settings apply to them. */
   queues: Set<string>
 }
 
 const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workflows: Workflows): Effects => {
-  const downstream = new Map<string, Effects["downstream"][number]>()
-  const runs = new Map<number, Effects["runs"][number]>()
+  const runs = new Map<number, Effects["runs"][number] & { downstream: Map<number, DownstreamRow> }>()
   const queues = new Set<string>()
   for (const [i, { inFlight }] of finishes.entries()) {
     const { runSeq } = inFlight
     if (isJobRow(runSeq)) continue
     const { nodes } = workflows.getLoaded(inFlight.versionId)
     let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { sample: inFlight, tasks: 0, hooks: 0 }))
+    if (run === undefined) runs.set(runSeq, (run = { sample: inFlight, tasks: 0, hooks: 0, downstream: new Map() }))
     run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
       if (!inFlight.private) queues.add(nodes[node]!.queue)
-      const key = `${runSeq}/${node}`
-      const row = downstream.get(key)
+      const row = run.downstream.get(node)
       if (row !== undefined) row.finished += 1
-      else downstream.set(key, { runSeq, node, finished: 1, priority: taskPriority(nodes[node]!, inFlight.priority) })
+      else
+        run.downstream.set(node, {
+          runSeq,
+          node,
+          row: node,
+          finished: 1,
+          priority: taskPriority(nodes[node]!, inFlight.priority),
+        })
     }
   }
-  return {
-    runs: [...runs.values()].sort((a, b) => a.sample.runSeq - b.sample.runSeq),
-    downstream: [...downstream.values()].sort((a, b) => compareReady({ ...a, row: a.node }, { ...b, row: b.node })),
-    queues,
-  }
+  const sorted = [...runs.values()].sort((a, b) => a.sample.runSeq - b.sample.runSeq)
+  const downstream = sorted.flatMap((run) => [...run.downstream.values()]).sort(compareReady)
+  return { runs: sorted, downstream, queues }
 }
 
 /** Whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */

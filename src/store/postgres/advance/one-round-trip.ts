@@ -6,6 +6,7 @@
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceStatus } from "../../shared/source-state.ts"
+import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults } from "../cache/cache.ts"
 import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
@@ -17,10 +18,11 @@ import { claimRequest } from "../claim/candidates.ts"
 import type { CommittedTurn, TurnInput } from "./advance.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { emitChanges, emitClaims } from "./events.ts"
-import { type Finish, toFinish } from "./finish.ts"
+import { type Finish, type FinishResult, toFinish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { type Reply, SUCCESSES, successesParams, type SuccessesPlan, toResult } from "./finish-successes.ts"
-import { pollPendingWork } from "./timers.ts"
+import type { Observed } from "./hints.ts"
+import { type PendingWork, pollPendingWork } from "./timers.ts"
 
 /** Whether all fences hold, the run has other open tasks, and no slots of queues are freed. Locks the rows. */
 const GUARD = `
@@ -78,29 +80,14 @@ export const advanceInOneRoundTrip = async (
   input: TurnInput,
   onRejected: () => void,
 ): Promise<CommittedTurn | null> => {
-  const { batch, notifyParams } = input
   const planned = planTurn(tx, input)
   if (planned === null) return null
   const [updates, plan] = planned
   const applied = new Map(updates.map(({ changes }) => [changes, { availableAt: null }]))
   // Finishes carry their own instants.
   emitChanges(tx, "", updates, { applied, expanded: new Set() })
-  const [{ sample }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
-  const { nodes } = tx.workflows.getLoaded(sample.versionId)
-  const log = encodeEvents(
-    tx.events,
-    plan.effects.downstream.map(({ node }) => ({ runId: sample.runId, task: nodes[node]!.name, path: "" })),
-  )
-  const freedQueues = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
-  const sent = tx.run<Reply & { ok: boolean }>(ADVANCE_IN_ONE_ROUND_TRIP, {
-    ...successesParams(tx, plan, { gateLanes: batch.gate.lanes, freedQueues }),
-    dispatchEvents: log.dispatches,
-    eventCount: tx.events.length,
-    eventRuns: JSON.stringify(log.runs),
-    events: log.text,
-    ...notifyParams,
-  })
-  const polling = pipelined(pollPendingWork(tx, batch))
+  const sent = sendTurn(tx, input, updates, plan)
+  const polling = pipelined(pollPendingWork(tx, input.batch))
   void tx.commit()
   const reply = await sent
   const pending = await polling
@@ -108,40 +95,74 @@ export const advanceInOneRoundTrip = async (
     onRejected()
     return null
   }
-  const { unblocked, claimable, gateReady } = toResult(plan, reply)
-  await tx.workflows.load(unblocked.map((row) => row.version_id))
-  emitClaims(tx, pending.at, unblocked)
+  const finish = toResult(plan, reply)
+  await tx.workflows.load(finish.unblocked.map((row) => row.version_id))
+  emitClaims(tx, pending.at, finish.unblocked)
   const results = cacheableResults(plan.finishes)
-  const { cancelling, dueMs } = pending
-  const more =
-    (claimable && unblocked.length < batch.claim.limit) ||
-    ((gateReady || pending.gateReady) && batch.gate.limit > 0) ||
-    cancelling.length > 0 ||
-    (dueMs !== null && dueMs <= 0)
   return {
-    advanced: {
-      rejected: [],
-      gates: [],
-      claims: await toTaskClaims(tx, unblocked, results),
-      cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
-      stopRequests: pending.stopRequests,
-      closed: [],
-      events: tx.events,
-      more,
-      nextDueMs: dueMs === null ? null : Math.max(0, Math.ceil(dueMs)),
-    },
-    observed: {
-      localNow: tx.clock.localNow(),
-      dueMs,
-      cancelling: cancelling.length,
-      gateReady: gateReady || pending.gateReady,
-      gatesClaimed: 0,
-      gateLimit: batch.gate.limit,
-      queueDrained: !claimable,
-    },
+    advanced: await toAdvanced(tx, input.batch, { pending, finish, results }),
+    observed: observe(tx, input.batch, pending, finish),
     updates,
     applied,
     results,
-    rows: unblocked,
+    rows: finish.unblocked,
   }
 }
+
+const sendTurn = (
+  tx: Tx,
+  { batch, notifyParams }: TurnInput,
+  updates: readonly AttemptUpdate[],
+  plan: SuccessesPlan,
+): Promise<(Reply & { ok: boolean })[]> => {
+  const [{ sample }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
+  const { nodes } = tx.workflows.getLoaded(sample.versionId)
+  const log = encodeEvents(
+    tx.events,
+    plan.effects.downstream.map(({ node }) => ({ runId: sample.runId, task: nodes[node]!.name, path: "" })),
+  )
+  const freedQueues = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
+  return tx.run(ADVANCE_IN_ONE_ROUND_TRIP, {
+    ...successesParams(tx, plan, { gateLanes: batch.gate.lanes, freedQueues }),
+    dispatchEvents: log.dispatches,
+    eventCount: tx.events.length,
+    eventRuns: JSON.stringify(log.runs),
+    events: log.text,
+    ...notifyParams,
+  })
+}
+
+/** Leaves timers, cancels, the gate and other ready rows to the next turn (`more`). */
+const toAdvanced = async (
+  tx: Tx,
+  { claim, gate }: Batch,
+  { pending, finish, results }: { pending: PendingWork; finish: FinishResult; results: CommittedTurn["results"] },
+): Promise<Advanced> => {
+  const { cancelling, dueMs } = pending
+  const { unblocked, claimable, gateReady } = finish
+  return {
+    rejected: [],
+    gates: [],
+    claims: await toTaskClaims(tx, unblocked, results),
+    cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
+    stopRequests: pending.stopRequests,
+    closed: [],
+    events: tx.events,
+    more:
+      (claimable && unblocked.length < claim.limit) ||
+      ((gateReady || pending.gateReady) && gate.limit > 0) ||
+      cancelling.length > 0 ||
+      (dueMs !== null && dueMs <= 0),
+    nextDueMs: dueMs === null ? null : Math.max(0, Math.ceil(dueMs)),
+  }
+}
+
+const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gateReady }: FinishResult): Observed => ({
+  localNow: tx.clock.localNow(),
+  dueMs: pending.dueMs,
+  cancelling: pending.cancelling.length,
+  gateReady: gateReady || pending.gateReady,
+  gatesClaimed: 0,
+  gateLimit: gate.limit,
+  queueDrained: !claimable,
+})

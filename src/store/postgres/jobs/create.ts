@@ -7,7 +7,7 @@ import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
-import { jobEvent } from "./edges.ts"
+import { jobEvent } from "../../shared/events.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -32,7 +32,7 @@ export const createJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRo
   )
   await logEvents(
     tx,
-    created.map(({ id, status, createdAt }) => jobEvent(id, status, createdAt)),
+    created.map(({ id, status, createdAt }) => jobEvent(id, status, { at: createdAt })),
   )
   return created
 }

@@ -5,7 +5,8 @@ import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { dependentEvents, jobEvent, unblockDependents } from "./edges.ts"
+import { jobEvent } from "../../shared/events.ts"
+import { dependentEvents, unblockDependents } from "./edges.ts"
 import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
@@ -123,7 +124,7 @@ export const changeDependencies = async (
   const { status, rowStatus, pending, error } = planJob(dependencies, statusesOf(existing))
   await tx.run(SET_PLAN, { row: job.row, pending, rowStatus, error, status })
   if (status === "PENDING") return []
-  if (status === "READY") return [jobEvent(job.id, status, at)]
+  if (status === "READY") return [jobEvent(job.id, status, { at })]
   const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
-  return [jobEvent(job.id, status, at, { error }), ...dependentEvents(dependents, at)]
+  return [jobEvent(job.id, status, { at, error }), ...dependentEvents(dependents, at)]
 }

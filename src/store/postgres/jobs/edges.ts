@@ -2,8 +2,7 @@
 // core/rules/jobs.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
 // transactions above the same job cannot deadlock.
 
-import type { JobStatus } from "../../../core/rules/jobs.ts"
-import { NO_RUN } from "../../shared/event-codec.ts"
+import { jobEvent } from "../../shared/events.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
@@ -111,22 +110,7 @@ export const deleteRows = async (tx: SqlRunner, rows: readonly number[]): Promis
   if (rows.length > 0) await tx.run(DELETE, { rows })
 }
 
-export const jobEvent = (
-  id: string,
-  status: JobStatus,
-  at: string,
-  { error, availableAt }: { error?: string | null | undefined; availableAt?: string | null | undefined } = {},
-): StoreEvent => ({
-  type: "job",
-  runId: NO_RUN,
-  jobId: id,
-  status,
-  at,
-  ...(error !== undefined && error !== null && { error }),
-  ...(availableAt !== undefined && availableAt !== null && { availableAt }),
-})
-
 export const dependentEvents = ({ ready, blocked }: DependentChanges, at: string): StoreEvent[] => [
-  ...ready.map((id) => jobEvent(id, "READY", at)),
-  ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", at, { error })),
+  ...ready.map((id) => jobEvent(id, "READY", { at })),
+  ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", { at, error })),
 ]

@@ -8,7 +8,8 @@ import type { Access, Tx } from "../tx.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { createJobs } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges } from "./dependencies.ts"
-import { deleteRows, dependentEvents, jobEvent, unblockDependents } from "./edges.ts"
+import { jobEvent } from "../../shared/events.ts"
+import { deleteRows, dependentEvents, unblockDependents } from "./edges.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
@@ -178,7 +179,7 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
   }
   await tx.run(CANCEL, { row: job.row, error: JOB_CANCELLED })
   const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
-  await logEvents(tx, [jobEvent(id, "FAILED", at, { error: JOB_CANCELLED }), ...dependentEvents(dependents, at)])
+  await logEvents(tx, [jobEvent(id, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at)])
   await passOn(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!
 }

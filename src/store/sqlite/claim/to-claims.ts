@@ -11,6 +11,7 @@ import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/stor
 import type { Candidate } from "./candidates.ts"
 import { readJobClaim } from "./job-claim.ts"
 import type { Result } from "../cache/results.ts"
+import type { RunInfo } from "../cache/run-info.ts"
 import type { Tx } from "../tx.ts"
 
 export interface ClaimedRow extends Candidate {
@@ -27,91 +28,29 @@ const NO_READS: TaskClaim["reads"] = new Map()
 
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
 export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
-  const toTaskClaim = taskClaims(tx)
-  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : toTaskClaim(row)))
+  const tasks = new TaskClaims(tx)
+  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : tasks.build(row)))
 }
 
-export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => rows.map(taskClaims(tx))
+export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => {
+  const tasks = new TaskClaims(tx)
+  return rows.map((row) => tasks.build(row))
+}
 
-/** Returns a function that builds claims of tasks and reads data that several rows share once. */
-const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
-  const runs = new Map<number, ClaimedRun>()
-  const totals = new Map<number, number | null>()
+/** Builds claims of tasks, and reads data that several rows share once. */
+class TaskClaims {
+  readonly #tx: Tx
+  readonly #runs = new Map<number, ClaimedRun>()
+  readonly #totals = new Map<number, number | null>()
+  readonly #items = new Map<string, Json>()
 
-  const runOf = (row: ClaimedRow): ClaimedRun => {
-    let run = runs.get(row.runSeq)
-    if (run === undefined) {
-      const info = tx.runs.get(row.runSeq)
-      const { workflow, params, trigger, priority, logicalDate, createdAt, workingDir, timezone } = info
-      const { status, cancelling, error } = row.run
-      run = {
-        workflow,
-        params,
-        trigger,
-        priority,
-        logicalDate,
-        createdAt,
-        private: info.private,
-        rootRunId: info.rootRunId,
-        depth: info.depth,
-        workingDir,
-        timezone,
-        status,
-        cancelling,
-        error,
-      }
-      runs.set(row.runSeq, run)
-    }
-    return run
+  constructor(tx: Tx) {
+    this.#tx = tx
   }
 
-  const siblingCount = (parent: number): number | null => {
-    if (!totals.has(parent)) totals.set(parent, tx.db.get<[number | null]>(CHILDREN, parent)?.[0] ?? null)
-    return totals.get(parent)!
-  }
-
-  const countOf = ({ kind, node, parent, childrenTotal }: ClaimedRow, workflow: CompiledWorkflow): number | null => {
-    if (kind !== "task") return childrenTotal
-    return parent === null || workflow.nodes[node]!.fan === undefined ? null : siblingCount(parent)
-  }
-
-  const resultOf = (runSeq: number, node: number, path: string): Result | null => {
-    const cached = tx.results.get(runSeq, node, path)
-    if (cached !== undefined) return cached
-    const found = tx.db.get<[TaskStatus, string | null, string | null, number | null]>(RESULT, runSeq, node, path)
-    if (found === undefined) return null
-    const result = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
-    tx.results.set(runSeq, node, path, result)
-    return result
-  }
-
-  /** A node in the same group has the same path, without the index of an instance; a node further out has a prefix of it. */
-  const readsOf = (row: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] => {
-    const { reads } = workflow.nodes[row.node]!
-    if (reads.length === 0) return NO_READS
-    const found: TaskClaim["reads"] = new Map()
-    for (const node of reads) {
-      const result = resultOf(row.runSeq, node, enclosingPath(workflow, node, row.path))
-      if (result !== null) found.set(node, result)
-    }
-    return found
-  }
-
-  const items = new Map<string, Json>()
-
-  const parentItemOf = ({ runSeq, path, node }: ClaimedRow, workflow: CompiledWorkflow): Json => {
-    const { parent } = workflow.nodes[node]!
-    if (parent === undefined) return null
-    const at = enclosingPath(workflow, node, path)
-    const key = `${runSeq}/${taskKey(parent, at)}`
-    let item = items.get(key)
-    if (item === undefined) items.set(key, (item = fromJson(tx.db.get<[string | null]>(ITEM, runSeq, parent, at)?.[0] ?? null)))
-    return item
-  }
-
-  return (row) => {
-    const info = tx.runs.get(row.runSeq)
-    const workflow = tx.versions.get(info.versionId)
+  build(row: ClaimedRow): TaskClaim {
+    const info = this.#tx.runs.get(row.runSeq)
+    const workflow = this.#tx.versions.get(info.versionId)
     return {
       row: row.row,
       attemptId: row.attemptId,
@@ -127,16 +66,76 @@ const taskClaims = (tx: Tx): ((row: ClaimedRow) => TaskClaim) => {
       losses: row.losses,
       priority: row.priority,
       item: fromJson(row.item),
-      parentItem: parentItemOf(row, workflow),
-      count: countOf(row, workflow),
+      parentItem: this.#parentItemOf(row, workflow),
+      count: this.#countOf(row, workflow),
       childrenCreated: row.childrenCreated,
       childrenPending: row.childrenPending,
       childrenFailed: row.childrenFailed,
       waitingOn: row.waitingOn,
       upstream: row.upstream,
-      reads: readsOf(row, workflow),
-      run: runOf(row),
+      reads: this.#readsOf(row, workflow),
+      run: this.#runOf(row, info),
     }
+  }
+
+  #runOf({ runSeq, run: state }: ClaimedRow, info: RunInfo): ClaimedRun {
+    const cached = this.#runs.get(runSeq)
+    if (cached !== undefined) return cached
+    const { workflow, params, trigger, priority, logicalDate, createdAt, rootRunId, depth, workingDir, timezone } = info
+    const { status, cancelling, error } = state
+    const ofRun = { workflow, params, trigger, priority, logicalDate, createdAt, private: info.private, rootRunId, depth }
+    const run: ClaimedRun = { ...ofRun, workingDir, timezone, status, cancelling, error }
+    this.#runs.set(runSeq, run)
+    return run
+  }
+
+  #countOf({ kind, node, parent, childrenTotal }: ClaimedRow, workflow: CompiledWorkflow): number | null {
+    if (kind !== "task") return childrenTotal
+    return parent === null || workflow.nodes[node]!.fan === undefined ? null : this.#siblingCount(parent)
+  }
+
+  #siblingCount(parent: number): number | null {
+    const cached = this.#totals.get(parent)
+    if (cached !== undefined) return cached
+    const total = this.#tx.db.get<[number | null]>(CHILDREN, parent)?.[0] ?? null
+    this.#totals.set(parent, total)
+    return total
+  }
+
+  /** A node in the same group has the same path, without the index of an instance; a node further out has a prefix of it. */
+  #readsOf({ node, runSeq, path }: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] {
+    const { reads } = workflow.nodes[node]!
+    if (reads.length === 0) return NO_READS
+    const found: TaskClaim["reads"] = new Map()
+    for (const upstream of reads) {
+      const result = this.#resultOf(runSeq, upstream, enclosingPath(workflow, upstream, path))
+      if (result !== null) found.set(upstream, result)
+    }
+    return found
+  }
+
+  #resultOf(runSeq: number, node: number, path: string): Result | null {
+    const { results, db } = this.#tx
+    const cached = results.get(runSeq, node, path)
+    if (cached !== undefined) return cached
+    const found = db.get<[TaskStatus, string | null, string | null, number | null]>(RESULT, runSeq, node, path)
+    if (found === undefined) return null
+    const result = { status: found[0], output: outputOf(found[1], found[2], found[3]) }
+    results.set(runSeq, node, path, result)
+    return result
+  }
+
+  /** Returns the item of the group whose item the row's expressions read. */
+  #parentItemOf({ runSeq, path, node }: ClaimedRow, workflow: CompiledWorkflow): Json {
+    const { parent } = workflow.nodes[node]!
+    if (parent === undefined) return null
+    const parentPath = enclosingPath(workflow, node, path)
+    const key = `${runSeq}/${taskKey(parent, parentPath)}`
+    const cached = this.#items.get(key)
+    if (cached !== undefined) return cached
+    const item = fromJson(this.#tx.db.get<[string | null]>(ITEM, runSeq, parent, parentPath)?.[0] ?? null)
+    this.#items.set(key, item)
+    return item
   }
 }
 

@@ -3,30 +3,19 @@
 
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
-import { NO_RUN } from "../../shared/event-codec.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
-import type { TaskEvent } from "../advance/events.ts"
+import { type JobEvent, jobEvent, type TaskEvent } from "../../shared/events.ts"
 import type { Tx } from "../tx.ts"
-
-type JobEvent = Partial<Pick<TaskEvent, "at" | "error" | "availableAt">>
 
 const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE id = ?"
 
 /** Sets and emits the status of a job, unless the job was deleted. */
-export const setJobStatus = (tx: Tx, id: string, status: JobStatus, event: JobEvent): void => {
+export const setJobStatus = (tx: Tx, id: string, status: JobStatus, event: Partial<JobEvent>): void => {
   if (tx.db.run(SET_STATUS, status, tx.at, id) === 1) emitJob(tx, id, status, event)
 }
 
-export const emitJob = (tx: Tx, jobId: string, status: JobStatus, { at, error, availableAt }: JobEvent): void => {
-  tx.events.push({
-    type: "job",
-    runId: NO_RUN,
-    jobId,
-    status,
-    at: at ?? tx.at,
-    ...(error !== undefined && { error }),
-    ...(availableAt !== undefined && { availableAt }),
-  })
+export const emitJob = (tx: Tx, id: string, status: JobStatus, event: Partial<JobEvent>): void => {
+  tx.events.push(jobEvent(id, status, { at: tx.at, ...event }))
 }
 
 /** Sets the status of a job from the event of its row. The claim has made it RUNNING, so the start changes nothing. */
