@@ -68,7 +68,13 @@ export const POSTGRES_BUGS: PlantedBug[] = [
   {
     name: "postgres-does-not-unpark",
     bug: "A freed slot unparks nothing.",
-    edits: [{ file: "src/store/postgres/claim/limits.ts", find: "LIMIT u.rows FOR", replace: "LIMIT 0 FOR" }],
+    edits: [
+      {
+        file: "src/store/postgres/claim/limits.ts",
+        find: 'ORDER BY ${claimOrder("p")} LIMIT l.rows',
+        replace: 'ORDER BY ${claimOrder("p")} LIMIT 0',
+      },
+    ],
     foundBy: SIM_ON_POSTGRES,
   },
   {
