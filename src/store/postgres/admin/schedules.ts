@@ -4,21 +4,13 @@
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
-import { sameTimes, scheduleText } from "../../shared/schedule-text.ts"
+import { type DeployedSchedules, sameTimes, scheduleText } from "../../shared/schedules.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import type { Tx } from "../tx.ts"
 import { readRuns } from "../runs/run-reads.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-
-interface Deployed {
-  workflowId: number
-  versionId: number
-  active: boolean
-  specs: readonly ScheduleSpec[]
-  nextAt: readonly (string | null)[]
-}
 
 const SPECS = statement("schedules_specs", "SELECT position, spec FROM schedules WHERE workflow_id = :workflowId")
 
@@ -38,7 +30,7 @@ const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE w
 /** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
 export const putSchedules = async (
   tx: SqlRunner,
-  { workflowId, versionId, active, specs, nextAt }: Deployed,
+  { workflowId, versionId, active, specs, nextAt }: DeployedSchedules,
 ): Promise<void> => {
   const rows = await tx.run<{ position: number; spec: string }>(SPECS, { workflowId })
   const before = new Map(rows.map(({ position, spec }) => [position, JSON.parse(spec) as ScheduleSpec]))

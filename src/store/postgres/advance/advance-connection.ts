@@ -101,7 +101,7 @@ export class AdvanceConnection {
     }
     const claims: readonly Claim[] = [...advanced.gates, ...advanced.claims]
     rows.forEach((row, i) => {
-      inFlight.set(claims[i]!.attemptId, toInFlight(claims[i]!, row, i < advanced.gates.length))
+      inFlight.set(row.attempt_id, toInFlight(claims[i]!, row, i < advanced.gates.length))
     })
   }
 }

@@ -4,19 +4,11 @@
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
-import { scheduleText, sameTimes } from "../../shared/schedule-text.ts"
+import { type DeployedSchedules, sameTimes, scheduleText } from "../../shared/schedules.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import { readRun } from "../runs/run-reads.ts"
 import type { Session, Tx } from "../tx.ts"
-
-interface Deployed {
-  workflowId: number
-  versionId: number
-  active: boolean
-  specs: readonly ScheduleSpec[]
-  nextAt: readonly (string | null)[]
-}
 
 const SPECS = "SELECT position, spec FROM schedules WHERE workflow_id = ?"
 
@@ -28,7 +20,7 @@ ON CONFLICT (workflow_id, position) DO UPDATE SET version_id = excluded.version_
 const REMOVE_FROM = "DELETE FROM schedules WHERE workflow_id = ? AND position >= ?"
 
 /** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
-export const putSchedules = (tx: Tx, { workflowId, versionId, active, specs, nextAt }: Deployed): void => {
+export const putSchedules = (tx: Tx, { workflowId, versionId, active, specs, nextAt }: DeployedSchedules): void => {
   const before = new Map(tx.db.all<[number, string]>(SPECS, workflowId))
   for (const [position, spec] of specs.entries()) {
     const old = before.get(position)
