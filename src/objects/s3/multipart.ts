@@ -25,7 +25,8 @@ export interface ObjectLocation {
   Key: string
 }
 
-export class MultipartUpload {
+/** Must not have the name of the field `MultipartUpload`, which the compiler would rename in this class. */
+export class PartsUpload {
   readonly #client: S3Client
   readonly #location: ObjectLocation
   readonly #uploadId: string
@@ -38,13 +39,9 @@ export class MultipartUpload {
   }
 
   /** Creates an object from the parts that `fill` adds. */
-  static async write(
-    client: S3Client,
-    location: ObjectLocation,
-    fill: (upload: MultipartUpload) => Promise<void>,
-  ): Promise<void> {
+  static async write(client: S3Client, location: ObjectLocation, fill: (upload: PartsUpload) => Promise<void>): Promise<void> {
     const { UploadId } = await client.send(new CreateMultipartUploadCommand(location))
-    const upload = new MultipartUpload(client, location, UploadId!)
+    const upload = new PartsUpload(client, location, UploadId!)
     try {
       await fill(upload)
       await upload.#complete()

@@ -21,7 +21,7 @@ import { probe } from "../shared/probe.ts"
 import { readObjectRange } from "../shared/read-range.ts"
 import { explainS3, isBeyondEnd, isMissing, isMissingUpload, isTransient } from "./errors.ts"
 import { ChunkReader } from "../shared/chunk-reader.ts"
-import { MIN_PART_BYTES, MultipartUpload, type ObjectLocation } from "./multipart.ts"
+import { MIN_PART_BYTES, PartsUpload, type ObjectLocation } from "./multipart.ts"
 
 export interface S3Options {
   bucket: string
@@ -105,10 +105,10 @@ export class S3ObjectStore implements ObjectStore {
     const source = data[Symbol.asyncIterator]()
     const reader = new ChunkReader(source)
     try {
-      const first = await reader.read(MultipartUpload.firstPartBytes)
+      const first = await reader.read(PartsUpload.firstPartBytes)
       if (reader.ended) await this.#client.send(new PutObjectCommand({ ...location, Body: first }))
       else {
-        await MultipartUpload.write(this.#client, location, async (upload) => {
+        await PartsUpload.write(this.#client, location, async (upload) => {
           for (let part = first; part.byteLength > 0; part = await reader.read(upload.nextPartBytes)) await upload.add(part)
         })
       }
@@ -126,11 +126,11 @@ export class S3ObjectStore implements ObjectStore {
       await this.#client.send(new PutObjectCommand({ ...location, Body: Buffer.concat(all) }))
       return
     }
-    await MultipartUpload.write(this.#client, location, (upload) => this.#addRanges(upload, ranges))
+    await PartsUpload.write(this.#client, location, (upload) => this.#addRanges(upload, ranges))
   }
 
   /** Copies large ranges inside the store; downloads small ones and collects them until they fill a part. */
-  async #addRanges(upload: MultipartUpload, ranges: readonly ObjectRange[]): Promise<void> {
+  async #addRanges(upload: PartsUpload, ranges: readonly ObjectRange[]): Promise<void> {
     let collected: Uint8Array[] = []
     let bytes = 0
     for (const { key, start, end } of ranges) {
