@@ -193,7 +193,7 @@ export class Engine {
   async retry(runId: RunId, request: RetryRequest): Promise<void> {
     const plan = await this.planRetry(runId, request)
     if (!(await this.#thenWake(this.#options.store.retryRun(runId, plan.reset)))) {
-      throw new Conflict(`run ${runId} has not ended: its hooks are still running, or it was just retried`)
+      throw new Conflict(`run ${runId} has not ended: its hooks are still running, or it was just retried or removed`)
     }
   }
 

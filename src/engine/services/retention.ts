@@ -104,6 +104,8 @@ export const removeRun = async (
   { store, objects, dataDir }: { store: Pick<Store, "removeRun">; objects: Pick<ObjectStore, "deletePrefix">; dataDir: string },
   runId: RunId,
 ): Promise<void> => {
+  // Marks the run first, so that nobody retries it without its outputs.
+  if (await store.removeRun(runId, 0)) return
   await objects.deletePrefix(`runs/${runId}/`)
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
     await rm(folder, { recursive: true, force: true })

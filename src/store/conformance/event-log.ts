@@ -112,7 +112,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       const upstream = { failed: 0, unmet: 0, waived: 0 }
       const reset = { node: 0, path: "", extent: "all", upstreamPending: 0, upstream } as const
       await world.store.retryRun(first.id, { nodes: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
-      expect(brief(await readAll(world.store, after))).toEqual(["run running"])
+      expect(brief(await readAll(world.store, after))).toEqual(["run pending"])
     })
 
     it("contains nothing about rejected or ineffective changes", async () => {

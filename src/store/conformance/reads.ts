@@ -253,6 +253,7 @@ export const readTests = (open: Open): void => {
       await endAll(world)
       await world.turn({ changes: claims.filter(({ runId }) => runId === other.id).map((claim) => world.ended(claim)) })
       expect(await world.store.removeRun(run.id, 2)).toBe(false)
+      expect(await world.store.retryRun(run.id, { nodes: [] })).toBe(false)
       expect(await world.store.removeRun(run.id, 2)).toBe(true)
       expect(await world.store.getRun(run.id)).toBeNull()
       expect(await world.store.listAttempts(again[0]!.row)).toEqual([])

@@ -10,6 +10,19 @@ const fan = { foreach: { lit: [] }, reference: "items" }
 
 export const runTests = (open: Open): void => {
   describe("a new run", () => {
+    it("that is created again under its id, because a reply was lost, is the same run", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(one)
+      const [run, other] = [world.newRun(version), world.newRun(version)]
+      const [first] = await world.store.createRuns([run])
+      const again = await world.store.createRuns([run, other])
+      expect(again).toMatchObject([
+        { run: { id: run.id, seq: first!.run.seq }, created: true },
+        { run: { id: other.id }, created: true },
+      ])
+      expect(await world.claim()).toHaveLength(2)
+    })
+
     it("is running and has its rows", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] }, each: { fan } }, { priority: 8 }), {

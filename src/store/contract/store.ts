@@ -62,7 +62,10 @@ export interface Store {
   onWake(wake: () => void): void
 
   // -- runs: each call is a transaction; a store may commit several calls together ------------------------------------------------
-  /** Creates runs in one transaction. A repeated idempotency key of a workflow returns the first run with `created: false`. */
+  /**
+   * Creates runs in one transaction. A repeated idempotency key of a workflow returns the first run with `created: false`. A run whose
+   * id exists is returned as created: the caller repeats a call whose reply was lost.
+   */
   createRuns(runs: NewRun[]): Promise<{ run: RunRow; created: boolean }[]>
   /** Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. */
   requestCancel(runId: RunId, reason: CancelReason): Promise<boolean>
@@ -127,7 +130,10 @@ export interface Store {
   // -- retention ---------------------------------------------------------------------------------------------------------------
   /** Lists closed runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. */
   expiredRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
-  /** Removes at most `maxRows` tasks of a closed run. Returns true when the whole run is removed. */
+  /**
+   * Removes at most `maxRows` tasks of a closed run; 0 only marks it. From the first call on the run cannot be retried. Returns true
+   * when the whole run is removed.
+   */
   removeRun(runId: RunId, maxRows: number): Promise<boolean>
 }
 

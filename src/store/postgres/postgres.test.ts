@@ -12,7 +12,7 @@ import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { seededRandom, WORK } from "../conformance/world.ts"
 import { StoreUnavailable } from "../contract/errors.ts"
-import type { Advanced, Claim, TaskClaim, NewRun, Store } from "../contract/store.ts"
+import type { Advanced, Claim, TaskClaim, NewRun, Store, StoredVersion } from "../contract/store.ts"
 import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
@@ -52,22 +52,22 @@ const setup = (): { schema: string; join: () => Promise<Server> } => {
   return { schema, join: () => join(database.url, schema) }
 }
 
+const newRunOf = ({ workflowId, versionId }: StoredVersion): NewRun => ({
+  id: newRunId(Date.now(), seededRandom(++seeds).hex128()),
+  workflowId,
+  versionId,
+  trigger: "manual",
+  params: {},
+  priority: null,
+  logicalDate: null,
+  idempotencyKey: null,
+  private: false,
+  workingDir: null,
+})
+
 const start = async ({ store }: Server, compiled: CompiledWorkflow, count: number): Promise<void> => {
-  const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true })
-  const random = seededRandom(++seeds)
-  const run = (): NewRun => ({
-    id: newRunId(Date.now(), random.hex128()),
-    workflowId,
-    versionId,
-    trigger: "manual",
-    params: {},
-    priority: null,
-    logicalDate: null,
-    idempotencyKey: null,
-    private: false,
-    workingDir: null,
-  })
-  await store.createRuns(Array.from({ length: count }, run))
+  const version = await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true })
+  await store.createRuns(Array.from({ length: count }, () => newRunOf(version)))
 }
 
 const tasksOf = ({ claims }: Advanced): TaskClaim[] => claims.filter((claim) => claim.kind !== "job")
@@ -312,6 +312,16 @@ describe("a lost connection", () => {
     expect(again).toMatchObject({ rejected: [], claims: [{ node: 1 }] })
   })
 
+  it("in the reply to a COMMIT does not hide the runs that it created", async () => {
+    const road = await startRoad(database.url)
+    const { store } = await join(road.url, setup().schema)
+    const version = await store.putWorkflow({ compiled: workflow({ a: {} }), hash: "", source: "", deploy: true })
+    const run = newRunOf(version)
+    road.loseNextCommit()
+    expect(await store.createRuns([run])).toMatchObject([{ run: { id: run.id }, created: true }])
+    expect(await store.listRuns({ limit: 9 })).toHaveLength(1)
+  })
+
   it("of idle connections is not noticed by callers", async () => {
     const server = await setup().join()
     await server.turn()
@@ -353,11 +363,29 @@ describe("a lost connection", () => {
 })
 
 /** A proxy to the database that can be closed: its connections break, and new ones are rejected. */
-const startRoad = async (url: string): Promise<{ url: string; open(): Promise<void>; close(): Promise<void> }> => {
+interface Road {
+  url: string
+  open(): Promise<void>
+  close(): Promise<void>
+  /** Forwards the next COMMIT and breaks the connection instead of its reply. */
+  loseNextCommit(): void
+}
+
+const startRoad = async (url: string): Promise<Road> => {
   const there = new URL(url)
   const sockets = new Set<Socket>()
+  let losesCommit = false
   const road = createServer((near) => {
     const far = connect(Number(there.port), there.hostname)
+    near.on("data", (sent) => {
+      if (!losesCommit || !sent.includes("commit\0")) return
+      losesCommit = false
+      far.unpipe(near)
+      far.on("data", (reply) => {
+        if (reply.includes("COMMIT")) near.destroy()
+      })
+      far.resume()
+    })
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -385,7 +413,7 @@ const startRoad = async (url: string): Promise<{ url: string; open(): Promise<vo
   })
   const here = new URL(url)
   here.port = String(port)
-  return { url: here.href, open: () => open(port), close }
+  return { url: here.href, open: () => open(port), close, loseNextCommit: () => void (losesCommit = true) }
 }
 
 /** Resolves when a turn waits for a lock. */

@@ -2,6 +2,7 @@
 // reads workflow versions, the others write or read. Several stores on one database share its work.
 
 import type { Clock, Random } from "../../core/model/ports.ts"
+import { StoreUnavailable } from "../contract/errors.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewRun, RunRow, Store } from "../contract/store.ts"
@@ -141,7 +142,9 @@ const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): 
   const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
     async (runs) => {
       await workflows.load(runs.map((run) => run.versionId))
-      return writeAndNotify((tx) => createRuns(tx, runs))
+      const create = () => writeAndNotify((tx) => createRuns(tx, runs))
+      // The commit may have succeeded although its reply was lost. A second call finds the runs by their ids.
+      return create().catch((error: unknown) => (error instanceof StoreUnavailable ? create() : Promise.reject(error)))
     },
     MAX_CREATED,
     rowCount,

@@ -38,10 +38,11 @@ const INSERT = statement(
    RETURNING seq, id`,
 )
 
-const BY_KEY = statement(
-  "create_by_key",
+const FIND_EXISTING = statement(
+  "create_find_existing",
   `SELECT r.seq, c.id AS requested FROM unnest(:ids::uuid[], :workflowIds::bigint[], :keys::text[]) AS c (id, workflow_id, key)
-   JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key`,
+   JOIN runs r ON r.workflow_id = c.workflow_id AND r.idempotency_key = c.key
+   UNION SELECT r.seq, c.id FROM unnest(:ids) AS c (id) JOIN runs r ON r.id = c.id`,
 )
 
 export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run: RunRow; created: boolean }[]> => {
@@ -55,13 +56,14 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const activated = await activate(tx, withPending)
 
   const repeated = runs.filter((run) => !seqs.has(run.id))
-  const existing = new Map(repeated.length === 0 ? [] : await findByKey(tx, repeated))
+  const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
   const found = await readRuns(tx, [...seqs.values(), ...existing.values()])
   const results = runs.map((run) => {
-    const seq = seqs.get(run.id)
-    return { run: found.get(seq ?? existing.get(run.id)!)!, created: seq !== undefined }
+    const row = found.get(seqs.get(run.id) ?? existing.get(run.id)!)!
+    return { run: row, created: row.id === run.id }
   })
-  await logEvents(tx, createdEvents(results, activated.runs))
+  const inserts = results.flatMap(({ run }) => (seqs.has(run.id) ? [run] : []))
+  await logEvents(tx, createdEvents(inserts, activated.runs))
   return results
 }
 
@@ -93,11 +95,7 @@ const insertRowsOf = async (tx: Tx, starting: readonly Planned[], seqs: Readonly
 }
 
 /** Events of the created runs, and of older pending runs that were started. */
-const createdEvents = (
-  results: readonly { run: RunRow; created: boolean }[],
-  started: readonly { id: RunId }[],
-): StoreEvent[] => {
-  const created = results.filter((result) => result.created).map(({ run }) => run)
+const createdEvents = (created: readonly RunRow[], started: readonly { id: RunId }[]): StoreEvent[] => {
   const createdIds = new Set(created.map(({ id }) => id))
   const at = created[0]?.createdAt
   const others = at === undefined ? [] : started.filter(({ id }) => !createdIds.has(id))
@@ -133,9 +131,9 @@ const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: 
     depths: planned.map(({ run }) => run.parent?.depth ?? 0),
   })
 
-/** Finds the runs that have the idempotency keys of these; returns requested run id and number. */
-const findByKey = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[string, number][]> => {
-  const rows = await tx.run<{ seq: number; requested: string }>(BY_KEY, {
+/** Finds the runs that have the idempotency keys or ids of these; returns requested run id and number. */
+const findExisting = async (tx: SqlRunner, runs: readonly NewRun[]): Promise<[string, number][]> => {
+  const rows = await tx.run<{ seq: number; requested: string }>(FIND_EXISTING, {
     ids: runs.map(({ id }) => id),
     workflowIds: runs.map(({ workflowId }) => workflowId),
     keys: runs.map(({ idempotencyKey }) => idempotencyKey),

@@ -40,7 +40,7 @@ interface Overridden {
 const RUN = statement(
   "override_run",
   `SELECT seq, id, version_id, private, root_run_id AS "rootRunId", ${NOW}::timestamptz(3) AS now FROM runs
-   WHERE id = :runId::uuid FOR UPDATE`,
+   WHERE id = :runId::uuid AND NOT removing FOR UPDATE`,
 )
 
 interface Run {

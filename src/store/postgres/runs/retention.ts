@@ -55,6 +55,8 @@ const REMOVE_LIMITS = statement(
   `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || :runId::text OR key >= '${LIMIT_PREFIX.task}' || :runId::text || ':' AND key < '${LIMIT_PREFIX.task}' || :runId::text || ';'`,
 )
 
+const MARK = statement("remove_mark", "UPDATE runs SET removing = true WHERE seq = :seq AND NOT removing")
+
 const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")
 
 /** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
@@ -64,7 +66,10 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
   if (!run.isFinished)
     throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
   const [deleted] = await tx.run<{ count: number }>(REMOVE_TASKS, { seq: run.seq, maxRows })
-  if (deleted!.count === maxRows) return false
+  if (deleted!.count === maxRows) {
+    await tx.run(MARK, { seq: run.seq })
+    return false
+  }
   await tx.run(REMOVE_LIMITS, { runId })
   await tx.run(REMOVE_RUN, { seq: run.seq })
   return true

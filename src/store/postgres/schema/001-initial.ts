@@ -30,6 +30,7 @@ CREATE INDEX versions_bundle ON versions (bundle) WHERE bundle IS NOT NULL;
 
 -- generation: incremented by each retry of the run and each override; cached results of its tasks are valid for one generation. open_tasks: number of
 -- unfinished top-level rows, hooks excluded. queue_behind: the run stays pending while an earlier run of its schedule is active.
+-- removing: the removal of the run has begun; it cannot be retried.
 CREATE TABLE runs (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id uuid NOT NULL UNIQUE,
@@ -67,6 +68,7 @@ CREATE TABLE runs (
   root_run_id uuid,
   schedule_id bigint,
   queue_behind boolean NOT NULL DEFAULT false,
+  removing boolean NOT NULL DEFAULT false,
   retry_plan text
 ) WITH (fillfactor = 70);
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;

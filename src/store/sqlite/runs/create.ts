@@ -16,6 +16,8 @@ VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 RETURNING seq`
 
+const BY_ID = "SELECT seq FROM runs WHERE id = ?"
+
 const BY_KEY = "SELECT seq FROM runs WHERE workflow_id = ? AND idempotency_key = ?"
 
 export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; created: boolean }[] => {
@@ -29,10 +31,10 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   }
   for (const workflowId of waiting) activate(tx, workflowId)
   tx.wakeOthers = true
-  return inserted.map(({ seq, created }) => {
+  return inserted.map(({ seq, created }, i) => {
     const run = readRun(tx, seq)!
     if (created && run.status === "pending") emitRun(tx, run.id, "pending", null)
-    return { run, created }
+    return { run, created: run.id === runs[i]!.id }
   })
 }
 
@@ -61,5 +63,6 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.depth ?? 0,
   )
   if (row !== undefined) return { seq: row[0], created: true }
-  return { seq: tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)![0], created: false }
+  const [seq] = tx.db.get<[number]>(BY_ID, id) ?? tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)!
+  return { seq, created: false }
 }

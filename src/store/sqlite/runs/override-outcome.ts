@@ -19,7 +19,7 @@ import type { Tx } from "../tx.ts"
 type Override = Parameters<StatsStore["overrideOutcome"]>[0]
 
 const FIND = `
-SELECT t.id FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2 AND t.path = ?3 WHERE r.id = ?1`
+SELECT t.id FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2 AND t.path = ?3 WHERE r.id = ?1 AND r.removing = 0`
 
 const VERSION = "SELECT version_id FROM runs WHERE id = ?"
 

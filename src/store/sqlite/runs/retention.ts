@@ -34,6 +34,8 @@ const REMOVE_TASKS = `DELETE FROM tasks WHERE id IN (${SOME})`
 
 const REMOVE_LIMITS = `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || ?1 OR key GLOB '${LIMIT_PREFIX.task}' || ?1 || ':*'`
 
+const MARK = "UPDATE runs SET removing = 1 WHERE seq = ? AND removing = 0"
+
 const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
 
 /** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
@@ -44,7 +46,10 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   if (isFinished === 0)
     throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
   tx.db.run(REMOVE_ATTEMPTS, seq, maxRows)
-  if (tx.db.run(REMOVE_TASKS, seq, maxRows) === maxRows) return false
+  if (tx.db.run(REMOVE_TASKS, seq, maxRows) === maxRows) {
+    tx.db.run(MARK, seq)
+    return false
+  }
   tx.db.run(REMOVE_LIMITS, runId)
   tx.db.run(REMOVE_RUN, seq)
   return true

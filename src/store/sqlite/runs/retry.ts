@@ -9,7 +9,7 @@ import type { Tx } from "../tx.ts"
 import { reopenRun } from "./reopen.ts"
 
 const FINISHED = `
-SELECT seq FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at = coalesce(?2, finished_at)`
+SELECT seq FROM runs WHERE id = ?1 AND finished_at IS NOT NULL AND hooks_pending = 0 AND removing = 0 AND finished_at = coalesce(?2, finished_at)`
 
 const HAS_ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? AND hook = 0 LIMIT 1"
 

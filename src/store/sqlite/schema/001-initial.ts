@@ -65,6 +65,7 @@ CREATE TABLE runs (
   depth INTEGER NOT NULL DEFAULT 0,
   schedule_id INTEGER,
   queue_behind INTEGER NOT NULL DEFAULT 0,
+  removing INTEGER NOT NULL DEFAULT 0,
   timezone TEXT,
   retry_plan TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
