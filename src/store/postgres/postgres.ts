@@ -144,7 +144,10 @@ const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): 
       await workflows.load(runs.map((run) => run.versionId))
       const create = () => writeAndNotify((tx) => createRuns(tx, runs))
       // The commit may have succeeded although its reply was lost. A second call finds the runs by their ids.
-      return create().catch((error: unknown) => (error instanceof StoreUnavailable ? create() : Promise.reject(error)))
+      return create().catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) throw error
+        return create()
+      })
     },
     MAX_CREATED,
     rowCount,
