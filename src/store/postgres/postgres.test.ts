@@ -31,9 +31,9 @@ interface Server {
 }
 
 /** Opens another store on the same tables, as another process would. */
-const join = async (url: string, schema: string): Promise<Server> => {
+const join = async (url: string, schema: string, silenceMs?: number): Promise<Server> => {
   const random = seededRandom(++seeds)
-  const store = await openPostgres({ url, random, schema })
+  const store = await openPostgres({ url, random, schema, ...(silenceMs !== undefined && { silenceMs }) })
   onTestFinished(() => store.close())
   await store.migrate()
   await enforceRules(url, schema)
@@ -344,6 +344,39 @@ describe("a lost connection", () => {
     await woken.promise
   })
 
+  it("that nobody closes is found by its silence, also the one that listens", async () => {
+    const road = await startRoad(database.url)
+    const { schema, join: another } = setup()
+    const other = await another()
+    const server = await join(road.url, schema, 500)
+    let wakes = 0
+    server.store.onWake(() => void (wakes += 1))
+    await listening(1)
+    await server.turn([], 1)
+    road.freeze()
+    await start(other, workflow({ a: {} }), 1)
+    const before = wakes
+    await expect(server.turn([], 1)).rejects.toThrow(StoreUnavailable)
+    await expect.poll(() => wakes, { timeout: 10_000 }).toBeGreaterThan(before)
+    expect((await server.turn([], 1)).claims).toHaveLength(1)
+  })
+
+  it("that waits for a lock is not mistaken for a dead one", async () => {
+    const { schema } = setup()
+    const server = await join(database.url, schema, 100)
+    await start(server, workflow({ a: {} }), 1)
+    const { claims } = await server.turn([], 1)
+    const blocker = new pg.Client({ connectionString: database.url })
+    await blocker.connect()
+    onTestFinished(() => blocker.end())
+    await blocker.query(`BEGIN; SELECT 1 FROM "${schema}".runs FOR UPDATE`)
+    const turn = server.turn(claims.map(ended))
+    await waiting()
+    await blocker.query("SELECT pg_sleep(0.5)")
+    await blocker.query("COMMIT")
+    expect((await turn).rejected).toEqual([])
+  })
+
   it("to a database that is down fails as unavailable, and works again when it is up", async () => {
     const road = await startRoad(database.url)
     const server = await join(road.url, setup().schema)
@@ -367,6 +400,8 @@ interface Road {
   url: string
   open(): Promise<void>
   close(): Promise<void>
+  /** Forwards nothing more on the open connections, and keeps them open. */
+  freeze(): void
   /** Forwards the next COMMIT and breaks the connection instead of its reply. */
   loseNextCommit(): void
 }
@@ -406,6 +441,9 @@ const startRoad = async (url: string): Promise<Road> => {
     for (const socket of sockets) socket.destroy()
     await closed
   }
+  const freeze = (): void => {
+    for (const socket of sockets) socket.unpipe().pause()
+  }
   await open(0)
   const { port } = road.address() as AddressInfo
   onTestFinished(async () => {
@@ -413,7 +451,7 @@ const startRoad = async (url: string): Promise<Road> => {
   })
   const here = new URL(url)
   here.port = String(port)
-  return { url: here.href, open: () => open(port), close, loseNextCommit: () => void (losesCommit = true) }
+  return { url: here.href, open: () => open(port), close, freeze, loseNextCommit: () => void (losesCommit = true) }
 }
 
 /** Resolves when a turn waits for a lock. */

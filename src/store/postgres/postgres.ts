@@ -63,6 +63,8 @@ export interface PostgresOptions {
   random: Random
   /** Schema of the tables; `ork` when not given. */
   schema?: string
+  /** Milliseconds without a reply after which a connection is checked; 5,000 when not given. */
+  silenceMs?: number
 }
 
 const MAX_WRITERS = 3
@@ -101,8 +103,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
 /** Parts of a store, which live as long as it. */
 type Parts = ReturnType<typeof openParts>
 
-const openParts = ({ url, clock, random, schema = "ork" }: PostgresOptions) => {
-  const target = { url, schema }
+const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOptions) => {
+  const target = { url, schema, ...(silenceMs !== undefined && { silenceMs }) }
   const pools = {
     readers: new ConnectionPool(target, MAX_READERS, { application: "ork" }),
     writers: new ConnectionPool(target, MAX_WRITERS, { application: "ork", settings: INDEXED_PLANS }),

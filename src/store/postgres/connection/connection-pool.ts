@@ -51,6 +51,8 @@ export class ConnectionPool {
         if (this.#closed) await connection.close()
         else this.#idle.push(connection)
       }
+      // The idle connections are probably broken too.
+      if (connection?.broken === true) for (const idle of this.#idle.splice(0)) idle.destroy()
       this.#waiting.shift()?.()
     }
   }

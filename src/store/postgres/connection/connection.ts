@@ -2,6 +2,7 @@
 // (pipeline.ts). Statements sent later do not wait for earlier replies either (pg's pipeline mode); inside a transaction they fail
 // after the one that failed, so awaiting in order yields the cause.
 
+import type { Socket } from "node:net"
 import pg from "pg"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
@@ -10,7 +11,11 @@ import { bind, type Params, pipelined, type SqlRunner, type Statement, statement
 export interface Target {
   url: string
   schema: string
+  /** Milliseconds without a reply after which a connection is checked; SILENCE_MS when not given. */
+  silenceMs?: number
 }
+
+export const SILENCE_MS = 5_000
 
 const TYPES = { int8: 20, int8Array: 1016, timestamptz: 1184 } as const
 
@@ -28,7 +33,8 @@ const customTypes: pg.CustomTypesConfig = types
 const parserOf = (type: number) => customTypes.getTypeParser(type, "text") as (text: string) => unknown
 
 const CONNECT_TIMEOUT_MS = 10_000
-/** Longer than any statement takes: the peer is gone without closing the connection. */
+const CLOSE_TIMEOUT_MS = 1_000
+/** Longer than any statement takes. A dead connection is found earlier (`#check`). */
 const REPLY_TIMEOUT_MS = 120_000
 
 const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
@@ -90,19 +96,45 @@ const DISCARD_PLANS = statement("discard_plans", "DISCARD PLANS")
 /** Number of transactions after which a connection plans its statements anew, and the factor by which that number grows. */
 const REPLAN = { first: 16, factor: 4 }
 
+/**
+ * Asks on another connection whether a backend works on a statement. False: it waits for one, or is gone, or Postgres cannot be
+ * reached. A server that has no connection left cannot be asked: true.
+ */
+const isWorking = async (url: string, pid: number, timeoutMs: number): Promise<boolean> => {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs })
+  client.on("error", () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ state: string }>("SELECT state FROM pg_stat_activity WHERE pid = $1", [pid])
+    return rows[0]?.state === "active"
+  } catch (error) {
+    return error instanceof pg.DatabaseError
+  } finally {
+    client.end().catch(() => {})
+  }
+}
+
 export class Connection implements SqlRunner {
   readonly #client: pg.Client
   readonly #url: string
+  readonly #silenceMs: number
   readonly #deps: PipelineDeps
   #pipeline: Pipeline | undefined
   #transactions = 0
   #replanAt = REPLAN.first
   #broken = false
+  /** Pipelines without a reply. */
+  #unanswered = 0
+  #watch: NodeJS.Timeout | undefined
+  #pid = 0
 
-  private constructor(client: pg.Client, url: string) {
+  private constructor(client: pg.Client, target: Target) {
+    const { url } = target
     this.#client = client
     this.#url = url
-    this.#deps = { prepared: new Map(), parserOf, toError: (error) => toStoreError(error, url) }
+    this.#silenceMs = target.silenceMs ?? SILENCE_MS
+    const ended = (): void => void (this.#unanswered -= 1)
+    this.#deps = { prepared: new Map(), parserOf, toError: (error) => toStoreError(error, url), ended }
     client.on("error", () => (this.#broken = true))
     client.on("end", () => (this.#broken = true))
   }
@@ -116,10 +148,12 @@ export class Connection implements SqlRunner {
       query_timeout: REPLY_TIMEOUT_MS,
       pipeline: true,
     })
-    const connection = new Connection(client, target.url)
+    const connection = new Connection(client, target)
     try {
       await client.connect()
       await client.query(CONNECTION_SETTINGS(target.schema) + settings)
+      const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+      connection.#pid = rows[0]!.pid
     } catch (error) {
       await connection.close()
       throw toStoreError(error, target.url)
@@ -173,8 +207,39 @@ export class Connection implements SqlRunner {
   }
 
   #openPipeline(): Pipeline {
-    if (!this.#pipeline?.open) this.#pipeline = this.#client.query(new Pipeline(this.#deps))
+    if (!this.#pipeline?.open) {
+      this.#pipeline = this.#client.query(new Pipeline(this.#deps))
+      this.#unanswered += 1
+      this.#watchReplies()
+    }
     return this.#pipeline
+  }
+
+  /** Checks the connection when no byte arrives for a while although a reply is due. */
+  #watchReplies(): void {
+    if (this.#watch !== undefined) return
+    const read = this.#socket.bytesRead
+    this.#watch = setTimeout(() => void this.#check(read), this.#silenceMs).unref()
+  }
+
+  get #socket(): Socket {
+    return this.#client.connection.stream as Socket
+  }
+
+  /** `read`: bytes that had arrived when the watch began. */
+  async #check(read: number): Promise<void> {
+    const socket = this.#socket
+    const isSilent = (): boolean => this.#unanswered > 0 && !this.#broken && socket.bytesRead === read
+    if (isSilent() && !(await isWorking(this.#url, this.#pid, this.#silenceMs)) && isSilent())
+      socket.destroy(new Error(`no reply for ${this.#silenceMs / 1000} s: the connection is dead`))
+    this.#watch = undefined
+    if (this.#unanswered > 0 && !this.#broken) this.#watchReplies()
+  }
+
+  /** Closes the socket without waiting for the other side. */
+  destroy(): void {
+    this.#broken = true
+    this.#socket.destroy()
   }
 
   /** Runs several statements without parameters from one text: migrations, LISTEN. */
@@ -195,8 +260,12 @@ export class Connection implements SqlRunner {
     this.#client.once("end", listener)
   }
 
+  /** Says goodbye to Postgres; a peer that does not react is not waited for. */
   async close(): Promise<void> {
     this.#broken = true
+    clearTimeout(this.#watch)
+    const giveUp = setTimeout(() => this.#socket.destroy(), CLOSE_TIMEOUT_MS)
     await this.#client.end().catch(() => {})
+    clearTimeout(giveUp)
   }
 }

@@ -1,11 +1,14 @@
 // Wakes the stores on one database: a transaction that may give others work sends NOTIFY, and each store listens on a connection of
 // its own, which it reopens when it breaks.
 
-import { Connection, type Target } from "./connection.ts"
+import { Connection, SILENCE_MS, type Target } from "./connection.ts"
 import { statement } from "./statement.ts"
 
 /** The payload `sender` identifies the store that notifies: its own notifications do not wake it. */
 export const NOTIFY = statement("notify", "SELECT pg_notify(:channel, :sender)")
+
+/** Finds a connection that died silently: its reply is missed (`Connection`). */
+const PING = statement("listen_ping", "SELECT 1")
 
 const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 5_000
@@ -17,6 +20,7 @@ export class Listener {
   readonly #wakeListeners: (() => void)[] = []
   #connection: Connection | null = null
   #timer: NodeJS.Timeout | undefined
+  #pings: NodeJS.Timeout | undefined
   #closed = false
   /** Notifications may have been lost: wakes the listeners once the connection is back. */
   #missed = false
@@ -49,6 +53,8 @@ export class Listener {
       this.#reopen(retryMs)
       return
     }
+    clearInterval(this.#pings)
+    this.#pings = setInterval(() => void this.#connection?.run(PING), 2 * (this.#target.silenceMs ?? SILENCE_MS)).unref()
     if (this.#missed) this.#wake()
     this.#missed = false
   }
@@ -57,6 +63,7 @@ export class Listener {
     if (this.#closed) return
     this.#missed = true
     clearTimeout(this.#timer)
+    clearInterval(this.#pings)
     this.#timer = setTimeout(() => void this.#open(Math.min(waitMs * 2, MAX_RETRY_MS)), waitMs)
     this.#timer.unref()
   }
@@ -68,6 +75,7 @@ export class Listener {
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)
+    clearInterval(this.#pings)
     await this.#connection?.close()
   }
 }

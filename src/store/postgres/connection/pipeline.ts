@@ -39,6 +39,8 @@ export interface PipelineDeps {
   parserOf(type: number): Column["parse"]
   /** Converts an error to the one that callers get. */
   toError(error: unknown): unknown
+  /** Called when a pipeline has its replies, or failed. */
+  ended?(): void
 }
 
 /** A subclass of pg.Query, because pg pipelines only its own queries. pg calls `submit`, `handle…` and `callback`. */
@@ -135,6 +137,7 @@ export class Pipeline extends pg.Query {
   /** Called by pg when all statements were answered, when one failed, and when the replies time out. */
   callback: (error: unknown) => void = (error) => {
     this.#open = false
+    this.#deps.ended?.()
     const reason = error ?? this.#parseError
     if (reason === undefined) return this.#calls.forEach(({ resolve, rows }) => resolve(rows))
     const failure = this.#deps.toError(reason)
