@@ -66,6 +66,23 @@ describe("Inbox", () => {
     expect(inbox.nextBatch()).toEqual([started(1), progress(0.2), ended(1)])
   })
 
+  it("replaces the wait of a resumed row by a later change of its attempt", () => {
+    const wait = (resumes: number): Change => ({
+      ...fence(1),
+      kind: "wait",
+      waitingOn: { kind: "sleep", ms: 1 },
+      delayMs: 1,
+      resumes,
+    })
+    expect(filled(wait(1), ended(2), wait(2)).nextBatch()).toEqual([wait(2), ended(2)])
+    expect(filled(wait(1), wait(2), ended(1)).nextBatch()).toEqual([ended(1)])
+    const inbox = filled(wait(1))
+    const batch = inbox.nextBatch()
+    inbox.add(ended(1))
+    inbox.requeue(batch)
+    expect(inbox.nextBatch()).toEqual([ended(1)])
+  })
+
   it("drops the waits that precede a claim which is committed", () => {
     const wait = (resumes: number): Change => ({
       ...fence(1),

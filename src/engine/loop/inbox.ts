@@ -14,6 +14,9 @@ const isChunk = (change: Change): change is Chunk => change.kind === "expand" ||
 
 const rowsOf = (chunk: Chunk): number => (chunk.kind === "open_group" ? chunk.rows.length : chunk.items.length)
 
+/** A wait of a row that was resumed before. */
+const isRenewedWait = (change: Change): boolean => change.kind === "wait" && change.resumes !== undefined
+
 export class Inbox {
   #changes: Change[] = []
   #chunks: Chunk[] = []
@@ -21,6 +24,8 @@ export class Inbox {
   #starts = new Map<string, number>()
   /** Index in #changes of the latest progress of each attempt. */
   #progress = new Map<string, number>()
+  /** Index in #changes of the latest wait of each resumed row, by attempt. */
+  #waits = new Map<string, number>()
   readonly #coalesced: (change: Change, into: Change) => void
 
   /** `coalesced` is called when `into` replaces `change`. */
@@ -81,6 +86,14 @@ export class Inbox {
   /** Replaces the start of the attempt, unless progress follows it or the change is a wait, which does not record the start. */
   #addFinal(change: Change): void {
     const { attemptId } = change
+    const wait = this.#waits.get(attemptId)
+    if (wait !== undefined) {
+      // Decided after the row was resumed again, or by a user: the earlier wait does not count any more.
+      this.#replaceAt(wait, change)
+      if (!isRenewedWait(change)) this.#waits.delete(attemptId)
+      return
+    }
+    if (isRenewedWait(change)) this.#waits.set(attemptId, this.#changes.length)
     const keepsStart = change.kind === "wait" || this.#progress.has(attemptId)
     const start = keepsStart ? undefined : this.#starts.get(attemptId)
     this.#starts.delete(attemptId)
@@ -128,7 +141,10 @@ export class Inbox {
     this.#changes = changes
     this.#starts.clear()
     this.#progress.clear()
-    for (const [i, { kind, attemptId }] of changes.entries()) {
+    this.#waits.clear()
+    for (const [i, change] of changes.entries()) {
+      const { kind, attemptId } = change
+      if (isRenewedWait(change)) this.#waits.set(attemptId, i)
       if (kind === "started") this.#starts.set(attemptId, i)
       else if (kind === "progress") this.#progress.set(attemptId, i)
       else {
