@@ -93,8 +93,11 @@ const BEGIN = statement("begin", "BEGIN")
 const COMMIT = statement("commit", "COMMIT")
 const ROLLBACK = statement("rollback", "ROLLBACK")
 const DISCARD_PLANS = statement("discard_plans", "DISCARD PLANS")
-/** Number of transactions after which a connection plans its statements anew, and the factor by which that number grows. */
-const REPLAN = { first: 16, factor: 4 }
+/**
+ * Number of transactions after which a connection plans its statements anew, the factor by which that number grows, and the
+ * milliseconds after which it does so in any case: a VACUUM of an emptied table makes Postgres plan as if it stayed empty.
+ */
+const REPLAN = { first: 16, factor: 4, everyMs: 15_000 }
 
 /**
  * Asks on another connection whether a backend works on a statement. False: it waits for one, or is gone, or Postgres cannot be
@@ -122,6 +125,7 @@ export class Connection implements SqlRunner {
   #pipeline: Pipeline | undefined
   #transactions = 0
   #replanAt = REPLAN.first
+  #plannedAt = performance.now()
   #broken = false
   /** Pipelines without a reply. */
   #unanswered = 0
@@ -186,8 +190,10 @@ export class Connection implements SqlRunner {
   /** Discards plans that were made while the tables were nearly empty, when a scan of a whole index looked as good as a lookup. */
   #countTransaction(): void {
     this.#transactions += 1
-    if (this.#transactions < this.#replanAt) return
-    this.#replanAt *= REPLAN.factor
+    const now = performance.now()
+    if (this.#transactions < this.#replanAt && now - this.#plannedAt < REPLAN.everyMs) return
+    if (this.#transactions >= this.#replanAt) this.#replanAt *= REPLAN.factor
+    this.#plannedAt = now
     void this.runAndSync(DISCARD_PLANS)
   }
 

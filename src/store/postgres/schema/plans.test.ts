@@ -180,7 +180,7 @@ it("reaping locks only rows of dead holders", async () => {
   expect(wholeLocks.map(shown)).toEqual([])
 })
 
-it("a new connection discards its plans after 16 and 64 transactions", async () => {
+it("a connection discards its plans after 16 and 64 transactions, and after a while", async () => {
   const database = await createDatabase()
   const store = await openPostgres({ url: database.url, random: seededRandom(2) })
   onTestFinished(async () => {
@@ -197,4 +197,9 @@ it("a new connection discards its plans after 16 and 64 transactions", async () 
     add.mockClear()
   }
   expect(turns).toEqual([15, 63])
+  const now = performance.now()
+  vi.spyOn(performance, "now").mockReturnValue(now + 20_000)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], claim: NOTHING, gate: NOTHING })
+  expect(add.mock.calls.some(([statement]) => statement.name === "discard_plans")).toBe(true)
 })
