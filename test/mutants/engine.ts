@@ -61,7 +61,7 @@ export const ENGINE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/loop/lease-holder.ts",
-        find: "        this.#id = this.#newId()\n        await this.#register()\n",
+        find: "    this.#id = this.#newId()\n    await this.#register()\n",
         replace: "",
       },
     ],

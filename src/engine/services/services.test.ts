@@ -9,7 +9,11 @@ import type { TaskRow } from "../../store/contract/store.ts"
 const setup = () => {
   const wake = vi.fn<() => void>()
   const unavailable = (): Promise<never> => Promise.reject(new StoreUnavailable("ork.db", "the connection was lost"))
-  const store = new Proxy({}, { get: (_, name) => (name === "getWorkflow" ? () => WORKFLOW : unavailable) })
+  const reads: { [name: string | symbol]: () => Promise<unknown> } = {
+    getWorkflow: () => WORKFLOW,
+    currentTime: () => Promise.resolve(0),
+  }
+  const store = new Proxy({}, { get: (_, name) => reads[name] ?? unavailable })
   const services = createServices({
     store: store as ServicesOptions["store"],
     engine: {} as ServicesOptions["engine"],

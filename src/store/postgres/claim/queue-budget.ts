@@ -51,14 +51,16 @@ const LANES = statement(
    ${RING("calls_behind", `'${FUNCTION_LANES.from}'`, `${HAS_FUNCTIONS} AND q.lane <= :callStart::text`)},
    ring AS (${OPEN_LANES("ahead", "behind", "w.lane <> ALL (:lanes::text[])")}),
    calls AS (${OPEN_LANES("calls_ahead", "calls_behind", "split_part(w.lane, '|', 2) = ANY (:functions::text[])")}),
-   spent AS (
-     SELECT n.lane FROM queues q CROSS JOIN LATERAL (
+   ready_with_settings AS MATERIALIZED (
+     SELECT n.lane, NOT q.paused AND ${OUT_OF_TOKENS} AS out_of_tokens FROM queues q CROSS JOIN LATERAL (
        ${ANY_LANE(`r.lane = 'q:' || q.name AND ${IN_RANGE}`)}
        UNION ALL ${ANY_LANE(`r.lane = 's:' || q.name AND ${IN_RANGE}`)}
        UNION ALL ${ANY_LANE(`r.lane > 'q:' || q.name || '|' AND r.lane < 'q:' || q.name || '}' AND ${IN_RANGE}`)}
        UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${HAS_FUNCTIONS}`)}
        LIMIT 1
-     ) n WHERE NOT q.paused AND ${OUT_OF_TOKENS} AND n.lane <> ALL (:lanes::text[])
+     ) n
+   ), spent AS (
+     SELECT lane FROM ready_with_settings WHERE out_of_tokens AND lane <> ALL (:lanes::text[])
    ), wanted AS (
      SELECT lane, 0 AS position FROM unnest(:lanes::text[]) AS l (lane)
      UNION ALL SELECT lane, row_number() OVER () AS position FROM ring
@@ -66,7 +68,7 @@ const LANES = statement(
      UNION ALL SELECT lane, ${2 * MAX_SERVED} + row_number() OVER () AS position FROM spent
    )
    SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit",
-     EXISTS (SELECT 1 FROM queues) AS settings
+     EXISTS (SELECT 1 FROM ready_with_settings) AS settings
    FROM ${WITH_SETTINGS("wanted")} ORDER BY w.position`,
 )
 
@@ -80,7 +82,7 @@ export interface Lane {
   rate_limit: number | null
   rate_period_ms: number | null
   limit: number | null
-  /** Some queue has settings. */
+  /** A queue with settings has ready rows. */
   settings: boolean
 }
 
