@@ -29,6 +29,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
   }
   const problems: string[] = []
   let started = 0
+  let failingCancels = 0
   const newScheduler = (own: Clock = clock, seen: Partial<typeof store> = {}): Scheduler =>
     new Scheduler({
       store: { ...store, ...seen },
@@ -40,13 +41,17 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
         warn: (fields) => void problems.push(JSON.stringify(fields)),
         error: (fields) => void problems.push(JSON.stringify(fields)),
       },
-      cancel: (runId) => engine.cancel(runId),
+      cancel: async (runId) => {
+        if (failingCancels-- > 0) throw new Error("the store does not respond")
+        await engine.cancel(runId)
+      },
       wake: () => engine.wake(),
     })
   return {
     ...fixture,
     problems,
     newScheduler,
+    failCancels: (count: number) => void (failingCancels = count),
     rejectTicksOf: (workflow: string | null) => void (rejected = workflow),
     start: (own?: Clock): Scheduler => {
       const scheduler = newScheduler(own)
@@ -297,6 +302,33 @@ describe("a tick while an earlier run of the schedule is active", () => {
       ["04", "04:00", "success"],
     ])
   })
+})
+
+it("a run is replaced with overlap: cancel although cancelling it fails at first, and the other schedules of the batch fire", async () => {
+  const fixture = await setup({ t: async (_, { sleep }) => (await sleep(10 * MINUTE), null) })
+  const schedule = '{ cron: "*/5 * * * *", overlap: cancel, end: 2026-01-01T00:11:00Z }'
+  for (const name of ["a", "b"]) await fixture.deploy(schedule, "", name)
+  fixture.start()
+  await fixture.pass(6 * MINUTE)
+  fixture.failCancels(3)
+  await fixture.pass(HOUR)
+  for (const name of ["a", "b"]) {
+    expect((await fixture.runs(name)).map(({ status }) => status)).toEqual(["cancelled", "success"])
+  }
+})
+
+it("a run is replaced with overlap: cancel although the server that fires the tick dies meanwhile", async () => {
+  const fixture = await setup({ t: async (_, { sleep }) => (await sleep(10 * MINUTE), null) })
+  await fixture.deploy('{ cron: "*/5 * * * *", overlap: cancel, end: 2026-01-01T00:11:00Z }')
+  const dying = fixture.newScheduler(fixture.clock, {
+    activeRunsOf: (id) =>
+      fixture.clock.now() < Date.UTC(2026, 0, 1, 0, 9) ? fixture.store.activeRunsOf(id) : new Promise(() => {}),
+  })
+  dying.start()
+  await fixture.pass(10 * MINUTE + 100)
+  fixture.start()
+  await fixture.pass(HOUR)
+  expect((await fixture.runs()).map(({ status }) => status)).toEqual(["cancelled", "success"])
 })
 
 it("a server that is late for a tick does not cancel the run that another one created for it", async () => {

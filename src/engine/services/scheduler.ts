@@ -12,7 +12,7 @@ import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import { dayIn, dueFirings, type Firing, nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../store/contract/catalog.ts"
-import type { NewRun, RunRow, Store } from "../../store/contract/store.ts"
+import type { NewRun, Store } from "../../store/contract/store.ts"
 
 const BATCH = 200
 /** A smaller difference between two clocks is drift or a slow reply. */
@@ -110,18 +110,20 @@ export class Scheduler {
 
   async #fire(ticks: Tick[], schedules: readonly ScheduleRow[]): Promise<void> {
     const { store, wake } = this.#options
-    const created = (await store.fireTicks(ticks)).flatMap(({ run }, i) => {
-      const schedule = schedules.find(({ id }) => id === ticks[i]!.scheduleId)!
-      return run === null ? [] : [{ run, schedule }]
-    })
-    for (const { run, schedule } of created) if (schedule.spec.overlap === "cancel") await this.#replaceRuns(schedule, run)
-    if (created.length > 0) wake()
+    for (const schedule of schedules) if (schedule.spec.overlap === "cancel") await this.#cancelReplaced(schedule, ticks)
+    const fired = await store.fireTicks(ticks)
+    if (fired.some(({ run }) => run !== null)) wake()
   }
 
-  /** Cancels the runs of a schedule that are older than `run`. Another server may have created it: then that server cancels them. */
-  async #replaceRuns({ id }: ScheduleRow, { seq }: RunRow): Promise<void> {
+  /**
+   * Cancels the runs that the next run of a schedule replaces. Done before the tick fires, so that the tick is still due when this
+   * fails. Another server may have created the run of this tick or of a later one: those stay.
+   */
+  async #cancelReplaced({ id }: ScheduleRow, ticks: readonly Tick[]): Promise<void> {
     const { store, cancel } = this.#options
-    for (const active of await store.activeRunsOf(id)) if (active.seq < seq) await cancel(active.id)
+    const next = ticks.find(({ scheduleId, run }) => scheduleId === id && run !== null)
+    if (next === undefined) return
+    for (const active of await store.activeRunsOf(id)) if (active.logicalDate! < next.tick) await cancel(active.id)
   }
 
   async #ticksOf(schedule: ScheduleRow, now: number): Promise<Tick[]> {
