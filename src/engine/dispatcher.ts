@@ -108,7 +108,7 @@ export class Dispatcher implements Dispatch {
     this.#adoptedGateLanes.delete(lane)
   }
 
-  stopAttempts(reason: StopReason): void {
+  stopAttempts(reason: Extract<StopReason, "shutdown" | "lost">): void {
     this.#parts.attempts.stopAll(reason)
   }
 

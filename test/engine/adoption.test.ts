@@ -1,4 +1,4 @@
-// Remote attempts: the server that started one dies or stops, and another server continues the same attempt.
+// Remote attempts: the server that started one dies, stops or loses its lease, and another server continues the same attempt.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -15,11 +15,15 @@ import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { openSqlite, type SqliteStore } from "../../src/store/sqlite/sqlite.ts"
 
-/** A fake cluster: creates one job per attempt, however often it is launched; the test ends it. */
+/** Time that a server needs to let go of a job. */
+const HANDOVER_MS = 50
+
+/** A fake cluster: creates one job per attempt, however often it is launched; the test ends it. Hands over like `RemoteAttempt`. */
 class Cluster {
   readonly jobs = new Map<string, { ended: Promise<AttemptResult>; end: (result: AttemptResult) => void }>()
   readonly launches: string[] = []
   readonly stopped: string[] = []
+  handovers = 0
   readonly adopted: Assignment["adopted"][] = []
   /** The start that it reports; null: now. */
   startedAt: number | null = null
@@ -37,7 +41,14 @@ class Cluster {
         started({ at: this.startedAt ?? Date.now(), externalId: `job-${attemptId}` })
         const stop = (): void => {
           const ended = { startedAt: null, finishedAt: Date.now() }
-          if (signal.reason === "shutdown") return left.resolve({ ...ended, state: "lost" })
+          if (signal.reason === "shutdown" || signal.reason === "lost") {
+            const handOver = (): void => {
+              left.resolve({ ...ended, state: "lost" })
+              this.handovers += 1
+            }
+            setTimeout(handOver, HANDOVER_MS)
+            return
+          }
           this.stopped.push(attemptId)
           job.end({ ...ended, state: signal.reason === "timeout" ? "timeout" : "cancelled" })
         }
@@ -62,15 +73,17 @@ const setup = async () => {
   /** Number of next reads that fail. */
   const secrets = { failures: 0 }
   const stores: SqliteStore[] = []
-  const open = async (alive: string) => {
+  /** Names of the servers that count as dead. */
+  const dead = new Set<string>()
+  const open = async () => {
     const options = { path: join(folder, "ork.db"), clock: systemClock, random: systemRandom }
-    const store = await openSqlite({ ...options, isDead: ({ process }) => process !== alive })
+    const store = await openSqlite({ ...options, isDead: ({ process }) => dead.has(process) })
     await store.migrate()
     stores.push(store)
-    return store
+    return Object.assign(store, { leases: true })
   }
   const serve = async (name: string, remoteConcurrency = 100) => {
-    const store = await open(name)
+    const store = await open()
     const engine = new Engine({
       store,
       objects: new FileObjectStore(join(folder, "objects")),
@@ -94,7 +107,12 @@ const setup = async () => {
       },
     })
     await engine.start()
-    return { engine, store }
+    return { engine, store, name }
+  }
+  /** Ends a server as if it was killed: it reaches the database no longer. */
+  const kill = async ({ name, store }: Awaited<ReturnType<typeof serve>>): Promise<void> => {
+    dead.add(name)
+    await store.close()
   }
   const trigger = async ({ engine, store }: Awaited<ReturnType<typeof serve>>, text: string): Promise<RunId> => {
     const parsed = parseDefinition(text)
@@ -116,17 +134,17 @@ const setup = async () => {
     for (const store of stores) await store.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  return { cluster, serve, trigger, secrets }
+  return { cluster, serve, kill, dead, trigger, secrets }
 }
 
 const ONE = "name: far\ntasks: { a: { executor: slurm, command: ./job } }"
 
 test("a restarted server continues the attempt of the dead one under the same attempt id", async () => {
-  const { cluster, serve, trigger } = await setup()
+  const { cluster, serve, kill, trigger } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, ONE)
   await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
-  await first.store.close() // As if it was killed: it reaches the database no longer.
+  await kill(first)
   const second = await serve("second")
   await vi.waitUntil(() => cluster.launches.length === 2)
   const [attemptId] = cluster.launches
@@ -139,13 +157,13 @@ test("a restarted server continues the attempt of the dead one under the same at
 })
 
 test("the time that an attempt has run under a dead server counts: its start stays, and its timeout does not begin again", async () => {
-  const { cluster, serve, trigger } = await setup()
+  const { cluster, serve, kill, trigger } = await setup()
   const startedAt = Date.now() - 5000
   cluster.startedAt = startedAt
   const first = await serve("first")
   const runId = await trigger(first, "name: far\ntasks: { a: { executor: slurm, command: ./job, timeout: 4s } }")
   await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
-  await first.store.close()
+  await kill(first)
   cluster.startedAt = null
   const second = await serve("second")
   expect((await second.engine.waitForRun(runId)).status).toBe("failed")
@@ -156,11 +174,11 @@ test("the time that an attempt has run under a dead server counts: its start sta
 })
 
 test("an adopted attempt whose secret cannot be read for now is continued when it can, and not retried", async () => {
-  const { cluster, serve, trigger, secrets } = await setup()
+  const { cluster, serve, kill, trigger, secrets } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, "name: far\ntasks: { a: { executor: slurm, command: ./job, env: { T: { secret: T } } } }")
   await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
-  await first.store.close()
+  await kill(first)
   secrets.failures = 2
   const second = await serve("second")
   await vi.waitUntil(() => cluster.launches.length === 2, { timeout: 10_000 })
@@ -205,16 +223,49 @@ test("a server that stops leaves its remote attempts to the next server", async 
 })
 
 test("the server that adopts an attempt stops it if its run was cancelled in the meantime", async () => {
-  const { cluster, serve, trigger } = await setup()
+  const { cluster, serve, kill, trigger } = await setup()
   const first = await serve("first")
   const runId = await trigger(first, ONE)
   await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
   await first.store.requestCancel(runId, "cancel")
-  await first.store.close()
+  await kill(first)
   const second = await serve("second")
   expect((await second.engine.waitForRun(runId)).status).toBe("cancelled")
   expect(cluster.stopped).toContain(cluster.launches[0])
   await second.engine.stop()
+})
+
+test("a server that has lost its lease leaves its remote attempts to the server that adopted them", async () => {
+  const { cluster, serve, dead, trigger } = await setup()
+  const first = await serve("first")
+  const runId = await trigger(first, ONE)
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  dead.add("first")
+  const second = await serve("second")
+  await vi.waitUntil(() => cluster.launches.length === 2)
+  dead.delete("first")
+  await vi.waitUntil(() => cluster.handovers === 1, { timeout: 10_000 })
+  cluster.end(cluster.launches[0]!)
+  expect((await second.engine.waitForRun(runId)).status).toBe("success")
+  expect(await second.store.getTask({ runId, name: "a", path: "" })).toMatchObject({ attempt: 1, losses: 0, worker: "second" })
+  expect(new Set(cluster.launches).size).toBe(1)
+  await first.engine.stop()
+  await second.engine.stop()
+})
+
+test("a server that has lost its lease adopts its own remote attempts, and a cancel reaches them", async () => {
+  const { cluster, serve, trigger } = await setup()
+  const { engine, store } = await serve("first")
+  const runId = await trigger({ engine, store, name: "first" }, ONE)
+  await vi.waitUntil(async () => (await store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  for (const { id } of await store.listHolders()) await store.deregisterHolder(id)
+  await vi.waitUntil(() => cluster.handovers === 1, { timeout: 10_000 })
+  expect(cluster.launches).toHaveLength(2)
+  await engine.cancel(runId)
+  expect((await engine.waitForRun(runId)).status).toBe("cancelled")
+  expect(new Set(cluster.launches).size).toBe(1)
+  expect(cluster.stopped).toEqual([cluster.launches[0]])
+  await engine.stop()
 })
 
 test("remote attempts use their own slots, not those of the machine", async () => {

@@ -31,6 +31,8 @@ export class Attempts {
   readonly #parts: AttemptParts
   readonly #runner: AttemptRunner
   readonly #launched = new Map<string, LaunchedAttempt>()
+  /** Numbers of attempts that have not ended. One that was adopted from this engine itself counts beside its earlier launch. */
+  #local = 0
   #remote = 0
 
   constructor(options: EngineOptions, parts: AttemptParts) {
@@ -41,7 +43,7 @@ export class Attempts {
   }
 
   get size(): number {
-    return this.#launched.size
+    return this.#local + this.#remote
   }
 
   /** Number of attempts whose work runs elsewhere. */
@@ -57,14 +59,23 @@ export class Attempts {
   async launch(claim: Claim, adopted?: Assignment["adopted"]): Promise<void> {
     const attempt = new LaunchedAttempt(claim, this.#options, adopted)
     this.#launched.set(claim.attemptId, attempt)
-    if (attempt.remote) this.#remote += 1
+    this.#count(attempt, 1)
     const cancelling = cancellingOf(claim)
     if (cancelling !== null) attempt.stop(cancelling)
-    const result = await this.#run(attempt)
-    const change = await this.#toChange(attempt, result)
-    this.#launched.delete(claim.attemptId)
-    if (attempt.remote) this.#remote -= 1
-    if (!(attempt.leftRunning && result.state === "lost")) this.#parts.submit(change)
+    let change: Change | null
+    try {
+      const result = await this.#run(attempt)
+      change = attempt.leftRunning && result.state === "lost" ? null : await this.#toChange(attempt, result)
+    } finally {
+      if (this.#launched.get(claim.attemptId) === attempt) this.#launched.delete(claim.attemptId)
+      this.#count(attempt, -1)
+    }
+    if (change !== null) this.#parts.submit(change)
+  }
+
+  #count({ remote }: LaunchedAttempt, by: 1 | -1): void {
+    if (remote) this.#remote += by
+    else this.#local += by
   }
 
   /** Fails the attempt when its result cannot be processed, so that it is counted and retried after its delay. */
@@ -99,10 +110,10 @@ export class Attempts {
     this.#launched.get(attemptId)?.stop("lost")
   }
 
-  /** Stops all attempts. At shutdown, remote work is left running for the next server. */
-  stopAll(reason: StopReason): void {
+  /** Stops all attempts, at shutdown or because the lease is lost. Remote work is left running for the server that adopts it. */
+  stopAll(reason: Extract<StopReason, "shutdown" | "lost">): void {
     for (const attempt of this.#launched.values()) {
-      attempt.leftRunning = attempt.remote && reason === "shutdown"
+      attempt.leftRunning = attempt.remote
       attempt.stop(reason)
     }
   }
@@ -171,7 +182,7 @@ class LaunchedAttempt extends StopSignal {
   readonly remote: boolean
   readonly adopted: Assignment["adopted"]
   cancelling: boolean
-  /** The engine stops, and the next server adopts the work. */
+  /** Another server adopts the work, or this one under a new id: the attempt ends here without a change unless its work has ended. */
   leftRunning = false
 
   constructor(claim: Claim, { store, executors }: EngineOptions, adopted: Assignment["adopted"]) {

@@ -13,7 +13,7 @@ const SUCCESS: Outcome = { state: "success", error: null, exitCode: 0 }
 class TestAttempt extends RemoteAttempt<string, Outcome> {
   readonly calls: string[] = []
   submission: () => Promise<string | null> = () => Promise.resolve("job-1")
-  observation: Observation<Outcome> | Error = { recheckMs: null }
+  observation: Observation<Outcome> | Promise<Observation<Outcome>> | Error = { recheckMs: null }
   acceptStop: () => Promise<void> = () => Promise.resolve()
 
   constructor(launch: RemoteLaunch) {
@@ -22,7 +22,7 @@ class TestAttempt extends RemoteAttempt<string, Outcome> {
   }
 
   /** Changes what the cluster shows. */
-  show(observation: Observation<Outcome> | Error, started = true): void {
+  show(observation: TestAttempt["observation"], started = true): void {
     if (started) this.markStarted()
     else this.waitingFor = "no free node"
     this.observation = observation
@@ -37,7 +37,7 @@ class TestAttempt extends RemoteAttempt<string, Outcome> {
     return { error: `could not submit: ${this.describeError(error)}`, retryable: false }
   }
 
-  protected observe(): Observation<Outcome> {
+  protected observe(): Observation<Outcome> | Promise<Observation<Outcome>> {
     if (this.observation instanceof Error) throw this.observation
     return this.observation
   }
@@ -111,6 +111,19 @@ test.each(["shutdown", "lost"] as const)("%s hands the work over without touchin
   const { attempt, clock, result, stop } = setup()
   await clock.pass(0)
   stop(reason)
+  await clock.pass(0)
+  expect(result()).toMatchObject({ state: "lost" })
+  expect(attempt.calls).toEqual(["close job-1"])
+})
+
+test("work that is handed over while the cluster fails is lost, not failed: it may still run", async () => {
+  const { attempt, clock, result, stop } = setup()
+  await clock.pass(0)
+  const observation = Promise.withResolvers<Observation<Outcome>>()
+  attempt.show(observation.promise)
+  await clock.pass(0)
+  stop("lost")
+  observation.reject(new Error("no route"))
   await clock.pass(0)
   expect(result()).toMatchObject({ state: "lost" })
   expect(attempt.calls).toEqual(["close job-1"])

@@ -124,7 +124,8 @@ export abstract class RemoteAttempt<Handle, End> {
     try {
       return this.exec ? await this.#followExec(handle) : await this.finish(handle, await this.#untilEnd(handle))
     } catch (error) {
-      if (!this.handedOver) await this.abandon(handle)
+      if (this.handedOver) return this.stopped()
+      await this.abandon(handle)
       return { ...this.base(), state: "failed", error: `could not be followed: ${this.describeError(error)}` }
     } finally {
       stopListening()
