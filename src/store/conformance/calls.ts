@@ -77,6 +77,15 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await world.turn({ claim: 9, lanes: ["f:*|f"] })).toMatchObject({ claims: [], more: false })
     })
 
+    it("of 70 queues are all served by claims that ask for more", async () => {
+      const world = await setup(open)
+      const task = (i: number) => ({ executor: FUNCTION_EXECUTOR, function: "f", queue: `q${i}` })
+      await world.start(workflow(Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`t${i}`, task(i)]))))
+      const first = await world.turn({ claim: 1000, lanes: ["f:*|f"] })
+      const rest = first.more ? await world.turn({ claim: 1000, lanes: ["f:*|f"] }) : null
+      expect([...first.claims, ...(rest?.claims ?? [])]).toHaveLength(70)
+    })
+
     it("made by jobs wait in the same lanes", async () => {
       const world = await setup(open)
       await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })

@@ -29,6 +29,17 @@ const claimOneByOne = async (world: Queued, count: number, lanes: string[]): Pro
   return claims
 }
 
+/** Claims without finishing any, as long as a turn says that there is more. */
+const claimUntilNoMore = async (world: Queued, lanes: string[]): Promise<TaskClaim[]> => {
+  const claims: TaskClaim[] = []
+  for (let more = true; more;) {
+    const turn = await world.turn({ claim: 1000, lanes })
+    claims.push(...turn.claims)
+    more = turn.more
+  }
+  return claims
+}
+
 export const queueTests = (open: Open<Store & QueueStore>): void => {
   describe("a queue", () => {
     it("has settings that can be changed separately", async () => {
@@ -308,6 +319,20 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       )
       const claims = await claimOneByOne(world, MANY.length, EVERY)
       expect(new Set(queuesOf(world, claims)).size).toBe(MANY.length)
+    })
+
+    it("are all served by claims that ask for more", async () => {
+      const world = await setup(open)
+      await world.start(workflow(Object.fromEntries(MANY.map((name) => [`t${name}`, { queue: name }]))))
+      expect(await claimUntilNoMore(world, EVERY)).toHaveLength(MANY.length)
+    })
+
+    it("are all served although the rows of most of them find no slot", async () => {
+      const world = await setup(open)
+      const inQueues = (queues: string[]) => Object.fromEntries(queues.map((name) => [`t${name}`, { queue: name }]))
+      await world.start(workflow(inQueues(MANY.slice(0, 66)), { name: "limited", concurrency: 1 }))
+      await world.start(workflow(inQueues(MANY.slice(66))))
+      expect(await claimUntilNoMore(world, EVERY)).toHaveLength(5)
     })
 
     it.each([

@@ -83,6 +83,13 @@ const ended = ({ row, attemptId }: Pick<Claim, "row" | "attemptId">): Change => 
 const query = <T extends pg.QueryResultRow>(text: string, values: unknown[] = [], url = database.url): Promise<T[]> =>
   ask(url, text, values)
 
+/** URL of the database with settings for the connections. */
+const withOptions = (options: string): string => {
+  const url = new URL(database.url)
+  url.searchParams.set("options", options)
+  return url.href
+}
+
 const DEADLOCKS = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()"
 
 const wide = (width: number): CompiledWorkflow =>
@@ -361,9 +368,12 @@ describe("a lost connection", () => {
     expect((await server.turn([], 1)).claims).toHaveLength(1)
   })
 
-  it("that waits for a lock is not mistaken for a dead one", async () => {
+  it.each([
+    ["that waits for a lock is not mistaken for a dead one", "on"],
+    ["whose activity Postgres does not track is not mistaken for a dead one", "off"],
+  ])("%s", async (_, activities) => {
     const { schema } = setup()
-    const server = await join(database.url, schema, 100)
+    const server = await join(withOptions(`-c track_activities=${activities}`), schema, 100)
     await start(server, workflow({ a: {} }), 1)
     const { claims } = await server.turn([], 1)
     const blocker = new pg.Client({ connectionString: database.url })

@@ -10,7 +10,7 @@ import type { ClaimRequest } from "./candidates.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
 import { type ClaimedRow, isUnlimited } from "./claimed-row.ts"
-import { type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
+import { isCut, type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
 import { announceTaskWrites } from "./queue-limits.ts"
 
 export interface QueueClaimed {
@@ -32,7 +32,7 @@ export class QueueClaims {
     const lanes = await readLanes(tx, request.lanes, this.#last)
     await announced
     const budget = await QueueBudgets.open(tx, lanes)
-    const { claimed, more } = await this.#claimWithin(tx, request, lanes, budget)
+    const { claimed, more, candidates } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
     this.#last.workflow = claimed.at(-1)?.workflow_id ?? this.#last.workflow
     for (const { lane } of claimed) this.#last[isFunctionLane(lane) ? "call" : "lane"] = lane
@@ -40,9 +40,11 @@ export class QueueClaims {
     // Without a lane, it is not known whether queues have settings.
     const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
     const usedRoundRobin = wildcardRange(request.lanes) !== null && isSettled
+    // The next claim reads on behind the lanes whose rows this one claimed or parked.
+    const lanesLeft = candidates > 0 && claimed.length < request.maxClaims && isCut(lanes)
     return {
       claimed,
-      more: more || budget.missed,
+      more: more || lanesLeft || budget.missed,
       rateWaitMs: await rateWaitMs(tx, budget, lanes),
       headSuffices: !budget.any && !usedRoundRobin && wildcardFunctions(request.lanes).length === 0,
     }
@@ -54,13 +56,13 @@ export class QueueClaims {
     request: ClaimRequest,
     lanes: readonly Lane[],
     budget: QueueBudgets,
-  ): Promise<{ claimed: ClaimedRow[]; more: boolean }> {
+  ): Promise<{ claimed: ClaimedRow[]; more: boolean; candidates: number }> {
     const claimed: ClaimedRow[] = []
     for (let candidates = 0; ;) {
       const open = lanes
         .map((lane) => ({ ...lane, available: budget.available(lane) }))
         .filter(({ available }) => available > 0)
-      if (open.length === 0) return { claimed, more: false }
+      if (open.length === 0) return { claimed, candidates, more: false }
       const remaining = { ...request, maxClaims: request.maxClaims - claimed.length }
       const reply = await claimRoundRobin(tx, "work", remaining, { lanes: open, lastWorkflow: this.#last.workflow })
       const rows = await rowsOfReply(tx, reply)
@@ -69,10 +71,10 @@ export class QueueClaims {
       claimed.push(...admitted.claimed)
       for (const row of admitted.claimed) budget.use(row.lane)
       const more = reply[0]!.more
-      if (claimed.length >= request.maxClaims) return { claimed, more: false }
-      if (rows.length === 0) return { claimed, more }
-      if (!more && rows.every(isUnlimited)) return { claimed, more: false }
-      if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true }
+      if (claimed.length >= request.maxClaims) return { claimed, candidates, more: false }
+      if (rows.length === 0) return { claimed, candidates, more }
+      if (!more && rows.every(isUnlimited)) return { claimed, candidates, more: false }
+      if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, candidates, more: true }
     }
   }
 }

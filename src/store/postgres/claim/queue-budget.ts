@@ -20,19 +20,24 @@ const RING = (name: string, from: string, bound: string): string => `${name} AS 
      (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
    )`
 
-/** Joins the settings of the queue of a lane, and its limit. */
-const WITH_SETTINGS = (lanes: string): string =>
-  `${lanes} w LEFT JOIN queues q ON q.name = split_part(substr(w.lane, 3), '|', 1)
-   LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = '${LIMIT_PREFIX.queue}' || q.name`
+const QUEUE_OF = (lane: string): string => `split_part(substr(${lane}.lane, 3), '|', 1)`
+
+/** Joins the limit of the queue `q`. */
+const WITH_LIMIT = `LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = '${LIMIT_PREFIX.queue}' || q.name`
 
 /** Core `refill` of the rate of the queue `q` gives less than one token. */
 const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
      + GREATEST(COALESCE(EXTRACT(epoch FROM ${NOW} - q.refilled_at) * 1000, 0), 0) * q.rate_limit / q.rate_period_ms < 1)`
 
-/** The first lanes, `ahead` and then `behind`, whose queue allows a start. */
+/**
+ * The first lanes, `ahead` and then `behind`, whose queue allows a start. The settings are looked up lane by lane: a join could lose the
+ * order of the lanes, and would read all of them.
+ */
 const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
-  `SELECT w.lane FROM ${WITH_SETTINGS(`(SELECT lane FROM ${ahead} UNION ALL SELECT lane FROM ${behind})`)}
-     WHERE ${condition} AND NOT COALESCE(q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS}, false) LIMIT ${MAX_SERVED}`
+  `SELECT w.lane FROM (SELECT lane FROM ${ahead} UNION ALL SELECT lane FROM ${behind}) w
+     WHERE ${condition} AND NOT COALESCE((
+       SELECT q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS} FROM queues q ${WITH_LIMIT} WHERE q.name = ${QUEUE_OF("w")}
+     ), false) LIMIT ${MAX_SERVED}`
 
 const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`
 
@@ -69,7 +74,7 @@ const LANES = statement(
    )
    SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit",
      EXISTS (SELECT 1 FROM ready_with_settings) AS settings
-   FROM ${WITH_SETTINGS("wanted")} ORDER BY w.position`,
+   FROM wanted w LEFT JOIN queues q ON q.name = ${QUEUE_OF("w")} ${WITH_LIMIT} ORDER BY w.position`,
 )
 
 export interface Lane {
@@ -99,6 +104,10 @@ export const readLanes = (tx: Tx, wanted: readonly string[], { lane, call }: Ser
   const callStart = call === "" ? FUNCTION_LANES.from : call
   return tx.run(LANES, { lanes: wanted.filter(isExactLane), from, to, start, functions: wildcardFunctions(wanted), callStart })
 }
+
+/** Whether further lanes may have ready rows: there are as many of one kind as a claim reads. */
+export const isCut = (lanes: readonly Lane[]): boolean =>
+  lanes.some(({ position }) => position === MAX_SERVED || position === 2 * MAX_SERVED)
 
 const LOCK_TOKENS = statement(
   "queues_lock_tokens",

@@ -108,8 +108,10 @@ const isWorking = async (url: string, pid: number, timeoutMs: number): Promise<b
   client.on("error", () => {})
   try {
     await client.connect()
-    const { rows } = await client.query<{ state: string }>("SELECT state FROM pg_stat_activity WHERE pid = $1", [pid])
-    return rows[0]?.state === "active"
+    const find = "SELECT state FROM pg_stat_activity WHERE pid = $1"
+    const { rows } = await client.query<{ state: string | null }>(find, [pid])
+    // With track_activities = off, or without the right to see it, the state is not known.
+    return rows[0] !== undefined && !rows[0].state?.startsWith("idle")
   } catch (error) {
     return error instanceof pg.DatabaseError
   } finally {
