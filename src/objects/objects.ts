@@ -18,7 +18,7 @@ export interface ObjectStore {
   deletePrefix(prefix: string): Promise<void>
   /** Concatenates ranges of objects into one object, inside the store as far as possible. Optional. */
   join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
-  /** Removes uploads that were interrupted longer ago than `olderThanMs`. Optional. */
+  /** Removes uploads below `KEY_PREFIXES` that began longer ago than `olderThanMs`. Optional. */
   removeUnfinished?(olderThanMs: number): Promise<void>
   /** The same store for requests of users: it fails soon while the store does not respond. Absent: this one does. */
   readonly impatient?: ObjectStore
@@ -34,6 +34,9 @@ export interface ObjectRange {
   start: number
   end: number
 }
+
+/** The prefixes of all keys that Ork writes. */
+export const KEY_PREFIXES = ["bundles/", "cache/", "jobs/", "runs/"] as const
 
 /** Returns the prefix of all objects of an attempt. */
 export const attemptPrefix = (runId: string, task: string, attemptId: string): string => `runs/${runId}/${task}/${attemptId}/`

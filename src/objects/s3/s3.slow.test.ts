@@ -93,48 +93,54 @@ describe("multipart", () => {
 })
 
 describe("an outage", () => {
-  /** Opens the store through a proxy that can break its connections. */
+  /** Opens the store through a proxy, which can break all connections and refuse the next ones. */
   const openProxy = async () => {
     const { hostname, port } = new URL(testBucket.endpoint)
     const sockets = new Set<Socket>()
+    let refused = 0
     const proxy = createServer((from) => {
+      if (refused > 0) {
+        refused--
+        from.destroy()
+        return
+      }
       const to = connect(Number(port), hostname)
       for (const socket of [from, to]) sockets.add(socket.on("error", () => {}))
       from.pipe(to).pipe(from)
-    })
-    const listen = async (at: number): Promise<number> => {
-      proxy.listen(at, "127.0.0.1")
-      await once(proxy, "listening")
-      return (proxy.address() as AddressInfo).port
-    }
-    const own = await listen(0)
-    const goAway = async (): Promise<void> => {
-      const closed = once(proxy, "close")
-      proxy.close()
+    }).listen(0, "127.0.0.1")
+    await once(proxy, "listening")
+    const breakConnections = (): void => {
       for (const socket of sockets) socket.destroy()
-      await closed
     }
-    onTestFinished(() => void goAway())
-    return { store: open({ endpoint: `http://127.0.0.1:${own}`, retryDelayMs: 50 }), goAway, comeBack: () => listen(own) }
+    onTestFinished(() => {
+      proxy.close()
+      breakConnections()
+    })
+    const endpoint = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const refuse = (connections: number): void => {
+      refused = connections
+      breakConnections()
+    }
+    return { store: open({ endpoint, retryDelayMs: 50 }), refuse, refused: () => refused }
   }
 
   test("delays a large upload, which is complete afterwards", async () => {
-    const { store, goAway, comeBack } = await openProxy()
+    const { store, refuse, refused } = await openProxy()
     async function* source(): AsyncGenerator<Uint8Array> {
       yield* pieces(20, MIB)
-      await goAway()
-      setTimeout(() => void comeBack(), 4000)
+      refuse(15)
       yield* pieces(20, MIB)
     }
     expect(await store.putStream("big", source())).toEqual({ bytes: 40 * MIB })
     expect(await store.size("big")).toBe(40 * MIB)
+    expect(refused()).toBe(0)
     expect(await openUploads()).toBe(0)
   }, 60_000)
 })
 
 test("interrupted uploads are removed when they are old enough, and only those of this store", async () => {
   const [store, other] = [fresh(), fresh()]
-  for (const Key of [`${store}a`, `${other}a`]) {
+  for (const Key of [`${store}runs/a`, `${other}runs/a`]) {
     await client.send(new CreateMultipartUploadCommand({ Bucket: testBucket.bucket, Key }))
   }
   await open({ prefix: store }).removeUnfinished(60_000)

@@ -13,6 +13,8 @@ const setup = async () => {
   const stored = new Map<string, Buffer>()
   /** Number of requests whose connections break before the response. */
   const outage = { requests: 0, seen: 0 }
+  /** Keys of multipart uploads that began long ago. */
+  const uploads = new Set<string>()
   const server = createServer((request: IncomingMessage, response) => {
     void (async () => {
       outage.seen++
@@ -22,7 +24,17 @@ const setup = async () => {
         request.socket.destroy()
         return
       }
-      const key = request.url!.split("?")[0]!
+      const { pathname: key, searchParams } = new URL(request.url!, "http://s3")
+      if (searchParams.has("uploads")) {
+        response.end(listUploads(uploads, searchParams))
+        return
+      }
+      if (searchParams.has("uploadId")) {
+        const upload = key.slice("/b/".length)
+        response.writeHead(upload.includes("refused") ? 403 : 204).end()
+        if (!upload.includes("refused")) uploads.delete(upload)
+        return
+      }
       if (request.method === "PUT") stored.set(key, body)
       const found = stored.get(key)
       response.writeHead(found === undefined ? 404 : 200, { etag: '"e"' })
@@ -37,7 +49,20 @@ const setup = async () => {
   })
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const store = new S3ObjectStore({ bucket: "b", prefix: "", endpoint, region: null, pathStyle: true, retryDelayMs: 1 })
-  return { store, outage }
+  return { store, outage, uploads }
+}
+
+/** Lists ten uploads per page. */
+const listUploads = (uploads: ReadonlySet<string>, query: URLSearchParams): string => {
+  const after = query.get("key-marker") ?? ""
+  const keys = [...uploads].toSorted().filter((key) => key.startsWith(query.get("prefix") ?? "") && key > after)
+  const page = keys.slice(0, 10)
+  const items = page.map(
+    (key) => `<Upload><Key>${key}</Key><UploadId>u</UploadId><Initiated>2020-01-01T00:00:00.000Z</Initiated></Upload>`,
+  )
+  const next = `<NextKeyMarker>${page.at(-1) ?? ""}</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>`
+  const truncated = `<IsTruncated>${keys.length > page.length}</IsTruncated>`
+  return `<ListMultipartUploadsResult>${items.join("")}${next}${truncated}</ListMultipartUploadsResult>`
 }
 
 test("writes and reads wait for a store that is away", async () => {
@@ -46,6 +71,15 @@ test("writes and reads wait for a store that is away", async () => {
   await store.put("a", "one")
   outage.requests = 12
   expect(Buffer.from((await store.get("a"))!).toString()).toBe("one")
+})
+
+test("housekeeping removes every interrupted upload of Ork, although one cannot be removed, and none of other applications", async () => {
+  const { store, uploads } = await setup()
+  const own = Array.from({ length: 25 }, (_, i) => `runs/${String(i).padStart(2, "0")}`)
+  const stuck = "jobs/refused"
+  for (const key of ["photos/1", "run", ...own, stuck, "bundles/b", "cache/c"]) uploads.add(key)
+  await expect(store.removeUnfinished(1000)).rejects.toThrow("these credentials lack permissions")
+  expect([...uploads]).toEqual(["photos/1", "run", stuck])
 })
 
 test("requests of users fail soon, with the reason", async () => {

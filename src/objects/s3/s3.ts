@@ -8,13 +8,16 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandInput,
+  type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
+  type MultipartUpload,
   PutObjectCommand,
   S3Client,
 } from "@aws-sdk/client-s3"
 import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
-import type { ObjectStore, ObjectRange } from "../objects.ts"
+import { KEY_PREFIXES, type ObjectStore, type ObjectRange } from "../objects.ts"
 import { nullIf } from "../shared/null-if.ts"
 import { type Patience, patiently } from "../shared/patience.ts"
 import { probe } from "../shared/probe.ts"
@@ -215,12 +218,29 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
+  /** Goes on after an upload that cannot be removed, and rejects at the end. */
   async removeUnfinished(olderThanMs: number): Promise<void> {
-    const { bucket: Bucket, prefix: Prefix } = this.#options
-    const { Uploads = [] } = await this.#client.send(new ListMultipartUploadsCommand({ Bucket, Prefix }))
-    for (const { Key, UploadId, Initiated } of Uploads) {
+    const { bucket: Bucket } = this.#options
+    const failures: unknown[] = []
+    for await (const { Key, UploadId, Initiated } of this.#uploads()) {
       if (Initiated === undefined || Date.now() - Initiated.getTime() < olderThanMs) continue
-      await nullIf(this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })), isMissingUpload)
+      const abort = new AbortMultipartUploadCommand({ Bucket, Key, UploadId })
+      await nullIf(this.#client.send(abort), isMissingUpload).catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  /** Lists the uploads of Ork alone: other applications may use the same bucket. */
+  async *#uploads(): AsyncGenerator<MultipartUpload> {
+    const { bucket: Bucket, prefix } = this.#options
+    for (const own of KEY_PREFIXES) {
+      for (let marker: Pick<ListMultipartUploadsCommandInput, "KeyMarker" | "UploadIdMarker"> | null = {}; marker !== null;) {
+        const page: ListMultipartUploadsCommandOutput = await this.#client.send(
+          new ListMultipartUploadsCommand({ Bucket, Prefix: prefix + own, ...marker }),
+        )
+        yield* page.Uploads ?? []
+        marker = page.IsTruncated === true ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker } : null
+      }
     }
   }
 
