@@ -75,8 +75,8 @@ test("every hour, runs, jobs and audit entries past their retention are removed 
     ["expired", { olderThanMs: 30 * 24 * HOUR, keep: 100, limit: 100 }],
     ["trim", { olderThanMs: HOUR, limit: 500 }],
     ["expired jobs", { olderThanMs: 30 * 24 * HOUR, limit: 100 }],
-    ["delete objects", { prefix: "jobs/j1/" }],
     ["delete job", { id: "j1" }],
+    ["delete objects", { prefix: "jobs/j1/" }],
     ["expired jobs", { olderThanMs: 30 * 24 * HOUR, limit: 100 }],
     ["trim audit", { olderThanMs: 30 * 24 * HOUR, limit: 500 }],
   ])

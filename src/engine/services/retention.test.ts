@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { removeUnusedBundles } from "./retention.ts"
+import { removeExpiredJobs, removeUnusedBundles } from "./retention.ts"
 import { bundleFolder, bundleKey, storeBundle, createBundle } from "../../objects/bundles/bundles.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 
@@ -20,4 +20,16 @@ test("bundles that no version names are removed, with what was unpacked of them;
   expect(await removeUnusedBundles({ store, objects, dataDir })).toBe(249)
   expect(await objects.list("bundles/")).toEqual([bundleKey(used)])
   expect([existsSync(bundleFolder(dataDir, used)), existsSync(bundleFolder(dataDir, unused))]).toEqual([true, false])
+})
+
+test("an expired job that got a dependent meanwhile keeps its log and output; the others are removed with theirs", async () => {
+  const expired = [["kept", "old"], []]
+  const deleted: string[] = []
+  const store = {
+    expiredJobs: async () => expired.shift()!,
+    deleteJob: async (id: string) => (id === "kept" ? ({ rejected: "has_dependents" } as const) : null),
+  }
+  const objects = { deletePrefix: async (prefix: string) => void deleted.push(prefix) }
+  expect(await removeExpiredJobs({ store, objects }, 1000)).toBe(1)
+  expect(deleted).toEqual(["jobs/old/"])
 })

@@ -52,8 +52,10 @@ export const removeExpiredJobs = async (
     const expired = await store.expiredJobs({ olderThanMs, limit: BATCH })
     for (const id of expired) {
       if (signal?.aborted === true) return removed
+      // Rejected when a job that depends on it was created in the meantime.
+      if ((await store.deleteJob(id)) !== null) continue
       await objects.deletePrefix(`jobs/${id}/`)
-      if ((await store.deleteJob(id)) === null) removed += 1
+      removed += 1
     }
     if (expired.length === 0) return removed
   }
