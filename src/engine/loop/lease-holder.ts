@@ -20,7 +20,7 @@ export interface LeaseHolderHandlers {
   submit(change: Change): void
   /** The lease was lost: other holders may own the attempts of this engine. */
   evicted(): void
-  /** Runs after each renewal. Finds work without a notification: a lost one, or gate claims of a dead holder. */
+  /** Runs every few seconds. Finds work without a notification: a lost one, or gate claims of a dead holder. */
   wake(): void
   /** The engine owns this attempt of a dead holder now; its work runs elsewhere. `startedAt` in milliseconds; null: not started. */
   adopted(claim: Claim, startedAt: number | null): void
@@ -31,6 +31,7 @@ export class LeaseHolder {
   readonly #handlers: LeaseHolderHandlers
   #id: HolderId
   #cancelRenewal: (() => void) | null = null
+  #reaping = false
 
   constructor(options: EngineOptions, handlers: LeaseHolderHandlers) {
     this.#options = options
@@ -116,19 +117,31 @@ export class LeaseHolder {
     this.#cancelRenewal = this.#options.clock.after(delayMs, () => void this.#renew())
   }
 
+  /** Does not wait for the reaping, which may take longer than the lease: it shares connections with other writes. */
   async #renew(): Promise<void> {
     const { store, log, clock } = this.#options
     const begunAt = clock.monotonic()
     try {
       if (store.leases) await this.#renewLease()
-      await this.#reap()
     } catch (error) {
       log.warn({ error: String(error) }, "failed to renew the lease; trying again")
     }
     if (this.#cancelRenewal === null) return
-    if (store.leases) this.#handlers.wake()
     // A reply may be old: this process may have been paused for longer than its lease while it waited.
     this.#scheduleRenewal(Math.max(0, RENEW_MS - (clock.monotonic() - begunAt)))
+    if (!this.#reaping) await this.#reapThenWake()
+  }
+
+  async #reapThenWake(): Promise<void> {
+    const { store, log } = this.#options
+    this.#reaping = true
+    try {
+      await this.#reap()
+    } catch (error) {
+      log.warn({ error: String(error) }, "failed to reap dead holders; trying again")
+    }
+    this.#reaping = false
+    if (store.leases && this.#cancelRenewal !== null) this.#handlers.wake()
   }
 
   async #renewLease(): Promise<void> {

@@ -1,0 +1,80 @@
+import { setImmediate as settle } from "node:timers/promises"
+import { expect, test } from "vitest"
+import { LeaseHolder } from "./lease-holder.ts"
+import type { EngineOptions } from "../ports.ts"
+import { seededRandom } from "../../store/conformance/world.ts"
+import { VirtualClock } from "../../../test/sim/clock.ts"
+
+/** A started holder on a store with leases, where calls of `reapHolders` wait for `blocked`. */
+const setup = async () => {
+  const clock = new VirtualClock()
+  const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked: null as Promise<void> | null, leased: true }
+  const store = {
+    leases: true,
+    extendWorkerLeases: async () => {},
+    registerHolder: async () => {},
+    renewLease: async () => {
+      state.renewals += 1
+      return state.leased
+    },
+    reapHolders: async () => {
+      state.reaps += 1
+      await state.blocked
+      return []
+    },
+  }
+  const options = {
+    store,
+    clock,
+    random: seededRandom(1),
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    holder: { kind: "server", name: "server", process: "1" },
+    executors: new Map(),
+    privateRun: null,
+  } as unknown as EngineOptions
+  const holder = new LeaseHolder(options, {
+    submit: () => {},
+    evicted: () => void (state.evicted += 1),
+    wake: () => void (state.wakes += 1),
+    adopted: () => {},
+  })
+  await holder.start()
+  /** Lets virtual time pass. */
+  const pass = async (ms: number): Promise<void> => {
+    const end = clock.now() + ms
+    clock.after(ms, () => {})
+    await settle()
+    while (clock.now() < end) {
+      clock.step()
+      await settle()
+    }
+  }
+  return { holder, state, pass }
+}
+
+test("the lease is renewed while dead holders cannot be reaped, because no connection is free", async () => {
+  const { state, pass } = await setup()
+  const blocked = Promise.withResolvers<void>()
+  state.blocked = blocked.promise
+  await pass(13_000)
+  expect(state.renewals).toBe(4)
+  expect(state.reaps).toBe(2)
+  blocked.resolve()
+  await pass(3000)
+  expect(state).toMatchObject({ renewals: 5, reaps: 3 })
+})
+
+test("dead holders are reaped and the loop is woken after each renewal", async () => {
+  const { state, pass } = await setup()
+  await pass(7000)
+  expect(state).toMatchObject({ renewals: 2, reaps: 3, wakes: 2, evicted: 0 })
+})
+
+test("a holder that has lost its lease registers under a new id and reaps at once: its own attempts may be there", async () => {
+  const { holder, state, pass } = await setup()
+  const { id } = holder
+  state.leased = false
+  await pass(4000)
+  expect(state).toMatchObject({ evicted: 1, reaps: 2 })
+  expect(holder.id).not.toBe(id)
+})
