@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Executor } from "../../src/executors/executor.ts"
-import { StoreUnavailable } from "../../src/store/contract/errors.ts"
+import { InvalidValue, StoreUnavailable } from "../../src/store/contract/errors.ts"
 import type { Advanced, Batch, Store } from "../../src/store/contract/store.ts"
 import type { Change } from "../../src/core/model/change.ts"
 import { setup } from "./setup.ts"
@@ -22,7 +22,7 @@ const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boo
 /** Rejects every batch with a change that `when` selects, as a store does that cannot write a value. */
 const rejectContent = (store: Store, when: (change: Change) => boolean): void => {
   const real = store.advance
-  store.advance = (batch) => (batch.changes.some(when) ? Promise.reject(new Error("value out of range")) : real(batch))
+  store.advance = (batch) => (batch.changes.some(when) ? Promise.reject(new InvalidValue("value out of range")) : real(batch))
 }
 
 const ONE = "name: one\ntasks: { a: { command: x } }"
@@ -229,9 +229,25 @@ tasks:
     const fixture = await setup()
     const real = fixture.store.advance
     let failures = 5
-    fixture.store.advance = (batch) => (failures-- > 0 ? Promise.reject(new Error("a bug")) : real(batch))
+    fixture.store.advance = (batch) => (failures-- > 0 ? Promise.reject(new InvalidValue("a bug")) : real(batch))
     const runId = await fixture.trigger(ONE)
     expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+  })
+})
+
+describe("a store that rejects changes for another reason than their content", () => {
+  it.each(["finish", "enqueue"])("gets them again, and no task fails (%s)", async (rejected) => {
+    const fixture = await setup({ a: () => "done" })
+    const real = fixture.store.advance
+    let failures = 5
+    fixture.store.advance = (batch) =>
+      batch.changes.some(({ kind }) => kind === rejected) && failures-- > 0
+        ? Promise.reject(new Error("permission denied for table tasks"))
+        : real(batch)
+    const runId = await fixture.trigger("name: w\ntasks: { a: { command: x, if: 'true' } }")
+    expect(await fixture.ended(runId)).toMatchObject({ status: "success" })
+    expect(await fixture.task(runId, "a")).toMatchObject({ attempt: 1, output: { inline: "done" } })
+    expect(failures).toBeLessThan(0)
   })
 })
 

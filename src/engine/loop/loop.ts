@@ -2,8 +2,8 @@
 // the claims. Changes, wake-ups, notifications of the store and due timers start a turn; an idle loop runs none.
 //
 // Phases: new → running → draining (claims nothing, commits what is left) → stopped. While the store is `unavailable`, no turn runs
-// until `#recover` succeeds. A batch that the store rejects because of its content is committed in parts: only the tasks whose changes
-// cannot be stored fail.
+// until `#recover` succeeds. A batch that the store rejects because of its content (InvalidValue) is committed in parts: only the tasks whose
+// changes cannot be stored fail. After any other error the batch is committed again.
 
 import { CommitAcks } from "./commit-acks.ts"
 import { type InboxBatch, ShardedInbox } from "./sharded-inbox.ts"
@@ -13,7 +13,7 @@ import type { Change, Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import { clampChange } from "../../core/rules/clamp-change.ts"
-import { StoreUnavailable } from "../../store/contract/errors.ts"
+import { InvalidValue } from "../../store/contract/errors.ts"
 import type { Advanced, Batch } from "../../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with the end of its attempt. */
@@ -209,8 +209,8 @@ export class Loop {
     } catch (error) {
       this.#unreserve(turn)
       this.#failingSince ??= begunAt
-      if (error instanceof StoreUnavailable) this.#inbox.requeue(turn.taken)
-      else await this.#commitInParts(turn)
+      if (error instanceof InvalidValue) await this.#commitInParts(turn)
+      else this.#inbox.requeue(turn.taken)
       this.#retryLater(error)
     } finally {
       this.#turnsSince.delete(turn)
@@ -292,7 +292,7 @@ export class Loop {
         this.#handle(part, await this.#options.store.advance({ ...batch, changes: part, claim: CLAIM_NOTHING, gate }))
         parts.shift()
       } catch (error) {
-        if (error instanceof StoreUnavailable || part.length === 0) break
+        if (!(error instanceof InvalidValue) || part.length === 0) break
         const middle = Math.ceil(part.length / 2)
         if (part.length > 1) parts.splice(0, 1, part.slice(0, middle), part.slice(middle))
         else parts.splice(0, 1, ...this.#substitute(part[0]!, error, substitutes).map((change) => [change]))

@@ -21,6 +21,11 @@ export class SchemaTooNew extends Error {
   }
 }
 
+/** A value of a change cannot be stored: the same change would be rejected again. Nothing was written. */
+export class InvalidValue extends Error {
+  override readonly name = "InvalidValue"
+}
+
 /** The database could not be read or written (disk full, I/O error, locked for too long, connection gone). Nothing was written. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable"

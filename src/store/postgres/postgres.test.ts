@@ -11,7 +11,7 @@ import { type HolderId, newHolderId, newRunId } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { seededRandom, WORK } from "../conformance/world.ts"
-import { StoreUnavailable } from "../contract/errors.ts"
+import { InvalidValue, StoreUnavailable } from "../contract/errors.ts"
 import type { Advanced, Claim, TaskClaim, NewRun, Store, StoredVersion } from "../contract/store.ts"
 import { openPostgres } from "./postgres.ts"
 
@@ -293,6 +293,21 @@ describe("a limit", () => {
     expect([freed.claims, freed.nextDueMs]).toEqual([[], expect.any(Number)])
     await other.query("COMMIT")
     expect((await server.turn([], 9)).claims).toHaveLength(1)
+  })
+})
+
+describe("a table that lacks a column for a while", () => {
+  it("says nothing about the content of a change, which can be committed afterwards", async () => {
+    const { schema, join } = setup()
+    const server = await join()
+    await start(server, workflow({ a: {} }), 1)
+    const { claims } = await server.turn([], 1)
+    await query(`ALTER TABLE "${schema}".tasks RENAME COLUMN exit_code TO renamed`)
+    const error: unknown = await server.turn(claims.map(ended)).catch((cause: unknown) => cause)
+    expect(error).toMatchObject({ message: expect.stringContaining("does not exist") })
+    expect(error).not.toBeInstanceOf(InvalidValue)
+    await query(`ALTER TABLE "${schema}".tasks RENAME COLUMN renamed TO exit_code`)
+    expect((await server.turn(claims.map(ended))).rejected).toEqual([])
   })
 })
 

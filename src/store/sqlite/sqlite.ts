@@ -9,7 +9,7 @@ import { advance, type Cursors } from "./advance/advance.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
-import { Database } from "./connection/database.ts"
+import { asInvalidValue, Database } from "./connection/database.ts"
 import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import { InFlightRows } from "./cache/in-flight.ts"
@@ -103,7 +103,12 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     },
     compiled: (versionId) => access.read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
-    advance: (batch) => writer.writeNow(() => perform((tx) => advance(tx, batch, cursors))),
+    advance: (batch) =>
+      writer
+        .writeNow(() => perform((tx) => advance(tx, batch, cursors)))
+        .catch((error: unknown) => {
+          throw asInvalidValue(error)
+        }),
     onWake: (listener) => wake?.listen(listener),
   }
 }

@@ -6,6 +6,7 @@ import type { Advanced, Batch, Claim } from "../../contract/store.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { Claims } from "../claim/claim.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
+import { asInvalidValue } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
@@ -53,7 +54,7 @@ export class AdvanceConnection {
       return advanced
     } catch (error) {
       for (const limit of input.missedLimits) missedLimits.add(limit)
-      throw error
+      throw asInvalidValue(error)
     } finally {
       this.busy = false
     }

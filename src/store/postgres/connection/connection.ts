@@ -4,7 +4,7 @@
 
 import type { Socket } from "node:net"
 import pg from "pg"
-import { StoreUnavailable } from "../../contract/errors.ts"
+import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 import { bind, type Params, pipelined, type SqlRunner, type Statement, statement, type Value } from "./statement.ts"
 
@@ -80,6 +80,15 @@ export const isCollision = (error: unknown): boolean => ["40001", "40P01"].inclu
 
 /** Unique violation: another transaction inserted the same key. */
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
+
+/** SQLSTATE classes: cardinality, data, integrity constraint, program limit. */
+const INVALID_VALUE = /^(21|22|23|54)/
+
+/** Turns errors about the content of a value into InvalidValue. A value that is out of range for JavaScript never reaches Postgres. */
+export const asInvalidValue = (error: unknown): unknown =>
+  error instanceof RangeError || (error instanceof pg.DatabaseError && INVALID_VALUE.test(codeOf(error)))
+    ? new InvalidValue(error.message, { cause: error })
+    : error
 
 /** Turns failures of the database into StoreUnavailable; errors of a statement stay as they are. */
 const toStoreError = (error: unknown, url: string): unknown => {

@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite"
 import { expect, test } from "vitest"
-import { Database, inTransaction } from "./database.ts"
+import { InvalidValue } from "../../contract/errors.ts"
+import { asInvalidValue, Database, inTransaction } from "./database.ts"
 
 test.each([
   { arrays: true, numbers: true },
@@ -33,5 +34,24 @@ test("a transaction can be told from none without Node's help", () => {
   expect(inTransaction(db)).toBe(true)
   db.exec("COMMIT")
   expect(inTransaction(db)).toBe(false)
+  db.close()
+})
+
+test.each([
+  ["a missing value", "INSERT INTO t VALUES (NULL)", true],
+  ["a value of another type", "INSERT INTO t (rowid, a) VALUES ('x', 1)", true],
+  ["a column that does not exist", "INSERT INTO t (b) VALUES (1)", false],
+  ["a table that does not exist", "INSERT INTO u VALUES (1)", false],
+])("an error because of %s says whether the value is the reason", (_, sql, isValue) => {
+  const db = new Database(":memory:")
+  db.exec("CREATE TABLE t (a NOT NULL)")
+  const run = (): unknown => {
+    try {
+      return db.run(sql)
+    } catch (error) {
+      return asInvalidValue(error)
+    }
+  }
+  expect(run() instanceof InvalidValue).toBe(isValue)
   db.close()
 })

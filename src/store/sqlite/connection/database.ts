@@ -8,7 +8,7 @@
 // read. So limits are written `LIMIT ? + 0`.
 
 import { DatabaseSync, type SQLInputValue, StatementSync } from "node:sqlite"
-import { StoreUnavailable } from "../../contract/errors.ts"
+import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
 
 /** How long a call blocks on the transaction of another process before it is retried later. */
 const BUSY_MS = 20
@@ -153,6 +153,7 @@ const PRIMARY = 0xff
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
 const UNAVAILABLE = new Set([8, 10, 11, 13, 14, 26]) // READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB
+const INVALID_VALUE = new Set([18, 19, 20, 25]) // TOOBIG, CONSTRAINT, MISMATCH, RANGE
 
 const codeOf = (error: unknown): number | null =>
   error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & PRIMARY : null
@@ -170,3 +171,9 @@ export const asUnavailable = (db: Database, error: unknown): unknown => {
     ? new StoreUnavailable(db.where, (error as Error).message, { cause: error })
     : error
 }
+
+/** Turns errors about the content of a value into InvalidValue. A value that is out of range for JavaScript never reaches SQLite. */
+export const asInvalidValue = (error: unknown): unknown =>
+  error instanceof RangeError || INVALID_VALUE.has(codeOf(error) ?? 0)
+    ? new InvalidValue((error as Error).message, { cause: error })
+    : error
