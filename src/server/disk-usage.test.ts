@@ -12,7 +12,7 @@ const setup = () => {
   writeFileSync(join(folder, "runs/a/log"), "12345")
   writeFileSync(join(folder, "top"), "123")
   let now = 0
-  return { folder, clock: { now: () => now } as Clock, pass: (ms: number) => void (now += ms) }
+  return { folder, clock: { now: () => now, monotonic: () => now } as Clock, pass: (ms: number) => void (now += ms) }
 }
 
 test("sizes of all files are summed, and read again after ten minutes", async () => {

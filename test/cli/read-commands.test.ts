@@ -140,7 +140,7 @@ test("gc removes old runs with their objects", async () => {
   expect(await json(["runs"], cwd)).toMatchObject([{ id: run.id }])
   const objects = join(cwd, ".ork/objects/runs")
   expect([existsSync(join(objects, id)), existsSync(join(objects, run.id))]).toEqual([false, true])
-  expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1, bundles: 0 })
+  expect(await json(["gc", "--older-than", "0s"], cwd)).toEqual({ removed: 1, jobs: 0, bundles: 0 })
 })
 
 test("worker profiles of ork.yaml apply to run and validate, and problems with them are reported", async () => {

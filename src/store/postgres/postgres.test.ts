@@ -244,7 +244,7 @@ describe("several stores on one database", () => {
 /** Resolves when that many connections listen. */
 const listening = async (count: number): Promise<void> => {
   const LISTENING =
-    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'ork listen' AND query LIKE 'LISTEN%' AND datname = current_database() AND state = 'idle'"
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE application_name = 'ork listen' AND (query LIKE 'LISTEN%' OR query = 'SELECT 1') AND datname = current_database() AND state = 'idle'"
   for (;;) if ((await query<{ n: number }>(LISTENING))[0]!.n >= count) return
 }
 

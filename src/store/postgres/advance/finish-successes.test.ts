@@ -35,7 +35,9 @@ const query = <T extends Record<string, unknown>>(text: string): Promise<T[]> =>
   return ask(url.href, text)
 }
 
-const LISTENING = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork listen' AND query = $1 AND state = 'idle'"
+/** The connection listens, or has listened and then asked whether the server responds. */
+const LISTENING =
+  "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork listen' AND query IN ($1, 'SELECT 1') AND state = 'idle' AND datname = current_database()"
 
 /** Opens a store that listens, as a server's does. A trigger records each row that is enqueued. */
 const open: Open<ServerStore> = async ({ clock, random }) => {
