@@ -122,17 +122,32 @@ const createFunctionExecutor = async (runtime: Runtime, config: Config, objects:
   })
 }
 
-const loadDocker: ExecutorLoader = async ({ dataDir }, objects) => {
+const loadDocker: ExecutorLoader = async ({ dataDir, log: level }, objects) => {
   const { DockerExecutor } = await import("./executors/docker/docker.ts")
-  return new DockerExecutor({ objects, clock: systemClock, dataDir, env: process.env })
+  const { createLog } = await import("./server/log.ts")
+  const log = createLog(process.stderr, level).child({ part: "docker" })
+  return new DockerExecutor({ objects, clock: systemClock, dataDir, log, env: process.env })
 }
+
+const kubernetesFolder = ({ dataDir }: Config): string => join(dataDir, "kubernetes")
 
 const loadKubernetes: ExecutorLoader = async (config, objects) => {
   const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts")
   const { createLog } = await import("./server/log.ts")
   const log = createLog(process.stderr, config.log).child({ part: "kubernetes" })
   const { kubeconfig, kubernetesNamespace: namespace, kubernetesTtlMs: ttlMs, objectStore: store } = config
-  return new KubernetesExecutor({ objects, store, clock: systemClock, log, kubeconfig, namespace, ttlMs, env: process.env })
+  const folder = kubernetesFolder(config)
+  return new KubernetesExecutor({
+    objects,
+    store,
+    clock: systemClock,
+    log,
+    kubeconfig,
+    namespace,
+    ttlMs,
+    folder,
+    env: process.env,
+  })
 }
 
 const loadSlurm: ExecutorLoader = async ({ slurmDir: folder, slurmCommand: command }, objects) => {
@@ -161,7 +176,7 @@ const createExecutors = async (config: Config, objects: ObjectStore): Promise<Ma
     lazy("node", loadNode),
     lazy("python", loadPython),
     lazy("docker", loadDocker, { needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")) }),
-    lazy("kubernetes", loadKubernetes, { remote: true }),
+    lazy("kubernetes", loadKubernetes, { remote: true, needsCleanup: () => existsSync(kubernetesFolder(config)) }),
     lazy("slurm", loadSlurm, { remote: true }),
     lazy("cloudrun", loadCloudRun, { remote: true }),
   ]

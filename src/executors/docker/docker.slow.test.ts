@@ -32,6 +32,7 @@ const setup = async (host = engine.host): Promise<ExecutorFixture & { executor: 
     clock: realClock,
     dataDir: join(folder, "data"),
     env: { DOCKER_HOST: host },
+    log: { warn() {} },
   })
   await executor.start()
   return {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
 import type { Clock } from "../../core/model/ports.ts"
+import { currentOwner } from "../../objects/owner.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
 import { DockerExecutor } from "./docker.ts"
@@ -25,11 +26,13 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}, clock = r
   prepare(engine)
   const host = await engine.start()
   const objects = new FileObjectStore(join(folder, "objects"))
+  const logged: string[] = []
   const executor = new DockerExecutor({
     objects,
     clock,
     dataDir: join(folder, "data"),
     env: { DOCKER_HOST: host, HOME: folder },
+    log: { warn: (_, message) => void logged.push(message) },
   })
   onTestFinished(async () => {
     await executor.stop()
@@ -52,7 +55,7 @@ const setup = async (prepare: (engine: FakeEngine) => void = () => {}, clock = r
     const [attempt] = await readdir(join(owners, owner!))
     return join(owners, owner!, attempt!, "output.json")
   }
-  return { engine, executor, run, onlyContainer, outputFile, folder }
+  return { engine, executor, run, onlyContainer, outputFile, folder, logged }
 }
 
 test("a container is created, followed and removed, with its files", async () => {
@@ -259,6 +262,30 @@ test("a container that could not be stopped during an outage is removed when the
   await vi.waitUntil(() => engine.containers.size === 0, { timeout: 10_000 })
 })
 
+test("a container of a dead process that cannot be removed keeps no other from being removed, and is removed later", async () => {
+  const owner = currentOwner().replace(/-\d+$/, "-1")
+  const { engine, logged } = await setup((fake) => {
+    for (const id of ["a", "b"]) {
+      const labels = { "ork.owner": owner, "ork.data": "x", "ork.attempt": id }
+      fake.containers.set(id, { id, name: id, labels, status: "running", exitCode: 0, starts: 1, signals: [] })
+    }
+    fake.faults = [{ on: "DELETE /containers/ID", times: 3, response: { status: 500, message: "device or resource busy" } }]
+  }, fastClock)
+  await vi.waitUntil(() => engine.containers.size === 0, { timeout: 10_000 })
+  expect(engine.requests.filter((request) => request === "DELETE /containers/ID").length).toBe(5)
+  expect(logged).toEqual(["could not remove containers of ended attempts; trying again"])
+})
+
+test("an attempt whose container cannot be removed ends, and the container is removed later", async () => {
+  const { engine, run, onlyContainer } = await setup(() => {}, fastClock)
+  const running = run()
+  const { id } = await onlyContainer()
+  engine.faults = [{ on: "DELETE /containers/ID", times: 4, response: { status: 500, message: "device or resource busy" } }]
+  engine.end(id, 0)
+  expect((await running.result).state).toBe("success")
+  await vi.waitUntil(() => engine.containers.size === 0, { timeout: 10_000 })
+})
+
 test.each([
   ["killed through the engine", "lost", { exitCode: 137, killed: true }],
   ["whose process is killed", "failed", { exitCode: 137, killed: false }],
@@ -328,6 +355,7 @@ test("an unreachable or unsupported engine fails the start with advice", async (
     clock: realClock,
     dataDir: "/nonexistent",
     env: { DOCKER_HOST: "unix:///nonexistent/sock" },
+    log: { warn() {} },
   })
   await expect(unreachable.start()).rejects.toThrow(
     /engine at unix:\/\/\/nonexistent\/sock cannot be reached \(.*ENOENT.*\): start Docker or Podman/,

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
@@ -23,6 +24,7 @@ export interface DockerExecutorOptions {
   dataDir: string
   /** Environment with DOCKER_HOST and related variables. */
   env: Environ
+  log: { warn(fields: object, message: string): void }
 }
 
 interface Ready {
@@ -32,6 +34,7 @@ interface Ready {
 
 /** Pause before the next attempt to remove containers that were left behind. */
 const RETRY_MS = 5000
+const MAX_RETRY_MS = 60_000
 
 export class DockerExecutor implements Executor {
   readonly name = "docker"
@@ -40,6 +43,8 @@ export class DockerExecutor implements Executor {
   /** Ended attempts whose containers could not be removed. */
   readonly #leftBehind = new Set<string>()
   #ready: Ready | null = null
+  /** Sweeps in a row that failed. */
+  #failedSweeps = 0
   #cancelSweep: (() => void) | null = null
 
   constructor(options: DockerExecutorOptions) {
@@ -121,16 +126,25 @@ export class DockerExecutor implements Executor {
   /** Removes containers of dead owners and those that were left behind; repeats later for owners that may be alive. */
   async #sweep({ engine, folders }: Ready): Promise<void> {
     const leftBehind = new Set(this.#leftBehind)
-    const undecided = await sweep(engine, folders, leftBehind)
-    for (const attemptId of leftBehind) this.#leftBehind.delete(attemptId)
+    const { undecided, failures } = await sweep(engine, folders, leftBehind)
+    for (const attemptId of leftBehind) if (!failures.has(attemptId)) this.#leftBehind.delete(attemptId)
+    if (failures.size > 0) return this.#sweepAgain([...failures.values()].join("; "))
+    this.#failedSweeps = 0
     if (undecided) this.#sweepLater(SILENT_MS)
   }
 
-  /** Sweeps after `ms`, and again until the engine responds. */
   #sweepLater(ms: number): void {
     this.#cancelSweep?.()
     this.#cancelSweep = this.#options.clock.after(ms, () => {
-      if (this.#ready !== null) void this.#sweep(this.#ready).catch(() => this.#sweepLater(RETRY_MS))
+      if (this.#ready !== null) void this.#sweep(this.#ready).catch((error: unknown) => this.#sweepAgain(messageOf(error)))
     })
+  }
+
+  /** Repeats a sweep that failed, with growing pauses, and logs the first failure. */
+  #sweepAgain(error: string): void {
+    const message = "could not remove containers of ended attempts; trying again"
+    if (this.#failedSweeps === 0) this.#options.log.warn({ error }, message)
+    this.#sweepLater(Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#failedSweeps))
+    this.#failedSweeps += 1
   }
 }

@@ -1,6 +1,7 @@
 // Removes containers without a live attempt: those of dead Ork processes, which outlive the process that started them, and those that
 // this process could not remove while the engine was away.
 
+import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptFolders } from "./attempt-folders.ts"
 import { LABELS } from "./container.ts"
 import { type Engine, EngineError } from "./engine.ts"
@@ -10,20 +11,30 @@ interface ListedContainer {
   Labels: { [label: string]: string }
 }
 
-/** Resolves with true when some owners may be alive or dead, so that the sweep must be repeated later. */
-export const sweep = async (engine: Engine, folders: AttemptFolders, leftBehind: ReadonlySet<string>): Promise<boolean> => {
+export interface SweepResult {
+  /** Some owners may be alive or dead. */
+  undecided: boolean
+  /** Attempts whose containers could not be removed, with the error. */
+  failures: Map<string, string>
+}
+
+/** Rejects only when the engine does not list its containers. */
+export const sweep = async (engine: Engine, folders: AttemptFolders, leftBehind: ReadonlySet<string>): Promise<SweepResult> => {
   const filters = JSON.stringify({ label: [LABELS.owner] })
   const containers = (await engine.call("GET", "/containers/json", { query: { all: "true", filters } })) as ListedContainer[]
   let undecided = false
+  const failures = new Map<string, string>()
   for (const { Id, Labels } of containers) {
     const owner = Labels[LABELS.owner] ?? ""
-    const isLeft = owner === folders.owner && leftBehind.has(Labels[LABELS.attempt] ?? "")
+    const attemptId = Labels[LABELS.attempt] ?? ""
+    const isLeft = owner === folders.owner && leftBehind.has(attemptId)
     const dead = isLeft || folders.isDead(owner, Labels[LABELS.data] ?? "")
     if (dead === null) undecided = true
-    if (dead === true) await removeContainer(engine, Id)
+    if (dead !== true) continue
+    await removeContainer(engine, Id).catch((error: unknown) => failures.set(attemptId, messageOf(error)))
   }
-  folders.removeDead()
-  return undecided
+  if (failures.size === 0) folders.removeDead()
+  return { undecided, failures }
 }
 
 /** Kills and removes a container. */

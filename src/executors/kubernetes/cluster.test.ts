@@ -68,7 +68,15 @@ const make = async (): Promise<ClusterFixture> => {
   const log = { warn: print, info: print }
   const newExecutor = (): KubernetesExecutor => {
     const store = `file:${join(folder, "objects")}`
-    const executor = new KubernetesExecutor({ ...access, objects, store, clock: realClock, log, ttlMs: 120_000 })
+    const executor = new KubernetesExecutor({
+      ...access,
+      objects,
+      store,
+      clock: realClock,
+      log,
+      ttlMs: 120_000,
+      folder: join(folder, "used"),
+    })
     executors.push(executor)
     return executor
   }

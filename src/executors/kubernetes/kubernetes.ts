@@ -8,12 +8,15 @@ import { environmentProblem } from "../environment.ts"
 import { writeSpec } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import { describeError, isStatus } from "./api-error.ts"
 import { KubernetesAttempt } from "./attempt.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
 import { containerEnvironment, type JobRequest, MAX_SECRET_BYTES, optionsOf, requestOf } from "./job.ts"
 import { JobRequests } from "./job-requests.ts"
 import type { WatchLog } from "./list-watch.ts"
 import { NamespaceWatch } from "./namespace-watch.ts"
+import { jobName } from "./shapes.ts"
+import { UsedNamespaces } from "./used-namespaces.ts"
 
 export interface KubernetesExecutorOptions extends ClusterOptions {
   objects: ObjectStore
@@ -23,6 +26,8 @@ export interface KubernetesExecutorOptions extends ClusterOptions {
   log: WatchLog
   /** Time that a finished Job stays in the cluster. */
   ttlMs: number
+  /** Remembers the namespaces that were used; exists while a namespace may have Jobs to clean up. */
+  folder: string
 }
 
 export class KubernetesExecutor implements Executor {
@@ -32,6 +37,7 @@ export class KubernetesExecutor implements Executor {
   readonly #cluster: Cluster
   readonly #requests: JobRequests
   readonly #namespaces = new Map<string, NamespaceWatch>()
+  readonly #used: UsedNamespaces
   /** Ids of attempts whose Jobs the last sweep found without one who follows them. */
   #unfollowed = new Set<string>()
 
@@ -39,6 +45,7 @@ export class KubernetesExecutor implements Executor {
   constructor(options: KubernetesExecutorOptions) {
     this.#options = options
     this.#cluster = new Cluster(options)
+    this.#used = new UsedNamespaces(options.folder)
     this.#requests = new JobRequests(this.#cluster, options.clock, options.log)
   }
 
@@ -49,20 +56,43 @@ export class KubernetesExecutor implements Executor {
     this.#cluster.close()
   }
 
-  /** Removes Jobs that were found by two sweeps in a row: one that has just ended completes, or is removed, by itself. */
+  /**
+   * Removes Jobs that were found by two sweeps in a row: one that has just ended completes, or is removed, by itself. Goes on after a
+   * failure, and rejects at the end.
+   */
   async sweep(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void> {
     const before = this.#unfollowed
     this.#unfollowed = new Set()
-    for (const namespace of this.#namespaces.values()) {
-      const isUnfollowed = ({ attemptId }: UnfollowedWork): boolean => !namespace.isTracked(attemptId)
-      const unfollowed = (await this.#requests.unfinished(namespace.name)).filter(isUnfollowed)
-      for (const { attemptId } of unfollowed) this.#unfollowed.add(attemptId)
-      const candidates = unfollowed.filter(({ attemptId }) => before.has(attemptId))
-      const over = candidates.length === 0 ? new Set<string>() : await ended(candidates)
+    const failures: string[] = []
+    for (const namespace of new Set([this.#cluster.namespace, ...this.#namespaces.keys(), ...this.#used.names()])) {
+      const candidates = await this.#unfollowedIn(namespace, before).catch((error: unknown) => {
+        failures.push(`namespace ${namespace}: ${describeError(error)}`)
+        return []
+      })
+      const over = candidates.length === 0 ? [] : await ended(candidates)
       for (const attemptId of over) {
-        this.#options.log.warn({ namespace: namespace.name, attemptId }, "deleting a job whose attempt has ended")
-        await this.#requests.remove(namespace.name, attemptId, AbortSignal.abort())
+        this.#options.log.warn({ namespace, attemptId }, "deleting a job whose attempt has ended")
+        await this.#requests
+          .remove(namespace, attemptId, AbortSignal.abort())
+          .catch((error: unknown) => failures.push(`job ${jobName(attemptId)}: ${describeError(error)}`))
       }
+    }
+    if (failures.length > 0) throw new Error(failures.join("; "))
+  }
+
+  /** Returns the work in a namespace that the last sweep found as well. */
+  async #unfollowedIn(namespace: string, before: ReadonlySet<string>): Promise<UnfollowedWork[]> {
+    const watch = this.#namespaces.get(namespace)
+    try {
+      const unfinished = await this.#requests.unfinished(namespace)
+      if (watch === undefined && unfinished.length === 0) this.#used.remove(namespace)
+      const unfollowed = unfinished.filter(({ attemptId }) => watch?.isTracked(attemptId) !== true)
+      for (const { attemptId } of unfollowed) this.#unfollowed.add(attemptId)
+      return unfollowed.filter(({ attemptId }) => before.has(attemptId))
+    } catch (error) {
+      // A namespace that no task of this process uses may be closed to it.
+      if (watch === undefined && isStatus(error, 403)) return []
+      throw error
     }
   }
 
@@ -108,6 +138,7 @@ export class KubernetesExecutor implements Executor {
     const { clock, log } = this.#options
     const namespace = new NamespaceWatch(name, { cluster: this.#cluster, clock, log })
     this.#namespaces.set(name, namespace)
+    this.#used.add(name)
     return namespace
   }
 }

@@ -1,5 +1,7 @@
 // Outages of the API server, injected into the fake one: no attempt may end while its Job may run.
 
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { describe, expect, test, vi } from "vitest"
 import type { Fault } from "./testing/fake-cluster.ts"
 import { contains, soon, TestHarness } from "./testing/test-harness.ts"
@@ -214,5 +216,41 @@ describe("leftover jobs", () => {
     expect(asked).toEqual([[ended.attemptId, foreign.attemptId].toSorted()])
     await soon(() => cluster.jobs().length === 2)
     expect(cluster.jobs().map(({ metadata }) => metadata.name)).toEqual([foreign.job, followed.job])
+  })
+  test("a job that cannot be deleted keeps no other from being deleted, and is deleted by a later sweep", async () => {
+    const { cluster, fixture } = harness
+    const executor = fixture.newExecutor()
+    const tasks = [await harness.launchRunning({}, executor), await harness.launchRunning({}, executor)]
+    for (const task of tasks) {
+      task.stop("shutdown")
+      await task.result
+    }
+    const sweep = () => executor.sweep(async (work) => new Set(work.map(({ attemptId }) => attemptId)))
+    await sweep()
+    cluster.faults = [{ on: "DELETE jobs", times: 1, response: FORBIDDEN }]
+    await expect(sweep()).rejects.toThrow(/job ork-.*cannot do that/)
+    await soon(() => cluster.jobs().length === 1)
+    await sweep()
+    await soon(() => cluster.jobs().length === 0)
+  })
+
+  test("the jobs of an earlier process are deleted in all of its namespaces, without a new task", async () => {
+    const { cluster, fixture } = harness
+    const earlier = fixture.newExecutor()
+    const task = harness.launch({ fields: { kubernetes: { namespace: "other" } } }, earlier)
+    await soon(() => cluster.storage.list("jobs", "other").length === 1)
+    task.stop("shutdown")
+    await task.result
+    await earlier.stop()
+    const executor = fixture.newExecutor()
+    const sweep = () => executor.sweep(async (work) => new Set(work.map(({ attemptId }) => attemptId)))
+    await sweep()
+    expect(cluster.count("DELETE jobs")).toBe(0)
+    await sweep()
+    expect(cluster.count("DELETE jobs")).toBe(1)
+    expect(existsSync(join(fixture.folder, "kubernetes"))).toBe(true)
+    for (const job of cluster.storage.list("jobs", "other")) cluster.storage.delete("jobs", job)
+    await sweep()
+    expect(existsSync(join(fixture.folder, "kubernetes"))).toBe(false)
   })
 })

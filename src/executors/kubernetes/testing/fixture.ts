@@ -42,7 +42,8 @@ export const fakeFixture = async (): Promise<FakeFixture> => {
   const newExecutor: FakeFixture["newExecutor"] = (options = {}) => {
     const { kubeconfig } = cluster
     const store = `file:${join(folder, "objects")}`
-    const basic = { objects, store, clock: fastClock, log, kubeconfig, namespace: "", ttlMs: 600_000, env: {} }
+    const used = join(folder, "kubernetes")
+    const basic = { objects, store, clock: fastClock, log, kubeconfig, namespace: "", ttlMs: 600_000, env: {}, folder: used }
     const executor = new KubernetesExecutor({ ...basic, ...options })
     executors.push(executor)
     return executor

@@ -1,0 +1,48 @@
+// Remembers in a folder which namespaces were used, so that a sweep after a restart finds the Jobs of earlier processes. Only helps
+// to clean up: a folder that cannot be written stops no task.
+
+import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+const SUFFIX = ".namespace"
+
+export class UsedNamespaces {
+  readonly #folder: string
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  names(): string[] {
+    return this.#quietly(() => readdirSync(this.#folder), []).flatMap((file) =>
+      file.endsWith(SUFFIX) ? [decodeURIComponent(file.slice(0, -SUFFIX.length))] : [],
+    )
+  }
+
+  add(name: string): void {
+    this.#quietly(() => {
+      mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
+      writeFileSync(this.#path(name), "")
+    }, undefined)
+  }
+
+  /** Also removes the folder with the last name. */
+  remove(name: string): void {
+    this.#quietly(() => {
+      rmSync(this.#path(name), { force: true })
+      rmdirSync(this.#folder)
+    }, undefined)
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, `${encodeURIComponent(name)}${SUFFIX}`)
+  }
+
+  #quietly<T>(action: () => T, otherwise: T): T {
+    try {
+      return action()
+    } catch {
+      return otherwise
+    }
+  }
+}
