@@ -98,6 +98,8 @@ export class RunService {
       const result = await store.overrideOutcome({ runId, name, path, ...outcome })
       if (result === "in_flight")
         throw new Conflict(`task ${name} is running; cancel the run, or wait until the task has finished`)
+      if (result === "retry_waits")
+        throw new Conflict(`the retry of run ${runId} waits for its place; cancel it first, or wait until it has started`)
       if (result === "not_found") throw new NotFound(`run ${runId} no longer has the task ${name}`)
       if (waitingOn?.kind === "workflow") await store.requestCancel(waitingOn.runId as RunId, "cancel")
     } finally {

@@ -27,6 +27,20 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ success: 2, dispatched: 1, pending: 0 })
     })
 
+    it("is rejected while a retry of the run waits for its place", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(workflow({ a: {}, b: { after: ["a"] } }, { maxActiveRuns: 1 }))
+      const [first] = await world.store.createRuns([world.newRun(version), world.newRun(version)])
+      const { id } = first!.run
+      await mark(world, id, "a", "failed")
+      await mark(world, id, "b", "failed")
+      await world.turn()
+      await world.store.retryRun(id, { nodes: [] })
+      expect((await world.run(id)).status).toBe("pending")
+      expect(await mark(world, id, "a", "success")).toBe("retry_waits")
+      expect(await world.statuses(id)).toEqual({ a: "failed", b: "failed" })
+    })
+
     it("of a pending task as failed fails its run", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {}, b: { after: ["a"] } }))

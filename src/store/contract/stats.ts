@@ -5,7 +5,8 @@ import type { RunId } from "../../core/model/ids.ts"
 export interface StatsStore {
   /**
    * Sets the outcome of a task. A pending task finishes with it and unblocks downstream tasks. A finished task changes its status;
-   * the counters of its run and the status of a closed run follow. Returns `in_flight` for a claimed task, which cannot be changed.
+   * the counters of its run and the status of a closed run follow. Returns `in_flight` for a claimed task, which cannot be changed,
+   * and `retry_waits` while a retry of the run waits for its place: the tasks to run again are already chosen.
    */
   overrideOutcome(input: {
     runId: RunId
@@ -13,7 +14,7 @@ export interface StatsStore {
     path: string
     status: "success" | "failed"
     reason: string
-  }): Promise<"done" | "in_flight" | "not_found">
+  }): Promise<"done" | "in_flight" | "retry_waits" | "not_found">
   /** Lists what uses slots of a limit, oldest first: display names `task[path]` of tasks in flight and open groups, names of jobs. */
   limitHolders(key: string, limit: number): Promise<string[]>
   /** Reads statistics from indexes of unfinished rows. */

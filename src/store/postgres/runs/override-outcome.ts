@@ -39,7 +39,7 @@ interface Overridden {
 
 const RUN = statement(
   "override_run",
-  `SELECT seq, id, version_id, private, root_run_id AS "rootRunId", ${NOW}::timestamptz(3) AS now FROM runs
+  `SELECT seq, id, version_id, private, root_run_id AS "rootRunId", retry_plan IS NOT NULL AS "retryWaits", ${NOW}::timestamptz(3) AS now FROM runs
    WHERE id = :runId::uuid AND NOT removing FOR UPDATE`,
 )
 
@@ -49,6 +49,7 @@ interface Run {
   version_id: number
   private: boolean
   rootRunId: RunId | null
+  retryWaits: boolean
   now: string
 }
 
@@ -81,6 +82,7 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   const { workflows, events } = tx
   const [run] = await tx.run<Run>(RUN, { runId: override.runId })
   if (run === undefined) return { result: "not_found", closed: [] }
+  if (run.retryWaits) return { result: "retry_waits", closed: [] }
   const compiled = await workflows.compiled(run.version_id)
   const node = compiled.nodes.findIndex(({ name }) => name === override.name)
   const [row] = await tx.run<Row>(ROW, { seq: run.seq, node, path: override.path })

@@ -23,9 +23,12 @@ SELECT t.id FROM runs r JOIN tasks t ON t.run_seq = r.seq AND t.node = ?2 AND t.
 
 const VERSION = "SELECT version_id FROM runs WHERE id = ?"
 
+const RETRY_WAITS = "SELECT 1 FROM runs WHERE id = ? AND retry_plan IS NOT NULL"
+
 export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<StatsStore["overrideOutcome"]>> => {
   const row = findRow(tx, override)
   if (row === null) return "not_found"
+  if (tx.db.get(RETRY_WAITS, override.runId) !== undefined) return "retry_waits"
   const effects = new BatchEffects(tx)
   const target = overrideTarget(row)
   switch (target) {
