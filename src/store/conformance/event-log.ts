@@ -115,6 +115,30 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       expect(brief(await readAll(world.store, after))).toEqual(["run pending"])
     })
 
+    it("contains the start of a pending run, although a repeated creation comes between", async () => {
+      const world = await setup(open)
+      const narrow = await world.deploy(workflow({ a: {} }, { maxActiveRuns: 1 }))
+      const wide = await world.deploy(workflow({ a: {} }, { maxActiveRuns: 2 }))
+      const create = async (version: typeof wide, idempotencyKey: string | null = null) =>
+        (await world.store.createRuns([world.newRun(version, { idempotencyKey })]))[0]!.run
+      await create(wide, "key")
+      const held = await create(narrow)
+      const behind = await create(wide)
+      const { cursor } = await world.store.readEvents({ after: null, limit: 1 })
+      await world.store.requestCancel(held.id, "cancel")
+      await create(wide, "key")
+      await world.turn()
+      const runs = (await readAll(world.store, cursor)).map(({ runId, status }) => [runId, status])
+      expect(runs).toHaveLength(2)
+      expect(runs).toEqual(
+        expect.arrayContaining([
+          [held.id, "cancelled"],
+          [behind.id, "running"],
+        ]),
+      )
+      expect(await world.run(behind.id)).toMatchObject({ status: "running" })
+    })
+
     it("contains nothing about rejected or ineffective changes", async () => {
       const world = await setup(open)
       await world.start(one)

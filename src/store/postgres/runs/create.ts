@@ -47,13 +47,17 @@ const FIND_EXISTING = statement(
 
 export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run: RunRow; created: boolean }[]> => {
   const planned = await planRuns(tx, runs)
-  const withPending = [...new Set(planned.filter((plan) => plan.startsPending).map(({ run }) => run.workflowId))]
-  if (withPending.length > 0) await lockWorkflows(tx, withPending)
+  const startingPending = planned.filter((plan) => plan.startsPending).map(({ run }) => run)
+  if (startingPending.length > 0) await lockWorkflows(tx, new Set(startingPending.map(({ workflowId }) => workflowId)))
   const inserted = await insertRuns(tx, planned)
   const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
   const starting = planned.filter((plan) => !plan.startsPending && seqs.has(plan.run.id))
   await insertRowsOf(tx, starting, seqs)
-  const activated = await activate(tx, withPending)
+  const pending = startingPending.filter(({ id }) => seqs.has(id))
+  const activated = await activate(
+    tx,
+    pending.map(({ workflowId }) => workflowId),
+  )
 
   const repeated = runs.filter((run) => !seqs.has(run.id))
   const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
@@ -94,13 +98,12 @@ const insertRowsOf = async (tx: Tx, starting: readonly Planned[], seqs: Readonly
   await Promise.all([...inserted, addNotifications(tx, notifications)].map(pipelined))
 }
 
-/** Events of the created runs, and of older pending runs that were started. */
+/** Events of the created runs, and of older pending runs that these started. */
 const createdEvents = (created: readonly RunRow[], started: readonly { id: RunId }[]): StoreEvent[] => {
   const createdIds = new Set(created.map(({ id }) => id))
-  const at = created[0]?.createdAt
-  const others = at === undefined ? [] : started.filter(({ id }) => !createdIds.has(id))
+  const others = started.filter(({ id }) => !createdIds.has(id))
   return [
-    ...others.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: at! })),
+    ...others.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: created[0]!.createdAt })),
     ...created.map(({ id, status, createdAt }): StoreEvent => ({ type: "run", runId: id, status, at: createdAt })),
   ]
 }
