@@ -11,6 +11,7 @@ import { Engine } from "../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../../src/engine/system.ts"
 import type { Assignment, Executor } from "../../src/executors/executor.ts"
+import { bundlePrefix, createBundle, storeBundle } from "../../src/objects/bundles/bundles.ts"
 import { FileObjectStore } from "../../src/objects/file/file.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { openSqlite, type SqliteStore } from "../../src/store/sqlite/sqlite.ts"
@@ -114,10 +115,16 @@ const setup = async () => {
     dead.add(name)
     await store.close()
   }
-  const trigger = async ({ engine, store }: Awaited<ReturnType<typeof serve>>, text: string): Promise<RunId> => {
+  /** Starts a run in the folder of the test, or in one that is made from a bundle. */
+  const trigger = async (
+    { engine, store }: Awaited<ReturnType<typeof serve>>,
+    text: string,
+    bundle?: string,
+  ): Promise<RunId> => {
     const parsed = parseDefinition(text)
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-    const version = await store.putWorkflow({ compiled: parsed.workflow, ...parsed, deploy: true })
+    const compiled = bundle === undefined ? parsed.workflow : { ...parsed.workflow, bundle }
+    const version = await store.putWorkflow({ ...parsed, compiled, deploy: true })
     const run = await engine.trigger({
       id: newRunId(Date.now(), systemRandom.hex128()),
       ...version,
@@ -126,7 +133,7 @@ const setup = async () => {
       priority: null,
       logicalDate: null,
       idempotencyKey: null,
-      workingDir: folder,
+      workingDir: bundle === undefined ? folder : null,
     })
     return run.id
   }
@@ -134,7 +141,7 @@ const setup = async () => {
     for (const store of stores) await store.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  return { cluster, serve, kill, dead, trigger, secrets }
+  return { cluster, serve, kill, dead, trigger, secrets, folder }
 }
 
 const ONE = "name: far\ntasks: { a: { executor: slurm, command: ./job } }"
@@ -185,6 +192,71 @@ test("an adopted attempt whose secret cannot be read for now is continued when i
   expect(new Set(cluster.launches).size).toBe(1)
   cluster.end(cluster.launches[0]!)
   expect((await second.engine.waitForRun(runId)).status).toBe("success")
+  await second.engine.stop()
+})
+
+const WITH_SECRET = "name: far\ntasks: { a: { executor: slurm, command: ./job, timeout: 10s, env: { T: { secret: T } } } }"
+
+/** Starts a task whose secret cannot be read any more, under a server that adopted it from a dead one. */
+const adoptUnprepared = async (startedAt: number | null = null) => {
+  const fixture = await setup()
+  const { cluster, serve, kill, trigger, secrets } = fixture
+  cluster.startedAt = startedAt
+  const first = await serve("first")
+  const runId = await trigger(first, WITH_SECRET)
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await kill(first)
+  secrets.failures = Number.POSITIVE_INFINITY
+  const second = await serve("second")
+  await vi.waitUntil(async () => (await second.store.getTask({ runId, name: "a", path: "" }))?.worker === "second")
+  return { ...fixture, runId, second }
+}
+
+test("an adopted attempt that cannot be prepared is stopped when its run is cancelled", async () => {
+  const { cluster, second, runId } = await adoptUnprepared()
+  await second.engine.cancel(runId)
+  expect((await second.engine.waitForRun(runId)).status).toBe("cancelled")
+  expect(cluster.stopped).toEqual([cluster.launches[0]])
+  await second.engine.stop()
+})
+
+test("an adopted attempt that cannot be prepared is stopped when its timeout ends", async () => {
+  const { cluster, second, runId } = await adoptUnprepared(Date.now() - 9000)
+  expect((await second.engine.waitForRun(runId)).status).toBe("failed")
+  expect(cluster.stopped).toEqual([cluster.launches[0]])
+  const { error } = (await second.store.getTask({ runId, name: "a", path: "" }))!
+  expect(error).toBe("timed out; the task could not be prepared: the secret manager does not respond")
+  await second.engine.stop()
+})
+
+test("an adopted attempt that cannot be prepared is left to the next server at shutdown", async () => {
+  const { cluster, second, runId, secrets, serve } = await adoptUnprepared()
+  await second.engine.stop()
+  secrets.failures = 0
+  const third = await serve("third")
+  await vi.waitUntil(() => cluster.launches.length === 2)
+  cluster.end(cluster.launches[1]!)
+  expect((await third.engine.waitForRun(runId)).status).toBe("success")
+  expect(cluster.stopped).toEqual([])
+  await third.engine.stop()
+})
+
+test("an adopted attempt whose bundle is missing fails, and its work is stopped", async () => {
+  const { cluster, serve, kill, trigger, folder } = await setup()
+  const { hash, bytes } = createBundle([{ path: "job", bytes: Buffer.from("x"), executable: true }])
+  const objects = new FileObjectStore(join(folder, "objects"))
+  await storeBundle(objects, { hash, bytes })
+  const first = await serve("first")
+  const runId = await trigger(first, ONE, hash)
+  await vi.waitUntil(async () => (await first.store.getTask({ runId, name: "a", path: "" }))?.status === "running")
+  await kill(first)
+  await objects.deletePrefix(bundlePrefix(hash))
+  for (const local of ["work", "bundles"]) rmSync(join(folder, local), { recursive: true, force: true })
+  const second = await serve("second")
+  expect((await second.engine.waitForRun(runId)).status).toBe("failed")
+  expect(cluster.stopped).toEqual([cluster.launches[0]])
+  const { error } = (await second.store.getTask({ runId, name: "a", path: "" }))!
+  expect(error).toContain("are missing in the object store")
   await second.engine.stop()
 })
 

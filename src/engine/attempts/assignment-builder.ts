@@ -49,12 +49,7 @@ export class AssignmentBuilder {
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     return {
-      ...identityOf(claim, node),
-      attemptId: claim.attemptId,
-      attempt: claim.attempt,
-      workflow: workflow.name,
-      task: node.name,
-      node,
+      ...this.#baseOf(claim, workflow, node),
       input,
       fields,
       command,
@@ -62,11 +57,37 @@ export class AssignmentBuilder {
       workingDir: await folders.workingDir(claim, wanted),
       ...(code !== null && { code }),
       upstreamDir,
+      secrets,
+      ...(claim.kind !== "job" && { callback: () => this.#callbacks.environment(claim) }),
+    }
+  }
+
+  /** Builds what an executor needs to find and stop the work of a claim: never rejects, and omits fields that cannot be evaluated. */
+  async buildStop(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Assignment> {
+    const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
+    const fields: Assignment["fields"] = {}
+    for (const [field, template] of Object.entries(node.fields)) {
+      try {
+        fields[field] = await templates.render(template)
+      } catch {
+        // The work may be found without it.
+      }
+    }
+    const base = this.#baseOf(claim, workflow, node)
+    return { ...base, input: null, fields, command: null, env: {}, workingDir: "/", upstreamDir: null, secrets: [] }
+  }
+
+  #baseOf(claim: Claim, workflow: CompiledWorkflow, node: Node): Base {
+    return {
+      ...identityOf(claim, node),
+      attemptId: claim.attemptId,
+      attempt: claim.attempt,
+      workflow: workflow.name,
+      task: node.name,
+      node,
       prefix: objectPrefixOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
-      secrets,
-      ...(claim.kind !== "job" && { callback: () => this.#callbacks.environment(claim) }),
     }
   }
 
@@ -164,6 +185,9 @@ class Templates {
 }
 
 type Identity = Pick<Assignment, "runId" | "taskId" | "path" | "parallelIndex" | "parallelCount" | "logicalDate">
+
+type Base = Identity &
+  Pick<Assignment, "attemptId" | "attempt" | "workflow" | "task" | "node" | "prefix" | "maxOutputBytes" | "graceMs">
 
 /** Returns the ids of an assignment and its place in the run. For a job, both ids are the job's. */
 const identityOf = (claim: Claim, node: Node): Identity => {

@@ -101,6 +101,11 @@ export class StopSignal {
   #reason: StopReason | null = null
   #abort: AbortController | null = null
 
+  /** null: not stopped. */
+  get reason(): StopReason | null {
+    return this.#reason
+  }
+
   get signal(): AbortSignal {
     this.#abort ??= new AbortController()
     if (this.#reason !== null) this.#abort.abort(this.#reason)

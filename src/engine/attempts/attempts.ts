@@ -14,9 +14,12 @@ import { type AttemptResult, type Change, fenceOf } from "../../core/model/chang
 import { messageOf } from "../../core/model/error-message.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, StopReason } from "../../executors/executor.ts"
+import { UnusableBundle } from "../../objects/bundles/bundles.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
 const PREPARE_RETRY_MS = 2000
+
+const STATE_BY_STOP = { cancel: "cancelled", timeout: "timeout", shutdown: "lost", lost: "lost" } as const
 
 interface AttemptParts {
   assignments: AssignmentBuilder
@@ -126,8 +129,7 @@ export class Attempts {
       assignment = attempt.adopted === undefined ? await this.#prepare(attempt) : await this.#prepareAdopted(attempt)
     } catch (error) {
       if (attempt.leftRunning) return { state: "lost", startedAt: null, finishedAt: this.#options.clock.now() }
-      if (isTaskFault(error)) return this.#runner.failed(error.message, false)
-      return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+      return attempt.adopted === undefined ? this.#unprepared(error) : await this.#stopUnprepared(attempt, error)
     }
     const progress = this.#progressOf(attempt.claim)
     try {
@@ -144,19 +146,47 @@ export class Attempts {
     return adopted === undefined ? assignment : { ...assignment, adopted }
   }
 
-  /** Tries again until it succeeds: the work of an adopted attempt may run, and would run beside a retry. */
+  #unprepared(error: unknown): AttemptResult {
+    if (isTaskFault(error)) return this.#runner.failed(error.message, false)
+    return this.#runner.failed(`could not prepare the task: ${messageOf(error)}`, true)
+  }
+
+  /** Tries again until the attempt is stopped or its time is over: its work may run, and would run beside a retry. */
   async #prepareAdopted(attempt: LaunchedAttempt): Promise<Assignment> {
     const { clock, log } = this.#options
+    const overdueAt = overdueAtOf(attempt, clock.now())
     for (;;) {
       try {
         return await this.#prepare(attempt)
       } catch (error) {
-        if (isTaskFault(error) || attempt.leftRunning) throw error
+        if (clock.now() >= overdueAt) attempt.stop("timeout")
+        if (isTaskFault(error) || error instanceof UnusableBundle || attempt.reason !== null) throw error
         const fields = { attemptId: attempt.claim.attemptId, error: messageOf(error) }
         log.warn(fields, "an attempt of another server cannot be prepared; trying again")
         await new Promise<void>((resolve) => clock.after(PREPARE_RETRY_MS, resolve))
       }
     }
+  }
+
+  /** Ends an adopted attempt that cannot be prepared because of `error`, after its work has ended. */
+  async #stopUnprepared(attempt: LaunchedAttempt, error: unknown): Promise<AttemptResult> {
+    const { clock, executors, log, objects } = this.#options
+    const { claim, workflow, node, reason } = attempt
+    const assignment = await this.#parts.assignments.buildStop(claim, workflow, node)
+    attempt.stop("cancel")
+    await executors
+      .get(node.executor)!
+      .launch({ ...assignment, adopted: attempt.adopted! }, { signal: attempt.signal, started: () => {}, progress: () => {} })
+    if (hasSecrets(node)) {
+      // The values are unknown, so the log that was read at the end could contain them.
+      await objects.deletePrefix(assignment.prefix).catch((cause: unknown) => {
+        log.warn({ attemptId: claim.attemptId, error: messageOf(cause) }, "failed to delete the log of a stopped attempt")
+      })
+    }
+    const base = { startedAt: attempt.adopted!.startedAt, finishedAt: clock.now() }
+    if (reason === null) return { ...this.#unprepared(error), ...base }
+    const end = reason === "timeout" ? "timed out" : "stopped"
+    return { ...base, state: STATE_BY_STOP[reason], error: `${end}; the task could not be prepared: ${messageOf(error)}` }
   }
 
   #progressOf(claim: Claim): ProgressThrottle {
@@ -173,6 +203,15 @@ export class Attempts {
     }
   }
 }
+
+/** Returns the time of day at which an adopted attempt times out. The time until its start counts from `now`. */
+const overdueAtOf = ({ node, adopted }: LaunchedAttempt, now: number): number =>
+  adopted?.startedAt == null
+    ? now + (node.startTimeoutMs ?? Number.POSITIVE_INFINITY)
+    : adopted.startedAt + (node.timeoutMs ?? Number.POSITIVE_INFINITY)
+
+const hasSecrets = ({ env, secretFields = [] }: Node): boolean =>
+  secretFields.length > 0 || Object.values(env).some((value) => "secret" in value)
 
 class LaunchedAttempt extends StopSignal {
   readonly claim: Claim

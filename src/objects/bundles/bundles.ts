@@ -37,6 +37,9 @@ export const storeBundle = async (objects: Pick<ObjectStore, "size" | "put">, { 
   if ((await objects.size(bundleKey(hash))) === null) await objects.put(bundleKey(hash), bytes)
 }
 
+/** The files of a version are missing or damaged. */
+export class UnusableBundle extends Error {}
+
 /** Number of folders that are known to exist and are not checked again. */
 const MAX_CACHED = 1000
 
@@ -83,9 +86,11 @@ export class BundleFolders {
   async #unpack(hash: string, draft: string): Promise<void> {
     const bytes = await this.#options.read(hash)
     if (bytes === null) {
-      throw new Error(`the files of this version (bundle ${hash.slice(0, 12)}) are missing in the object store`)
+      throw new UnusableBundle(`the files of this version (bundle ${hash.slice(0, 12)}) are missing in the object store`)
     }
-    if (hashOf(bytes) !== hash) throw new Error(`the bundle ${hash.slice(0, 12)} in the object store is damaged: deploy again`)
+    if (hashOf(bytes) !== hash) {
+      throw new UnusableBundle(`the bundle ${hash.slice(0, 12)} in the object store is damaged: deploy again`)
+    }
     for (const file of readTar(bytes)) {
       const path = join(draft, file.path)
       await mkdir(dirname(path), { recursive: true })
