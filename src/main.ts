@@ -8,6 +8,7 @@ import type { Backends, Context, Inspection } from "./cli/target/context.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"
+import type { LazyOptions } from "./executors/lazy.ts"
 import type { ObjectStore } from "./objects/objects.ts"
 import type { ProcessExecutor } from "./executors/process/process.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
@@ -168,7 +169,7 @@ const createExecutors = async (config: Config, objects: ObjectStore): Promise<Ma
   const lazy = (
     name: string,
     loader: ExecutorLoader,
-    options: { remote?: boolean; needsCleanup?: () => boolean } = {},
+    options: Pick<LazyOptions, "remote" | "needsCleanup" | "needsSweep"> = {},
   ): Executor => new LazyExecutor({ name, clock: systemClock, load: () => loader(config, objects), ...options })
   const executors = [
     await createProcessExecutor(config, objects),
@@ -176,7 +177,7 @@ const createExecutors = async (config: Config, objects: ObjectStore): Promise<Ma
     lazy("node", loadNode),
     lazy("python", loadPython),
     lazy("docker", loadDocker, { needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")) }),
-    lazy("kubernetes", loadKubernetes, { remote: true, needsCleanup: () => existsSync(kubernetesFolder(config)) }),
+    lazy("kubernetes", loadKubernetes, { remote: true, needsSweep: () => existsSync(kubernetesFolder(config)) }),
     lazy("slurm", loadSlurm, { remote: true }),
     lazy("cloudrun", loadCloudRun, { remote: true }),
   ]

@@ -3,7 +3,7 @@ import type { Executor } from "./executor.ts"
 import { LazyExecutor } from "./lazy.ts"
 import { assignment, realClock } from "./conformance/fixture.ts"
 
-const setup = (options: { needsCleanup?: boolean; broken?: number } = {}) => {
+const setup = (options: { needsCleanup?: boolean; needsSweep?: boolean; broken?: number } = {}) => {
   const calls: string[] = []
   let broken = options.broken ?? 0
   const inner: Executor = {
@@ -23,6 +23,7 @@ const setup = (options: { needsCleanup?: boolean; broken?: number } = {}) => {
     clock: realClock,
     load,
     needsCleanup: () => options.needsCleanup === true,
+    needsSweep: () => options.needsSweep === true,
   })
   const run = () =>
     executor.launch(assignment("/", null), { signal: new AbortController().signal, started() {}, progress() {} })
@@ -50,6 +51,14 @@ test("a sweep does not load a module that was never used", async () => {
   await executor.sweep(async () => new Set())
   expect(calls).toEqual([])
   await run()
+  await executor.sweep(async () => new Set())
+  expect(calls).toEqual(["load", "start", "sweep"])
+})
+
+test("a sweep loads a module that may find work of an earlier process", async () => {
+  const { executor, calls } = setup({ needsSweep: true })
+  await executor.start()
+  expect(calls).toEqual([])
   await executor.sweep(async () => new Set())
   expect(calls).toEqual(["load", "start", "sweep"])
 })

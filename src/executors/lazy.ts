@@ -14,6 +14,8 @@ export interface LazyOptions {
   load(): Promise<Executor>
   /** Returns true when an earlier process may have left something that only the executor can clean up. Called at the start. */
   needsCleanup?(): boolean
+  /** Returns true when an earlier process may have left work that a sweep removes. Called before each sweep. */
+  needsSweep?(): boolean
 }
 
 export class LazyExecutor implements Executor {
@@ -46,9 +48,8 @@ export class LazyExecutor implements Executor {
     return executor.launch(assignment, context)
   }
 
-  /** Does not load the module: without it, nothing of this process has used the cluster. */
   async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {
-    const loaded = await this.#loading?.catch(() => null)
+    const loaded = this.#options.needsSweep?.() === true ? await this.#get() : await this.#loading?.catch(() => null)
     await loaded?.sweep?.(ended)
   }
 

@@ -84,7 +84,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     if (earlier === null) return signal.aborted ? null : await this.#unlessHandedOver(submitter.submit(request))
     // The job's files still have all of its output, so the stored log is written again from the start.
     await this.objects.deletePrefix(this.assignment.prefix)
-    if ((await folders.hasStarted(earlier)) || (await folders.exitCode(earlier)) !== null) return earlier
+    if (await folders.wasStarted(earlier)) return earlier
     if ((await this.#findInQueue(earlier)) !== null) return earlier
     return await this.#unlessHandedOver(submitter.resubmit(request, earlier))
   }
@@ -98,15 +98,18 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     })
   }
 
-  /** Retries until the queue can be read: a job that waits there unnoticed would run beside the next attempt. */
+  /**
+   * Retries until the queue can be read, also after a cancel: a job that waits there unnoticed would run later. Rejects when another
+   * process continues with the attempt, or when Ork stops.
+   */
   async #findInQueue(location: JobLocation): Promise<QueuedJob | null> {
-    const { signal } = this.context
+    const { poller } = this.#parts
     for (;;) {
       try {
-        return await this.#parts.poller.find(location)
+        return await poller.find(location)
       } catch (error) {
-        if (signal.aborted) throw error
-        await delay(this.clock, RETRY_MS, signal)
+        if (this.handedOver || poller.isStopped) throw error
+        await delay(this.clock, RETRY_MS, this.handover)
       }
     }
   }

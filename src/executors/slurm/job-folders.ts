@@ -50,6 +50,11 @@ export class JobFolders {
     return (await stat(join(this.task(location), FILES.started)).catch(() => null)) !== null
   }
 
+  /** Returns true when the cluster has started the job at some time, whatever its queue lists. */
+  async wasStarted(location: JobLocation): Promise<boolean> {
+    return (await this.hasStarted(location)) || (await this.exitCode(location)) !== null
+  }
+
   /** Returns the command's exit code; null while it has not ended. */
   async exitCode(location: JobLocation): Promise<number | null> {
     const text = await readText(join(this.task(location), FILES.exit))

@@ -46,7 +46,8 @@ export class QueuePoller {
   #json = true
   /** Ids and states as of the last poll, to notice changes. */
   #lastStates = ""
-  #stopped = false
+  /** True after `stop`. */
+  isStopped = false
   /** Error of the last poll; null when it succeeded. */
   problem: string | null = null
 
@@ -77,7 +78,7 @@ export class QueuePoller {
     }
   }
 
-  /** Polls once; rejects when the queue cannot be read or the poller was stopped. */
+  /** Polls once; rejects with QueueUnavailable when the queue cannot be read or the poller was stopped. */
   async find(location: JobLocation): Promise<QueuedJob | null> {
     const polled = Promise.withResolvers<void>()
     // A poll that was in flight before leaves the job undefined.
@@ -85,8 +86,8 @@ export class QueuePoller {
       if (watch.job !== undefined || this.problem !== null) polled.resolve()
     })
     try {
-      if (!this.#stopped) await polled.promise
-      if (watch.job === undefined) throw new Error(this.problem ?? "the queue could not be read")
+      if (!this.isStopped) await polled.promise
+      if (watch.job === undefined) throw new QueueUnavailable(this.problem ?? "the queue could not be read")
       return watch.job
     } finally {
       watch.close()
@@ -102,7 +103,7 @@ export class QueuePoller {
 
   /** Stops for good. Every pending and later `find` rejects. */
   stop(): void {
-    this.#stopped = true
+    this.isStopped = true
     this.problem = "Ork is stopping"
     this.#cancelPoll()
     for (const { onPoll } of this.#watchers) onPoll()
@@ -115,7 +116,7 @@ export class QueuePoller {
 
   #pollAfter(ms: number): void {
     this.#cancelPoll()
-    if (!this.#stopped) this.#cancelTimer = this.#clock.after(ms, () => this.#poll())
+    if (!this.isStopped) this.#cancelTimer = this.#clock.after(ms, () => this.#poll())
   }
 
   #poll(): void {
@@ -141,9 +142,7 @@ export class QueuePoller {
         return parseSqueue(await this.#cli.call("squeue", ["--json", "--me", "--states=all"]))
       } catch (error) {
         if (error instanceof QueueUnavailable) throw error
-        const text = await this.#cli.call("scontrol", ["show", "job", "-o"]).catch(() => {
-          throw error
-        })
+        const text = await this.#cli.call("scontrol", ["show", "job", "-o"])
         // scontrol works and squeue does not: this Slurm was built without JSON.
         this.#json = false
         return parseScontrol(text)

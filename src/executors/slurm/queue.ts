@@ -52,10 +52,11 @@ const exitOf = (raw: RawExit | undefined): { exitCode: number; signal: number } 
   }
 }
 
-/** squeue reports that it could not reach the controller, in its output and with exit code 0. */
+/** The queue cannot be read, which says nothing about its jobs. */
 export class QueueUnavailable extends Error {}
 
 export const parseSqueue = (text: string): QueuedJob[] => {
+  // squeue reports that it could not reach the controller in its output, and exits with 0.
   const { jobs, errors = [] } = JSON.parse(text) as { jobs?: RawJob[]; errors?: { error?: string; description?: string }[] }
   if (errors.length > 0) {
     const messages = errors.map(({ error, description }) => error || description || "unknown error")

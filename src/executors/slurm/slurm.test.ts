@@ -3,7 +3,7 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { expect, onTestFinished, test, vi } from "vitest"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
 import type { Clock } from "../../core/model/ports.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides } from "../conformance/fixture.ts"
@@ -57,6 +57,38 @@ test("when the response of sbatch is lost, the job is found by its name and not 
   slurm.set("lose", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n")
   expect(await run("echo '[1]'").result).toMatchObject({ state: "success", output: { inline: [1] } })
   expect(slurm.calls("sbatch")).toHaveLength(1)
+})
+
+describe("when the response of sbatch is lost and the controller is away for long", () => {
+  const submitArray = async (script: string, prepare: (slurm: FakeSlurm) => void = () => {}) => {
+    const fixture = await setup()
+    const { slurm, run } = fixture
+    prepare(slurm)
+    slurm.set("down")
+    slurm.set("lose", "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n")
+    return { ...fixture, tasks: Array.from({ length: 3 }, (_, i) => run(script, { parallelIndex: i, parallelCount: 3 })) }
+  }
+
+  test("an array that has ended and left the queue is not submitted again", async () => {
+    const { slurm, tasks, folder } = await submitArray("echo '[1]'")
+    const submission = async (): Promise<string[]> => await readdir(join(folder, "slurm"), { recursive: true }).catch(() => [])
+    await vi.waitUntil(async () => (await submission()).filter((path) => path.endsWith("/exit")).length === 3)
+    slurm.setState(null)
+    slurm.clear("down")
+    for (const { result } of tasks) expect(await result).toMatchObject({ state: "success", output: { inline: [1] } })
+    expect(slurm.calls("sbatch")).toHaveLength(1)
+  })
+
+  test("an array whose first task alone has left the queue is not submitted again", async () => {
+    const { slurm, tasks } = await submitArray("true", (fake) => fake.set("hold"))
+    await vi.waitUntil(() => slurm.calls("scontrol").length > 2, { timeout: 10_000, interval: 5 })
+    slurm.forget("1.0")
+    slurm.clear("down")
+    await tasks[1]!.started
+    slurm.setState("FAILED")
+    for (const { result } of tasks) expect((await result).state).not.toBe("success")
+    expect(slurm.calls("sbatch")).toHaveLength(1)
+  })
 })
 
 const FAILED = "sbatch: error: Batch job submission failed:"
@@ -181,6 +213,24 @@ test("a cancel during an outage of the controller is repeated until the job has 
   await vi.waitUntil(() => slurm.calls("scontrol").length > before + 9, { timeout: 20_000, interval: 5 })
   slurm.clear("down")
   expect(await running.result).toMatchObject({ state: "cancelled" })
+  expect(slurm.calls("scancel").at(-1)).toBe("1")
+})
+
+test("an adopted job that waits in the queue is cancelled, although the controller was away at the time of the cancel", async () => {
+  const { slurm, run, newExecutor } = await setup()
+  slurm.set("hold")
+  const first = run("true", { attemptId: "a1" })
+  await first.started
+  first.stop("shutdown")
+  await first.result
+  slurm.set("down")
+  const again = run("true", { attemptId: "a1", graceMs: 100, adopted: { startedAt: null } }, await newExecutor())
+  const before = slurm.calls("scontrol").length
+  await vi.waitUntil(() => slurm.calls("scontrol").length > before, { timeout: 10_000, interval: 5 })
+  again.stop("cancel")
+  await vi.waitUntil(() => slurm.calls("scontrol").length > before + 2, { timeout: 10_000, interval: 5 })
+  slurm.clear("down")
+  expect(await again.result).toMatchObject({ state: "cancelled" })
   expect(slurm.calls("scancel").at(-1)).toBe("1")
 })
 

@@ -1,6 +1,6 @@
 // Submits attempts to the cluster: those of one task that arrive together and request the same resources become one array. A
-// cluster that accepts no jobs for now is asked again. When the response of sbatch is lost, the queue is searched for the job's
-// name before it is submitted again.
+// cluster that accepts no jobs for now is asked again. When the response of sbatch is lost, the queue and the shared
+// folder are searched for the jobs before they are submitted again.
 
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -11,6 +11,7 @@ import { isPermanent, mayHaveArrived } from "./classify.ts"
 import { CommandMissing, type SlurmCli } from "./cli.ts"
 import type { JobFolders } from "./job-folders.ts"
 import type { JobLocation, QueuePoller } from "./poller.ts"
+import { QueueUnavailable } from "./queue.ts"
 import { resourceOptions, sbatchOptions, submitScript } from "./script.ts"
 
 /** Slurm's default limit is 1001 tasks in an array. */
@@ -114,7 +115,7 @@ export class Submitter {
     let mayExist = false
     for (let failures = 0; jobs.some(({ item }) => !item.handedOver()); failures++) {
       try {
-        if (mayExist && (await this.#parts.poller.find(jobs[0]!.location)) !== null) return jobs
+        if (mayExist && (await this.#hasArrived(jobs))) return jobs
         mayExist = false
         jobs = await this.#withoutStopped(jobs)
         if (jobs.length === 0) return []
@@ -122,7 +123,7 @@ export class Submitter {
         return jobs
       } catch (error) {
         const message = messageOf(error)
-        if (error instanceof CommandMissing || isPermanent(message)) throw error
+        if (!(error instanceof QueueUnavailable) && (error instanceof CommandMissing || isPermanent(message))) throw error
         mayExist ||= mayHaveArrived(message)
         for (const { item } of jobs) item.onProblem(message)
         const signals = jobs.flatMap(({ item }) => (item.signal.aborted ? [] : [item.signal]))
@@ -131,6 +132,15 @@ export class Submitter {
     }
     for (const { item } of jobs) item.resolve(null)
     return []
+  }
+
+  /** Returns true when the cluster has accepted the jobs, which it does with all or none: the queue may have forgotten some. */
+  async #hasArrived(jobs: readonly PendingJob[]): Promise<boolean> {
+    const { folders, poller } = this.#parts
+    const found = await Promise.all(jobs.map(({ location }) => poller.find(location)))
+    if (found.some((job) => job !== null)) return true
+    for (const { location } of jobs) if (await folders.wasStarted(location)) return true
+    return false
   }
 
   /** Releases the jobs that were stopped. Files stay for a process that continues with the attempt. */

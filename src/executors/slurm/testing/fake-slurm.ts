@@ -106,6 +106,11 @@ export class FakeSlurm {
     }
   }
 
+  /** Removes one job or task from the queue: `1`, or `1.0`. */
+  forget(job: string): void {
+    rmSync(join(this.folder, "jobs", job))
+  }
+
   stop(): void {
     rmSync(this.folder, { recursive: true, force: true })
   }
