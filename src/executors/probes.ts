@@ -54,13 +54,13 @@ const docker: Probe = async ({ env }) => {
   }
 }
 
-const kubernetes: Probe = async ({ env, kubeconfig }) => {
+const kubernetes: Probe = async ({ env, kubeconfig, clock }) => {
   const defaultPath = join(env["HOME"] ?? "/", ".kube", "config")
   if (!kubeconfig && !env["KUBECONFIG"] && env["KUBERNETES_SERVICE_HOST"] === undefined && !existsSync(defaultPath)) {
     return none("no cluster is configured: KUBECONFIG is not set, and Ork does not run in a cluster")
   }
   const { Cluster } = await import("./kubernetes/cluster.ts")
-  const cluster = new Cluster({ kubeconfig, namespace: "", env })
+  const cluster = new Cluster({ kubeconfig, namespace: "", env, clock })
   try {
     const signal = AbortSignal.timeout(PROBE_MS)
     const { gitVersion = "?" } = await cluster.call<{ gitVersion?: string }>("GET", "/version", { signal })

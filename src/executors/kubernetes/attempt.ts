@@ -133,11 +133,11 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
 
   /** Waits for the trouble to pass, as long as that is likely; then removes the Job, so that it does not start later. */
   async #inTrouble(state: JobState, outcome: JobOutcome): Promise<Observation<JobOutcome>> {
-    if (this.#trouble?.phase !== state.phase) this.#trouble = { phase: state.phase, since: this.clock.now(), message: "" }
+    if (this.#trouble?.phase !== state.phase) this.#trouble = { phase: state.phase, since: this.clock.monotonic(), message: "" }
     const trouble = this.#trouble
     const { error } = outcome
     if (error !== null && error.length > trouble.message.length) trouble.message = error
-    const recheckMs = trouble.since + this.#patience(state) - this.clock.now()
+    const recheckMs = trouble.since + this.#patience(state) - this.clock.monotonic()
     if (recheckMs > 0) return { recheckMs }
     const { object, gone } = this.#tracked.job
     if (object !== null && !gone && !isSettled(object)) await this.#remove()

@@ -61,7 +61,7 @@ const make = async (): Promise<ClusterFixture> => {
   const objects = new FileObjectStore(join(folder, "objects"))
   const executors: KubernetesExecutor[] = []
   const namespace = given || `ork-test-${randomBytes(5).toString("hex")}`
-  const access = { kubeconfig, namespace, env: process.env }
+  const access = { kubeconfig, namespace, env: process.env, clock: realClock }
   const cluster = new Cluster(access)
   if (given === "") await createNamespace(cluster, namespace)
   print(`the kubernetes executor is tested in the namespace ${namespace}`)
@@ -72,7 +72,6 @@ const make = async (): Promise<ClusterFixture> => {
       ...access,
       objects,
       store,
-      clock: realClock,
       log,
       ttlMs: 120_000,
       folder: join(folder, "used"),

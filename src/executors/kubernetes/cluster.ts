@@ -6,6 +6,7 @@ import type { RequestOptions } from "node:https"
 import type { Readable } from "node:stream"
 import { HttpMethod, type KubeConfig, RequestContext } from "@kubernetes/client-node"
 import { type Dispatcher, request } from "undici"
+import type { Clock } from "../../core/model/ports.ts"
 import { withTimeout } from "../timeout.ts"
 import { type ApiError, errorOf, isStatus, Unreachable } from "./api-error.ts"
 import { loadConfig, type Settings } from "./kubeconfig.ts"
@@ -18,6 +19,7 @@ const STALE_MS = 5000
 export interface ClusterOptions extends Settings {
   /** Empty when not set. */
   namespace: string
+  clock: Pick<Clock, "monotonic">
   /** Time limit of a response, in milliseconds. */
   responseMs?: number
 }
@@ -45,12 +47,15 @@ export class Cluster {
   readonly #server: string
   readonly #responseMs: number
   #config: KubeConfig
-  #readAt = Date.now()
+  readonly #clock: Pick<Clock, "monotonic">
+  #readAt: number
   #access: Promise<Access> | null = null
   #connections: { key: string; dispatcher: Dispatcher | undefined } | null = null
 
   /** Throws when no cluster is configured. */
-  constructor({ kubeconfig, namespace, env, responseMs = RESPONSE_MS }: ClusterOptions) {
+  constructor({ kubeconfig, namespace, env, clock, responseMs = RESPONSE_MS }: ClusterOptions) {
+    this.#clock = clock
+    this.#readAt = clock.monotonic()
     this.#settings = { kubeconfig, env }
     const { config, namespace: own } = loadConfig(this.#settings)
     const cluster = config.getCurrentCluster()
@@ -130,8 +135,9 @@ export class Cluster {
    */
   #renew(used: KubeConfig): boolean {
     if (this.#config !== used) return true
-    if (Date.now() - this.#readAt < STALE_MS) return false
-    this.#readAt = Date.now()
+    const now = this.#clock.monotonic()
+    if (now - this.#readAt < STALE_MS) return false
+    this.#readAt = now
     try {
       this.#config = loadConfig(this.#settings).config
       return true

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import type { TLSSocket } from "node:tls"
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest"
+import { realClock } from "../conformance/fixture.ts"
 import { Cluster } from "./cluster.ts"
 import { loadConfig } from "./kubeconfig.ts"
 import { FakeCluster } from "./testing/fake-cluster.ts"
@@ -35,7 +36,7 @@ const write = (name: string, content: object): string => {
 }
 
 const connect = (kubeconfig: string, responseMs = 10_000): Cluster => {
-  const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, responseMs })
+  const cluster = new Cluster({ kubeconfig, namespace: "", env: {}, clock: realClock, responseMs })
   onTestFinished(() => cluster.close())
   return cluster
 }

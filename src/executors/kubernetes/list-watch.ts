@@ -89,9 +89,9 @@ export class ListWatch<T extends Watched> {
     while (!this.#over) {
       try {
         if (this.#version === null) await this.#list()
-        const began = clock.now()
+        const began = clock.monotonic()
         await this.#watch(this.#version ?? "")
-        if (clock.now() - began < MIN_WATCH_MS) await delay(clock, MIN_WATCH_MS, this.#stopped.signal)
+        if (clock.monotonic() - began < MIN_WATCH_MS) await delay(clock, MIN_WATCH_MS, this.#stopped.signal)
       } catch (error) {
         if (this.#over) return
         await this.#failed(error)

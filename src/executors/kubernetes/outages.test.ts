@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test, vi } from "vitest"
+import { fastClock } from "./testing/fixture.ts"
 import type { Fault } from "./testing/fake-cluster.ts"
 import { contains, soon, TestHarness } from "./testing/test-harness.ts"
 
@@ -191,6 +192,12 @@ describe("credentials", () => {
       vi.useRealTimers()
     }
   })
+})
+
+test("a job that cannot start is given up also while the clock is set back", async () => {
+  const executor = harness.fixture.newExecutor({ clock: { ...fastClock, now: () => 1e15 - fastClock.now() } })
+  const task = harness.launch({ node: { image: "127.0.0.1:1/ork/missing:1" } }, executor)
+  expect(await task.result).toMatchObject({ state: "failed", error: contains("the image cannot be pulled") })
 })
 
 describe("leftover jobs", () => {

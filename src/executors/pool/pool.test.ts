@@ -36,7 +36,8 @@ const setup = (options: Partial<PoolOptions> = {}) => {
   let now = 0
   const timers = new Set<{ at: number; fn: () => void }>()
   const clock: Clock = {
-    now: () => now,
+    // The time of day is set back all the time.
+    now: () => 1e9 - now,
     monotonic: () => now,
     after(ms, fn) {
       const timer = { at: now + ms, fn }

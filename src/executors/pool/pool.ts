@@ -46,7 +46,6 @@ export interface WorkerSetOptions {
 }
 
 interface Waiter {
-  since: number
   resolve(worker: PoolWorker): void
   reject(error: unknown): void
 }
@@ -159,7 +158,6 @@ export class WorkerPool {
   #wait(set: WorkerSet, signal: AbortSignal): Promise<PoolWorker> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
-        since: this.#options.clock.now(),
         resolve: (worker) => {
           signal.removeEventListener("abort", onAbort)
           resolve(worker)
@@ -188,7 +186,7 @@ export class WorkerPool {
       waiter.resolve(worker)
       return
     }
-    set.idle.push({ worker, since: this.#options.clock.now() })
+    set.idle.push({ worker, since: this.#options.clock.monotonic() })
     this.#scheduleIdleCheck()
   }
 
@@ -257,7 +255,7 @@ export class WorkerPool {
 
   /** Retires all workers of a set whose code has changed: idle ones at once, busy ones after their task. */
   #retireOutdated(set: WorkerSet): void {
-    if (set.options.fixed || !set.code.changed(this.#options.clock.now())) return
+    if (set.options.fixed || !set.code.changed(this.#options.clock.monotonic())) return
     for (const { worker } of set.idle.splice(0)) void this.#retire(worker)
     for (const worker of set.busy) set.outdated.add(worker)
     set.busy.clear()
@@ -284,7 +282,7 @@ export class WorkerPool {
 
   #retireIdle(): void {
     const { clock, idleMs } = this.#options
-    const now = clock.now()
+    const now = clock.monotonic()
     for (const [name, set] of this.#sets) {
       while (set.idle.length > 0 && now - set.idle[0]!.since >= idleMs) void this.#retire(set.idle.shift()!.worker)
       if (set.idle.length > 0) this.#scheduleIdleCheck()

@@ -50,7 +50,7 @@ interface JobEnd {
 export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   readonly #parts: SlurmParts
   #readMs = READ_MS
-  /** Time at which the command or its job was first seen to have ended. */
+  /** Monotonic time at which the command or its job was first seen to have ended. */
   #endSeenAt: number | null = null
   #closedLog: Promise<{ last: LastLine }> | null = null
 
@@ -142,7 +142,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   }
 
   #timeSinceEnd(): number {
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     if (this.#endSeenAt === null) this.#parts.poller.pollSoon()
     this.#endSeenAt ??= now
     return now - this.#endSeenAt

@@ -20,13 +20,16 @@ const fastClock: Clock = {
   },
 }
 
-const setup = async () => {
+/** The time of day runs backwards, as while it is corrected. */
+const backwards: Clock = { ...fastClock, now: () => 1e15 - fastClock.now() }
+
+const setup = async (clock = fastClock) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-slurm-"))
   const slurm = new FakeSlurm()
   const objects = new FileObjectStore(join(folder, "objects"))
   const executors: SlurmExecutor[] = []
   const newExecutor = async (): Promise<SlurmExecutor> => {
-    const options = { objects, clock: fastClock, folder: join(folder, "slurm"), command: "", env: slurm.env }
+    const options = { objects, clock, folder: join(folder, "slurm"), command: "", env: slurm.env }
     const created = new SlurmExecutor(options)
     executors.push(created)
     await created.start()
@@ -199,6 +202,15 @@ test("a job that disappears from the queue is cancelled before it counts as lost
   slurm.setState(null)
   expect(await running.result).toMatchObject({ state: "lost" })
   expect(slurm.calls("scancel")).toEqual(["--name=ork-a1 1"])
+})
+
+test("a job that disappears is lost also while the clock is set back", async () => {
+  const { slurm, run } = await setup(backwards)
+  slurm.set("hold")
+  const running = run("true")
+  await running.started
+  slurm.setState(null)
+  expect(await running.result).toMatchObject({ state: "lost" })
 })
 
 test("a cancel during an outage of the controller is repeated until the job has ended", async () => {
