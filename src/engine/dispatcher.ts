@@ -4,13 +4,13 @@
 import type { Attempts } from "./attempts/attempts.ts"
 import { logFieldsOf } from "./attempts/claims.ts"
 import type { Gate } from "./gate/gate.ts"
-import { type Lanes, lanesOf } from "./loop/lanes.ts"
+import { type Lanes, lanesOf, withAbandoned } from "./loop/lanes.ts"
 import type { Dispatch } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "../executors/executor.ts"
-import type { Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
+import type { AbandonedRun, Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
 
 const MAX_GATE_CLAIMS = 256
 const DEFAULT_REMOTE_CONCURRENCY = 1000
@@ -33,16 +33,17 @@ export interface DispatcherParts {
 export class Dispatcher implements Dispatch {
   readonly #options: EngineOptions
   readonly #parts: DispatcherParts
-  readonly #lanes: Lanes
+  readonly #ownLanes: Lanes
+  /** Its own lanes, and those of private runs whose `ork run` is dead. */
+  #lanes: Lanes
   /** Attempt ids of gate claims in flight. */
   readonly #gateClaims = new Set<string>()
-  /** Gate lanes of private runs that this engine has taken over. */
-  readonly #adoptedGateLanes = new Set<string>()
 
   constructor(options: EngineOptions, parts: DispatcherParts) {
     this.#options = options
     this.#parts = parts
-    this.#lanes = lanesOf(options)
+    this.#ownLanes = lanesOf(options)
+    this.#lanes = this.#ownLanes
   }
 
   get attempts(): number {
@@ -71,7 +72,7 @@ export class Dispatcher implements Dispatch {
 
   gateCapacity(chunks: number): Batch["gate"] {
     return {
-      lanes: [...this.#lanes.gate, ...this.#adoptedGateLanes],
+      lanes: this.#lanes.gate,
       limit: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks),
     }
   }
@@ -100,12 +101,16 @@ export class Dispatcher implements Dispatch {
     attemptEnded()
   }
 
-  adoptGateLane(lane: string): void {
-    this.#adoptedGateLanes.add(lane)
-  }
-
-  releaseGateLane(lane: string): void {
-    this.#adoptedGateLanes.delete(lane)
+  /**
+   * Claims from the lanes of these private runs, and no longer from those of others: for the gate, without which groups, fan-outs and
+   * waiting tasks cannot end, and work of closed runs, whose only tasks are hooks. Returns true when there are new lanes.
+   */
+  claimAbandoned(runs: readonly AbandonedRun[]): boolean {
+    const before = new Set(Object.values(this.#lanes).flat())
+    this.#lanes = withAbandoned(this.#ownLanes, runs)
+    return Object.values(this.#lanes)
+      .flat()
+      .some((lane) => !before.has(lane))
   }
 
   stopAttempts(reason: Extract<StopReason, "shutdown" | "lost">): void {

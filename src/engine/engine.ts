@@ -20,7 +20,6 @@ import { ExternalSignals } from "./waiting/external-signals.ts"
 import { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import type { Change, Fence } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
-import { gateLane } from "../core/routing/lanes.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
@@ -70,6 +69,9 @@ export class Engine {
       evicted: () => this.#dispatcher.stopAttempts("lost"),
       wake: () => this.wake(),
       adopted: (claim, startedAt) => void this.#dispatcher.launch(claim, { startedAt }),
+      abandoned: (runs) => {
+        if (this.#dispatcher.claimAbandoned(runs)) this.wake()
+      },
     })
     this.#sweeper = new Sweeper(options)
     this.#loop = new Loop(options, {
@@ -148,17 +150,7 @@ export class Engine {
     const run = await this.#getRun(runId)
     if (!(await this.#thenWake(this.#options.store.requestCancel(runId, "cancel")))) throw alreadyEnded(run)
     this.#options.observer?.cancelled?.()
-    if (run.private && this.#options.privateRun === null) await this.#adoptGate(run)
-  }
-
-  /** Claims for the gate of a private run whose `ork run` has died: its groups, fan-outs and waiting tasks could not end otherwise. */
-  async #adoptGate(run: RunRow): Promise<void> {
-    await this.reap()
-    const root = run.rootRunId ?? run.id
-    const holders = await this.#options.store.listHolders()
-    if (holders.some(({ runId, dead }) => runId === root && !dead)) return
-    this.#dispatcher.adoptGateLane(gateLane(run))
-    this.wake()
+    if (run.private && this.#options.holder.kind === "server") void this.reap()
   }
 
   async pause(runId: RunId, paused: boolean): Promise<void> {
@@ -249,10 +241,7 @@ export class Engine {
 
   #publish({ events, closed }: Advanced): void {
     this.#events.emit(events)
-    for (const { runId } of closed) {
-      this.#upstreamFiles.remove(runId)
-      this.#dispatcher.releaseGateLane(gateLane({ id: runId, private: true }))
-    }
+    for (const { runId } of closed) this.#upstreamFiles.remove(runId)
     this.#events.committed(closed, events)
   }
 }

@@ -12,6 +12,8 @@ tasks:
   one: { command: x }
   each: { command: x, foreach: [1, 2], retries: 0 }
   nap: { executor: sleep, duration: 1h }
+on_cancel: [{ command: x }]
+on_exit: [{ command: x, if: "true" }]
 `
 
 /** Starts a private run with a task in flight, an expanded fan-out and a waiting task, under a holder of its own. */
@@ -65,6 +67,35 @@ describe("a private run whose `ork run` was killed", () => {
     await fixture.engine.cancel(runId)
     await fixture.pass(1000)
     expect((await fixture.store.getRun(runId))!.status).toBe("cancelled")
+  })
+
+  it("ends when it was cancelled before its `ork run` was killed", async () => {
+    const fixture = await setup()
+    const runId = await startPrivateRun(fixture)
+    await fixture.engine.cancel(runId)
+    fixture.deadProcesses.add("killed")
+    await fixture.pass(10_000)
+    expect((await fixture.store.getRun(runId))!.status).toBe("cancelled")
+  })
+
+  it("has its hooks run by the server, so that it can be removed", async () => {
+    const fixture = await setup()
+    const runId = await startPrivateRun(fixture)
+    fixture.deadProcesses.add("killed")
+    await fixture.engine.cancel(runId)
+    await fixture.pass(10_000)
+    expect(await fixture.store.getRun(runId)).toMatchObject({ status: "cancelled", hooksPending: 0 })
+    expect(fixture.launched.map(({ task }) => task).toSorted()).toEqual(["on_cancel.0", "on_exit.0"])
+    expect(await fixture.store.removeRun(runId, 99)).toBe(true)
+  })
+
+  it("keeps its tasks for `ork run --resume` while it is not cancelled", async () => {
+    const fixture = await setup()
+    const runId = await startPrivateRun(fixture)
+    fixture.deadProcesses.add("killed")
+    await fixture.pass(10_000)
+    expect(fixture.launched).toEqual([])
+    expect((await fixture.store.getRun(runId))!.status).toBe("running")
   })
 
   it("leaves the gate to its `ork run` while that is alive", async () => {

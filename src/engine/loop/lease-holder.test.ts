@@ -17,6 +17,7 @@ const setup = async () => {
       state.renewals += 1
       return state.leased
     },
+    abandonedRuns: async () => [],
     reapHolders: async () => {
       state.reaps += 1
       await state.blocked
@@ -37,6 +38,7 @@ const setup = async () => {
     evicted: () => void (state.evicted += 1),
     wake: () => void (state.wakes += 1),
     adopted: () => {},
+    abandoned: () => {},
   })
   await holder.start()
   /** Lets virtual time pass. */

@@ -8,11 +8,13 @@ import { type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import type { Node } from "../../core/model/workflow.ts"
-import type { Claim, OrphanedAttempt } from "../../store/contract/store.ts"
+import type { AbandonedRun, Claim, OrphanedAttempt } from "../../store/contract/store.ts"
 
 const LEASE_MS = 10_000
 const RENEW_MS = 3_000
 const REAP_PAGE = 500
+/** Number of private runs of dead processes that a server ends at a time. */
+const MAX_ABANDONED = 100
 const NEXT_PAGE_MS = 50
 const DEREGISTER_TIMEOUT_MS = 3000
 
@@ -24,6 +26,8 @@ export interface LeaseHolderHandlers {
   wake(): void
   /** The engine owns this attempt of a dead holder now; its work runs elsewhere. `startedAt` in milliseconds; null: not started. */
   adopted(claim: Claim, startedAt: number | null): void
+  /** Only servers claim for these private runs now. Called with all of them each time. */
+  abandoned(runs: AbandonedRun[]): void
 }
 
 export class LeaseHolder {
@@ -81,6 +85,7 @@ export class LeaseHolder {
       else this.#handlers.submit(this.#lostChange(attempt, node))
     }
     if (remote.length > 0) await this.#adopt(remote)
+    if (holder.kind === "server") this.#handlers.abandoned(await store.abandonedRuns(MAX_ABANDONED))
     if (attempts.length === REAP_PAGE) clock.after(NEXT_PAGE_MS, () => void this.reap())
   }
 

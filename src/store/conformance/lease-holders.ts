@@ -1,9 +1,10 @@
 // Lease holders, and the attempts of dead ones.
 
 import { describe, expect, it } from "vitest"
+import { newHolderId } from "../../core/model/ids.ts"
 import { iso } from "../../core/model/ports.ts"
 import { workflow } from "../../core/testing.ts"
-import { BEGIN, fence, LEASE_MS, type Open, setup } from "./world.ts"
+import { BEGIN, fence, GATE, LEASE_MS, type Open, setup } from "./world.ts"
 
 export const leaseHolderTests = (open: Open): void => {
   describe("a lease holder", () => {
@@ -74,6 +75,41 @@ export const leaseHolderTests = (open: Open): void => {
       await world.claim()
       expect(await world.store.reapHolders(10)).toEqual([])
       expect(await world.store.listInFlight(world.holder)).toHaveLength(1)
+    })
+  })
+
+  describe("a private run", () => {
+    const lanes = (runId: string): { lanes: string[]; gateLanes: string[] } => ({
+      lanes: ["q:*", `p:${runId}:w`],
+      gateLanes: [GATE, `p:${runId}:g`],
+    })
+
+    it("is abandoned while it is being cancelled or has unfinished hooks, and its `ork run` is dead", async () => {
+      const world = await setup(open)
+      const { store } = world
+      const run = await world.start(workflow({ a: { if: "true" }, "on_exit.0": {} }), { private: true })
+      const other = newHolderId(world.clock.now(), world.random.hex128())
+      await store.registerHolder({ id: other, kind: "run", name: "run", leaseMs: LEASE_MS, process: "run", runId: run.id })
+      const { gates } = await world.turn({ holder: other, gate: 1, gateLanes: [`p:${run.id}:g`] })
+      expect(gates).toHaveLength(1)
+      await store.requestCancel(run.id, "cancel")
+      expect(await store.abandonedRuns(9)).toEqual([])
+      await world.die(other)
+      await store.reapHolders(9)
+      expect(await store.abandonedRuns(9)).toEqual([{ runId: run.id, closed: false }])
+      await world.turn({ gate: 9, ...lanes(run.id) })
+      expect(await world.run(run.id)).toMatchObject({ status: "cancelled", hooksPending: 1 })
+      expect(await store.abandonedRuns(9)).toEqual([{ runId: run.id, closed: true }])
+      const { claims } = await world.turn({ claim: 9, ...lanes(run.id) })
+      await world.turn({ changes: claims.map((claim) => world.ended(claim)) })
+      expect(await world.run(run.id)).toMatchObject({ hooksPending: 0 })
+      expect(await store.abandonedRuns(9)).toEqual([])
+    })
+
+    it("that is not being cancelled is never abandoned: `ork run --resume` continues it", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {} }), { private: true })
+      expect(await world.store.abandonedRuns(9)).toEqual([])
     })
   })
 

@@ -91,6 +91,8 @@ export interface Store {
    * Considers workers only with `workers`, which servers set.
    */
   reapHolders(limit: number, options?: { workers: boolean }): Promise<OrphanedAttempt[]>
+  /** Lists private runs that cannot end by themselves, because their `ork run` is dead, at most `limit`. */
+  abandonedRuns(limit: number): Promise<AbandonedRun[]>
   /** Returns the claims of attempts in flight again, with their present state. Leaves out those whose fence is lost. */
   readClaims(fences: readonly Fence[]): Promise<Claim[]>
   /** Moves attempts of dead holders to this holder, under the same attempt ids. Leaves out those that another holder has adopted. */
@@ -336,6 +338,15 @@ export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "t
   dead: boolean
   /** Number of its attempts in flight. */
   inFlight: number
+}
+
+/**
+ * Outermost run of a dead `ork run`, in whose lanes rows of a run wait that is being cancelled (`closed`: false), or hooks only
+ * (`closed`: true).
+ */
+export interface AbandonedRun {
+  runId: RunId
+  closed: boolean
 }
 
 /** `stop`: why the holder must stop the attempt, or null. `resumes`: how often the row was resumed, 0 unless it waits. */

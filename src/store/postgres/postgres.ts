@@ -14,6 +14,7 @@ import { eventLog } from "./advance/event-log.ts"
 import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
+  abandonedRuns,
   deregisterHolder,
   extendWorkerLeases,
   listHolders,
@@ -184,6 +185,7 @@ const operations = (access: Access, random: Random) => {
     listHolders: () => read(listHolders),
     workerToken: (id) => read((connection) => workerToken(connection, id)),
     reapHolders: (limit, { workers } = { workers: true }) => writeAndNotify((tx) => reapHolders(tx, { limit, workers })),
+    abandonedRuns: (limit) => read((connection) => abandonedRuns(connection, limit)),
     readClaims: (fences) => write((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     listRuns: (query) => read((connection) => listRuns(connection, query)),

@@ -16,6 +16,7 @@ import { InFlightRows } from "./cache/in-flight.ts"
 import {
   extendWorkerLeases,
   listInFlight,
+  abandonedRuns,
   listHolders,
   reapHolders,
   registerHolder,
@@ -184,6 +185,7 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     listHolders: () => read(listHolders),
     workerToken: (id) => read((s) => workerToken(s, id)),
     reapHolders: (limit, { workers } = { workers: true }) => write((tx) => reapHolders(tx, { limit, workers }, isDead)),
+    abandonedRuns: (limit) => read((s) => abandonedRuns(s, limit)),
     readClaims: (fences) => read((s) => readClaims(newTx(s), fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     getRun: (runId) => read((s) => getRun(s, runId)),

@@ -3,7 +3,14 @@
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import type { InFlightAttempt, LeaseHolderRow, OrphanedAttempt, OrphanedTask, NewLeaseHolder } from "../../contract/store.ts"
+import type {
+  AbandonedRun,
+  InFlightAttempt,
+  LeaseHolderRow,
+  NewLeaseHolder,
+  OrphanedAttempt,
+  OrphanedTask,
+} from "../../contract/store.ts"
 import { jobsOfOrphans } from "../claim/job-claim.ts"
 import { IN_FLIGHT_ROWS, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
@@ -144,6 +151,20 @@ const ORPHANED = statement(
    FROM ${IN_FLIGHT_ROWS()} LEFT JOIN runs r ON r.seq = t.run_seq LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT :limit`,
 )
+
+const ABANDONED = statement(
+  "runs_abandoned",
+  `SELECT root.id AS "runId", root.finished_at IS NOT NULL AS closed FROM (
+     SELECT COALESCE(root_run_id, id) AS id, true AS cancelling FROM runs
+     WHERE cancelling IS NOT NULL AND status IN ('pending', 'running') AND private
+     UNION ALL SELECT COALESCE(root_run_id, id), false FROM runs WHERE private AND hooks_pending > 0
+   ) r JOIN runs root ON root.id = r.id
+   WHERE (r.cancelling OR root.finished_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.run_id = root.id AND NOT h.dead)
+   GROUP BY root.seq, root.id, root.finished_at ORDER BY root.seq LIMIT :limit`,
+)
+
+export const abandonedRuns = (connection: SqlRunner, limit: number): Promise<AbandonedRun[]> =>
+  connection.run(ABANDONED, { limit })
 
 /** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */
 export const reapHolders = async (

@@ -76,6 +76,7 @@ CREATE INDEX runs_created ON runs (created_at DESC, id DESC);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_active ON runs (workflow_id, seq) WHERE status IN ('pending', 'running');
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL AND status IN ('pending', 'running');
+CREATE INDEX runs_private_hooks ON runs (seq) WHERE private AND hooks_pending > 0;
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 -- NULLS LAST: keeps the planner from answering these queries with runs_created, which would read the whole history for a workflow
 -- with few runs.

@@ -67,6 +67,7 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   add.mockClear()
   await store.listInFlight(holder)
   await store.listHolders()
+  await store.abandonedRuns(10)
   await store.listQueues()
   await store.limitHolders("q:default", 10)
   await store.stats()

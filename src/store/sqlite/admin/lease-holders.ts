@@ -5,6 +5,7 @@ import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type {
+  AbandonedRun,
   CancelReason,
   InFlightAttempt,
   LeaseHolderRow,
@@ -120,6 +121,17 @@ type OrphanedColumns = [
   string | null,
   CancelReason | null,
 ]
+
+const ABANDONED = `
+SELECT root.id, root.finished_at IS NOT NULL FROM (
+  SELECT coalesce(root_run_id, id) AS id, 1 AS cancelling FROM runs INDEXED BY runs_cancelling WHERE cancelling IS NOT NULL AND private = 1
+  UNION SELECT coalesce(root_run_id, id), 0 FROM runs INDEXED BY runs_private_hooks WHERE private = 1 AND hooks_pending > 0
+) r JOIN runs root ON root.id = r.id
+WHERE (r.cancelling OR root.finished_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM holders h WHERE h.run_id = root.id AND h.dead = 0)
+GROUP BY root.id ORDER BY root.seq LIMIT ? + 0`
+
+export const abandonedRuns = (session: Session, limit: number): AbandonedRun[] =>
+  session.db.all<[RunId, number]>(ABANDONED, limit).map(([runId, closed]) => ({ runId, closed: closed === 1 }))
 
 /** Marks dead holders, releases their gate claims and returns their attempts in flight, at most `limit`. */
 export const reapHolders = (

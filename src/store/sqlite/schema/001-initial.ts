@@ -76,6 +76,7 @@ CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
 CREATE INDEX runs_cancelling ON runs (seq) WHERE cancelling IS NOT NULL;
+CREATE INDEX runs_private_hooks ON runs (seq) WHERE private = 1 AND hooks_pending > 0;
 CREATE INDEX runs_closable ON runs (seq) WHERE status = 'running' AND open_tasks = 0;
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);

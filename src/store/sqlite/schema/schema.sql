@@ -195,6 +195,8 @@ CREATE INDEX runs_of_workflow ON runs (workflow_id, created_at, id);
 
 CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, "trigger", status, created_at, id);
 
+CREATE INDEX runs_private_hooks ON runs (seq) WHERE private = 1 AND hooks_pending > 0;
+
 CREATE INDEX runs_timeout ON runs (timeout_at) WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL;
 
 CREATE TABLE schedules (
