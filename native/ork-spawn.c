@@ -15,6 +15,8 @@
 //             string folder of the named pipes `out`, `err`, `up`, `down` that become descriptors 1 to 4 ("": 1 and 2 are the log);
 //             u64 size of the log from which the rest is dropped
 //   2 KILL    i32 signal to all processes of the task. SIGKILL is repeated until no process is left.
+//   3 LEASE   the id is a time in ms. Without another frame LEASE within it, the helper ends, and with it every task: Ork is paused or
+//             blocked, and another server may run its tasks.
 //
 //   from the helper
 //   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: processes cannot be tagged here)
@@ -45,7 +47,7 @@
 #define VERSION 3
 #define STARTS_PER_ITERATION 16  // then logs are read and exits are reported
 
-enum { START = 1, KILL = 2, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
+enum { START = 1, KILL = 2, LEASE = 3, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
 
 struct task **tasks;
 int task_count;
@@ -54,6 +56,7 @@ static struct buffer in;
 struct buffer out;
 static int64_t sweep_at;  // monotonic ms of the next sweep of ended tasks; 0: none
 static int sweep_interval;
+static int64_t lease_until;  // monotonic ms; 0: none
 
 static int64_t clock_ms(clockid_t id) {
   struct timespec now;
@@ -195,6 +198,8 @@ static int handle_requests(void) {
       starts++;
     } else if (type == KILL) {
       on_kill(id, (int)read_u32(&reader));
+    } else if (type == LEASE) {
+      lease_until = monotonic_ms() + id;
     }
     done += 4 + length;
   }
@@ -385,8 +390,9 @@ static int flush_partials(void) {
 static int next_wait(int requests_left) {
   if (requests_left) return 0;
   int wait = flush_partials();
-  if (!sweep_at) return wait;
-  int64_t until = sweep_at - monotonic_ms();
+  int64_t next = sweep_at && (!lease_until || sweep_at < lease_until) ? sweep_at : lease_until;
+  if (!next) return wait;
+  int64_t until = next - monotonic_ms();
   if (until < 0) until = 0;
   return wait < 0 || until < wait ? (int)until : wait;
 }
@@ -434,6 +440,7 @@ int main(int argc, char **argv) {
     if (exits) reap();
     if (sweep_at && sweep_at <= monotonic_ms()) end_tasks();
     flush_output();
+    if (lease_until && lease_until <= monotonic_ms()) break;
   }
   end_isolation();
   for (int i = 0; i < task_count; i++) cgroup_end(tasks[i]);

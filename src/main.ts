@@ -4,6 +4,7 @@
 import { enableCompileCache } from "node:module"
 import { availableParallelism, homedir } from "node:os"
 import { dirname, join } from "node:path"
+import { SILENCE_MS } from "./engine/loop/lease-time.ts"
 import type { Backends, Context, Inspection } from "./cli/target/context.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
@@ -86,9 +87,13 @@ const openObjects = async ({ objectStore }: Config): Promise<ObjectStore> => {
 
 type ExecutorLoader = (config: Config, objects: ObjectStore) => Promise<Executor>
 
+/** Where other servers may run the tasks of a process whose lease has expired, its own tasks end with the lease. */
+const leaseOf = ({ databaseUrl }: Config): { leaseMs?: number } =>
+  databaseUrl.startsWith(SQLITE) ? {} : { leaseMs: SILENCE_MS }
+
 const createProcessExecutor = async (config: Config, objects: ObjectStore): Promise<ProcessExecutor> => {
   const { ProcessExecutor } = await import("./executors/process/process.ts")
-  return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir })
+  return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir, ...leaseOf(config) })
 }
 
 const loadHttp: ExecutorLoader = async ({ httpAllow: allow }, objects) => {
@@ -116,6 +121,7 @@ const createFunctionExecutor = async (runtime: Runtime, config: Config, objects:
     objects,
     clock: systemClock,
     helper: "auto",
+    ...leaseOf(config),
     maxWorkers: config.concurrency,
     eagerWorkers: EAGER_WORKERS_PER_CORE * availableParallelism(),
     maxTasks: config.functionTasks,

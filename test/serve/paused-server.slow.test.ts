@@ -22,7 +22,7 @@ const attemptOf = (pid: number): string | undefined => {
   }
 }
 
-it("a server that was paused past its lease stops its tasks as soon as it goes on", async () => {
+it("the tasks of a server that is paused end before another server runs them", async () => {
   const folder = temporaryFolder()
   const env = {
     ORK_DATABASE_URL: database.url,
@@ -39,11 +39,9 @@ it("a server that was paused past its lease stops its tasks as soon as it goes o
   const other = await startServer([], { cwd: temporaryFolder(), env })
   paused.process.kill("SIGSTOP")
   await started(2)
-  expect(attempts()).toEqual(["1", "2"])
+  expect(attempts()).toEqual(["2"])
   paused.process.kill("SIGCONT")
-  const resumedAt = performance.now()
-  await probe(() => (attempts().includes("1") ? null : true), 100)
-  expect(performance.now() - resumedAt).toBeLessThan(5000)
+  await probe(async () => ((await paused.call("GET", "/ready")).status === 200 ? true : null), 100)
   expect(attempts()).toEqual(["2"])
   await other.call("POST", `/runs/${id}/cancel`)
   await other.reaches(id, "cancelled")

@@ -1,6 +1,7 @@
 // This engine as a lease holder: registers under an id that is new at every start, renews its lease where the store uses leases, and
 // reaps dead holders: once at its start, and a server every few seconds. Their attempts end as `lost`, except for remote work, which this engine adopts.
 
+import { LEASE_MS, RENEW_MS } from "./lease-time.ts"
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -10,8 +11,6 @@ import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { AbandonedRun, Claim, OrphanedAttempt } from "../../store/contract/store.ts"
 
-const LEASE_MS = 10_000
-const RENEW_MS = 3_000
 const REAP_PAGE = 500
 /** Number of private runs of dead processes that a server ends at a time. */
 const MAX_ABANDONED = 100

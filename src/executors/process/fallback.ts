@@ -357,6 +357,13 @@ const endAll = (): void => {
   setTimeout(endAll, 1)
 }
 
+let lease: NodeJS.Timeout | undefined
+
+const onLease = (ms: number): void => {
+  clearTimeout(lease)
+  lease = setTimeout(endAll, ms)
+}
+
 // Signals such as Ctrl-C are for Ork, which then stops its tasks in order.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"] as const) process.on(signal, () => {})
 process.stdout.on("error", endAll)
@@ -364,7 +371,8 @@ const decode = requestDecoder()
 process.stdin.on("data", (chunk: Buffer) => {
   for (const request of decode(chunk)) {
     if (request.kind === "start") onStart(request.id, request.start)
-    else onKill(request.id, request.signal)
+    else if (request.kind === "kill") onKill(request.id, request.signal)
+    else onLease(request.ms)
   }
 })
 process.stdin.on("end", endAll)

@@ -11,6 +11,8 @@ export interface HelperChoice {
   helper: "auto" | "native" | "node"
   /** false disables the pid namespace. */
   namespace?: boolean
+  /** Time of silence of this process after which its tasks are killed, because another server may run them; default: none. */
+  leaseMs?: number
 }
 
 /** The description that `ork doctor` shows. */
@@ -75,6 +77,12 @@ export class HelperSupply {
   }
 
   async #start(): Promise<Helper> {
+    const helper = await this.#startChosen()
+    if (this.#choice.leaseMs !== undefined) helper.keepLease(this.#choice.leaseMs)
+    return helper
+  }
+
+  async #startChosen(): Promise<Helper> {
     const choice = this.#choice.helper
     const native = choice === "node" ? { reason: "configured" } : await this.#startNative()
     if ("helper" in native) {

@@ -18,6 +18,7 @@ export interface TaskListener {
 
 /** Time for a helper to start. */
 const START_MS = 10_000
+const RENEWALS_PER_LEASE = 10
 
 export class Helper {
   readonly hello: Hello
@@ -28,6 +29,8 @@ export class Helper {
   #lastId = 0
   #dead: string | null = null
   #stopping = false
+  #leaseTimer: NodeJS.Timeout | undefined
+  #lease = { ms: Number.POSITIVE_INFINITY, renewedAt: 0, missed: false }
 
   private constructor(child: ChildProcess, hello: Hello, onEvent: (handler: (event: HelperEvent) => void) => void) {
     this.#child = child
@@ -35,9 +38,12 @@ export class Helper {
     this.#closed = new Promise((resolve) => {
       child.once("close", (code, signal) => {
         const reason = signal ?? `exit code ${code}`
+        clearInterval(this.#leaseTimer)
         this.#dead = this.#stopping
           ? "stopped, because Ork is shutting down"
-          : `the spawn helper ended unexpectedly (${reason})`
+          : this.#missedLease()
+            ? "killed: Ork was paused or blocked for longer than its lease, and another server may run the task"
+            : `the spawn helper ended unexpectedly (${reason})`
         for (const listener of this.#listeners.values()) listener.lost(this.#dead)
         this.#listeners.clear()
         resolve()
@@ -106,6 +112,23 @@ export class Helper {
 
   kill(id: number, signal: number): void {
     if (this.#listeners.has(id)) this.#send(encodeRequest({ kind: "kill", id, signal }))
+  }
+
+  /** From now on, the helper ends with all tasks when this process is silent for `ms`. */
+  keepLease(ms: number): void {
+    this.#lease = { ms, renewedAt: performance.now(), missed: false }
+    const renew = (): void => {
+      this.#lease.missed = this.#missedLease()
+      this.#lease.renewedAt = performance.now()
+      this.#send(encodeRequest({ kind: "lease", ms }))
+    }
+    this.#leaseTimer = setInterval(renew, ms / RENEWALS_PER_LEASE).unref()
+    renew()
+  }
+
+  #missedLease(): boolean {
+    const { ms, renewedAt, missed } = this.#lease
+    return missed || performance.now() - renewedAt > ms
   }
 
   /** Stops the helper, which kills every process of every task. */

@@ -17,7 +17,7 @@ import type { Exited, StartRequest } from "./protocol.ts"
 type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
 
 const setup = async (
-  { helper, namespace }: Kind,
+  { helper, namespace, leaseMs }: Kind & { leaseMs?: number },
   maxLogBytes = MAX_LOG_BYTES,
 ): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-process-"))
@@ -29,6 +29,7 @@ const setup = async (
     dataDir: join(folder, "data"),
     namespace,
     maxLogBytes,
+    ...(leaseMs !== undefined && { leaseMs }),
   })
   await executor.start()
   const cleanup = async () => {
@@ -214,6 +215,19 @@ test.runIf("path" in native)("a task that starts slowly delays no other task, an
   await helper.stop()
   await rm(folder, { recursive: true })
 })
+
+test.each("unavailable" in native ? (["node"] as const) : (["native", "node"] as const))(
+  "tasks of the %s helper live while this process renews its lease, end when it is blocked for longer, and others start afterwards",
+  async (helper) => {
+    const fixture = await setup({ helper, namespace: false, leaseMs: 500 })
+    const long = launch(fixture, assignment(fixture.folder, { shell: "echo begun; sleep 600" }))
+    expect((await launch(fixture, assignment(fixture.folder, { shell: "sleep 1.2" })).result).state).toBe("success")
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500)
+    expect(await long.result).toMatchObject({ state: "lost", error: expect.stringContaining("longer than its lease") })
+    expect((await launch(fixture, assignment(fixture.folder, { shell: "true" })).result).state).toBe("success")
+    await fixture.cleanup()
+  },
+)
 
 test("a helper that does not answer is killed", async () => {
   const mark = newMark()

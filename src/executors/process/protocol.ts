@@ -1,7 +1,7 @@
 // The wire protocol of the spawn helpers, documented in native/ork-spawn.c: little-endian frames `u32 length, u8 type, u32 id,
 // fields`; a string is `u32 length, bytes, NUL`. Ork and the helper in JavaScript use the same codec.
 
-const FRAME = { start: 1, kill: 2, hello: 16, started: 17, failed: 18, exited: 19 } as const
+const FRAME = { start: 1, kill: 2, lease: 3, hello: 16, started: 17, failed: 18, exited: 19 } as const
 
 /** Steps of a start, any of which may fail. */
 export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as const
@@ -78,7 +78,11 @@ export type HelperEvent =
   | { kind: "failed"; id: number; failed: Failed }
   | { kind: "exited"; id: number; exited: Exited }
 
-export type HelperRequest = { kind: "start"; id: number; start: StartRequest } | { kind: "kill"; id: number; signal: number }
+export type HelperRequest =
+  | { kind: "start"; id: number; start: StartRequest }
+  | { kind: "kill"; id: number; signal: number }
+  /** The helper ends with all tasks unless another lease follows within `ms`. */
+  | { kind: "lease"; ms: number }
 
 class FrameWriter {
   #buffer: Buffer
@@ -198,6 +202,7 @@ const WRITE_INPUT = 1
 const HOME_OF_USER = 2
 
 export const encodeRequest = (request: HelperRequest): Buffer => {
+  if (request.kind === "lease") return new FrameWriter(FRAME.lease, request.ms, 16).end()
   if (request.kind === "kill") return new FrameWriter(FRAME.kill, request.id, 16).i32(request.signal).end()
   const { start } = request
   const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0)
@@ -220,6 +225,7 @@ export const encodeRequest = (request: HelperRequest): Buffer => {
 }
 
 const decodeRequest = (type: number, id: number, reader: FrameReader): HelperRequest => {
+  if (type === FRAME.lease) return { kind: "lease", ms: id }
   if (type === FRAME.kill) return { kind: "kill", id, signal: reader.i32() }
   const flags = reader.u32()
   const start = {
