@@ -17,7 +17,10 @@ type PollWait = Extract<WaitingOn, { kind: "poll" }>
 /** Further polls that are due are postponed, so that slow services do not occupy the whole gate, nor one of them all polls. */
 const MAX_CONCURRENT = 128
 const MAX_PER_SERVICE = 16
-const POSTPONE_MS = 250
+const MIN_POSTPONE_MS = 250
+const MAX_POSTPONE_MS = 30_000
+/** Interval between two postponed polls of a service: the more of them wait, the longer each does, since each one costs a write. */
+const SPACING_MS = MIN_POSTPONE_MS / MAX_PER_SERVICE
 const RESPONSE_TIMEOUT_MS = 30_000
 const MAX_BODY = 1024 * 1024
 const MAX_BACKOFF_MS = 300_000
@@ -27,6 +30,8 @@ export class DeferredPolls {
   readonly #stop = new AbortController()
   /** Polls in flight by service. */
   readonly #inFlight = new Map<string, number>()
+  /** Time of the next postponed poll by service, for those with polls in flight. */
+  readonly #nextPostponed = new Map<string, number>()
   #total = 0
 
   constructor(options: EngineOptions) {
@@ -39,11 +44,11 @@ export class DeferredPolls {
 
   /** `leftMs`: time until the timeout of the deferred work; null: without limit. */
   async poll(waitingOn: PollWait, claim: TaskClaim, leftMs: number | null): Promise<WaitStep> {
-    const { fetch, random } = this.#options
+    const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
     const service = serviceOf(waitingOn.poll.url)
     if (this.#total >= MAX_CONCURRENT || (this.#inFlight.get(service) ?? 0) >= MAX_PER_SERVICE) {
-      return { waitingOn, delayMs: POSTPONE_MS * (1 + random.next()) }
+      return { waitingOn, delayMs: this.#postpone(service) }
     }
     this.#count(service, 1)
     let response: JsonObject
@@ -57,11 +62,22 @@ export class DeferredPolls {
     return await this.#interpret(waitingOn, response)
   }
 
+  /** Returns the time until a further poll of the service, after those that were postponed before. */
+  #postpone(service: string): number {
+    const now = this.#options.clock.monotonic()
+    const soonest = Math.max(now + MIN_POSTPONE_MS, this.#nextPostponed.get(service) ?? 0)
+    const at = Math.min(soonest, now + MAX_POSTPONE_MS)
+    this.#nextPostponed.set(service, at + SPACING_MS)
+    return at - now
+  }
+
   #count(service: string, change: 1 | -1): void {
     this.#total += change
     const count = (this.#inFlight.get(service) ?? 0) + change
-    if (count === 0) this.#inFlight.delete(service)
-    else this.#inFlight.set(service, count)
+    if (count === 0) {
+      this.#inFlight.delete(service)
+      this.#nextPostponed.delete(service)
+    } else this.#inFlight.set(service, count)
   }
 
   /** Returns the wait for the next try. Throws when another try cannot help, or when the engine stops. */
