@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
 import { keyLimit } from "../../core/rules/new-rows.ts"
 import { workflow } from "../../core/testing.ts"
+import type { TaskClaim } from "../contract/store.ts"
 import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "./world.ts"
 
 const tasks = (count: number, input = {}) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, input]))
@@ -19,6 +20,18 @@ const drain = async (world: World): Promise<{ most: number; done: number }> => {
     turn = await world.turn({ changes: turn.claims.map((claim) => world.ended(claim)), claim: 1000 })
   }
   return { most, done }
+}
+
+/** Starts one task per lane under a shared limit of 1, and claims the first. */
+export const claimFirst = async (world: Pick<World, "start" | "gate" | "turn">, lanes: string[]): Promise<TaskClaim> => {
+  await world.start(workflow(Object.fromEntries(lanes.map((_, i) => [`t${i}`, { if: "true" }]))))
+  const limits = [{ key: "k:shared", cap: 1 }]
+  const changes = (await world.gate()).map((gate): Change => {
+    return { ...fence(gate), kind: "enqueue", lane: lanes[gate.node]!, limits }
+  })
+  const { claims } = await world.turn({ changes, claim: 9, lanes: [...new Set(lanes)] })
+  expect(claims.map(({ node }) => node)).toEqual([0])
+  return claims[0]!
 }
 
 export const limitTests = (open: Open): void => {
@@ -84,6 +97,28 @@ export const limitTests = (open: Open): void => {
       expect(await world.claim()).toEqual([])
       const last = await world.turn({ changes: [world.ended(next.claims[0]!)], claim: 9, lanes: ["q:away"] })
       expect(last.claims.map(({ node }) => node)).toEqual([1])
+    })
+
+    it("leaves a freed slot to another holder when the claimer has no row for it", async () => {
+      const world = await setup(open)
+      const first = await claimFirst(world, [WORK, "q:away", "q:far"])
+      expect((await world.turn({ changes: [world.ended(first)], claim: 9 })).claims).toEqual([])
+      const { claims } = await world.turn({ claim: 9, lanes: ["q:far"] })
+      expect(claims.map(({ node }) => node)).toEqual([2])
+      expect((await world.turn({ claim: 9, lanes: ["q:away"] })).claims).toEqual([])
+    })
+
+    it("gives each freed slot to one row of the lanes of a claim, in the same advance", async () => {
+      const world = await setup(open)
+      let claim = await claimFirst(world, [WORK, "q:c", "q:a", "q:b"])
+      const nodes: number[] = []
+      for (let i = 0; i < 3; i++) {
+        const turn = await world.turn({ changes: [world.ended(claim)], claim: 9, lanes: ["q:*"] })
+        expect(turn.claims).toHaveLength(1)
+        claim = turn.claims[0]!
+        nodes.push(claim.node)
+      }
+      expect(new Set(nodes)).toEqual(new Set([1, 2, 3]))
     })
 
     it("is not affected by a stale attempt", async () => {

@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest"
 import { workflow } from "../../core/testing.ts"
 import type { QueueStore } from "../contract/queues.ts"
 import type { Store, TaskClaim } from "../contract/store.ts"
-import { type Open, setup, type World } from "./world.ts"
+import { claimFirst } from "./limits.ts"
+import { type Open, setup, WORK, type World } from "./world.ts"
 
 type Queued = World<Store & QueueStore>
 
@@ -102,6 +103,16 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
   })
 
   describe("a queue that was paused in the meantime", () => {
+    it("leaves a freed slot of a limit to a row of another queue", async () => {
+      const world = await setup(open)
+      const first = await claimFirst(world, [WORK, WORK, "q:other"])
+      await world.store.putQueue("default", { paused: true })
+      const lanes = [WORK, "q:other"]
+      const turn = await world.turn({ changes: [world.ended(first)], claim: 9, lanes })
+      const next = turn.more ? await world.turn({ claim: 9, lanes }) : turn
+      expect(next.claims.map(({ node }) => node)).toEqual([2])
+    })
+
     it("keeps the rows that a success unblocks", async () => {
       const world = await setup(open)
       await world.start(workflow({ a: {}, b: { after: ["a"] } }))

@@ -279,6 +279,29 @@ describe("the ready queue", () => {
 })
 
 describe("a limit", () => {
+  it("whose slot becomes free writes no other row than the one that gets it, however many queues wait", async () => {
+    const { schema, join } = setup()
+    const { store, holder } = await join()
+    const tasks = Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`t${i}`, { queue: `q${i}` }]))
+    const version = await store.putWorkflow({
+      compiled: workflow(tasks, { concurrency: 1 }),
+      hash: "h",
+      source: "",
+      deploy: true,
+    })
+    await store.createRuns([newRunOf(version)])
+    const turn = (changes: Change[]) =>
+      store.advance({ holder, changes, claim: { lanes: ["q:*"], limit: 9 }, gate: { lanes: ["g"], limit: 0 } })
+    const { claims } = await turn([])
+    const parked = () =>
+      query<{ id: number }>(`SELECT id, xmin::text FROM "${schema}".tasks WHERE parked IS NOT NULL ORDER BY id`)
+    const before = await parked()
+    expect(before).toHaveLength(5)
+    const next = await turn(claims.map(ended))
+    expect(next.claims).toHaveLength(1)
+    expect(await parked()).toEqual(before.filter(({ id }) => Number(id) !== next.claims[0]!.row))
+  })
+
   it("unparks a row that another transaction had locked when the slot became free", async () => {
     const { schema, join: another } = setup()
     const server = await another()

@@ -82,20 +82,25 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
   changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
-  const unparked = await changes.freed.apply(tx)
+  const canClaim = first.claimed.work.length < batch.claim.limit
+  const unparked = await (canClaim ? changes.freed.applyForClaim(tx, batch.claim.lanes) : changes.freed.apply(tx))
   const becameReady =
     cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
   const gateMissed = first.pending.gateReady && !first.gateClaimed
-  const claimed =
+  const nowClaimed =
     becameReady || first.claimLater || gateMissed || claims.byQueue(batch)
       ? await claims.claimRest(tx, batch, first.claimed)
       : first.claimed
+  const unparkedRest = await changes.freed.unparkRest(tx, nowClaimed.work)
+  const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.limit
+  const claimed = { ...nowClaimed, more: nowClaimed.more || mayClaimMore }
   const changesTimers =
     cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
   const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
   const outcome: Outcome = { ...first, pending, claimed, cancelled, expired, closed }
   await emitEvents(tx, plan, outcome)
-  const ready = first.timersReady + changes.ready + jobs.ready.length + unparked + closed.rows + (expired === null ? 0 : 1)
+  const ready =
+    first.timersReady + changes.ready + jobs.ready.length + unparked + unparkedRest + closed.rows + (expired === null ? 0 : 1)
   return finishTurn(tx, input, prepared, outcome, ready)
 }
 

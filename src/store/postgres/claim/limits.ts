@@ -3,6 +3,7 @@
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
+import { FUNCTION_LANES, isExactLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { type Params, pipelined, type SqlRunner, type Statement, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -23,16 +24,19 @@ export const FREE_SLOTS = "GREATEST(l.cap - l.used, 0)"
 const FIRST_PARKED_LANE = (of: string, condition = ""): string =>
   `SELECT p.lane FROM tasks p WHERE p.parked = ${of}.id ${condition} ORDER BY p.parked, p.lane LIMIT 1`
 
+/** The lanes with parked rows of limits, a set of (id, rows). */
+const PARKED_LANES = (limits: string): string => `parked_lanes AS (
+     SELECT u.id, u.rows, n.lane FROM ${limits} u CROSS JOIN LATERAL (${FIRST_PARKED_LANE("u")}) n WHERE u.rows > 0
+     UNION ALL
+     SELECT l.id, l.rows, n.lane FROM parked_lanes l CROSS JOIN LATERAL (${FIRST_PARKED_LANE("l", "AND p.lane > l.lane")}) n
+   )`
+
 /**
  * Last parts of a statement that begins WITH RECURSIVE: unparks rows of limits, a set of (id, rows), and enqueues those that are ready.
  * Every lane with parked rows gets as many, because nobody may claim from some lanes: a paused queue, a dead `ork run`. A claim that
  * finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row.
  */
-export const UNPARK = (limits: string): string => `parked_lanes AS (
-     SELECT u.id, u.rows, n.lane FROM ${limits} u CROSS JOIN LATERAL (${FIRST_PARKED_LANE("u")}) n WHERE u.rows > 0
-     UNION ALL
-     SELECT l.id, l.rows, n.lane FROM parked_lanes l CROSS JOIN LATERAL (${FIRST_PARKED_LANE("l", "AND p.lane > l.lane")}) n
-   ), unparked AS (
+export const UNPARK = (limits: string): string => `${PARKED_LANES(limits)}, unparked AS (
      UPDATE tasks t SET parked = NULL FROM parked_lanes l CROSS JOIN LATERAL (
        SELECT p.id FROM tasks p WHERE p.parked = l.id AND p.lane = l.lane ORDER BY ${claimOrder("p")} LIMIT l.rows
        FOR NO KEY UPDATE SKIP LOCKED
@@ -45,7 +49,7 @@ export const UNPARK = (limits: string): string => `parked_lanes AS (
        < (SELECT count(*) FROM (SELECT 1 FROM tasks p WHERE p.parked = l.id AND p.lane = l.lane LIMIT l.rows) f)
    ) AS missed`
 
-/** The reply to a statement that ends in UNPARK. */
+/** The reply to a statement that unparks rows. */
 interface Unparked {
   unparked: number
   missed: number[]
@@ -83,13 +87,46 @@ const USE = statement(
    FROM (SELECT id, count(*)::int AS slots FROM unnest(:limits::bigint[]) AS u (id) GROUP BY id) c WHERE l.id = c.id`,
 )
 
-const FREE = statement(
-  "limits_free",
-  `WITH RECURSIVE freed AS (
+const FREED = `freed AS (
      UPDATE limits l SET used = GREATEST(l.used - c.slots, 0)
      FROM unnest(:limits::bigint[], :slots::int[], :unparks::int[]) AS c (id, slots, unparks)
      WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, ${FREE_SLOTS}) AS rows
-   ), ${UNPARK("freed")}`,
+   )`
+
+const FREE = statement("limits_free", `WITH RECURSIVE ${FREED}, ${UNPARK("freed")}`)
+
+/** Condition: a claim takes rows of the lane `o`. */
+const IS_CLAIMED_LANE = `(o.lane = ANY (:lanes::text[]) OR o.lane > :laneFrom::text AND o.lane < :laneTo::text
+         OR o.lane LIKE '${FUNCTION_LANES.from}%' AND split_part(o.lane, '|', 2) = ANY (:functions::text[]))`
+
+/** Unparks only the rows that come first in the lanes of a claim. `parked`: limits that had parked rows, in whatever lane. */
+const FREE_FOR_CLAIM = statement(
+  "limits_free_for_claim",
+  `WITH RECURSIVE ${FREED}, ${PARKED_LANES("freed")}, first AS MATERIALIZED (
+     SELECT f.id AS parked_under, r.id FROM freed f CROSS JOIN LATERAL (
+       SELECT p.id FROM parked_lanes o CROSS JOIN LATERAL (
+         SELECT p.* FROM tasks p WHERE p.parked = o.id AND p.lane = o.lane ORDER BY ${claimOrder("p")} LIMIT o.rows
+       ) p WHERE o.id = f.id AND ${IS_CLAIMED_LANE} ORDER BY ${claimOrder("p")} LIMIT f.rows
+     ) r
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM first f CROSS JOIN LATERAL (
+       SELECT p.id FROM tasks p WHERE p.id = f.id AND p.parked = f.parked_under FOR NO KEY UPDATE SKIP LOCKED
+     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "unparked")}
+   )
+   SELECT (SELECT count(*) FROM unparked)::int AS unparked, ARRAY(SELECT DISTINCT id FROM parked_lanes) AS parked, ARRAY(
+     SELECT DISTINCT parked_under FROM first WHERE id <> ALL (ARRAY(SELECT id FROM unparked))
+   ) AS missed`,
+)
+
+/** Unparks rows of every lane, as far as slots are free. */
+const UNPARK_REST = statement(
+  "limits_unpark_rest",
+  `WITH RECURSIVE rest AS (
+     SELECT l.id, LEAST(c.rows, ${FREE_SLOTS}) AS rows FROM unnest(:limits::bigint[], :rows::int[]) AS c (id, rows)
+     JOIN limits l ON l.id = c.id
+   ), ${UNPARK("rest")}`,
 )
 
 interface LimitRow extends LimitState {
@@ -143,6 +180,8 @@ export const useSlots = async (tx: SqlRunner, ids: readonly number[]): Promise<v
 export class FreedSlots {
   readonly #slots = new Map<number, number>()
   readonly #unparks = new Map<number, number>()
+  /** Limits that had parked rows at `applyForClaim`. */
+  #parked: readonly number[] = []
 
   /** Gives back one slot of each limit. */
   free(limits: readonly number[] | null): void {
@@ -158,14 +197,49 @@ export class FreedSlots {
   /** Writes the slots back and unparks rows; returns how many. */
   async apply(tx: Tx): Promise<number> {
     if (this.#unparks.size === 0) return 0
+    const locked = pipelined(lockLimits(tx, this.#unparks.keys()))
+    const unparked = runUnpark(tx, FREE, this.#params)
+    await locked
+    return unparked
+  }
+
+  /**
+   * Writes the slots back and unparks the rows that come first in the lanes of a claim, which follows in the same transaction; returns
+   * how many. `unparkRest` gives the slots that the claim leaves to rows of all lanes.
+   */
+  async applyForClaim(tx: Tx, lanes: readonly string[]): Promise<number> {
+    if (this.#unparks.size === 0) return 0
+    const locked = pipelined(lockLimits(tx, this.#unparks.keys()))
+    const range = wildcardRange(lanes)
+    const freed = tx.run<Unparked & { parked: number[] }>(FREE_FOR_CLAIM, {
+      ...this.#params,
+      lanes: lanes.filter(isExactLane),
+      laneFrom: range?.from ?? null,
+      laneTo: range?.to ?? null,
+      functions: wildcardFunctions(lanes),
+    })
+    await locked
+    const [reply] = await freed
+    for (const limit of reply!.missed) tx.cache.missedLimits.add(limit)
+    this.#parked = reply!.parked
+    return reply!.unparked
+  }
+
+  /** Unparks rows of every lane for the slots that `claimed` did not use after `applyForClaim`; returns how many. */
+  async unparkRest(tx: Tx, claimed: readonly { limits: number[] | null }[]): Promise<number> {
+    const left = new Map(this.#parked.map((id) => [id, this.#unparks.get(id)!]))
+    for (const { limits } of claimed) for (const id of limits ?? []) if (left.has(id)) left.set(id, left.get(id)! - 1)
+    const rest = [...left].filter(([, rows]) => rows > 0)
+    if (rest.length === 0) return 0
+    return runUnpark(tx, UNPARK_REST, { limits: rest.map(([id]) => id), rows: rest.map(([, rows]) => rows) })
+  }
+
+  get #params() {
     const limits = [...this.#unparks.keys()]
-    const locked = pipelined(lockLimits(tx, limits))
-    const unparked = runUnpark(tx, FREE, {
+    return {
       limits,
       slots: limits.map((id) => this.#slots.get(id) ?? 0),
       unparks: limits.map((id) => this.#unparks.get(id)!),
-    })
-    await locked
-    return unparked
+    }
   }
 }

@@ -126,7 +126,7 @@ it("statements of the loop read the tables ready_queue and in_flight by an index
       "finish_successes",
       "finish_attempts",
       "cancel_pending",
-      "limits_free",
+      "limits_free_for_claim",
     ]),
   )
   const client = await connect(database)
