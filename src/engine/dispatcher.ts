@@ -38,6 +38,8 @@ export class Dispatcher implements Dispatch {
   #lanes: Lanes
   /** Attempt ids of gate claims in flight. */
   readonly #gateClaims = new Set<string>()
+  /** Attempt ids of claims that are released after a delay. */
+  readonly #releases = new Set<string>()
 
   constructor(options: EngineOptions, parts: DispatcherParts) {
     this.#options = options
@@ -51,11 +53,11 @@ export class Dispatcher implements Dispatch {
   }
 
   get idle(): boolean {
-    return this.#parts.attempts.size === 0 && this.#gateClaims.size === 0
+    return this.#parts.attempts.size === 0 && this.#gateClaims.size === 0 && this.#releases.size === 0
   }
 
   has(attemptId: string): boolean {
-    return this.#parts.attempts.has(attemptId) || this.#gateClaims.has(attemptId)
+    return this.#parts.attempts.has(attemptId) || this.#gateClaims.has(attemptId) || this.#releases.has(attemptId)
   }
 
   /** Local and remote work together are bounded by the smaller free capacity; where one has none, the other is claimed alone. */
@@ -96,7 +98,7 @@ export class Dispatcher implements Dispatch {
     } catch (error) {
       const fields = { ...logFieldsOf(claim), error: String(error) }
       this.#options.log.error(fields, "failed to launch an attempt; releasing its claim")
-      this.#options.clock.after(LAUNCH_RETRY_MS, () => this.#release(claim))
+      this.#releaseAfter(LAUNCH_RETRY_MS, claim)
     }
     attemptEnded()
   }
@@ -128,11 +130,19 @@ export class Dispatcher implements Dispatch {
     } catch (error) {
       const fields = { run: claim.runId, error: String(error) }
       this.#options.log.warn(fields, "failed to evaluate a task; releasing its claim")
-      this.#options.clock.after(GATE_RETRY_MS, () => this.#release(claim))
+      this.#releaseAfter(GATE_RETRY_MS, claim)
     } finally {
       this.#gateClaims.delete(claim.attemptId)
       if (isResumed) resumed()
     }
+  }
+
+  #releaseAfter(ms: number, claim: Claim): void {
+    this.#releases.add(claim.attemptId)
+    this.#options.clock.after(ms, () => {
+      this.#releases.delete(claim.attemptId)
+      this.#release(claim)
+    })
   }
 
   #release(claim: Claim): void {
