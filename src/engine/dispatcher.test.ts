@@ -6,7 +6,14 @@ import type { Change } from "../core/model/change.ts"
 import type { Advanced, TaskClaim } from "../store/contract/store.ts"
 import { VirtualClock } from "../../test/sim/clock.ts"
 
-const CLAIM = { kind: "task", row: 1, attemptId: "attempt-1", runId: "run-1", runSeq: 1, waitingOn: null } as unknown as TaskClaim
+const CLAIM = {
+  kind: "task",
+  row: 1,
+  attemptId: "attempt-1",
+  runId: "run-1",
+  runSeq: 1,
+  waitingOn: null,
+} as unknown as TaskClaim
 
 /** A dispatcher whose attempts cannot be launched and whose gate cannot be evaluated. */
 const setup = () => {

@@ -4,6 +4,7 @@ import { Loop } from "./loop.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change } from "../../core/model/change.ts"
 import type { AttemptId, HolderId } from "../../core/model/ids.ts"
+import { InvalidValue } from "../../store/contract/errors.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
 import type { Advanced, Batch } from "../../store/contract/store.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
@@ -33,10 +34,15 @@ const changeOf = (run: number): Change => ({
 const setup = () => {
   const clock = new VirtualClock()
   const open: { batch: Batch; commit: () => void }[] = []
+  /** Tells which batches the store rejects because of a value. */
+  const rejects: { batch: (batch: Batch) => boolean } = { batch: () => false }
   const store = {
     advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
     advance: (batch: Batch): Promise<Advanced> =>
-      new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) })),
+      rejects.batch(batch)
+        ? Promise.reject(new InvalidValue("no"))
+        : new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) })),
+    listInFlight: async () => [],
   } as unknown as EngineOptions["store"]
   const log = { info: () => {}, warn: () => {}, error: () => {} }
   const options = { store, clock, log, random: seededRandom(1) } as unknown as EngineOptions
@@ -64,7 +70,17 @@ const setup = () => {
     turn.commit()
     await rest()
   }
-  return { loop, open, rest, commit }
+  /** Commits everything, and lets time pass, until the store has got a change of this kind. */
+  const untilCommitted = async (kind: Change["kind"]): Promise<void> => {
+    for (;;) {
+      const turns = [...open]
+      for (const turn of turns) await commit(turn)
+      if (turns.some(({ batch }) => batch.changes.some((change) => change.kind === kind))) return
+      if (turns.length === 0 && !clock.step()) throw new Error(`no change ${kind} was committed`)
+      await rest()
+    }
+  }
+  return { loop, open, rest, commit, rejects, untilCommitted }
 }
 
 describe("Loop", () => {
@@ -87,5 +103,18 @@ describe("Loop", () => {
     expect(open.map(({ batch }) => batch.claim.limit)).toEqual([2])
     await commit(open[0]!)
     expect(open).toEqual([])
+  })
+
+  it("keeps a release that the store rejects, and commits other changes in the meantime", async () => {
+    const { loop, rejects, untilCommitted } = setup()
+    const { row, attemptId } = changeOf(1)
+    rejects.batch = ({ changes }) => changes.some(({ kind }) => kind === "release")
+    loop.start()
+    loop.add({ row, attemptId, kind: "release" })
+    loop.add(changeOf(2))
+    await untilCommitted("enqueue")
+    rejects.batch = () => false
+    await untilCommitted("release")
+    expect(loop.pendingChanges).toBe(0)
   })
 })

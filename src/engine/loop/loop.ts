@@ -7,7 +7,7 @@
 
 import { CommitAcks } from "./commit-acks.ts"
 import { type InboxBatch, ShardedInbox } from "./sharded-inbox.ts"
-import { substitutesOf } from "./substitute-changes.ts"
+import { type ContentChange, substitutesOf } from "./substitute-changes.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
@@ -286,6 +286,8 @@ export class Loop {
   async #commitInParts({ taken, batch }: Turn): Promise<void> {
     const parts: Change[][] = [[], taken.changes]
     const substitutes = new Set<Change>()
+    /** Kept in the inbox: a dropped one would leave its row claimed. */
+    const releases: Change[] = []
     for (let part = parts[0]; part !== undefined && this.#phase !== "stopped"; part = parts[0]) {
       try {
         const gate = { ...batch.gate, limit: 0 }
@@ -294,15 +296,17 @@ export class Loop {
       } catch (error) {
         if (!(error instanceof InvalidValue) || part.length === 0) break
         const middle = Math.ceil(part.length / 2)
+        const change = part[0]!
         if (part.length > 1) parts.splice(0, 1, part.slice(0, middle), part.slice(middle))
-        else parts.splice(0, 1, ...this.#substitute(part[0]!, error, substitutes).map((change) => [change]))
+        else if (change.kind === "release") releases.push(...parts.shift()!)
+        else parts.splice(0, 1, ...this.#substitute(change, error, substitutes).map((substitute) => [substitute]))
       }
     }
-    this.#inbox.requeue({ ...taken, changes: parts.flat() })
+    this.#inbox.requeue({ ...taken, changes: [...parts.flat(), ...releases] })
   }
 
   /** Returns the changes to commit in place of `change`. A substitute that the store rejects too is dropped. */
-  #substitute(change: Change, error: unknown, substitutes: Set<Change>): Change[] {
+  #substitute(change: ContentChange, error: unknown, substitutes: Set<Change>): Change[] {
     const { clock, log } = this.#options
     const { row, attemptId, kind } = change
     const replaced = substitutes.has(change) ? [] : substitutesOf(change, messageOf(error), clock.now())

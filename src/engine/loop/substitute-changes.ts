@@ -2,11 +2,14 @@
 
 import type { Change } from "../../core/model/change.ts"
 
+/** A release has no content that a store could reject. */
+export type ContentChange = Exclude<Change, { kind: "release" }>
+
 /**
  * Returns the changes to commit instead, in order; the fence lets the first legal one take effect. None: the change only informs, and
  * is dropped.
  */
-export const substitutesOf = (change: Change, reason: string, now: number): Change[] => {
+export const substitutesOf = (change: ContentChange, reason: string, now: number): Change[] => {
   const { row, attemptId, shardKey } = change
   const fence = { row, attemptId, ...(shardKey !== undefined && { shardKey }) }
   const error = `Ork could not store its result: ${reason}`
@@ -20,7 +23,6 @@ export const substitutesOf = (change: Change, reason: string, now: number): Chan
   switch (change.kind) {
     case "started":
     case "progress":
-    case "release":
       return []
     case "finish":
     case "retry":
