@@ -14,7 +14,7 @@ FROM SERIES_RUNS`
 
 const TASKS = `
 INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, attempt_id, attempt, worker,
-                   dispatched_at, started_at, finished_at, output, outcome)
+                   dispatched_at, started_at, finished_at, output, last_attempt_state)
 SELECT runs.seq, SERIES_NODE, '', 'task', 'success', 0, 'q:default', 5, runs.workflow_id, ATTEMPT_ID, 1, 'bench',
        '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:01.000Z', '{"ok":true}', 'success'
 FROM runs, SERIES_TASKS WHERE runs.created_at = '2026-01-01T00:00:00.000Z'`
