@@ -203,7 +203,7 @@ test.runIf("path" in native)("a task that starts slowly delays no other task, an
   execFileSync("mkfifo", [fifo])
   const helper = await Helper.start((native as { path: string }).path, [])
   // Opening the pipe takes as long as nobody writes to it.
-  const [slow, killed] = [start(helper, "cat", { stdinPath: fifo }), start(helper, "cat", { stdinPath: fifo })]
+  const [slow, killed] = [start(helper, "exec cat", { stdinPath: fifo }), start(helper, "exec cat", { stdinPath: fifo })]
   expect(await start(helper, "exit 3").exited).toMatchObject({ code: 3 })
   helper.kill(killed.id, constants.signals.SIGKILL)
   expect(await killed.exited).toMatchObject({ code: null, signal: constants.signals.SIGKILL, stopRequested: true })
