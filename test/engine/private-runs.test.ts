@@ -84,6 +84,8 @@ describe("a private run whose `ork run` was killed", () => {
     fixture.deadProcesses.add("killed")
     await fixture.engine.cancel(runId)
     await fixture.pass(10_000)
+    // The hooks' folder is created in real time, for which the virtual clock does not wait.
+    while ((await fixture.store.getRun(runId))!.hooksPending > 0) await fixture.pass(1000)
     expect(await fixture.store.getRun(runId)).toMatchObject({ status: "cancelled", hooksPending: 0 })
     expect(fixture.launched.map(({ task }) => task).toSorted()).toEqual(["on_cancel.0", "on_exit.0"])
     expect(await fixture.store.removeRun(runId, 99)).toBe(true)
