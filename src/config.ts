@@ -13,7 +13,7 @@ export interface Machine {
   cores: number
 }
 
-/** What defaults may depend on. */
+/** Values that defaults may depend on. */
 interface DefaultContext {
   machine: Machine
   dataDir: string
@@ -302,7 +302,7 @@ export const resolveConfig = (sources: Sources): Resolved => {
   return problems.length > 0 ? { problems } : { config: config as Config }
 }
 
-/** What Kubernetes and Docker put into ORK_PORT of containers next to a Service that is named `ork`. */
+/** Matches the value that Kubernetes and Docker give ORK_PORT in containers next to a Service named `ork`. */
 const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//
 
 /**

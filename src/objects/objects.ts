@@ -20,7 +20,7 @@ export interface ObjectStore {
   join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
   /** Removes uploads below `KEY_PREFIXES` that began longer ago than `olderThanMs`. Optional. */
   removeUnfinished?(olderThanMs: number): Promise<void>
-  /** The same store for requests of users: it fails soon while the store does not respond. Absent: this one does. */
+  /** A view of this store for requests of users, which fails soon while the store does not respond. Absent: this store fails soon itself. */
   readonly impatient?: ObjectStore
   /** Writes and reads back a test object; throws an ObjectStoreError. */
   check(): Promise<void>

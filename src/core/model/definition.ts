@@ -126,7 +126,7 @@ export type SlurmDefinition = {
 export interface TaskDefinition {
   description?: string
   executor?: string
-  // What the task runs.
+  // The work of the task.
   command?: string | string[]
   file?: string
   function?: string

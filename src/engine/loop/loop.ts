@@ -25,7 +25,7 @@ const RETRY_MAX_MS = 5000
 
 export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], limit: 0 }
 
-/** What the loop needs of the dispatcher, which handles claims. */
+/** The part of the dispatcher that the loop uses. */
 export interface Dispatch {
   /** Nothing is in flight. */
   readonly idle: boolean

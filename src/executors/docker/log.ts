@@ -10,7 +10,7 @@ import { isOutage, Pauses } from "./outage.ts"
 
 /** Time between the end of the attached stream and the engine's report that the container has ended. */
 const END_MS = 200
-/** What is compared to find out whether a log is complete. */
+/** Lines and bytes at the end of a log that are compared to find out whether the log is complete. */
 const TAIL_LINES = 100
 const TAIL_BYTES = 64 << 10
 const LOG_STREAMS = ["stdout", "stderr"] as const satisfies LogStream[]

@@ -27,7 +27,7 @@ export interface JobTarget {
   tracked: TrackedAttempt
 }
 
-/** What is known about the creation of a Job while its request is repeated. */
+/** State of the creation of a Job while its request is repeated. */
 export interface Creation {
   /** True when the Job may exist. */
   mayExist: boolean

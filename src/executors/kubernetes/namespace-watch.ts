@@ -11,7 +11,7 @@ export interface NamespaceParts {
   log: WatchLog
 }
 
-/** What a watch changes. Each method returns true when something has changed. */
+/** The methods by which a watch updates the cached state of an object. Each returns true when the state has changed. */
 type Latest<T extends Watched> = Pick<LatestObject<T>, "update" | "remove" | "compareWithList">
 
 /** The latest known version of one object. An object that is gone does not come back; another one of its name may. */

@@ -185,7 +185,7 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
   }
 }
 
-/** What `advance` returned, with the claims of tasks and of jobs apart. */
+/** Result of `advance`, with the claims of tasks and of jobs apart. */
 export type Turn = Omit<Advanced, "claims"> & { claims: TaskClaim[]; jobs: JobClaim[] }
 
 export const byKind = (advanced: Advanced): Turn => ({

@@ -33,7 +33,7 @@ export interface InstanceRow extends InstanceKey, AttemptTimes {
   status: TaskStatus
   attempt: number
   availableAt: string | null
-  /** What the task waits for without a slot, or null. */
+  /** The event that the task waits for without a slot, or null. */
   waitingOn: WaitingOn["kind"] | null
   /** Past attempts, oldest first. */
   past: PastAttempt[]

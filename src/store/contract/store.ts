@@ -144,7 +144,7 @@ export interface NewVersion {
   hash: string
   source: string
   deploy: boolean
-  /** With `deploy`: next tick of each of `compiled.schedules`; null when it has no further tick. */
+  /** Next tick of each of `compiled.schedules`, required with `deploy`; null when a schedule has no further tick. */
   nextAt?: (string | null)[]
   /** With `deploy`: reject with the outcome `exists` when the name is deployed. */
   ifNew?: boolean
@@ -289,7 +289,7 @@ export interface TaskRow {
   /** Why the row is parked: its run is paused, its group waits for a slot, or this limit is full. */
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
   upstreamPending: number
-  /** What the row waits for without a slot, or null. */
+  /** The event that the row waits for without a slot, or null. */
   waitingOn: WaitingOn | null
   /** When a waiting row is resumed; null: by an event only. */
   resumeAt: string | null

@@ -30,7 +30,7 @@ export interface Access {
 export interface Tx extends Session {
   /** Time of everything that the operation writes, in epoch milliseconds. */
   now: number
-  /** The same time as text. */
+  /** `now` as text. */
   at: string
   /** Formats an instant. It remembers the last one, which results of a batch mostly share. */
   iso: (ms: number) => string

@@ -24,7 +24,7 @@ export interface Box {
   kind: "task" | "instance" | "frame"
   /** null: the frame around hooks. */
   task: number | null
-  /** Of an instance. */
+  /** Path of an instance: its indexes, joined by dots. */
   path: string
   /** Label of the box. */
   label: string

@@ -101,7 +101,7 @@ export const lockRuns = async (tx: Tx, { finishes, updates }: ChangePlan): Promi
     await tx.run(LOCK_RUNS, { runs: [...new Set(updates.map(({ inFlight }) => inFlight.runSeq))] })
 }
 
-/** What an update whose fence held led to. */
+/** Result of an update whose fence held. */
 export interface AppliedUpdate {
   /** When a retry is due. */
   availableAt: string | null

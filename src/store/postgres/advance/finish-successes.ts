@@ -216,7 +216,7 @@ const mayClaim = ({ downstream, runs, queues }: Effects, { maxClaims }: ClaimReq
 export interface SuccessesPlan {
   finishes: readonly Finish[]
   effects: Effects
-  /** What may be claimed of the unblocked rows; null: nothing. */
+  /** The claim that the unblocked rows may serve; null: none may be claimed. */
   claim: ClaimRequest | null
 }
 

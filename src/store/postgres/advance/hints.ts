@@ -15,7 +15,7 @@ export interface LoopHints {
 /** Hints of the first turn: anything may be pending. */
 export const FIRST_HINTS: LoopHints = { pendingWork: true, gateReady: true, dueAt: null, queueDrained: false }
 
-/** What a turn saw at its end. */
+/** State of the store at the end of a turn. */
 export interface Observed {
   localNow: number
   /** Milliseconds until the next timer is due; 0 or less: it is due. Null: none is set. */

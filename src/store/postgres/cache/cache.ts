@@ -40,7 +40,7 @@ export interface FinishedTask {
   output: OutputColumns
 }
 
-/** What never changes of a run. */
+/** The fields of a run that never change. */
 export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "error"> {
   id: RunId
   versionId: number

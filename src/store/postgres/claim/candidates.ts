@@ -13,7 +13,7 @@ import type { Tx } from "../tx.ts"
 import { CLAIM_COLUMNS, type ClaimedRow, ATTEMPT_ID } from "./claimed-row.ts"
 import { insertInto, READY } from "./ready-queue.ts"
 
-/** What a claim asks for. */
+/** The request of a claim: its lanes, its holder and the number of rows. */
 export interface ClaimRequest {
   holder: HolderId
   lanes: readonly string[]

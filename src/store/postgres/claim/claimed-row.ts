@@ -66,7 +66,7 @@ export interface ClaimedRow {
   children_total: number | null
   /** Whether the claiming transaction itself enqueued the row. */
   enqueued_here?: boolean | null
-  /** What a resumed row waited for. */
+  /** The event that a resumed row waited for. */
   waiting_on?: string | null
   /** How often it was resumed in this attempt. */
   resumes?: number
