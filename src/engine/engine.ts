@@ -55,7 +55,7 @@ export class Engine {
     this.#callbacks = new Callbacks(options)
     this.#waiting = new WaitingTasks(options, outputs, changes)
     const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
-    const folders = new LocalFolders(options, this.#upstreamFiles)
+    const folders = options.folders ?? new LocalFolders(options, this.#upstreamFiles)
     this.#dispatcher = new Dispatcher(options, {
       attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit }),
       gate: new Gate(options, outputs, this.#waiting),

@@ -3,13 +3,13 @@
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
 import type { Json } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
-import type { AttemptResult } from "../core/model/change.ts"
+import type { AttemptResult, Output } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"
 import type { ExpressionScope } from "../core/expressions/expressions.ts"
 import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
-import type { Executor } from "../executors/executor.ts"
+import type { Assignment, Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { Claim, Store } from "../store/contract/store.ts"
+import type { Claim, Store, TaskClaim } from "../store/contract/store.ts"
 
 /** Evaluates expressions in bounded time: synchronously where that is safe, otherwise in another thread. */
 export interface Evaluator {
@@ -35,6 +35,16 @@ export interface Observer {
   cancelled?(): void
 }
 
+/** Provides the folders of an attempt: `LocalFolders`, or for a worker a recorder of what the worker has to create. */
+export interface Folders {
+  /** `wanted`: the task's `working_dir`; null without one. */
+  workingDir(claim: Claim, wanted: string | null): Promise<string>
+  /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
+  code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
+  /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */
+  upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string>
+}
+
 export interface EngineOptions {
   store: Store
   objects: ObjectStore
@@ -56,6 +66,8 @@ export interface EngineOptions {
   graceMs: number
   /** Contains run folders and upstream files. */
   dataDir: string
+  /** Provides the folders of attempts. Default: folders in `dataDir`. */
+  folders?: Folders
   secret: SecretSource
   observer?: Observer
   /** Returns the address of the API, for callbacks; null: not known yet. */

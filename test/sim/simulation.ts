@@ -17,6 +17,7 @@ import type { SimDatabase } from "./database/database.ts"
 import type { RunRecord, TableReader } from "./database/table-reader.ts"
 import { EngineProcess } from "./engine/engine-process.ts"
 import { describeResult } from "./engine/fake-executor.ts"
+import { MemoryFolders } from "./engine/memory-folders.ts"
 import { MemoryObjects } from "./engine/memory-objects.ts"
 import { hash } from "./rng.ts"
 import type { Scenario } from "./scenario/scenario.ts"
@@ -38,6 +39,7 @@ export class Simulation {
   readonly trace: Trace
   readonly clock = new VirtualClock()
   readonly objects = new MemoryObjects()
+  readonly folders = new MemoryFolders(this.objects)
   readonly attemptLog = new AttemptLog()
   readonly tables: TableReader
   readonly model: Model

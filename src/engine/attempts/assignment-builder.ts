@@ -1,9 +1,8 @@
 // Builds the assignment of a claim: its input, environment, command, fields and folders, with every expression resolved.
 
-import type { EngineOptions } from "../ports.ts"
+import type { EngineOptions, Folders } from "../ports.ts"
 import { objectPrefixOf } from "./claims.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
-import type { Folders } from "./folders.ts"
 import type { OutputReader } from "./outputs.ts"
 import { readSecret } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"

@@ -2,23 +2,13 @@
 
 import { mkdir, rm } from "node:fs/promises"
 import { isAbsolute, join, resolve } from "node:path"
-import type { EngineOptions } from "../ports.ts"
+import type { EngineOptions, Folders } from "../ports.ts"
 import { ownerOf } from "./claims.ts"
 import type { UpstreamFiles } from "./upstream-files.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
-
-/** Provides the folders of an attempt: `LocalFolders`, or for a worker a recorder of what the worker has to create. */
-export interface Folders {
-  /** `wanted`: the task's `working_dir`; null without one. */
-  workingDir(claim: Claim, wanted: string | null): Promise<string>
-  /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
-  code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
-  /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */
-  upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string>
-}
 
 type LocalOptions = Pick<EngineOptions, "store" | "objects" | "dataDir">
 

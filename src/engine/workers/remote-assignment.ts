@@ -2,9 +2,8 @@
 
 import type { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import { nodeOf } from "../attempts/claims.ts"
-import type { Folders } from "../attempts/folders.ts"
 import { outputsName } from "../attempts/upstream-files.ts"
-import type { EngineOptions } from "../ports.ts"
+import type { EngineOptions, Folders } from "../ports.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Claim } from "../../store/contract/store.ts"

@@ -132,7 +132,7 @@ const checkInput = (simulation: Simulation, run: RunRecord, attempt: LaunchedAtt
     const value = simulation.model.downstreamValue(row)
     const isFile = simNode.items !== null && Buffer.byteLength(JSON.stringify(value)) > MAX_MERGED_BYTES
     check(name, input[name], isFile ? undefined : value)
-    if (isFile) check(`the folder with ${name}`, assignment.upstreamDir !== null, true)
+    if (isFile) check(`the file of ${name}`, simulation.folders.read(assignment.upstreamDir, name), value)
   }
   const scope = scopeOf(workflow, simNode, path)
   if (simNode.node.parent !== undefined) check("at", input["at"], lastIndex(scope))

@@ -67,6 +67,7 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
   return new Engine({
     store: faultyStore(simulation, process),
     objects: simulation.objects,
+    folders: simulation.folders,
     executors: new Map([[executor.name, executor]]),
     evaluator: faultyEvaluator(simulation, name),
     clock,
