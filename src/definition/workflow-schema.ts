@@ -11,6 +11,9 @@ import { headersField, httpFields, urlField } from "./http-fields.ts"
 import { count, cpu, duration, either, json, memory, object, record, strictObject, text } from "./schema-parts.ts"
 import { slurmFields } from "./slurm-fields.ts"
 
+/** A host name or an address, optionally with a port; `*.` at the start stands for all names below. */
+const DEFER_HOST = /^(?:(?:\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+
 const priority = z.int().min(1).max(10)
 
 const env = record(
@@ -71,6 +74,11 @@ const taskFields = {
     memory: memory.optional(),
   }).optional(),
   output: either("a JSON Schema or the name of one under `types`", [text, object]).optional(),
+  defer: z.boolean().optional(),
+  defer_hosts: z
+    .array(text.regex(DEFER_HOST, 'must be a host such as "api.example.com", "*.example.com" or "localhost:8080"'))
+    .max(100)
+    .optional(),
   retries: z.int().min(0).max(99).optional(),
   retry: retry.optional(),
   lost_retries: z.int().min(0).max(1000).optional(),

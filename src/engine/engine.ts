@@ -83,6 +83,7 @@ export class Engine {
     this.externalSignals = new ExternalSignals({
       store: options.store,
       clock: options.clock,
+      secret: options.secret,
       waiting: this.#waiting,
       callbacks: this.#callbacks,
       report: (reported) => this.report(reported),

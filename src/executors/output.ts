@@ -5,6 +5,7 @@ import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import type { Output } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
+import { isDeferral } from "../core/rules/defer.ts"
 import { streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskStream } from "../objects/mask.ts"
@@ -51,12 +52,14 @@ export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputRe
   }
 }
 
-/** Parses the last line of stdout; a line that is no JSON object or array is no output. */
+/** Parses the last line of stdout; a line that is no JSON object or array is no output. Lines cannot defer: a task may print
+ * text of others, such as a param. */
 export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
   const text = bytes.toString().trim()
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   try {
     const value = JSON.parse(text) as Json
+    if (isDeferral(value)) return { error: "it printed ork_defer: write it to $ORK_OUTPUT instead" }
     return bytes.length > maxBytes ? tooLarge("last line", bytes.length, maxBytes) : { output: { inline: value } }
   } catch {
     return NO_OUTPUT

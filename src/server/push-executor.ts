@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto"
 import { PushWatch } from "./push-watch.ts"
 import type { PushedResult } from "../api/http/ports.ts"
 import type { AttemptResult } from "../core/model/change.ts"
+import { isDeferral } from "../core/rules/defer.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
 import { openLog } from "../objects/logs/log-sink.ts"
 import { maskText } from "../objects/mask.ts"
@@ -179,7 +180,11 @@ export class PushExecutor implements Executor {
       await log.close()
     }
     const ended = { ...base, ...(result.exitCode !== null && { exitCode: result.exitCode }) }
-    if (result.state === "success") return { ...ended, state: "success", output: { inline: result.output } }
+    if (result.state === "success") {
+      if (isDeferral(result.output))
+        return { ...ended, state: "failed", error: "a push worker cannot defer its work", retryable: false }
+      return { ...ended, state: "success", output: { inline: result.output } }
+    }
     if (signal.aborted) return stopped(signal.reason as StopReason, ended)
     return { ...ended, state: result.state, error: maskText(result.error ?? result.state, assignment.secrets) }
   }

@@ -73,7 +73,7 @@ tasks:
       ask: { executor: approval }
       again: { command: x, retry: { max_attempts: 2, base_delay: 1h, max_delay: 1h } }
       sub: { executor: workflow, workflow: child }
-      later: { command: x }
+      later: { command: x, defer: true }
       inner: { tasks: { x: { command: x }, y: { command: x, depends_on: [x] } } }
       each: { foreach: [1, 2], executor: sleep, duration: 1d }
 `)

@@ -112,7 +112,11 @@ test("every response matches the document", async () => {
   await call("POST", "/runs/{id}/resume", slow)
   await call("POST", "/runs/{id}/cancel", slow)
 
-  await api.deploy("approvals", { yes: { executor: "approval", message: "go?" }, no: { executor: "approval" }, far: "defer" })
+  await api.deploy("approvals", {
+    yes: { executor: "approval", message: "go?" },
+    no: { executor: "approval" },
+    far: { command: "defer", defer: true },
+  })
   const approvals = { id: (await api.call("POST", "/workflows/approvals/runs")).body["id"] as string }
   await untilWaiting(api, approvals.id, 3)
   await call("GET", "/runs/{id}/tasks", approvals)

@@ -62,7 +62,7 @@ test("a key with the scope read cannot approve", async () => {
 })
 
 test("a callback finishes deferred work, requires no key and works once", async () => {
-  const { api, id, at } = await startWaiting({ far: "defer" })
+  const { api, id, at } = await startWaiting({ far: { command: "defer", defer: true } })
   await using _ = api
   const url = api.executor.callbacks.get("far")!
   expect(url).toMatch(/^http:\/\/ork\.test\/api\/v1\/callbacks\/[0-9a-f-]+$/)

@@ -22,8 +22,11 @@ export const TEMPLATE_FIELDS = [
   "cloudrun",
 ] as const
 
+/** Fields of tasks that can write $ORK_OUTPUT or return a value. */
+const DEFER_FIELDS = ["defer", "defer_hosts"] as const
+
 /** All fields that say what to run. The other fields of a task suit every executor. */
-export const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS] as const
+export const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS, ...DEFER_FIELDS] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {
@@ -46,21 +49,21 @@ const rule = (
 ): ExecutorRule => ({ requires, accepts: [...requires, ...optional], timeoutMs, startTimeoutMs })
 
 const EXECUTOR_RULES = {
-  process: rule(["command"], []),
-  node: rule(["file"], ["function"]),
-  python: rule(["file"], ["function"]),
+  process: rule(["command"], [...DEFER_FIELDS]),
+  node: rule(["file"], ["function", ...DEFER_FIELDS]),
+  python: rule(["file"], ["function", ...DEFER_FIELDS]),
   http: rule(["url"], ["method", "headers", "body", "http"]),
-  docker: rule(["image"], ["command", "docker"]),
-  kubernetes: rule(["image"], ["command", "kubernetes"]),
-  slurm: rule(["command"], ["slurm"], HOUR, null),
-  cloudrun: rule(["job"], ["command", "cloudrun"]),
+  docker: rule(["image"], ["command", "docker", ...DEFER_FIELDS]),
+  kubernetes: rule(["image"], ["command", "kubernetes", ...DEFER_FIELDS]),
+  slurm: rule(["command"], ["slurm", ...DEFER_FIELDS], HOUR, null),
+  cloudrun: rule(["job"], ["command", "cloudrun", ...DEFER_FIELDS]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule([], ["duration", "until"], null, null),
   approval: rule([], ["message", "default"], null, null),
 } as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
 
 /** Rule of a registered function, which has its input only. */
-export const FUNCTION_RULE: ExecutorRule = rule([], [])
+export const FUNCTION_RULE: ExecutorRule = rule([], [...DEFER_FIELDS])
 
 export const GROUP_RULE: ExecutorRule = rule([], [], null, null)
 

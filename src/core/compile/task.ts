@@ -72,6 +72,7 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
     // The author's timeout limits deferred work too; the executor's default does not.
     deferTimeoutMs: parseDuration(merged.timeout) ?? undefined,
+    defer: merged.defer === true && rule.accepts.includes("defer") ? { hosts: merged.defer_hosts ?? [] } : undefined,
     startTimeoutMs: compileDuration(context, merged.start_timeout, [...path, "start_timeout"]) ?? rule.startTimeoutMs,
     concurrency: merged.concurrency,
     queue: compileQueue(context, merged.queue, path),

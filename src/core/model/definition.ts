@@ -168,6 +168,9 @@ export interface TaskDefinition {
   script_dir?: string
   resources?: { cpu?: number | string; memory?: number | string }
   output?: string | JsonObject
+  /** Allows the task to defer its work (`ork_defer`), and to send its secrets in polls of these hosts. */
+  defer?: boolean
+  defer_hosts?: string[]
   // Retries and timeouts.
   retries?: number
   retry?: RetryDefinition

@@ -137,6 +137,8 @@ export interface Node {
   startTimeoutMs: number | null
   /** Timeout of deferred work: the author's `timeout`; without one there is none. */
   deferTimeoutMs?: number
+  /** Set when the task may defer its work. `hosts`: where polls may send secrets. */
+  defer?: { hosts: string[] }
   concurrency?: number
   concurrencyKey?: string
   queue: string
@@ -171,6 +173,12 @@ export interface CompiledWorkflow {
 }
 
 export const DEFAULT_PRIORITY = 5
+
+/** Returns the names of the secrets that the author of a task gave to it. */
+export const secretNames = ({ env, secretFields = [] }: Node): string[] => {
+  const inEnv = Object.values(env).flatMap((value) => ("secret" in value ? [value.secret] : []))
+  return [...new Set([...inEnv, ...secretFields.map(({ secret }) => secret)])]
+}
 
 /** Returns the indexes of the top-level tasks: the rows of a new run. */
 export const rootNodes = (workflow: CompiledWorkflow): number[] =>

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest"
-import { isDeferral, readDeferral } from "./defer.ts"
+import { isDeferral, readDeferral as read } from "./defer.ts"
+import type { JsonObject } from "../model/json.ts"
 
 const POLL = { url: "https://x.test/7", every: "10s", done_when: "response.body.done" }
+
+const readDeferral = (output: JsonObject) => read(output, { secrets: ["T"], hosts: ["x.test"] })
 
 describe("a deferral", () => {
   it.each([

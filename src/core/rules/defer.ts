@@ -1,5 +1,6 @@
 // Deferred work. A successful attempt whose output is only `{ "ork_defer": … }` continues elsewhere; the output tells how Ork learns
-// of the result: by polling a URL, or by a callback. Tasks write this output, so every mistake in it is a problem of the task.
+// of the result: by polling a URL, or by a callback. Tasks write this output, so every mistake in it is a problem of the task, and it may
+// send only the secrets that the author gave to the task, to hosts that the author lists.
 
 import { ExpressionError, parseExpression } from "../expressions/expressions.ts"
 import { isObject, type Json, type JsonObject } from "../model/json.ts"
@@ -27,12 +28,19 @@ const mistake = (where: string, what: string): never => {
   throw new Mistake(`${where} ${what}`)
 }
 
-export const readDeferral = (output: JsonObject): Deferral | { problem: string } => {
+/** What the author of a task allows its deferrals. */
+export interface DeferralLimits {
+  secrets: readonly string[]
+  /** Hosts that secrets may be sent to. */
+  hosts: readonly string[]
+}
+
+export const readDeferral = (output: JsonObject, limits: DeferralLimits): Deferral | { problem: string } => {
   try {
     const defer = objectAt(output[KEY], KEY, ["poll", "callback"])
     const [kind] = Object.keys(defer)
     if (Object.keys(defer).length !== 1) mistake(KEY, "needs either poll or callback")
-    return kind === "poll" ? { poll: readPoll(defer["poll"]) } : { callback: readCallback(defer["callback"]) }
+    return kind === "poll" ? { poll: readPoll(defer["poll"], limits) } : { callback: readCallback(defer["callback"]) }
   } catch (error) {
     if (error instanceof Mistake || error instanceof ExpressionError) return { problem: error.message }
     throw error
@@ -44,11 +52,11 @@ const readCallback = (value: Json | undefined): { timeoutMs?: number } => {
   return omitUndefined({ timeoutMs: durationAt(fields, "timeout", `${KEY}.callback`) })
 }
 
-const readPoll = (value: Json | undefined): Poll => {
+const readPoll = (value: Json | undefined, limits: DeferralLimits): Poll => {
   const where = `${KEY}.poll`
   const fields = objectAt(value, where, POLL_FIELDS)
   const url = textAt(fields, "url", where) ?? mistake(where, "needs url")
-  if (!/^https?:\/\/./i.test(url)) mistake(`${where}.url`, "must start with http:// or https://")
+  if (!/^https?:\/\/./i.test(url) || !URL.canParse(url)) mistake(`${where}.url`, "must start with http:// or https://")
   const everyMs = durationAt(fields, "every", where) ?? mistake(where, `needs every: ${DURATION_HINT}`)
   const doneWhen = expressionAt(fields, "done_when", where) ?? mistake(where, "needs done_when, an expression over `response`")
   const failWhen = expressionAt(fields, "fail_when", where)
@@ -56,10 +64,12 @@ const readPoll = (value: Json | undefined): Poll => {
   const timeoutMs = durationAt(fields, "timeout", where)
   const method = textAt(fields, "method", where) ?? "GET"
   if (!/^[A-Za-z]{3,20}$/.test(method)) mistake(`${where}.method`, "must be an HTTP method such as GET or POST")
+  const headers = headersAt(fields["headers"], `${where}.headers`)
+  checkSecrets(headers, url, `${where}.headers`, limits)
   return omitUndefined({
     url,
     method: method.toUpperCase(),
-    headers: headersAt(fields["headers"], `${where}.headers`),
+    headers,
     body: fields["body"],
     everyMs: Math.max(MIN_EVERY_MS, everyMs),
     doneWhen,
@@ -113,4 +123,24 @@ const headersAt = (value: Json | undefined, where: string): Poll["headers"] => {
     else mistake(`${where}.${name}`, "must be a text or { secret: NAME }")
   }
   return headers
+}
+
+const checkSecrets = (headers: Poll["headers"], url: string, where: string, { secrets, hosts }: DeferralLimits): void => {
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === "string") continue
+    if (!secrets.includes(value.secret)) {
+      const advice = "add it to `env` of the task"
+      mistake(`${where}.${name}`, `uses the secret ${value.secret}, which the task does not declare; ${advice}`)
+    }
+    const { host } = new URL(url)
+    if (!hosts.some((allowed) => isHost(new URL(url), allowed.toLowerCase()))) {
+      mistake(`${where}.${name}`, `sends a secret to ${host}, which is not in \`defer_hosts\` of the task`)
+    }
+  }
+}
+
+/** `allowed`: a host, or `*.` and a domain, with an optional port. */
+const isHost = ({ hostname, port, protocol }: URL, allowed: string): boolean => {
+  const withPort = `${hostname}:${port === "" ? (protocol === "https:" ? "443" : "80") : port}`
+  return [hostname, withPort].some((host) => (allowed.startsWith("*.") ? host.endsWith(allowed.slice(1)) : host === allowed))
 }

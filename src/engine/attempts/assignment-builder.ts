@@ -57,7 +57,7 @@ export class AssignmentBuilder {
       ...(code !== null && { code }),
       upstreamDir,
       secrets,
-      ...(claim.kind !== "job" && { callback: () => this.#callbacks.environment(claim) }),
+      ...(claim.kind !== "job" && node.defer !== undefined && { callback: () => this.#callbacks.environment(claim) }),
     }
   }
 

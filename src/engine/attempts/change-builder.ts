@@ -14,7 +14,7 @@ import type { JsonObject } from "../../core/model/json.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
-import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
+import { type CompiledWorkflow, type Node, secretNames } from "../../core/model/workflow.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -59,7 +59,9 @@ export class ChangeBuilder {
     const failed = (error: string): AttemptResult => ({ ...rest, state: "failed", error, retryable: false })
     if (cancelling) return { ...rest, state: "cancelled" }
     if (claim.kind === "job") return failed("a job cannot defer its work: make it a task of a workflow")
-    const deferral = readDeferral(given)
+    const { node } = nodeOf(this.#options.store, claim)
+    if (node.defer === undefined) return failed("it returned ork_defer, but the task does not set `defer: true`")
+    const deferral = readDeferral(given, { secrets: secretNames(node), hosts: node.defer.hosts })
     if ("problem" in deferral) return failed(deferral.problem)
     const { startedAt, finishedAt } = result
     const since = startedAt === null ? 0 : Math.max(0, finishedAt - startedAt)
@@ -69,8 +71,7 @@ export class ChangeBuilder {
       return { ...wait, waitingOn: { kind: "poll", poll, since, errors: 0 }, delayMs: poll.everyMs }
     }
     const { callback } = deferral
-    const { deferTimeoutMs } = nodeOf(this.#options.store, claim).node
-    const ownLimit = deferTimeoutMs === undefined ? null : deferTimeoutMs - since
+    const ownLimit = node.deferTimeoutMs === undefined ? null : node.deferTimeoutMs - since
     const delayMs = soonest(callback.timeoutMs ?? null, ownLimit)
     return { ...wait, waitingOn: { kind: "callback", since, ...callback }, delayMs }
   }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest"
 import { DeferredPolls } from "./deferred-polls.ts"
 import type { EngineOptions } from "../ports.ts"
+import type { Node } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 test("of a thousand polls of a service that does not respond, each is postponed a few times a minute", async () => {
@@ -18,7 +19,7 @@ test("of a thousand polls of a service that does not respond, each is postponed 
   /** Resolves with the pause after which the poll is due again; with null when it was sent. */
   const send = async (): Promise<number | null> => {
     const step = await Promise.race([
-      polls.poll({ kind: "poll", poll, errors: 0 } as never, {} as TaskClaim, null),
+      polls.poll({ kind: "poll", poll, errors: 0 } as never, {} as TaskClaim, { env: {} } as Node, null),
       new Promise<null>((resolve) => setImmediate(resolve, null)),
     ])
     return step !== null && "delayMs" in step ? step.delayMs : null

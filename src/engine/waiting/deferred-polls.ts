@@ -1,7 +1,7 @@
 // Polls other services for the state of deferred work. The task's own expressions interpret the response; a request that fails is
 // repeated with back-off.
 
-import { readSecret } from "../attempts/secret.ts"
+import { readSecrets } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
@@ -9,7 +9,9 @@ import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { BLOCKED_REQUEST, type Fetch } from "../../core/model/ports.ts"
-import type { WaitingOn } from "../../core/model/waiting-on.ts"
+import type { Poll, WaitingOn } from "../../core/model/waiting-on.ts"
+import type { Node } from "../../core/model/workflow.ts"
+import { maskJson } from "../../objects/mask.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 type PollWait = Extract<WaitingOn, { kind: "poll" }>
@@ -43,7 +45,7 @@ export class DeferredPolls {
   }
 
   /** `leftMs`: time until the timeout of the deferred work; null: without limit. */
-  async poll(waitingOn: PollWait, claim: TaskClaim, leftMs: number | null): Promise<WaitStep> {
+  async poll(waitingOn: PollWait, claim: TaskClaim, node: Node, leftMs: number | null): Promise<WaitStep> {
     const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")
     const service = serviceOf(waitingOn.poll.url)
@@ -53,7 +55,8 @@ export class DeferredPolls {
     this.#count(service, 1)
     let response: JsonObject
     try {
-      response = await this.#respond(fetch, waitingOn, Math.min(RESPONSE_TIMEOUT_MS, leftMs ?? RESPONSE_TIMEOUT_MS))
+      const timeoutMs = Math.min(RESPONSE_TIMEOUT_MS, leftMs ?? RESPONSE_TIMEOUT_MS)
+      response = await this.#respond(fetch, waitingOn.poll, node, timeoutMs)
     } catch (error) {
       return this.#failed(error, waitingOn, claim)
     } finally {
@@ -90,29 +93,35 @@ export class DeferredPolls {
   }
 
   /** Sends the request with a timeout, which includes the reading of secrets. */
-  async #respond(fetch: Fetch, { poll }: PollWait, timeoutMs: number): Promise<JsonObject> {
+  async #respond(fetch: Fetch, poll: Poll, node: Node, timeoutMs: number): Promise<JsonObject> {
     const timeout = new AbortController()
     const cancel = this.#options.clock.after(timeoutMs, () => timeout.abort(new Error(`no answer within ${timeoutMs / 1000}s`)))
     const signal = AbortSignal.any([timeout.signal, this.#stop.signal])
     try {
-      return await Promise.race([this.#request(fetch, poll, signal), rejectOnAbort(signal)])
+      return await Promise.race([this.#request(fetch, poll, node, signal), rejectOnAbort(signal)])
     } finally {
       cancel()
     }
   }
 
-  async #request(fetch: Fetch, poll: PollWait["poll"], signal: AbortSignal): Promise<JsonObject> {
+  /** Returns the response with the task's secrets masked, so that no expression reads them. */
+  async #request(fetch: Fetch, poll: Poll, node: Node, signal: AbortSignal): Promise<JsonObject> {
+    const secrets = await readSecrets(this.#options, node)
     const headers: { [name: string]: string } = {}
+    const sensitiveHeaders: string[] = []
     for (const [name, value] of Object.entries(poll.headers)) {
-      headers[name] = typeof value === "string" ? value : await readSecret(this.#options, value.secret)
+      headers[name] = typeof value === "string" ? value : (secrets.get(value.secret) ?? "")
+      if (typeof value !== "string") sensitiveHeaders.push(name.toLowerCase())
     }
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
     const body = typeof poll.body === "string" ? poll.body : JSON.stringify(poll.body)
     signal.throwIfAborted()
-    const response = await fetch(poll.url, { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal })
+    const init = { method: poll.method, headers, sensitiveHeaders, ...(hasBody && { body }), redirects: 5, signal }
+    const response = await fetch(poll.url, init)
     const text = await readText(response.body)
-    return { status: response.status, headers: headersOf(response.headers), body: jsonOrText(text) }
+    const received = { headers: headersOf(response.headers), body: jsonOrText(text) }
+    return { status: response.status, ...(maskJson(received, [...secrets.values()]) as JsonObject) }
   }
 
   /** Expressions may fail on an error status: the poll is then repeated, unless `fail_when` or `done_when` holds. */

@@ -4,12 +4,14 @@
 import type { Callbacks } from "../attempts/callbacks.ts"
 import { approvalResult, type WaitingTasks, type WaitResult } from "./waiting-tasks.ts"
 import { nodeOf } from "../attempts/claims.ts"
+import { readSecrets } from "../attempts/secret.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { WaitKind } from "../../core/model/waiting-on.ts"
+import { maskJson, maskText } from "../../objects/mask.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { TaskClaim, TaskRow } from "../../store/contract/store.ts"
 
@@ -28,7 +30,7 @@ export interface CallbackSignal {
   error?: string
 }
 
-interface SignalOptions extends Pick<EngineOptions, "store" | "clock"> {
+interface SignalOptions extends Pick<EngineOptions, "store" | "clock" | "secret"> {
   waiting: Pick<WaitingTasks, "toChange">
   callbacks: Pick<Callbacks, "read">
   /** Commits changes and returns the fences that no longer held. */
@@ -67,13 +69,25 @@ export class ExternalSignals {
       status === "success"
         ? { state: "success", output }
         : { state: "failed", error: error ?? "the callback reported a failure" }
-    if (!(await this.#finish(claim, result))) throw new Conflict("the attempt of this callback has ended already")
+    if (!(await this.#finish(claim, await this.#mask(claim, result))))
+      throw new Conflict("the attempt of this callback has ended already")
   }
 
   async #waitingClaim(task: TaskRow, kind: WaitKind): Promise<TaskClaim | null> {
     if (task.attemptId === null || task.waitingOn?.kind !== kind) return null
     const [claim] = await this.#options.store.readClaims([{ row: task.row, attemptId: task.attemptId }])
     return claim !== undefined && claim.kind !== "job" && claim.waitingOn?.for.kind === kind ? claim : null
+  }
+
+  /** Masks the task's secrets: the service that calls back may have received them. */
+  async #mask(claim: TaskClaim, { output, error, ...rest }: WaitResult): Promise<WaitResult> {
+    await this.#options.store.compiled(claim.versionId)
+    const secrets = [...(await readSecrets(this.#options, nodeOf(this.#options.store, claim).node)).values()]
+    return {
+      ...rest,
+      ...(output !== undefined && { output: maskJson(output, secrets) }),
+      ...(error !== undefined && { error: maskText(error, secrets) }),
+    }
   }
 
   /** Returns false when the attempt has ended meanwhile. */

@@ -130,7 +130,7 @@ export class WaitingTasks {
       case "workflow":
         return await this.#childRuns.check(claim, node, waitingOn)
       case "poll":
-        return await this.#polls.poll(waitingOn, claim, leftMs)
+        return await this.#polls.poll(waitingOn, claim, node, leftMs)
       default:
         return waitingOn satisfies never
     }

@@ -66,6 +66,16 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     expect(Buffer.from((await log.read()).bytes).toString()).toBe('{"a":noise\n1}\n')
   })
 
+  test("a printed ork_defer is no deferral: only $ORK_OUTPUT counts, because a task may print what others wrote", async () => {
+    const deferral = `{"ork_defer":{"callback":{}}}`
+    const error = "it printed ork_defer: write it to $ORK_OUTPUT instead"
+    expect(await run(`echo '${deferral}'`)).toMatchObject({ state: "failed", error })
+    expect(await run(`echo '${deferral}' > $ORK_OUTPUT`)).toMatchObject({
+      state: "success",
+      output: { inline: JSON.parse(deferral) as unknown },
+    })
+  })
+
   test("a file that is not JSON fails the attempt", async () => {
     const end = await run("echo '{nope' > $ORK_OUTPUT")
     expect(end).toMatchObject({ state: "failed", exitCode: 0 })

@@ -21,7 +21,7 @@ export const addWaitingTasks = (rng: Rng, workflow: SimWorkflow, child: string):
     const isHuge = fan !== undefined && "lit" in fan && (fan.lit as number) > 100
     if (simNode.node.executor !== "fake" || isHuge || !rng.chance(0.3)) continue
     const plan = makePlan(rng, simNode.node.hook !== null)
-    if (plan.kind === "defer") simNode.waitPlan = plan
+    if (plan.kind === "defer") Object.assign(simNode, { waitPlan: plan }).node.defer = { hosts: [] }
     else if (simNode.node.parent === undefined) makeWaiting(simNode, plan, child)
   }
 }
