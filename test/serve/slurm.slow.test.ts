@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, test, vi } from "vitest"
-import { orkRun, temporaryFolder } from "../support/ork.ts"
+import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
 import { type SlurmCluster, startSlurm } from "../support/slurm.ts"
 
@@ -54,6 +54,30 @@ const long = (cwd: string) => ({
     },
   },
 })
+
+test("explain shows id, state and reason of the job", async () => {
+  const cwd = temporaryFolder()
+  const env = { SLURM_CONF: cluster.env.SLURM_CONF }
+  const server = await startServer([], { cwd, env })
+  const command = `while [ ! -e ${cwd}/go ]; do sleep 0.1; done`
+  await server.deploy({
+    name: "busy",
+    tasks: {
+      runs: { executor: "slurm", command, slurm: { options: ["--exclusive"] } },
+      waits: { executor: "slurm", command, slurm: { options: ["--begin=now+1hour"] } },
+    },
+  })
+  const run = await server.trigger("busy")
+  const explain = async (): Promise<string> => (await ork(["explain", run], { cwd, env })).stdout
+  await vi.waitUntil(async () => /RUNNING[^]*PENDING/.test(await explain()), SLOW)
+  const text = await explain()
+  expect(text).toMatch(/runs runs on .*; Slurm job \d+ is RUNNING\./)
+  expect(text).toMatch(
+    /waits was claimed by .* and has not started yet \(attempt 1\); Slurm job \d+ is PENDING \(BeginTime\)\./,
+  )
+  await server.call("POST", `/runs/${run}/cancel`)
+  expect(await server.reaches(run, "cancelled", "failed", "success")).toMatchObject({ status: "cancelled" })
+}, 120_000)
 
 test("cancel removes the job from the cluster", async () => {
   const cwd = temporaryFolder()

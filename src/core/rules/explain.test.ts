@@ -63,6 +63,21 @@ describe("explainTask", () => {
     [{}, {}, "load is ready and waits for a free slot."],
     [{ status: "dispatched", worker: "w1", attempt: 1 }, {}, "load was claimed by w1 and has not started yet (attempt 1)."],
     [{ status: "running", worker: "w1", attempt: 2, startedAt: "now" }, {}, "load runs on w1 since now (attempt 2)."],
+    [
+      { status: "running", worker: "w1", attempt: 2, startedAt: "now", progress: { details: "4 of 10" } },
+      {},
+      "load runs on w1 since now (attempt 2); 4 of 10.",
+    ],
+    [
+      { status: "running", worker: "w1", attempt: 2, startedAt: "now", progress: { details: { done: 4 } } },
+      {},
+      "load runs on w1 since now (attempt 2).",
+    ],
+    [
+      { status: "dispatched", worker: "w1", attempt: 1, progress: { details: "Slurm job 7 is PENDING (Priority)" } },
+      {},
+      "load was claimed by w1 and has not started yet (attempt 1); Slurm job 7 is PENDING (Priority).",
+    ],
     [{ status: "success", attempt: 2 }, {}, "load succeeded in attempt 2."],
     [{ status: "success" }, {}, "load took its output from the cache."],
     [{ status: "failed", attempt: 1, error: "exit code 3" }, {}, "load failed in attempt 1 of at most 1: exit code 3."],

@@ -2,6 +2,7 @@
 // (engine/services/explain.ts) reads the rows.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
+import type { Json } from "../model/json.ts"
 import type { RowKind } from "../model/row.ts"
 import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
@@ -25,6 +26,8 @@ export interface ExplainedTask {
   /** Set while the task waits without a slot. */
   waitingOn?: WaitingOn | null
   resumeAt?: string | null
+  /** The last progress that the attempt reported. */
+  progress?: { details: Json } | null
   parked: "paused" | "group" | { limit: string; cap: number; used: number } | null
 }
 
@@ -116,15 +119,19 @@ const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext):
         const paused = task.parked === "paused" ? "; the run is paused" : ""
         return `${waitingText(waitingView(task.waitingOn, task.resumeAt ?? null))}${paused}`
       }
-      return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})`
+      return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})${progressText(task)}`
     case "dispatched":
-      return `was claimed by ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})`
+      return `was claimed by ${task.worker ?? "a worker"} and has not started yet (attempt ${task.attempt})${progressText(task)}`
     case "pending":
       return pendingReason(task, node, context)
     default:
       return task.status satisfies never
   }
 }
+
+/** Returns progress that the attempt reported as a text, such as the state of its job in a cluster. */
+const progressText = ({ progress }: ExplainedTask): string =>
+  typeof progress?.details === "string" ? `; ${progress.details}` : ""
 
 /** Names what stopped the task: the run if it was cancelled or timed out, otherwise the nearest group with a timeout. */
 const cancelledWith = ({ group }: Node, { workflow, run }: ExplainContext): string => {

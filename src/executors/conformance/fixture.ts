@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { randomBytes } from "node:crypto"
 import type { AttemptResult } from "../../core/model/change.ts"
+import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { node as nodeOf } from "../../core/testing.ts"
 import type { Node } from "../../core/model/workflow.ts"
@@ -10,7 +11,7 @@ import { TaskLog } from "../../objects/logs/task-log.ts"
 import type { LogLine } from "../../objects/logs/task-log.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { attemptPrefix } from "../../objects/objects.ts"
-import type { Assignment, Executor, StopReason } from "../executor.ts"
+import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 
 export interface ExecutorFixture {
   executor: Executor
@@ -83,6 +84,8 @@ export interface Launched {
   result: Promise<AttemptResult>
   started: Promise<{ at: number; externalId?: string }>
   log: TaskLog
+  /** Details of the progress that it has reported. */
+  details: Json[]
   /** Resolves with the first line that contains `text`, while the task runs. */
   line(text: string): Promise<LogLine>
   stop(reason: StopReason): void
@@ -93,13 +96,16 @@ export const launch = ({ executor, objects }: ExecutorFixture, work: Assignment)
   const ended = new AbortController()
   const started = Promise.withResolvers<{ at: number; externalId?: string }>()
   const log = new TaskLog(objects, work.prefix)
-  const context = { signal: controller.signal, started: started.resolve, progress: () => {} }
+  const details: Json[] = []
+  const progress: LaunchContext["progress"] = (update) => void details.push(update.details ?? null)
+  const context = { signal: controller.signal, started: started.resolve, progress }
   const result = executor.launch(work, context)
   void result.finally(() => ended.abort())
   return {
     result,
     started: started.promise,
     log,
+    details,
     line: async (text) => {
       for await (const line of log.lines({ ended: ended.signal })) if (line.line.includes(text)) return line
       throw new Error(`the task ended without the line ${text}: ${JSON.stringify(await result)}`)

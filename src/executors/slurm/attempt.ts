@@ -8,7 +8,7 @@ import { messageOf } from "../../core/model/error-message.ts"
 import { NO_OUTPUT, readOutput } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
 import { backoff, delay } from "../remote/retry.ts"
-import { hasEndedBefore, isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
+import { describeJob, hasEndedBefore, isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
 import type { SlurmCli } from "./cli.ts"
 import { FileFollower } from "./file-follower.ts"
 import type { JobFolders } from "./job-folders.ts"
@@ -53,6 +53,8 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   /** Monotonic time at which the command or its job was first seen to have ended. */
   #endSeenAt: number | null = null
   #closedLog: Promise<{ last: LastLine }> | null = null
+  /** The state of the job that was reported last. */
+  #reported = ""
 
   constructor(parts: SlurmParts, launch: Omit<RemoteLaunch, "exec">) {
     super({ ...launch, exec: false })
@@ -78,7 +80,10 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
       assignment,
       signal,
       handedOver: () => this.handedOver,
-      onProblem: (reason) => (this.waitingFor = reason),
+      onProblem: (reason) => {
+        this.waitingFor = reason
+        this.#report(`Slurm has not accepted its job yet: ${reason}`)
+      },
     }
     const earlier = await folders.find(assignment.attemptId)
     if (earlier === null) return signal.aborted ? null : await this.#unlessHandedOver(submitter.submit(request))
@@ -122,6 +127,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   protected async observe({ location, watch, follower }: SubmittedJob): Promise<Observation<JobEnd>> {
     const { folders } = this.#parts
     const { job = null } = watch
+    if (job !== null && !isOver(job)) this.#report(describeJob(job))
     // Read before the log: the command writes its exit code last.
     const code = await folders.exitCode(location)
     const live = code !== null || (job !== null && isLive(job)) || (await this.#hasStarted(location))
@@ -139,6 +145,12 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     if (code !== null && waited >= REASON_MS) return { end: { code, job } }
     this.#readMs = READ_MS
     return { recheckMs: READ_MS }
+  }
+
+  #report(state: string): void {
+    if (state === this.#reported) return
+    this.#reported = state
+    this.context.progress({ details: state })
   }
 
   #timeSinceEnd(): number {

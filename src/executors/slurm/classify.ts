@@ -31,10 +31,13 @@ export const outcomeOf = (code: number | null, job: QueuedJob | null, memoryByte
   }
   if (code !== null) return failed(describeExitCode(code))
   if (job === null) return lost("its job disappeared from the queue")
-  const reason = job.reason === "" || job.reason === "None" ? "" : ` (${job.reason})`
-  if (job.signal !== 0) return failed(`its job was killed by ${signalName(job.signal)}${reason}`)
-  return failed(`its job ended as ${job.state} before its command did${reason}`)
+  if (job.signal !== 0) return failed(`its job was killed by ${signalName(job.signal)}${reasonOf(job)}`)
+  return failed(`its job ended as ${job.state} before its command did${reasonOf(job)}`)
 }
+
+export const describeJob = (job: QueuedJob): string => `Slurm job ${job.id} is ${job.state}${reasonOf(job)}`
+
+const reasonOf = ({ reason }: QueuedJob): string => (reason === "" || reason === "None" ? "" : ` (${reason})`)
 
 const PERMANENT =
   /invalid (?:partition|account|qos|feature|generic resource|job id|constraint|time)|node configuration is not available|unrecognized option|can not be satisfied|more processors requested|memory required by task|access.*denied|violates/i

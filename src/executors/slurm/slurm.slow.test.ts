@@ -138,7 +138,10 @@ test("a waiting job is removed from the queue on cancel, and a job that somebody
   const busy = shell("echo up; sleep 600", { node: { resources: { cpu: 2 } } })
   await busy.line("up")
   const waiting = shell("echo never")
-  await vi.waitUntil(async () => /PENDING/.test(await slurm("squeue", "-h", "-o", "%T")), { timeout: 20_000, interval: 100 })
+  const isWaiting = (): boolean =>
+    /^"Slurm job \d+ is PENDING \((Resources|Priority)\)"$/.test(JSON.stringify(waiting.details.at(-1)))
+  await vi.waitUntil(isWaiting, { timeout: 20_000, interval: 100 })
+  expect(busy.details.at(-1)).toMatch(/^Slurm job \d+ is RUNNING$/)
   waiting.stop("cancel")
   expect(await waiting.result).toMatchObject({ state: "cancelled", startedAt: null })
   await slurm("scancel", (await busy.started).externalId!)

@@ -118,6 +118,27 @@ test("a start timeout of a task that cannot be submitted names the reason, and l
   expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
 })
 
+test.each(["scontrol", "squeue"] as const)(
+  "a task reports id, state and reason of its job as %s shows them",
+  async (command) => {
+    const { slurm, run } = await setup()
+    if (command === "squeue") slurm.set("json")
+    slurm.set("reject", `${FAILED} Slurm temporarily unable to accept job\n`)
+    slurm.set("pending", "Resources")
+    const { details, ...task } = run("true")
+    await vi.waitUntil(() => details.length === 2, { timeout: 10_000, interval: 5 })
+    expect(details[0]).toMatch(/^Slurm has not accepted its job yet: .*temporarily unable to accept job/)
+    expect(details[1]).toBe("Slurm job 1 is PENDING (Resources)")
+    slurm.setState("PENDING Priority")
+    await vi.waitUntil(() => details.length === 3, { timeout: 10_000, interval: 5 })
+    slurm.setState("RUNNING")
+    await task.started
+    slurm.setState("FAILED")
+    await task.result
+    expect(details.slice(2)).toEqual(["Slurm job 1 is PENDING (Priority)", "Slurm job 1 is RUNNING"])
+  },
+)
+
 test("an instance that is cancelled before its array was accepted is left out of it", async () => {
   const { slurm, run } = await setup()
   slurm.set("reject", `${FAILED} Slurm temporarily unable to accept job\n`.repeat(99))

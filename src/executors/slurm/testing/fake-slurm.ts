@@ -15,8 +15,9 @@ if [ -n "$array" ]; then tasks=$(for range in $(echo $array | tr , ' '); do seq 
 for task in $tasks; do
   index=$task; [ $task = none ] && index=0
   folder=$(dirname $(echo $out | sed "s/%a/$index/"))
-  echo "$name $task RUNNING" > $D/jobs/$id.$task
-  [ -e $D/hold ] || (
+  state=RUNNING; [ ! -e $D/pending ] || state="PENDING $(cat $D/pending)"
+  echo "$name $task $state" > $D/jobs/$id.$task
+  [ -e $D/hold ] || [ -e $D/pending ] || (
     SLURM_ARRAY_TASK_ID=$index sh -c "$script" >> $folder/stdout 2>> $folder/stderr < /dev/null
     echo "$name $task COMPLETED" > $D/jobs/$id.$task
   ) > /dev/null 2>&1 &
@@ -30,10 +31,10 @@ if [ "$2" = config ]; then echo 'MaxArraySize            = 4'; exit; fi
 if [ -e $D/down ]; then echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1; fi
 for file in $D/jobs/*; do
   [ -e $file ] || continue
-  read name task state < $file
+  read name task state reason < $file
   id=$(basename $file); id=\${id%.*}
   array=""; [ $task = none ] || array="ArrayJobId=$id ArrayTaskId=$task "
-  echo "JobId=$id \${array}JobName=$name JobState=$state Reason=None ExitCode=0:0"
+  echo "JobId=$id \${array}JobName=$name JobState=$state Reason=\${reason:-None} ExitCode=0:0"
 done`
 
 /** A real squeue exits with 0 when it cannot reach the controller, and prints no jobs. */
@@ -48,15 +49,15 @@ echo '{"errors":[],"jobs":['
 separator=""
 for file in $D/jobs/*; do
   [ -e $file ] || continue
-  read name task state < $file
+  read name task state reason < $file
   id=$(basename $file); id=\${id%.*}
   array=""; [ $task = none ] || array=$(printf '"array_job_id":%s,"array_task_id":%s,' $id $task)
-  printf '%s{"job_id":%s,%s"name":"%s","job_state":"%s"}' "$separator" $id "$array" $name $state
+  printf '%s{"job_id":%s,%s"name":"%s","job_state":"%s","state_reason":"%s"}' "$separator" $id "$array" $name $state \${reason:-None}
   separator=","
 done
 echo ']}'`
 const SCANCEL =
-  'echo "$*" >> $D/calls/scancel; if [ -e $D/down ]; then echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; fi; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do [ -e $f ] || { echo "scancel: error: Kill job error on job id $id: Invalid job id specified" >&2; exit 1; }; sed -i "s/RUNNING/CANCELLED/" $f; done'
+  'echo "$*" >> $D/calls/scancel; if [ -e $D/down ]; then echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; fi; case "$*" in *TERM*) exit;; esac; for id; do :; done; task=${id#*_}; [ $task = $id ] && task=none; for f in $D/jobs/${id%_*}.$task; do [ -e $f ] || { echo "scancel: error: Kill job error on job id $id: Invalid job id specified" >&2; exit 1; }; sed -i -E "s/(RUNNING|PENDING.*)/CANCELLED/" $f; done'
 
 export class FakeSlurm {
   readonly folder = mkdtempSync(join(tmpdir(), "ork-fake-slurm-"))
@@ -76,9 +77,9 @@ export class FakeSlurm {
 
   /**
    * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted
-   * the job; `hold`: jobs run nothing; `down`: the controller does not respond; `json`: squeue supports --json.
+   * the job; `hold`: jobs run nothing; `pending`: jobs wait, with the text as reason; `down`: the controller does not respond; `json`: squeue supports --json.
    */
-  set(file: "reject" | "lose" | "hold" | "down" | "json", text = "x\n"): void {
+  set(file: "reject" | "lose" | "hold" | "pending" | "down" | "json", text = "x\n"): void {
     writeFileSync(join(this.folder, file), text)
   }
 
@@ -97,12 +98,12 @@ export class FakeSlurm {
     }
   }
 
-  /** Sets the state of all jobs; null removes them from the queue. */
+  /** Sets the state of all jobs, or the state and its reason (`PENDING Priority`); null removes them from the queue. */
   setState(state: string | null): void {
     for (const name of readdirSync(join(this.folder, "jobs"))) {
       const path = join(this.folder, "jobs", name)
       if (state === null) rmSync(path)
-      else writeFileSync(path, readFileSync(path, "utf8").replace(/\w+\n$/, `${state}\n`))
+      else writeFileSync(path, `${readFileSync(path, "utf8").split(" ", 2).join(" ")} ${state}\n`)
     }
   }
 
