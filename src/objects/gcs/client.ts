@@ -1,8 +1,8 @@
-// A client for the JSON API of Google Cloud Storage: signs each request, and retries transient errors (429, 5xx, a broken connection)
-// with growing delays for a bounded time. Every request is idempotent.
+// A client for the JSON API of Google Cloud Storage: signs each request, and repeats it after transient errors (429, 5xx, a broken
+// connection) for minutes. Every request is idempotent.
 
-import { setTimeout as delay } from "node:timers/promises"
 import { GoogleAuth } from "google-auth-library"
+import { type Patience, patiently } from "../shared/patience.ts"
 
 export interface GcsRequest {
   method: "GET" | "POST" | "PUT" | "DELETE"
@@ -22,7 +22,11 @@ export interface GcsResponse {
 export interface ClientOptions {
   /** Another server than Google's; it gets no credentials. */
   endpoint?: string
-  /** Delay after the first failure; later ones are longer. */
+  /** Timeout of one request. */
+  requestMs?: number
+  /** Time for which requests are repeated while the store does not respond. */
+  patienceMs?: number
+  /** Pause before the first repetition; later ones are longer. */
   retryDelayMs?: number
 }
 
@@ -40,20 +44,32 @@ export class GcsError extends Error {
 const GOOGLE_ENDPOINT = "https://storage.googleapis.com"
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 const REQUEST_MS = 60_000
-const MAX_TRIES = 5
-const FIRST_DELAY_MS = 250
+const PATIENCE_MS = 300_000
 /** Transient statuses besides 5xx. */
 const TRANSIENT = [408, 429]
+const NETWORK_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+])
 
 export class GcsClient {
   readonly #endpoint: string
   readonly #auth: GoogleAuth | null
-  readonly #retryDelayMs: number
+  readonly #requestMs: number
+  readonly #patience: Patience
   readonly #explain: (error: unknown) => unknown
 
   /** `explain` converts errors before they are thrown. */
-  constructor({ endpoint, retryDelayMs = FIRST_DELAY_MS }: ClientOptions, explain: (error: unknown) => unknown) {
-    this.#retryDelayMs = retryDelayMs
+  constructor(options: ClientOptions, explain: (error: unknown) => unknown) {
+    const { endpoint, requestMs = REQUEST_MS, patienceMs = PATIENCE_MS, retryDelayMs: firstDelayMs } = options
+    this.#requestMs = requestMs
+    this.#patience = { patienceMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
     this.#explain = explain
     const configured = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
     const address = configured === "" || configured.includes("://") ? configured : `http://${configured}`
@@ -64,22 +80,15 @@ export class GcsClient {
   /** Throws for statuses of 400 and more, except the `allowed` ones. */
   async send(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsResponse> {
     try {
-      return await this.#sendWithRetries(request, allowed)
+      return await patiently(async () => {
+        const response = await this.#sendOnce(request)
+        if (response.status >= 400 && !allowed.includes(response.status)) {
+          throw new GcsError(response.status, errorMessageOf(response))
+        }
+        return response
+      }, this.#patience)
     } catch (error) {
       throw this.#explain(error)
-    }
-  }
-
-  async #sendWithRetries(request: GcsRequest, allowed: readonly number[]): Promise<GcsResponse> {
-    for (let tries = 1; ; tries++) {
-      const response = await this.#sendOnce(request).catch((error: unknown) => {
-        if (tries >= MAX_TRIES || !isNetworkError(error)) throw error
-        return null
-      })
-      if (response !== null && (response.status < 400 || allowed.includes(response.status))) return response
-      const transient = response === null || response.status >= 500 || TRANSIENT.includes(response.status)
-      if (response !== null && (!transient || tries >= MAX_TRIES)) throw new GcsError(response.status, errorMessageOf(response))
-      await delay(this.#retryDelayMs * 2 ** (tries - 1) * (0.5 + Math.random() / 2))
     }
   }
 
@@ -91,7 +100,7 @@ export class GcsClient {
     const response = await fetch(url, {
       method,
       headers: all,
-      signal: AbortSignal.timeout(REQUEST_MS),
+      signal: AbortSignal.timeout(this.#requestMs),
       redirect: "manual",
       ...(body !== undefined && { body: body as Uint8Array<ArrayBuffer> }),
     })
@@ -99,9 +108,15 @@ export class GcsClient {
   }
 }
 
-/** `fetch` throws a TypeError with a cause for a failed connection, and a DOMException for a timeout. */
-const isNetworkError = (error: unknown): boolean =>
-  (error instanceof TypeError && error.cause !== undefined) || (error instanceof DOMException && error.name === "TimeoutError")
+/** Errors of the network, also while credentials are fetched, and of a store that is overloaded or restarts. */
+export const isTransient = (error: unknown): boolean => {
+  if (error instanceof DOMException) return error.name === "TimeoutError"
+  // `fetch` throws a TypeError with a cause for a failed connection.
+  if (error instanceof TypeError) return error.cause !== undefined
+  const { status, code } = error as { status?: unknown; code?: unknown }
+  if (typeof status === "number") return status >= 500 || TRANSIENT.includes(status)
+  return typeof code === "string" && NETWORK_CODES.has(code)
+}
 
 const errorMessageOf = ({ status, body }: GcsResponse): string => {
   try {

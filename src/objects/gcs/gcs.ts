@@ -1,8 +1,9 @@
 // The object store in a bucket of Google Cloud Storage, with application default credentials; STORAGE_EMULATOR_HOST names another server.
-// Small objects take one request, streams a resumable upload. Memory is bounded by one chunk.
+// Small objects take one request, streams a resumable upload. Memory is bounded by one chunk. Requests are repeated for minutes while
+// the store does not respond.
 
 import { ObjectStoreError } from "../errors.ts"
-import { type ClientOptions, GcsClient } from "./client.ts"
+import { type ClientOptions, GcsClient, isTransient } from "./client.ts"
 import { explainGcs, isBeyondEnd, isMissing } from "./errors.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
@@ -19,14 +20,21 @@ export interface GcsOptions extends ClientOptions {
 
 const PAGE_SIZE = 1000
 const CONCURRENT_DELETES = 32
+/** Limits for requests of users. */
+const USER_REQUEST_MS = 5000
+const USER_PATIENCE_MS = 1000
 
 export class GcsObjectStore implements ObjectStore {
   readonly kind = "gcs"
   readonly #client: GcsClient
   readonly #options: GcsOptions
+  readonly impatient?: ObjectStore
 
   constructor(options: GcsOptions) {
     this.#options = options
+    if (options.patienceMs === undefined || options.patienceMs > USER_PATIENCE_MS) {
+      this.impatient = new GcsObjectStore({ ...options, patienceMs: USER_PATIENCE_MS, requestMs: USER_REQUEST_MS })
+    }
     this.#client = new GcsClient(options, (error) => this.#explain(error))
   }
 
@@ -64,7 +72,7 @@ export class GcsObjectStore implements ObjectStore {
         chunk = next
       }
     } catch (error) {
-      await upload.cancel()
+      void upload.cancel()
       throw error
     }
   }
@@ -133,7 +141,7 @@ export class GcsObjectStore implements ObjectStore {
 
   async check(): Promise<void> {
     try {
-      await probe(this)
+      await probe(this.impatient ?? this)
     } catch (error) {
       throw this.#explain(error)
     }
@@ -143,7 +151,10 @@ export class GcsObjectStore implements ObjectStore {
   #explain(error: unknown): unknown {
     if (error instanceof ObjectStoreError || isBeyondEnd(error) || isMissing(error)) return error
     const { bucket, prefix } = this.#options
-    return new ObjectStoreError(`gs://${bucket}/${prefix}`, explainGcs(error, bucket), { cause: error })
+    return new ObjectStoreError(`gs://${bucket}/${prefix}`, explainGcs(error, bucket), {
+      cause: error,
+      transient: isTransient(error),
+    })
   }
 
   #name(key: string): string {

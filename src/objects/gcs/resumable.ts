@@ -53,7 +53,7 @@ export class ResumableUpload {
     }
   }
 
-  /** Cancels the upload; the server discards its chunks. */
+  /** Cancels the upload; the server discards its chunks. Never rejects. */
   async cancel(): Promise<void> {
     await this.#client.send({ method: "DELETE", path: this.#address }, [499, 404, 410]).catch(() => undefined)
   }

@@ -4,7 +4,7 @@
 
 import { createHash, randomUUID } from "node:crypto"
 import { once } from "node:events"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
 import { messageOf } from "../../core/model/error-message.ts"
@@ -41,9 +41,11 @@ export class FakeGcs {
   readonly bucket: string
   readonly objects = new Map<string, Buffer>()
   readonly #uploads = new Map<string, Upload>()
+  /** Names of the objects of finished uploads, which respond again as they did at their end. */
+  readonly #finished = new Map<string, string>()
   readonly #server = createServer((request, response) => void this.#handle(request, response))
-  /** The next `count` requests fail with this status. */
-  failNext = { count: 0, status: 503 }
+  /** The next `count` requests fail with this status; with 0 their connections break. `late`: after they had their effect. */
+  failNext: { count: number; status: number; late?: boolean } = { count: 0, status: 503 }
   /** If set, every request fails with it. */
   failAll: { status: number; message: string } | null = null
   requests = 0
@@ -77,11 +79,15 @@ export class FakeGcs {
     try {
       const body = await buffer(request)
       if (this.failAll !== null) throw new HttpError(this.failAll.status, this.failAll.message)
+      const url = new URL(request.url!, "http://fake")
       if (this.failNext.count > 0) {
+        const { status, late = false } = this.failNext
         this.failNext.count -= 1
-        throw new HttpError(this.failNext.status, "We encountered an internal error. Please try again.")
+        if (late) this.#route(request, url, body, new ServerResponse(request))
+        if (status === 0) return void request.socket.destroy()
+        throw new HttpError(status, "We encountered an internal error. Please try again.")
       }
-      this.#route(request, new URL(request.url!, "http://fake"), body, response)
+      this.#route(request, url, body, response)
     } catch (error) {
       const status = error instanceof HttpError ? error.status : 500
       const message = messageOf(error)
@@ -177,6 +183,8 @@ export class FakeGcs {
 
   #chunk(id: string, request: IncomingMessage, body: Buffer, response: ServerResponse): void {
     const upload = this.#uploads.get(id)
+    const finished = this.#finished.get(id)
+    if (finished !== undefined) return json(response, 200, this.#resource(finished))
     if (upload === undefined) throw new HttpError(404, "No such upload")
     if (request.method === "DELETE") {
       this.#uploads.delete(id)
@@ -188,17 +196,18 @@ export class FakeGcs {
     if (request.method !== "PUT" || found === null) throw new HttpError(400, `Invalid content-range: ${range}`)
     const total = found[3] === "*" ? null : Number(found[3])
     if (found[1] !== undefined) {
-      if (Number(found[1]) !== upload.data.length) throw new HttpError(400, "A chunk is missing")
+      const known = upload.data.length - Number(found[1])
+      if (known < 0) throw new HttpError(400, "A chunk is missing")
       if (found[2] !== "*" && Number(found[2]) - Number(found[1]) + 1 !== body.length)
         throw new HttpError(400, "Wrong length of a chunk")
-      upload.data = Buffer.concat([
-        upload.data,
-        this.truncateNextChunk === null ? body : body.subarray(0, this.truncateNextChunk),
-      ])
+      const received = this.truncateNextChunk === null ? body : body.subarray(0, this.truncateNextChunk)
+      // Bytes that were received before are ignored.
+      upload.data = Buffer.concat([upload.data, received.subarray(known)])
       this.truncateNextChunk = null
     }
     if (total !== null && upload.data.length === total) {
       this.#uploads.delete(id)
+      this.#finished.set(id, upload.name)
       return this.#finish(upload.name, upload.data, response)
     }
     if (body.length % CHUNK_MULTIPLE !== 0) throw new HttpError(400, "Chunks must be multiples of 256 KiB")
