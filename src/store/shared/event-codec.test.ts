@@ -4,7 +4,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
-import { decodeEvents, encodeEvents, eventId, parseEventId } from "./event-codec.ts"
+import { decodeEvents, encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "./event-codec.ts"
 import type { StoreEvent } from "../contract/store.ts"
 
 const instant = fc.integer({ min: 0, max: 4_000_000_000_000 }).map(iso)
@@ -90,5 +90,36 @@ describe("ids of events", () => {
   it("consist of batch and index", () => {
     expect(parseEventId(eventId(12, 3))).toEqual({ batch: 12, index: 3 })
     for (const text of ["", "12", "12.", ".3", "-1.0", "1.2.3", "x.1", "1.1 "]) expect(parseEventId(text)).toBeNull()
+  })
+})
+
+describe("events after an event", () => {
+  const row = (batch: number, ...runIds: string[]): EventBatch => {
+    const events = runIds.map((runId) => ({ type: "run", runId: runId as RunId, status: "running", at: iso(0) }) as const)
+    const { runs, text } = encodeEvents(events)
+    return { batch, size: events.length, at: iso(0), runs: JSON.stringify(runs), events: text }
+  }
+  const batches = [row(1, "a", "b"), row(2, "c"), row(2, "d", "e"), row(3, "f")]
+  const idsAfter = (after: string, limit = 9): string[] => {
+    const read = batches.filter(({ batch }) => batch >= parseEventId(after)!.batch)
+    return eventsAfter(read, after, { limit }).events.map(({ runId, id }) => `${id} ${runId}`)
+  }
+
+  it("are numbered through all rows of a batch", () => {
+    expect(idsAfter("0.0")).toEqual(["1.0 a", "1.1 b", "2.0 c", "2.1 d", "2.2 e", "3.0 f"])
+  })
+
+  it("continue within a batch", () => {
+    expect(idsAfter("1.0", 2)).toEqual(["1.1 b", "2.0 c"])
+    expect(idsAfter("2.0")).toEqual(["2.1 d", "2.2 e", "3.0 f"])
+    expect(idsAfter("2.1")).toEqual(["2.2 e", "3.0 f"])
+    expect(idsAfter("2.2")).toEqual(["3.0 f"])
+  })
+
+  it("of other runs move the cursor", () => {
+    expect(eventsAfter(batches.slice(1), "1.1", { runId: "c" as RunId, limit: 9 })).toMatchObject({
+      events: [{ id: "2.0" }],
+      cursor: "3.0",
+    })
   })
 })

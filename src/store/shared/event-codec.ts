@@ -168,7 +168,7 @@ export const parseEventId = (id: string): { batch: number; index: number } | nul
 
 export const eventId = (batch: number, index: number): string => `${batch}.${index}`
 
-/** A row of the event log. `events` null: the store knows that no event matches. */
+/** A row of the event log, in order: Postgres may write several rows of one batch. `events` null: the store knows that no event matches. */
 export interface EventBatch {
   batch: number
   size: number
@@ -189,17 +189,23 @@ export const eventsAfter = (
   const from = parseEventId(after)!
   const events: LoggedEvent[] = []
   let cursor = after
+  let previous = 0
+  /** Number of events of the batch up to this row. */
+  let end = 0
   for (const { batch, size, at, runs, events: text } of batches) {
-    const first = batch === from.batch ? from.index + 1 : 0
-    if (first >= size) continue
+    const begin = batch === previous ? end : 0
+    previous = batch
+    end = begin + size
+    const first = batch === from.batch ? Math.max(begin, from.index + 1) : begin
+    if (first >= end) continue
     const decoded = text === null ? [] : decodeEvents(JSON.parse(runs) as RunId[], text, at)
-    for (let index = first; text !== null && index < size; index++) {
-      const event = decoded[index]!
+    for (let index = first; text !== null && index < end; index++) {
+      const event = decoded[index - begin]!
       if (runId !== undefined && event.runId !== runId) continue
       events.push({ ...event, id: eventId(batch, index) })
       if (events.length === limit) return { events, cursor: eventId(batch, index) }
     }
-    cursor = eventId(batch, size - 1)
+    cursor = eventId(batch, end - 1)
   }
   return { events, cursor }
 }

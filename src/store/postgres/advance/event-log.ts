@@ -1,7 +1,8 @@
 // The event log: written by each transaction that has events, read by streams, trimmed by age.
 //
-// A batch has the id of its transaction. Readers see only batches below every open transaction of the whole server, so none can appear
-// behind their cursor; a long transaction elsewhere delays streams and loses nothing.
+// A row belongs to the batch of its own transaction id, or of the newest one that committed before the row was written, if that is newer:
+// so the events of a claim follow those of the transaction that made its task ready. Readers see only batches below every open transaction
+// of the whole server, so none can appear behind their cursor; a long transaction elsewhere delays streams and loses nothing.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
@@ -19,7 +20,7 @@ export const eventLog = ({ read, write }: Access): EventLog => ({
 
 const APPEND = statement("events_append", `INSERT INTO events (at, size, runs, events) VALUES (${NOW}, :size, :runs, :events)`)
 
-/** Appends events to the log, once per transaction, at its end. Sends its statement before it returns. */
+/** Appends events to the log, once per transaction, by its last statement, whose snapshot contains all that the transaction has read. Sends its statement before it returns. */
 export const logEvents = async (tx: Tx, events: readonly StoreEvent[]): Promise<void> => {
   if (events.length === 0) return
   const { runs, text } = encodeEvents(events)
@@ -28,7 +29,10 @@ export const logEvents = async (tx: Tx, events: readonly StoreEvent[]): Promise<
 
 const COMPLETE = "batch < (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)"
 
-const NEWEST = statement("events_newest", `SELECT batch, size FROM events WHERE ${COMPLETE} ORDER BY batch DESC LIMIT 1`)
+const NEWEST = statement(
+  "events_newest",
+  `SELECT batch, sum(size)::int AS size FROM events WHERE batch = (SELECT max(batch) FROM events WHERE ${COMPLETE}) GROUP BY batch`,
+)
 
 /** Read after the page: batches that were trimmed in between are a gap. */
 const BOUNDS = statement(
@@ -39,7 +43,7 @@ const BOUNDS = statement(
 const PAGE = statement(
   "events_page",
   `SELECT batch, size, at, runs, CASE WHEN :runId::text IS NULL OR strpos(runs, :runId) > 0 THEN events END AS events
-   FROM events WHERE batch >= :from::bigint AND ${COMPLETE} ORDER BY batch LIMIT ${MAX_BATCHES}`,
+   FROM events WHERE batch >= :from::bigint AND ${COMPLETE} ORDER BY batch, seq LIMIT ${MAX_BATCHES}`,
 )
 
 type Page = Awaited<ReturnType<EventLog["readEvents"]>>

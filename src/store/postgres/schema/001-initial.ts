@@ -223,14 +223,18 @@ CREATE TABLE cache (
   PRIMARY KEY (workflow_id, task, key)
 );
 
--- One row per transaction that has events. batch is the transaction id: a reader knows that all batches older than the oldest open
--- transaction are complete, which a sequence cannot tell. The newest row is never removed: it marks the end of the log.
+-- One row per transaction that has events. batch is the newest transaction id that had committed, or the row's own: a reader knows that
+-- all batches older than the oldest open transaction are complete, which a sequence cannot tell. seq orders the rows of one batch.
+-- The newest batch is never removed: it marks the end of the log.
 CREATE TABLE events (
-  batch bigint PRIMARY KEY DEFAULT pg_current_xact_id()::text::bigint,
+  batch bigint NOT NULL DEFAULT greatest(
+    pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1),
   at timestamptz(3) NOT NULL,
   size integer NOT NULL,
   runs text NOT NULL,
-  events text NOT NULL
+  events text NOT NULL,
+  seq bigint GENERATED ALWAYS AS IDENTITY,
+  PRIMARY KEY (batch, seq)
 );
 
 -- active: the workflow is not paused.
