@@ -5,10 +5,10 @@ import type { EngineOptions } from "../ports.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
 
-/** A started holder on a store with leases, where calls of `reapHolders` wait for `blocked`. */
-const setup = async () => {
+/** A holder on a store with leases, where calls of `reapHolders` wait for `blocked`. It has started, unless that waits. */
+const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}) => {
   const clock = new VirtualClock()
-  const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked: null as Promise<void> | null, leased: true }
+  const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked, leased: true }
   const store = {
     leases: true,
     extendWorkerLeases: async () => {},
@@ -40,7 +40,8 @@ const setup = async () => {
     adopted: () => {},
     abandoned: () => {},
   })
-  await holder.start()
+  const started = holder.start()
+  if (blocked === null) await started
   /** Lets virtual time pass. */
   const pass = async (ms: number): Promise<void> => {
     const end = clock.now() + ms
@@ -51,7 +52,7 @@ const setup = async () => {
       await settle()
     }
   }
-  return { holder, state, pass }
+  return { holder, state, started, pass }
 }
 
 test("the lease is renewed while dead holders cannot be reaped, because no connection is free", async () => {
@@ -64,6 +65,27 @@ test("the lease is renewed while dead holders cannot be reaped, because no conne
   blocked.resolve()
   await pass(3000)
   expect(state).toMatchObject({ renewals: 5, reaps: 3 })
+})
+
+test("the lease is renewed while the first reaping, at the start, takes longer than the lease", async () => {
+  const blocked = Promise.withResolvers<void>()
+  const { state, started, pass } = await setup({ blocked: blocked.promise })
+  await pass(13_000)
+  expect(state).toMatchObject({ renewals: 4, reaps: 1 })
+  blocked.resolve()
+  await started
+  await pass(3000)
+  expect(state).toMatchObject({ renewals: 5, reaps: 2 })
+})
+
+test("a holder that cannot start does not renew its lease", async () => {
+  const blocked = Promise.withResolvers<void>()
+  const { state, started, pass } = await setup({ blocked: blocked.promise })
+  await pass(4000)
+  blocked.reject(new Error("the database is gone"))
+  await expect(started).rejects.toThrow("the database is gone")
+  await pass(20_000)
+  expect(state.renewals).toBe(1)
 })
 
 test("dead holders are reaped and the loop is woken after each renewal", async () => {

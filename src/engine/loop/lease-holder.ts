@@ -50,13 +50,19 @@ export class LeaseHolder {
     const { store, holder } = this.#options
     if (holder.kind === "server") await store.extendWorkerLeases()
     await this.#register()
-    await this.#reap()
     if (store.leases || holder.kind === "server") this.#scheduleRenewal()
+    this.#reaping = true
+    try {
+      await this.#reap()
+    } catch (error) {
+      this.#stopRenewal()
+      throw error
+    }
+    this.#reaping = false
   }
 
   async stop(): Promise<void> {
-    this.#cancelRenewal?.()
-    this.#cancelRenewal = null
+    this.#stopRenewal()
     const { store, clock, log } = this.#options
     const deregistered = store.deregisterHolder(this.#id).catch((error: unknown) => {
       log.error({ error: String(error) }, "failed to deregister; the lease will expire")
@@ -119,6 +125,11 @@ export class LeaseHolder {
 
   #scheduleRenewal(delayMs = RENEW_MS): void {
     this.#cancelRenewal = this.#options.clock.after(delayMs, () => void this.#renew())
+  }
+
+  #stopRenewal(): void {
+    this.#cancelRenewal?.()
+    this.#cancelRenewal = null
   }
 
   /** Does not wait for the reaping, which may take longer than the lease: it shares connections with other writes. */
