@@ -32,14 +32,15 @@ export const checkIdleSlots = (simulation: Simulation): void => {
   }
 }
 
-const isAtRest = ({ deadHolders }: Simulation, process: EngineProcess): boolean =>
+/** An engine whose lease was lost claims nothing until it has registered again. */
+const isAtRest = ({ deadHolders, tables }: Simulation, process: EngineProcess): boolean =>
   process.alive &&
   process.started &&
   process.calls === 0 &&
   !process.failing &&
   !process.hasUnseenCommits &&
   !process.draining &&
-  (process.holder === null || !deadHolders.has(process.holder))
+  (process.holder === null || (!deadHolders.has(process.holder) && tables.holders().some(({ id }) => id === process.holder)))
 
 /** Attempts of a cancelled run, and those in a group whose timeout has passed, must have been told to stop. */
 const checkStopped = (simulation: Simulation, process: EngineProcess): void => {
