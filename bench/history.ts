@@ -36,7 +36,7 @@ export const fillHistory = async (store: Store, url: string, tasks: number): Pro
     db.exec(fill(RUNS, { RUN_ID: id("r.i"), SERIES_RUNS: series("r", 1, runs) }))
     const attempt = id("runs.seq * 100 + n.i")
     db.exec(fill(TASKS, { SERIES_NODE: "n.i", ATTEMPT_ID: attempt, SERIES_TASKS: series("n", 0, 99) }))
-    db.exec("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")
+    db.exec("UPDATE tasks SET padding = NULL; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
     return
   }

@@ -1,7 +1,7 @@
 // Builds the assignment of a claim: its input, environment, command, fields and folders, with every expression resolved.
 
 import type { EngineOptions, Folders } from "../ports.ts"
-import { objectPrefixOf } from "./claims.ts"
+import { objectPrefixOf, ownerOf } from "./claims.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
 import { readSecret } from "./secret.ts"
@@ -38,73 +38,85 @@ export class AssignmentBuilder {
 
   async build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders): Promise<Assignment> {
     const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
-    const { input, upstreamDir } =
-      claim.kind === "job"
-        ? { input: claim.job.payload, upstreamDir: null }
-        : await this.#input(claim, workflow, node, templates, folders)
-    const { env, fields, secrets } = await this.#render(node, templates)
-    const command = node.command === undefined ? null : await this.#command(node.command, templates, env)
-    for (const [name, value] of Object.entries(env)) checkValue(`the value of ${name}`, value)
-    const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
-    const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
-    return {
-      ...this.#baseOf(claim, workflow, node),
-      input,
-      fields,
-      command,
-      env,
-      workingDir: await folders.workingDir(claim, wanted),
-      ...(code !== null && { code }),
-      upstreamDir,
-      secrets,
-      ...(claim.kind !== "job" && node.defer !== undefined && { callback: () => this.#callbacks.environment(claim) }),
+    const assignment = this.#newAssignment(claim, workflow, node)
+    const { env, fields, secrets } = assignment
+    if (claim.kind === "job") assignment.input = claim.job.payload
+    else await this.#addInput(assignment, claim, workflow, templates, folders)
+    for (const [name, value] of Object.entries(node.env)) {
+      if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
+      else env[name] = toText(await templates.render(value.value))
     }
+    for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
+    for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
+    if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
+    for (const name in env) checkValue(`the value of ${name}`, env[name]!)
+    const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
+    if (code !== null) assignment.code = code
+    const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
+    assignment.workingDir = await folders.workingDir(claim, wanted)
+    if (claim.kind !== "job" && node.defer !== undefined) assignment.callback = () => this.#callbacks.environment(claim)
+    return assignment
   }
 
   /** Builds what an executor needs to find and stop the work of a claim: never rejects, and omits fields that cannot be evaluated. */
   async buildStop(claim: Claim, workflow: CompiledWorkflow, node: Node): Promise<Assignment> {
     const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
-    const fields: Assignment["fields"] = {}
+    const assignment = this.#newAssignment(claim, workflow, node)
     for (const [field, template] of Object.entries(node.fields)) {
       try {
-        fields[field] = await templates.render(template)
+        assignment.fields[field] = await templates.render(template)
       } catch {
         // The work may be found without it.
       }
     }
-    const base = this.#baseOf(claim, workflow, node)
-    return { ...base, input: null, fields, command: null, env: {}, workingDir: "/", upstreamDir: null, secrets: [] }
+    return assignment
   }
 
-  #baseOf(claim: Claim, workflow: CompiledWorkflow, node: Node): Base {
+  /** Returns an assignment without the parts that need an expression, an output or a folder. For a job, both ids are the job's. */
+  #newAssignment(claim: Claim, workflow: CompiledWorkflow, node: Node): Assignment {
+    const isJob = claim.kind === "job"
+    const parallelIndex = isJob || node.fan === undefined ? null : lastIndex(claim.path)
     return {
-      ...identityOf(claim, node),
+      runId: ownerOf(claim),
+      taskId: isJob ? claim.job.id : taskId(claim.runId, claim.row),
       attemptId: claim.attemptId,
       attempt: claim.attempt,
       workflow: workflow.name,
       task: node.name,
+      path: isJob ? "" : claim.path,
+      parallelIndex,
+      parallelCount: isJob || parallelIndex === null ? null : claim.count,
+      logicalDate: isJob ? null : claim.run.logicalDate,
       node,
+      input: null,
+      fields: {},
+      command: null,
+      env: {},
+      workingDir: "/",
+      upstreamDir: null,
       prefix: objectPrefixOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
       graceMs: this.#options.graceMs,
+      secrets: [],
     }
   }
 
   /** Merges the item, then upstream outputs by name, then the task's own input: later values win. */
-  async #input(
+  async #addInput(
+    assignment: Assignment,
     claim: TaskClaim,
-    workflow: CompiledWorkflow,
-    node: Node,
+    { nodes }: CompiledWorkflow,
     templates: Templates,
     folders: Folders,
-  ): Promise<{ input: JsonObject; upstreamDir: string | null }> {
+  ): Promise<void> {
+    const { node } = assignment
     const input: JsonObject = {}
     const large = new Map<string, Output>()
     if (node.fan?.foreach !== undefined) input["item"] = claim.item
     for (const index of node.upstream) {
-      const name = shortName(workflow.nodes[index]!)
+      const name = shortName(nodes[index]!)
       const state = claim.reads.get(index)
-      const output = state === undefined ? null : visibleOutput(workflow.nodes[index]!, state)
+      const output = state === undefined ? null : visibleOutput(nodes[index]!, state)
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         large.set(name, output)
       } else {
@@ -113,21 +125,8 @@ export class AssignmentBuilder {
       }
     }
     if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
-    return { input, upstreamDir: large.size === 0 ? null : await folders.upstream(claim, large) }
-  }
-
-  /** Renders the environment and the executor's fields. `secrets`: the values of secrets in both. */
-  async #render(node: Node, templates: Templates): Promise<Pick<Assignment, "env" | "fields" | "secrets">> {
-    const env: Env = {}
-    const fields: Assignment["fields"] = {}
-    const secrets: string[] = []
-    for (const [name, value] of Object.entries(node.env)) {
-      if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
-      else env[name] = toText(await templates.render(value.value))
-    }
-    for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
-    for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
-    return { env, fields, secrets }
+    assignment.input = input
+    if (large.size > 0) assignment.upstreamDir = await folders.upstream(claim, large)
   }
 
   /** Copies on the way to the value: rendered literals are shared with the compiled node, which never contains a secret. */
@@ -180,29 +179,6 @@ class Templates {
 
   #getScope(): Promise<ExpressionScope> {
     return (this.#scope ??= this.#buildScope())
-  }
-}
-
-type Identity = Pick<Assignment, "runId" | "taskId" | "path" | "parallelIndex" | "parallelCount" | "logicalDate">
-
-type Base = Identity &
-  Pick<Assignment, "attemptId" | "attempt" | "workflow" | "task" | "node" | "prefix" | "maxOutputBytes" | "graceMs">
-
-/** Returns the ids of an assignment and its place in the run. For a job, both ids are the job's. */
-const identityOf = (claim: Claim, node: Node): Identity => {
-  if (claim.kind === "job") {
-    const { id } = claim.job
-    return { runId: id, taskId: id, path: "", parallelIndex: null, parallelCount: null, logicalDate: null }
-  }
-  const { runId, row, path, count, run } = claim
-  const parallelIndex = node.fan === undefined ? null : lastIndex(path)
-  return {
-    runId,
-    taskId: taskId(runId, row),
-    path,
-    parallelIndex,
-    parallelCount: parallelIndex === null ? null : count,
-    logicalDate: run.logicalDate,
   }
 }
 

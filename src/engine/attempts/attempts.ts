@@ -81,14 +81,12 @@ export class Attempts {
   }
 
   /** Fails the attempt when its result cannot be processed, so that it is counted and retried after its delay. */
-  async #toChange({ claim, cancelling }: LaunchedAttempt, result: AttemptResult): Promise<Change> {
+  #toChange({ claim, cancelling }: LaunchedAttempt, result: AttemptResult): Promise<Change> {
     const { changes } = this.#parts
-    try {
-      return await changes.toChange(claim, result, cancelling)
-    } catch (error) {
+    return changes.toChange(claim, result, cancelling).catch((error: unknown) => {
       const failed = this.#runner.failed(`its result could not be processed: ${messageOf(error)}`, true)
       return changes.decide(claim, { ...failed, startedAt: result.startedAt }, cancelling)
-    }
+    })
   }
 
   /**
@@ -130,6 +128,8 @@ export class Attempts {
       if (attempt.leftRunning) return { state: "lost", startedAt: null, finishedAt: this.#options.clock.now() }
       return attempt.adopted === undefined ? this.#unprepared(error) : await this.#stopUnprepared(attempt, error)
     }
+    Object.assign(assignment.env, this.#options.observer?.environment?.(attempt.claim))
+    if (attempt.adopted !== undefined) assignment.adopted = attempt.adopted
     const progress = this.#progressOf(attempt.claim)
     try {
       return await this.#runner.run(assignment, attempt, this.#listenerOf(attempt.claim, progress))
@@ -138,11 +138,9 @@ export class Attempts {
     }
   }
 
-  async #prepare({ claim, workflow, node, adopted }: LaunchedAttempt): Promise<Assignment> {
+  #prepare({ claim, workflow, node }: LaunchedAttempt): Promise<Assignment> {
     const { assignments, folders } = this.#parts
-    const assignment = await assignments.build(claim, workflow, node, folders)
-    Object.assign(assignment.env, this.#options.observer?.environment?.(claim))
-    return adopted === undefined ? assignment : { ...assignment, adopted }
+    return assignments.build(claim, workflow, node, folders)
   }
 
   #unprepared(error: unknown): AttemptResult {

@@ -30,21 +30,20 @@ export class ChangeBuilder {
   }
 
   /** `cancelling`: the attempt is not retried, whatever its result. */
-  async toChange(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
-    const deferral = isResumed(claim) ? null : deferralIn(result)
-    if (deferral === null) return await this.#finish(claim, result, cancelling)
-    const deferred = this.#defer(claim, result, deferral, cancelling)
-    return "kind" in deferred ? deferred : await this.#finish(claim, deferred, cancelling)
-  }
-
-  async #finish(claim: Claim, result: AttemptResult, cancelling: boolean): Promise<Change> {
+  async toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Promise<Change> {
+    const deferral = isResumed(claim) ? null : deferralIn(given)
+    const result = deferral === null ? given : this.#defer(claim, given, deferral, cancelling)
+    if ("kind" in result) return result
     const { workflow, node } = nodeOf(this.#options.store, claim)
     this.#options.observer?.attemptEnded?.(claim, node, result)
-    const cacheable = claim.kind !== "job" && result.state === "success"
-    const cache = cacheable ? await this.#cacheEntry(claim, workflow, node, result.output) : undefined
     const change = this.decide(claim, result, cancelling)
-    if (claim.kind === "job" && change.kind === "finish") await removeJobFolder(this.#options, claim.job.id)
-    return cache !== undefined && change.kind === "finish" ? { ...change, cache } : change
+    if (change.kind !== "finish") return change
+    if (claim.kind === "job") await removeJobFolder(this.#options, claim.job.id)
+    else if (node.cache !== undefined && result.state === "success") {
+      const cache = await this.#cacheEntry(claim, workflow, node, result.output)
+      if (cache !== undefined) change.cache = cache
+    }
+    return change
   }
 
   decide(claim: Claim, result: AttemptResult, cancelling: boolean): Change {
@@ -76,18 +75,18 @@ export class ChangeBuilder {
     return { ...wait, waitingOn: { kind: "callback", since, ...callback }, delayMs }
   }
 
-  /** Returns what to cache of a success. Undefined without `cache`, or when that fails: the success remains. */
+  /** Returns what to cache of a success. Undefined when that fails: the success remains. */
   async #cacheEntry(
     claim: TaskClaim,
     workflow: CompiledWorkflow,
     node: Node,
     output: Output = { inline: null },
   ): Promise<CacheEntry | undefined> {
-    if (node.cache === undefined) return undefined
+    const cache = node.cache!
     try {
       const scope = await buildScope(this.#outputs, claim, workflow, node)
-      const key = toText(await this.#options.evaluator.evaluate(node.cache.key, scope))
-      const entry = { key: indexKey(key), ttlMs: node.cache.ttlMs }
+      const key = toText(await this.#options.evaluator.evaluate(cache.key, scope))
+      const entry = { key: indexKey(key), ttlMs: cache.ttlMs }
       return "inline" in output ? entry : { ...entry, output: await copyToCache(this.#options, claim, output) }
     } catch (error) {
       this.#options.log.warn({ run: claim.runId, error: messageOf(error) }, "failed to cache an output")

@@ -98,7 +98,8 @@ const hasNoSettings = (tx: Tx, lane: string): boolean => tx.queues.available(lan
 
 /** Matches the row only as it was created and never claimed, so that nothing of it has to be read. */
 const UNBLOCK_AND_CLAIM = `
-UPDATE tasks SET upstream_pending = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?
+UPDATE tasks SET upstream_pending = 0, status = 'dispatched', attempt = 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
+  padding = NULL
 WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' AND upstream_pending = ? AND lane = ? AND priority = ?
   AND kind = 'task' AND parent_id IS NULL AND attempt = 0 AND attempt_id IS NULL AND limits IS NULL AND parked IS NULL AND available_at IS NULL
   AND upstream_failed = 0 AND upstream_unmet = 0 AND upstream_waived = 0`

@@ -93,7 +93,7 @@ const admitCandidates = (tx: Tx, candidates: Candidate[], purpose: Purpose): Can
 
 const DISPATCH = `
 UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
-  last_attempt_state = NULL, error = NULL, exit_code = NULL, progress = NULL
+  last_attempt_state = NULL, error = NULL, exit_code = NULL, progress = NULL, padding = NULL
 WHERE id = ?`
 
 const CLAIM_FOR_GATE = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"

@@ -87,7 +87,8 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NO
 -- full limit. holder: holders.seq of the process that runs the task or evaluates its gate; worker: the name of the holder of the last
 -- attempt. last_attempt_state: state of the last finished attempt. waiting_on: what a running row without a slot waits for; the gate of
 -- resume_lane claims the row when resume_at is due. resumes: how often that happened in this attempt. must_end: the row was resumed
--- in order to finish, because its run is being cancelled or its group is past its timeout.
+-- in order to finish, because its run is being cancelled or its group is past its timeout. padding: the bytes that a claim and a finish
+-- add to a row; the claim removes it, so that the row grows within its page.
 CREATE TABLE tasks (
   id INTEGER PRIMARY KEY,
   run_seq INTEGER NOT NULL,
@@ -136,6 +137,7 @@ CREATE TABLE tasks (
   resumes INTEGER NOT NULL DEFAULT 0,
   must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
+  padding BLOB DEFAULT (zeroblob(130)),
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
   CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),

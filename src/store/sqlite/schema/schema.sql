@@ -272,6 +272,7 @@ CREATE TABLE tasks (
   resumes INTEGER NOT NULL DEFAULT 0,
   must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
+  padding BLOB DEFAULT (zeroblob(130)),
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
   CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),
