@@ -162,11 +162,14 @@ const loadSlurm: ExecutorLoader = async ({ slurmDir: folder, slurmCommand: comma
   return new SlurmExecutor({ objects, clock: systemClock, folder, command, env: process.env })
 }
 
+const cloudRunFolder = ({ dataDir }: Config): string => join(dataDir, "cloudrun")
+
 const loadCloudRun: ExecutorLoader = async (config, objects) => {
   const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
   const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
   const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
-  return new CloudRunExecutor({ objects, store, clock: systemClock, project, region, endpoint, loggingEndpoint })
+  const folder = cloudRunFolder(config)
+  return new CloudRunExecutor({ objects, store, clock: systemClock, project, region, endpoint, loggingEndpoint, folder })
 }
 
 /** Creates all executors. Except for `process`, each is loaded with its first task. */
@@ -184,8 +187,8 @@ const createExecutors = async (config: Config, objects: ObjectStore): Promise<Ma
     lazy("python", loadPython),
     lazy("docker", loadDocker, { needsCleanup: () => existsSync(join(config.dataDir, "docker/owners")) }),
     lazy("kubernetes", loadKubernetes, { remote: true, needsSweep: () => existsSync(kubernetesFolder(config)) }),
-    lazy("slurm", loadSlurm, { remote: true }),
-    lazy("cloudrun", loadCloudRun, { remote: true }),
+    lazy("slurm", loadSlurm, { remote: true, needsSweep: () => existsSync(join(config.slurmDir, "attempts")) }),
+    lazy("cloudrun", loadCloudRun, { remote: true, needsSweep: () => existsSync(cloudRunFolder(config)) }),
   ]
   return new Map(executors.map((executor) => [executor.name, executor]))
 }

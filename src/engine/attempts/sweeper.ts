@@ -30,7 +30,12 @@ export class Sweeper {
     const { executors, log } = this.#options
     for (const executor of executors.values()) {
       await executor
-        .sweep?.((work) => this.endedOf(work))
+        .sweep?.(async (work) => {
+          const ended = await this.endedOf(work)
+          for (const attemptId of ended)
+            log.warn({ executor: executor.name, attemptId }, "removing work whose attempt has ended")
+          return ended
+        })
         .catch((error: unknown) => log.warn({ executor: executor.name, error: messageOf(error) }, "failed to remove old work"))
     }
     if (this.#cancel !== null) this.start()

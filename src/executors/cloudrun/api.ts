@@ -6,13 +6,15 @@ import { type AuthClient, GoogleAuth, PassThroughClient } from "google-auth-libr
 import type { Clock } from "../../core/model/ports.ts"
 import { delay } from "../remote/retry.ts"
 import { withTimeout } from "../timeout.ts"
-import { errorOf, TIMED_OUT } from "./api-error.ts"
+import { errorOf, isStatus, TIMED_OUT } from "./api-error.ts"
 import type { Execution, ExecutionName, JobName, RunRequest, Task } from "./shapes.ts"
 
 const CALL_MS = 30_000
 /** Time for credentials, which the client fetches without a limit before its own one counts. */
 const LOGIN_MS = 30_000
 export const PAGE = 100
+/** Cloud Run keeps the newest 1,000 executions for more than a week. */
+export const MAX_PAGES = 10
 export const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 const MAX_RETRY_AFTER_MS = 60_000
 
@@ -58,6 +60,18 @@ export class CloudRunApi {
       this.#executions.listExecutions(request, { timeout: CALL_MS, autoPaginate: false }),
     )
     return { executions, next: response?.nextPageToken ?? "" }
+  }
+
+  /** Lists the newest executions of a job; none of a job that was deleted. */
+  async *listAll(parent: JobName): AsyncGenerator<Execution> {
+    for (let page = 0, token = ""; page < MAX_PAGES && (page === 0 || token !== ""); page++) {
+      const { executions, next } = await this.list(parent, token).catch((error: unknown) => {
+        if (isStatus(error, 404)) return { executions: [], next: "" }
+        throw error
+      })
+      yield* executions
+      token = next
+    }
   }
 
   /** Resolves when the request is accepted; the execution ends later. */

@@ -8,7 +8,7 @@ import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from
 import { backoff, delay, retryTransient } from "../remote/retry.ts"
 import type { CloudRunApi } from "./api.ts"
 import { ApiError, describeError, errorOf, isTransient } from "./api-error.ts"
-import { outcomeOf, phaseOf, waitingReason } from "./classify.ts"
+import { isEnded, outcomeOf, phaseOf, waitingReason } from "./classify.ts"
 import { ExecutionLog } from "./execution-log.ts"
 import type { LogReader } from "./log-reader.ts"
 import type { ExecutionPoller, ExecutionWatch } from "./poller.ts"
@@ -103,7 +103,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
       const phase = phaseOf(execution)
       if (phase === "waiting") this.waitingFor = waitingReason(execution)
       else this.#begin(running, execution)
-      this.#ended = phase !== "waiting" && phase !== "running"
+      this.#ended = isEnded(execution)
       if (this.#ended) return { end: execution }
     }
     if (misses >= MAX_MISSES) {

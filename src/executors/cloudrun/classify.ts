@@ -20,6 +20,8 @@ export const phaseOf = (execution: Execution): Phase => {
   return (execution.runningCount ?? 0) > 0 ? "running" : "waiting"
 }
 
+export const isEnded = (execution: Execution): boolean => !["waiting", "running"].includes(phaseOf(execution))
+
 /** Returns why the execution has not started; null when Cloud Run gives no reason. */
 export const waitingReason = (execution: Execution): string | null => {
   const message = execution.conditions?.find(({ message: text, state }) => text && state !== "CONDITION_SUCCEEDED")?.message

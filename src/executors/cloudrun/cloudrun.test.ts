@@ -1,7 +1,10 @@
 // Runs on a fake that checks every request against the definitions that Google publishes (testing/contract.ts).
 
-import { expect, onTestFinished, test, vi } from "vitest"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { allLines, realClock } from "../conformance/fixture.ts"
+import type { UnfollowedWork } from "../executor.ts"
 import { CloudRunApi } from "./api.ts"
 import { messageType, problemOf } from "./testing/contract.ts"
 import { type FakeCloudRun, LIST_LOGS } from "./testing/fake-cloud-run.ts"
@@ -317,4 +320,51 @@ test("the fake rejects requests that violate the contract", () => {
   expect(problem({ overrides: { taskCount: "one" } })).toContain("Invalid value (int32)")
   expect(problem({ overrides: { timeout: 3 } })).toContain("not a google.protobuf.Duration")
   expect(problem({ overrides: { containerOverrides: [{ env: [{ value: "1" }] }] } })).toContain("name: required")
+})
+
+describe("leftover executions", () => {
+  test("an execution that nobody follows is cancelled by the second sweep if its attempt has ended; others stay", async () => {
+    const { fake, run, newExecutor, folder } = await setup()
+    for (const attemptId of ["ended", "foreign"]) {
+      const task = run("sleep 60", { attemptId })
+      await task.started
+      task.stop("shutdown")
+      await task.result
+    }
+    fake.addOthers("sh", 150)
+    const executor = newExecutor()
+    const followed = run("sleep 60", { attemptId: "followed" }, executor)
+    await followed.started
+    const asked: UnfollowedWork[][] = []
+    const sweep = () =>
+      executor.sweep(async (work) => {
+        asked.push(work)
+        return new Set(["ended"])
+      })
+    await sweep()
+    expect([asked, fake.count("Executions.CancelExecution")]).toEqual([[], 0])
+    fake.fault({ method: "Executions.CancelExecution", status: 500 })
+    await expect(sweep()).rejects.toThrow("job ork-ended")
+    await sweep()
+    expect(asked[0]?.map(({ attemptId, runId, taskId }) => [attemptId, runId, taskId])).toEqual([
+      ["foreign", "run-1", "task-1"],
+      ["ended", "run-1", "task-1"],
+    ])
+    const own = fake.executions.filter(({ env }) => env.some(({ name }) => name === "ORK_ATTEMPT_ID")).toReversed()
+    await vi.waitUntil(() => own[0]?.over === true)
+    expect(own.map(({ over }) => over)).toEqual([true, false, false])
+    expect(existsSync(join(folder, "cloudrun"))).toBe(true)
+  })
+
+  test("a job without executions is not searched again", async () => {
+    const { fake, run, newExecutor, folder } = await setup()
+    await run("true").result
+    const executor = newExecutor()
+    const sweep = () => executor.sweep(async () => new Set())
+    await sweep()
+    expect(existsSync(join(folder, "cloudrun"))).toBe(false)
+    const before = fake.calls.length
+    await sweep()
+    expect(fake.calls.length).toBe(before)
+  })
 })

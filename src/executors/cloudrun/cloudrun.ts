@@ -7,13 +7,17 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { writeSpec } from "../exec/exec.ts"
-import type { Assignment, Executor, LaunchContext } from "../executor.ts"
+import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
+import { Leftovers } from "../remote/leftovers.ts"
+import { UsedNames } from "../remote/used-names.ts"
 import { CloudRunApi } from "./api.ts"
 import { CloudRunAttempt, type CloudRunParts } from "./attempt.ts"
+import { isEnded } from "./classify.ts"
 import { LogReader } from "./log-reader.ts"
 import { CloudLoggingApi } from "./logging-api.ts"
 import { ExecutionPoller } from "./poller.ts"
 import { jobName, type JobDefaults, optionsOf, problemOf, requestOf } from "./request.ts"
+import { type ExecutionName, type JobName, workOf } from "./shapes.ts"
 import { Starter } from "./starter.ts"
 
 export interface CloudRunExecutorOptions extends JobDefaults {
@@ -25,6 +29,13 @@ export interface CloudRunExecutorOptions extends JobDefaults {
   endpoint: string
   /** Address of the Cloud Logging API; empty for Google's own. */
   loggingEndpoint: string
+  /** Remembers the jobs that were used; exists while a job may have executions to clean up. */
+  folder: string
+}
+
+/** An execution without an attempt of this process. */
+interface UnfollowedExecution extends UnfollowedWork {
+  name: ExecutionName
 }
 
 export class CloudRunExecutor implements Executor {
@@ -32,6 +43,10 @@ export class CloudRunExecutor implements Executor {
   readonly remote = true
   readonly #options: CloudRunExecutorOptions
   readonly #parts: CloudRunParts
+  readonly #used: UsedNames
+  readonly #leftovers = new Leftovers()
+  /** Jobs of the attempts that this process follows, by attempt id. */
+  readonly #followed = new Map<string, JobName>()
 
   constructor(options: CloudRunExecutorOptions) {
     this.#options = options
@@ -41,12 +56,32 @@ export class CloudRunExecutor implements Executor {
     const starter = new Starter({ api, poller, objects, clock })
     const reader = new LogReader(new CloudLoggingApi(loggingEndpoint), clock)
     this.#parts = { api, poller, starter, reader }
+    this.#used = new UsedNames(options.folder)
   }
 
   async stop(): Promise<void> {
     this.#parts.poller.stop()
     this.#parts.reader.stop()
     await this.#parts.api.close()
+  }
+
+  async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {
+    const sources = this.#used.names().map((job) => ({
+      name: job,
+      list: () => this.#unfollowedOf(job),
+      remove: ({ name }: UnfollowedExecution) => this.#parts.api.cancel(name),
+    }))
+    await this.#leftovers.sweep(sources, ended)
+  }
+
+  async #unfollowedOf(job: JobName): Promise<UnfollowedExecution[]> {
+    const found: UnfollowedExecution[] = []
+    for await (const execution of this.#parts.api.listAll(job)) {
+      const work = isEnded(execution) ? null : workOf(execution)
+      if (work !== null) found.push({ ...work, name: execution.name ?? "" })
+    }
+    if (found.length === 0 && ![...this.#followed.values()].includes(job)) this.#used.remove(job)
+    return found.filter(({ attemptId }) => !this.#followed.has(attemptId))
   }
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
@@ -64,6 +99,8 @@ export class CloudRunExecutor implements Executor {
     }
     const problem = problemOf(assignment) ?? (exec ? this.#storeProblem() : null)
     if (problem !== null) return failed(`could not start: ${problem}`, false)
+    this.#followed.set(assignment.attemptId, job)
+    this.#used.add(job)
     try {
       const variables = exec ? (await writeSpec(objects, assignment, { store })).environment : null
       const request = requestOf(job, assignment, variables)
@@ -71,6 +108,8 @@ export class CloudRunExecutor implements Executor {
       return await new CloudRunAttempt(this.#parts, launch).run()
     } catch (error) {
       return failed(`could not run: ${messageOf(error)}`, true)
+    } finally {
+      this.#followed.delete(assignment.attemptId)
     }
   }
 

@@ -5,7 +5,7 @@
 import type { Clock } from "../../core/model/ports.ts"
 import { backoff } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
-import type { CloudRunApi } from "./api.ts"
+import { type CloudRunApi, MAX_PAGES } from "./api.ts"
 import { type ApiError, errorOf, isStatus } from "./api-error.ts"
 import { attemptOf, type Execution, idOf, instantOf, type JobName, SKEW_MS } from "./shapes.ts"
 
@@ -18,8 +18,6 @@ const SOON_MS = 250
 const MAX_PAUSE_MS = 60_000
 /** Up to this number, executions of a job are read one by one. */
 const MAX_SINGLE_READS = 2
-/** Cloud Run keeps the newest 1,000 executions for more than a week. */
-const MAX_PAGES = 10
 const MAX_CONCURRENT_CALLS = 8
 
 export interface WatchTarget {

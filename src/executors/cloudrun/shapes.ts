@@ -2,6 +2,7 @@
 
 import type { protos } from "@google-cloud/run"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
+import type { UnfollowedWork } from "../executor.ts"
 
 export type Execution = protos.google.cloud.run.v2.IExecution
 export type Task = protos.google.cloud.run.v2.ITask
@@ -27,9 +28,18 @@ export const SKEW_MS = 300_000
 export const idOf = ({ name }: Execution): string => name?.slice(name.lastIndexOf("/") + 1) ?? ""
 
 /** Returns the attempt id of an execution; null when Ork did not start it. */
-export const attemptOf = (execution: Execution): string | null => {
-  for (const { env } of execution.template?.containers ?? []) {
-    const found = env?.find(({ name }) => name === ATTEMPT_VARIABLE)
+export const attemptOf = (execution: Execution): string | null => variableOf(execution, ATTEMPT_VARIABLE)
+
+/** Returns the attempt of an execution; null when Ork did not start it. */
+export const workOf = (execution: Execution): UnfollowedWork | null => {
+  const attemptId = attemptOf(execution)
+  const [runId, taskId] = [variableOf(execution, "ORK_RUN_ID"), variableOf(execution, "ORK_TASK_ID")]
+  return attemptId === null || runId === null || taskId === null ? null : { attemptId, runId, taskId }
+}
+
+const variableOf = ({ template }: Execution, variable: string): string | null => {
+  for (const { env } of template?.containers ?? []) {
+    const found = env?.find(({ name }) => name === variable)
     if (found?.value) return found.value
   }
   return null

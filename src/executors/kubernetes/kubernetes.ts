@@ -8,6 +8,8 @@ import { environmentProblem } from "../environment.ts"
 import { writeSpec } from "../exec/exec.ts"
 import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import { Leftovers } from "../remote/leftovers.ts"
+import { UsedNames } from "../remote/used-names.ts"
 import { describeError, isStatus } from "./api-error.ts"
 import { KubernetesAttempt } from "./attempt.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
@@ -15,8 +17,6 @@ import { containerEnvironment, type JobRequest, MAX_SECRET_BYTES, optionsOf, req
 import { JobRequests } from "./job-requests.ts"
 import type { WatchLog } from "./list-watch.ts"
 import { NamespaceWatch } from "./namespace-watch.ts"
-import { jobName } from "./shapes.ts"
-import { UsedNamespaces } from "./used-namespaces.ts"
 
 export interface KubernetesExecutorOptions extends ClusterOptions {
   objects: ObjectStore
@@ -37,15 +37,14 @@ export class KubernetesExecutor implements Executor {
   readonly #cluster: Cluster
   readonly #requests: JobRequests
   readonly #namespaces = new Map<string, NamespaceWatch>()
-  readonly #used: UsedNamespaces
-  /** Ids of attempts whose Jobs the last sweep found without one who follows them. */
-  #unfollowed = new Set<string>()
+  readonly #used: UsedNames
+  readonly #leftovers = new Leftovers()
 
   /** Throws when no cluster is configured. */
   constructor(options: KubernetesExecutorOptions) {
     this.#options = options
     this.#cluster = new Cluster(options)
-    this.#used = new UsedNamespaces(options.folder)
+    this.#used = new UsedNames(options.folder)
     this.#requests = new JobRequests(this.#cluster, options.clock, options.log)
   }
 
@@ -56,39 +55,24 @@ export class KubernetesExecutor implements Executor {
     this.#cluster.close()
   }
 
-  /**
-   * Removes Jobs that were found by two sweeps in a row: one that has just ended completes, or is removed, by itself. Goes on after a
-   * failure, and rejects at the end.
-   */
-  async sweep(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void> {
-    const before = this.#unfollowed
-    this.#unfollowed = new Set()
-    const failures: string[] = []
-    for (const namespace of new Set([this.#cluster.namespace, ...this.#namespaces.keys(), ...this.#used.names()])) {
-      const candidates = await this.#unfollowedIn(namespace, before).catch((error: unknown) => {
-        failures.push(`namespace ${namespace}: ${describeError(error)}`)
-        return []
-      })
-      const over = candidates.length === 0 ? [] : await ended(candidates)
-      for (const attemptId of over) {
-        this.#options.log.warn({ namespace, attemptId }, "deleting a job whose attempt has ended")
-        await this.#requests
-          .remove(namespace, attemptId, AbortSignal.abort())
-          .catch((error: unknown) => failures.push(`job ${jobName(attemptId)}: ${describeError(error)}`))
-      }
-    }
-    if (failures.length > 0) throw new Error(failures.join("; "))
+  async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {
+    const names = new Set([this.#cluster.namespace, ...this.#namespaces.keys(), ...this.#used.names()])
+    const sources = [...names].map((namespace) => ({
+      name: `namespace ${namespace}`,
+      list: () => this.#unfollowedIn(namespace),
+      remove: async ({ attemptId }: UnfollowedWork): Promise<void> => {
+        await this.#requests.remove(namespace, attemptId, AbortSignal.abort())
+      },
+    }))
+    await this.#leftovers.sweep(sources, ended, describeError)
   }
 
-  /** Returns the work in a namespace that the last sweep found as well. */
-  async #unfollowedIn(namespace: string, before: ReadonlySet<string>): Promise<UnfollowedWork[]> {
+  async #unfollowedIn(namespace: string): Promise<UnfollowedWork[]> {
     const watch = this.#namespaces.get(namespace)
     try {
       const unfinished = await this.#requests.unfinished(namespace)
       if (watch === undefined && unfinished.length === 0) this.#used.remove(namespace)
-      const unfollowed = unfinished.filter(({ attemptId }) => watch?.isTracked(attemptId) !== true)
-      for (const { attemptId } of unfollowed) this.#unfollowed.add(attemptId)
-      return unfollowed.filter(({ attemptId }) => before.has(attemptId))
+      return unfinished.filter(({ attemptId }) => watch?.isTracked(attemptId) !== true)
     } catch (error) {
       // A namespace that no task of this process uses may be closed to it.
       if (watch === undefined && isStatus(error, 403)) return []

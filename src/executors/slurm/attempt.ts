@@ -210,7 +210,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
         const job = failures === 0 && watch.job ? watch.job : await poller.find(location)
         if (job === null || isOver(job)) return
         const all = isWaiting(job) ? [["--state=PENDING"], ...calls] : calls
-        for (const options of all) await this.#scancel([...options, job.id])
+        for (const options of all) await scancel(this.#parts.cli, [...options, job.id])
         return poller.pollSoon()
       } catch {
         await delay(this.clock, backoff(failures), over)
@@ -221,21 +221,16 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
   /** Cancels a job that the queue no longer lists, in case it runs anyway. Resolves with false when no controller responded. */
   async #cancelMissing({ lastSeen }: QueueWatch): Promise<boolean> {
     if (lastSeen === null) return true
-    return await this.#scancel([`--name=${lastSeen.name}`, lastSeen.id]).then(
+    return await scancel(this.#parts.cli, [`--name=${lastSeen.name}`, lastSeen.id]).then(
       () => true,
       (error: unknown) => !mayHaveArrived(messageOf(error)),
     )
   }
 
-  /** Rejects unless the job was signalled or has ended. */
-  async #scancel(args: string[]): Promise<void> {
-    await this.#parts.cli.call("scancel", args).catch((error: unknown) => {
-      if (!hasEndedBefore(messageOf(error))) throw error
-    })
+  /** Leaves the job and its files to a sweep, which cancels it. */
+  protected async abandon(): Promise<void> {
+    this.gaveUp = true
   }
-
-  /** Does nothing: a job that cannot be followed is left to Slurm. */
-  protected async abandon(): Promise<void> {}
 
   protected describeError(error: unknown): string {
     return messageOf(error)
@@ -247,13 +242,20 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     watch.close()
     await follower.close()
     await this.#closeLog(submitted).catch(() => {})
-    if (!this.handedOver) await this.#parts.folders.remove(this.assignment.attemptId, location)
+    if (!this.handedOver && !this.gaveUp) await this.#parts.folders.remove(this.assignment.attemptId, location)
   }
 
   #closeLog({ sink }: SubmittedJob): Promise<{ last: LastLine }> {
     this.#closedLog ??= sink.close()
     return this.#closedLog
   }
+}
+
+/** Rejects unless the job was signalled or has ended. */
+export const scancel = async (cli: SlurmCli, args: string[]): Promise<void> => {
+  await cli.call("scancel", args).catch((error: unknown) => {
+    if (!hasEndedBefore(messageOf(error))) throw error
+  })
 }
 
 /** States in which the command was killed together with its job, so that it writes no exit code. */

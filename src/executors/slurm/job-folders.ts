@@ -1,13 +1,20 @@
 // The shared folder: `NAME/INDEX/` for each task of a submission, and `attempts/ATTEMPT`, a file that points from an attempt to
-// its task. Other users have no access, because the files contain secrets while a job waits.
+// its task, and names its run and task for sweeps. Other users have no access, because the files contain secrets while a job waits.
 
-import { mkdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
-import type { Assignment } from "../executor.ts"
+import type { Assignment, UnfollowedWork } from "../executor.ts"
 import type { JobLocation } from "./poller.ts"
 import { FILES, runScript } from "./script.ts"
 
 const PRIVATE = { mode: 0o600 }
+/** Suffix of a file that is being written. */
+const PART = ".part"
+
+/** An attempt that was prepared, and perhaps submitted. */
+export interface SubmittedWork extends UnfollowedWork {
+  location: JobLocation
+}
 
 export class JobFolders {
   readonly #root: string
@@ -32,6 +39,20 @@ export class JobFolders {
     return name === "" ? null : { name, index: Number(index) }
   }
 
+  /** Lists the attempts with files here that do not belong to `except`. */
+  async list(except: ReadonlySet<string>): Promise<SubmittedWork[]> {
+    const ids = (await readdir(join(this.#root, "attempts")).catch(emptyIfMissing)).filter(
+      (id) => !except.has(id) && !id.endsWith(PART),
+    )
+    const found = ids.toSorted().map(async (attemptId) => {
+      const [name = "", index = "", runId = "", taskId = ""] = ((await readText(this.#pointer(attemptId))) ?? "")
+        .trim()
+        .split(" ")
+      return { attemptId, runId, taskId, location: { name, index: Number(index) } }
+    })
+    return (await Promise.all(found)).filter(({ taskId }) => taskId !== "")
+  }
+
   /** Writes everything that the job needs, before the job exists. */
   async prepare(assignment: Assignment, location: JobLocation): Promise<void> {
     const folder = this.task(location)
@@ -41,9 +62,10 @@ export class JobFolders {
     await writeFile(join(folder, FILES.run), runScript(assignment, folder), PRIVATE)
     const { command } = assignment
     if (command !== null && "shell" in command) await writeFile(join(folder, FILES.command), command.shell, PRIVATE)
-    const pointer = this.#pointer(assignment.attemptId)
-    await writeFile(`${pointer}.part`, `${location.name} ${location.index}\n`, PRIVATE)
-    await rename(`${pointer}.part`, pointer)
+    const { attemptId, runId, taskId } = assignment
+    const pointer = this.#pointer(attemptId)
+    await writeFile(`${pointer}${PART}`, `${location.name} ${location.index} ${runId} ${taskId}\n`, PRIVATE)
+    await rename(`${pointer}${PART}`, pointer)
   }
 
   async hasStarted(location: JobLocation): Promise<boolean> {
@@ -71,6 +93,11 @@ export class JobFolders {
   #pointer(attemptId: string): string {
     return join(this.#root, "attempts", attemptId)
   }
+}
+
+const emptyIfMissing = (error: NodeJS.ErrnoException): string[] => {
+  if (error.code === "ENOENT") return []
+  throw error
 }
 
 const readText = (path: string): Promise<string | null> =>

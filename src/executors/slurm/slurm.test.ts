@@ -1,12 +1,13 @@
 // Faults of a cluster, with fakes of its commands; slurm.slow.test.ts runs on a real one.
 
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
 import type { Clock } from "../../core/model/ports.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
-import { allLines, assignment, launch, type Overrides } from "../conformance/fixture.ts"
+import { allLines, assignment, launch, type Launched, type Overrides } from "../conformance/fixture.ts"
+import type { UnfollowedWork } from "../executor.ts"
 import { SlurmExecutor } from "./slurm.ts"
 import { FakeSlurm } from "./testing/fake-slurm.ts"
 
@@ -306,6 +307,78 @@ test("a stop sends SIGTERM to all processes of a job, then kills it after the gr
   running.stop("cancel")
   expect(await running.result).toMatchObject({ state: "cancelled" })
   expect(slurm.calls("scancel").slice(0, 2)).toEqual(["--full --signal=TERM 1", "--batch --signal=KILL 1"])
+})
+
+describe("leftover jobs", () => {
+  const sweepOf =
+    (executor: SlurmExecutor, ended: string[], asked: UnfollowedWork[][] = []) =>
+    () =>
+      executor.sweep(async (work) => {
+        asked.push(work)
+        return new Set(ended)
+      })
+  const leave = async (task: Launched): Promise<void> => {
+    await task.started
+    task.stop("shutdown")
+    await task.result
+  }
+
+  test("a job that nobody follows is cancelled by the second sweep if its attempt has ended; others stay", async () => {
+    const { slurm, run, newExecutor, folder } = await setup()
+    slurm.set("hold")
+    await leave(run("true", { attemptId: "ended", runId: "run-1", taskId: "run-1.7" }))
+    await leave(run("true", { attemptId: "foreign" }))
+    const executor = await newExecutor()
+    const followed = run("true", { attemptId: "followed" }, executor)
+    await followed.started
+    const asked: UnfollowedWork[][] = []
+    const sweep = sweepOf(executor, ["ended"], asked)
+    await sweep()
+    expect([asked, slurm.calls("scancel")]).toEqual([[], []])
+    await sweep()
+    expect(asked).toMatchObject([
+      [
+        { attemptId: "ended", runId: "run-1", taskId: "run-1.7" },
+        { attemptId: "foreign", runId: "run-1", taskId: "task-1" },
+      ],
+    ])
+    expect(slurm.calls("scancel")).toEqual(["1"])
+    await sweep()
+    expect((await readdir(join(folder, "slurm", "attempts"))).toSorted()).toEqual(["followed", "foreign"])
+    expect(slurm.calls("scancel")).toEqual(["1"])
+  })
+
+  test("an outage of the controller delays the cancel", async () => {
+    const { slurm, run, newExecutor } = await setup()
+    slurm.set("hold")
+    await leave(run("true", { attemptId: "ended" }))
+    const sweep = sweepOf(await newExecutor(), ["ended"])
+    await sweep()
+    slurm.set("down")
+    await expect(sweep()).rejects.toThrow(/job ork-ended.*Unable to contact slurm controller/)
+    slurm.clear("down")
+    await sweep()
+    expect(slurm.calls("scancel")).toEqual(["1"])
+  })
+
+  test("a job that could not be followed is cancelled by a sweep", async () => {
+    const { slurm, run, folder, newExecutor } = await setup()
+    slurm.set("hold")
+    const executor = await newExecutor()
+    const task = run("true", { attemptId: "a1" }, executor)
+    await task.started
+    await mkdir(join(folder, "slurm", "ork-a1", "0", "exit"))
+    expect(await task.result).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining("could not be followed") as string,
+    })
+    const sweep = sweepOf(executor, ["a1"])
+    await sweep()
+    await sweep()
+    expect(slurm.calls("scancel")).toEqual(["1"])
+    await sweep()
+    expect(await readdir(join(folder, "slurm"), { recursive: true })).toEqual(["attempts"])
+  })
 })
 
 test("a missing command is reported with what to install", async () => {

@@ -45,7 +45,7 @@ export const setup = async (speed = SPEED): Promise<CloudRunFixture> => {
   const executors: CloudRunExecutor[] = []
   const newExecutor = (more: Partial<CloudRunExecutorOptions> = {}): CloudRunExecutor => {
     const settings = { project: PROJECT, region: REGION, endpoint: fake.address, loggingEndpoint: fake.address }
-    const created = new CloudRunExecutor({ objects, store, clock, ...settings, ...more })
+    const created = new CloudRunExecutor({ objects, store, clock, folder: join(folder, "cloudrun"), ...settings, ...more })
     executors.push(created)
     return created
   }

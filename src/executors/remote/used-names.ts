@@ -1,12 +1,12 @@
-// Remembers in a folder which namespaces were used, so that a sweep after a restart finds the Jobs of earlier processes. Only helps
-// to clean up: a folder that cannot be written stops no task.
+// Remembers in a folder which parts of a cluster were used (namespaces, jobs of Cloud Run), so that a sweep after a restart finds the work
+// of earlier processes. Only helps to clean up: a folder that cannot be written stops no task.
 
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-const SUFFIX = ".namespace"
+const SUFFIX = ".used"
 
-export class UsedNamespaces {
+export class UsedNames {
   readonly #folder: string
 
   constructor(folder: string) {
