@@ -27,6 +27,11 @@ test("defaults apply to settings that are not set", () => {
     maxOutputBytes: 64 * 1024 * 1024,
     graceMs: 10_000,
     host: "127.0.0.1",
+    tlsCert: "",
+    tlsKey: "",
+    insecureHttp: false,
+    trustProxy: false,
+    allowedHosts: [],
     port: 4000,
     url: "",
     apiKey: "",
@@ -138,4 +143,12 @@ test("files of handlers are a list, or names separated by commas", () => {
   expect(config({ file: { handlers: ["tasks.ts", "mail.ts"] } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
   expect(config({ env: { ORK_HANDLERS: "tasks.ts, mail.ts" } })).toMatchObject({ handlers: ["tasks.ts", "mail.ts"] })
   expect(problems({ file: { handlers: [1] } })).toEqual(["ork.yaml: handlers: [1] is not files, separated by commas"])
+})
+
+test.each([
+  ["true", true],
+  ["false", false],
+  ["10.0.0.0/8, ::1", ["10.0.0.0/8", "::1"]],
+])("trust_proxy accepts %j", (value, expected) => {
+  expect(config({ env: { ORK_TRUST_PROXY: value } })).toMatchObject({ trustProxy: expected })
 })

@@ -1,6 +1,7 @@
 // All settings with their defaults. Flags override ORK_* variables, which override ork.yaml, which overrides the defaults. Pure: the caller
 // passes the environment and the parsed file.
 
+import { isIP } from "node:net"
 import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
 import { nearest } from "./core/model/nearest.ts"
@@ -118,13 +119,46 @@ const parseWorkerAddress = (word: string): string | null => {
   return parseHttpAddress(isPort ? `http://127.0.0.1:${word}` : isHostAndPort ? `http://${word}` : word)
 }
 
+const BOOLEAN: ValueType<boolean> = {
+  expected: "true or false",
+  parse: (value) => (value === true || value === "true" || value === "1" ? true : isFalse(value) ? false : null),
+}
+
+const isFalse = (value: unknown): boolean => value === false || value === "false" || value === "0"
+
+const words = (value: unknown): string[] | null => {
+  const list: unknown = typeof value === "string" ? value.split(",") : value
+  const isValid = Array.isArray(list) && list.every((word) => typeof word === "string" && word.trim() !== "")
+  return isValid ? (list as string[]).map((word) => word.trim()) : null
+}
+
+const PROXIES: ValueType<boolean | string[]> = {
+  expected: "the addresses or ranges of proxies, or true for every sender",
+  parse(value) {
+    const all = BOOLEAN.parse(value)
+    if (all !== null) return all
+    const proxies = words(value)
+    return proxies !== null && proxies.every(isAddressRange) ? proxies : null
+  },
+}
+
+const isAddressRange = (word: string): boolean => {
+  const [address = "", bits = "0", ...rest] = word.split("/")
+  const version = isIP(address)
+  return version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
+}
+
+const HOSTS: ValueType<string[]> = {
+  expected: 'host names such as "ork.example.com" or "*.example.com", separated by commas',
+  parse(value) {
+    const hosts = words(value)
+    return hosts !== null && hosts.every((host) => /^(?:\*|(?:\*\.)?[A-Za-z0-9_.-]+)$/.test(host)) ? hosts : null
+  },
+}
+
 const FILES: ValueType<string[]> = {
   expected: "files, separated by commas",
-  parse(value) {
-    const files: unknown = typeof value === "string" ? value.split(",") : value
-    const isValid = Array.isArray(files) && files.every((file) => typeof file === "string" && file.trim() !== "")
-    return isValid ? (files as string[]).map((file) => file.trim()) : null
-  },
+  parse: words,
 }
 
 // -- settings ----------------------------------------------------------------------------------------------------------------------
@@ -214,7 +248,27 @@ export const SETTINGS = {
   ),
   host: setting("host", "address that a server listens on", text("a host name or address"), () => "127.0.0.1"),
   port: setting("port", "port that a server listens on; 0 selects a free port", integer(0, 65_535), () => 4000),
-  url: setting("url", "address of the server that commands use", HTTP_ADDRESS, unset),
+  tlsCert: setting("tls_cert", "file with the server's TLS certificate and its chain, in PEM", text("a file"), unset),
+  tlsKey: setting("tls_key", "file with the private key of the certificate, in PEM", text("a file"), unset),
+  insecureHttp: setting(
+    "insecure_http",
+    "listen without TLS on an address that other machines reach: a proxy or a private network protects the connections",
+    BOOLEAN,
+    () => false,
+  ),
+  trustProxy: setting(
+    "trust_proxy",
+    "proxies whose X-Forwarded-For and X-Forwarded-Proto a server believes: addresses and ranges, separated by commas, or true",
+    PROXIES,
+    () => false,
+  ),
+  allowedHosts: setting(
+    "allowed_hosts",
+    "further names of the server that requests may have in their Host header",
+    HOSTS,
+    () => [],
+  ),
+  url: setting("url", "address of the server that commands use, and that the server shows to people", HTTP_ADDRESS, unset),
   apiKey: setting(
     "api_key",
     "admin key of the server, and the key that commands use; by default the key in `.ork/admin.key`",

@@ -133,7 +133,9 @@ export const workflowSchema = strictObject({
     ...schedule.def.options,
     z.array(schedule),
   ]).optional(),
-  webhook: strictObject({ secret: text }).optional(),
+  webhook: strictObject({
+    secret: z.union([text, z.array(text).min(1).max(2)], { error: "must be the name of a secret, or a list of two" }),
+  }).optional(),
   notify: z.array(notify).optional(),
   deadline: duration.optional(),
   concurrency: count.optional(),

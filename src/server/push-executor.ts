@@ -4,7 +4,7 @@
 
 import { createHmac } from "node:crypto"
 import { PushWatch } from "./push-watch.ts"
-import type { PushedResult } from "../api/http/ports.ts"
+import type { PushedResult, PushReceiver } from "../api/http/ports.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import { isDeferral } from "../core/rules/defer.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
@@ -46,7 +46,7 @@ interface PushedTask {
   resolve(result: PushedResult): void
 }
 
-export class PushExecutor implements Executor {
+export class PushExecutor implements Executor, PushReceiver {
   readonly name = "process"
   readonly #options: PushOptions
   readonly #secret: string
@@ -63,7 +63,10 @@ export class PushExecutor implements Executor {
     this.#secret = options.random.hex128() + options.random.hex128()
   }
 
-  /** Receives a result from a worker. Returns false when no running attempt of the task has its token. */
+  hasToken(token: string): boolean {
+    return [...this.#tasks.values()].some((task) => equalText(task.token, token))
+  }
+
   receive(result: PushedResult): boolean {
     const task = this.#tasks.get(result.taskId)
     if (task === undefined || !equalText(task.token, result.token)) return false

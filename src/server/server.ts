@@ -12,6 +12,7 @@ import { Metrics } from "./metrics.ts"
 import { combineObservers } from "./observers.ts"
 import { PushExecutor } from "./push-executor.ts"
 import { runShutdownSteps, type ShutdownStep } from "./shutdown-steps.ts"
+import type { Tls } from "./listening.ts"
 import { rejectSecondServer } from "./sole-server.ts"
 import { startTracing, type Tracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/http/server.ts"
@@ -57,6 +58,8 @@ export interface ServerOptions extends Pick<EngineOptions, "executors" | "evalua
   functions?: readonly string[]
   /** Folder of definitions to deploy and watch. */
   folder: string | null
+  /** null: plain HTTP. */
+  tls: Tls | null
 }
 
 export interface RunningServer {
@@ -247,7 +250,7 @@ class Server {
   }
 
   #createApi(): ReturnType<typeof buildServer> {
-    const { config, store, objects, log, clock, random, secret, apiKey, version, isAlive } = this.#options
+    const { config, store, objects, log, clock, random, secret, apiKey, version, isAlive, tls } = this.#options
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
     const api = buildServer({
@@ -259,7 +262,16 @@ class Server {
       random,
       secret,
       services: this.#services,
-      config: { apiKey, version, webUiDir: WEB_UI_DIR, profiles: config.workerProfiles },
+      config: {
+        apiKey,
+        version,
+        webUiDir: WEB_UI_DIR,
+        profiles: config.workerProfiles,
+        trustProxy: config.trustProxy,
+        hosts: [...config.allowedHosts, config.host],
+        ...(config.url !== "" && { url: config.url }),
+        ...(tls !== null && { tls }),
+      },
       explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }, runId, task),
       metrics: this.#metrics.text,
       serverStats: {
@@ -268,7 +280,7 @@ class Server {
         objectsBytes: () => usage.bytes(),
       },
       workers: this.#workers,
-      ...(push !== null && { push: (result) => push.receive(result) }),
+      ...(push !== null && { push }),
     })
     this.#metrics.watch(api.app)
     return api
@@ -306,7 +318,7 @@ class Server {
 
 /** Returns the address of this server, as opposed to a load balancer's. One that listens on all interfaces uses the host name. */
 const ownAddress = (host: string, address: string): string =>
-  host === "0.0.0.0" || host === "::" ? `http://${hostname()}:${new URL(address).port}` : address
+  host === "0.0.0.0" || host === "::" ? address.replace(/\/\/.*(:\d+)$/, `//${hostname()}$1`) : address
 
 /** Returns a shorter lease of workers, which tests set in the environment. */
 const workerLease = (env: ServerOptions["env"]): { leaseMs?: number } => {

@@ -7,14 +7,21 @@ import type { KeyScope } from "../../store/contract/keys.ts"
 export interface Caller {
   /** null: the server's own key, or an anonymous caller of a route that requires no key. */
   keyId: string | null
+  /** Name of the key or user, as views and the audit log show it. */
+  name: string
   scopes: readonly KeyScope[]
   /** How the credential was sent. Changes with a cookie are also checked for their origin. */
   via: "key" | "cookie" | "none"
+  /** Queues that workers of this key may serve; null: all. */
+  queues: readonly string[] | null
   /** Set for the token of a worker, which may act only for this worker. */
   worker?: HolderId
 }
 
-export const ANONYMOUS: Caller = { keyId: null, scopes: [], via: "none" }
+export const ANONYMOUS: Caller = { keyId: null, name: "", scopes: [], via: "none", queues: [] }
+
+/** Name of the server's own key. */
+export const OWN_KEY_NAME = "admin"
 
 /** Scopes of a key that satisfy the scope of a route. */
 const SATISFIED_BY = {
@@ -24,7 +31,7 @@ const SATISFIED_BY = {
   admin: ["admin"],
 } as const satisfies Record<KeyScope, readonly KeyScope[]>
 
-export const mayCall = (caller: Caller, required: KeyScope): boolean =>
+export const mayCall = (caller: Pick<Caller, "scopes">, required: KeyScope): boolean =>
   caller.scopes.some((scope) => (SATISFIED_BY[required] as readonly KeyScope[]).includes(scope))
 
 /** Hashes a key with one round of SHA-256, which is enough for keys of 256 random bits. */

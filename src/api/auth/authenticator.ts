@@ -1,5 +1,5 @@
-// Turns the credential of a request into a caller. Looks a key up by its hash and caches it for a few seconds. The removal of a key
-// through this server takes effect immediately, through another server when the cached entry expires.
+// Turns the credential of a request into a caller. Looks keys, sessions and tokens up by their hashes, and caches them so briefly that
+// the removal of a key or the end of a session takes effect within a second on every server.
 
 import type { FastifyRequest } from "fastify"
 import type { KeyRow } from "../../store/contract/keys.ts"
@@ -7,22 +7,24 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
-import { type Caller, hashKey } from "./auth.ts"
+import { type Caller, hashKey, OWN_KEY_NAME } from "./auth.ts"
 import { equalText } from "../../protocol/wire/signature.ts"
-import { conflict, rateLimited, unauthorized } from "../http/errors.ts"
+import { type ApiError, conflict, rateLimited, unauthorized } from "../http/errors.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { ApiConfig } from "../http/ports.ts"
-import { cookieOf, OWN_KEY, type SignIns } from "./sign-ins.ts"
+import { cookieOf, type SignIns, type Subject } from "./sign-ins.ts"
 import { Throttle } from "./throttle.ts"
 
 const MAX_CACHED = 1000
-const CACHED_MS = 5000
+export const CACHED_MS = 500
 const FAILURES_PER_MINUTE = 20
 /** Maximum lag of `last_used_at`. */
 const TOUCH_MS = 30_000
 
 const ADMIN_SCOPES: readonly ["admin"] = ["admin"]
 const WORKER_SCOPES: readonly ["worker"] = ["worker"]
+
+type Via = Exclude<Caller["via"], "none">
 
 /** Members of the store that authentication uses. */
 type CredentialStore = Pick<ServerStore, "findKey" | "touchKeys" | "workerToken">
@@ -32,7 +34,9 @@ export class Authenticator {
   readonly #clock: Clock
   readonly #signIns: SignIns
   readonly #ownHash: string
+  /** Keys by hash and by id. */
   readonly #keys: ExpiringCache<KeyRow | null>
+  readonly #sessions: ExpiringCache<Subject | null>
   readonly #workerTokens: ExpiringCache<string | null>
   readonly #throttle: Throttle
   readonly #usedKeys = new Set<string>()
@@ -43,48 +47,73 @@ export class Authenticator {
     this.#clock = clock
     this.#signIns = signIns
     this.#ownHash = hashKey(config.apiKey)
-    this.#keys = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.monotonic())
-    this.#workerTokens = new ExpiringCache(MAX_CACHED, CACHED_MS, () => clock.monotonic())
-    this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, () => clock.monotonic())
+    const now = (): number => clock.monotonic()
+    this.#keys = new ExpiringCache(MAX_CACHED, CACHED_MS, now)
+    this.#sessions = new ExpiringCache(MAX_CACHED, CACHED_MS, now)
+    this.#workerTokens = new ExpiringCache(MAX_CACHED, CACHED_MS, now)
+    this.#throttle = new Throttle(config.failuresPerMinute ?? FAILURES_PER_MINUTE, now)
   }
 
-  /** Returns the caller, synchronously when the credential is cached. Throws UNAUTHORIZED or RATE_LIMITED. */
+  /** Subject of sessions of the server's own key. */
+  get ownSubject(): Subject {
+    return { server: this.#ownHash }
+  }
+
+  /** Returns the caller, synchronously when its key is cached. Throws UNAUTHORIZED or RATE_LIMITED. */
   authenticate(request: FastifyRequest): Caller | Promise<Caller> {
     const key = keyOf(request)
     const worker = key === null ? null : workerOf(key)
     if (worker !== null) return this.#byWorker(request.ip, worker, key!)
-    if (key !== null) return this.#byHash(request.ip, hashKey(key), "key")
+    if (key !== null) return this.#byHash(request.ip, hashKey(key))
     const session = cookieOf(request.headers.cookie)
     if (session === null) {
       throw unauthorized("an API key is required: send it as X-API-Key or as Authorization: Bearer KEY")
     }
-    const subject = this.#signIns.subjectOf(session)
-    if (subject === null) throw unauthorized("the session has expired; sign in again")
-    if (subject === OWN_KEY) return { keyId: null, scopes: ADMIN_SCOPES, via: "cookie" }
-    return this.#byHash(request.ip, subject, "cookie")
+    return this.#bySession(request.ip, hashKey(session))
+  }
+
+  /** Returns whether the credential of an earlier request is still valid. Assumes so while the store is unavailable. */
+  async isStillValid(request: FastifyRequest): Promise<boolean> {
+    try {
+      await this.authenticate(request)
+      return true
+    } catch (error) {
+      return !(error instanceof Error && "code" in error && (error.code === "UNAUTHORIZED" || error.code === "RATE_LIMITED"))
+    }
   }
 
   /** Returns the subject of a session for this key. Throws like `authenticate`. */
-  async subjectOf(address: string, key: string): Promise<string> {
-    const hash = hashKey(key)
-    await this.#byHash(address, hash, "key")
-    return equalText(hash, this.#ownHash) ? OWN_KEY : hash
+  async subjectOf(address: string, key: string): Promise<Subject> {
+    const { keyId } = await this.#byHash(address, hashKey(key))
+    return keyId === null ? this.ownSubject : { key: keyId }
   }
 
-  /** Counts an invalid token as a wrong key of this address. */
-  recordFailure(address: string): void {
+  /** Ends the session of a request, if it has one. */
+  async endSession(request: FastifyRequest): Promise<void> {
+    const session = cookieOf(request.headers.cookie)
+    if (session === null) return
+    await this.#signIns.end(hashKey(session))
+    this.#sessions.delete(hashKey(session))
+  }
+
+  /** Throws `problem`, the reason why a credential is wrong, and counts it; null: the credential is right. */
+  checkProof(address: string, problem: ApiError | null): void {
+    if (problem === null) return
+    this.checkThrottle(address)
     this.#throttle.recordFailure(address)
+    throw problem
   }
 
   /** Throws RATE_LIMITED while the address has to wait. */
   checkThrottle(address: string): void {
-    const seconds = this.#throttle.secondsToWait(address, "")
+    const seconds = this.#throttle.secondsToWait(address)
     if (seconds > 0) throw rateLimited(seconds)
   }
 
-  /** Called when a key was created or removed. */
+  /** Called when a key was created, changed or removed. */
   clearCache(): void {
     this.#keys.clear()
+    this.#workerTokens.clear()
   }
 
   async close(): Promise<void> {
@@ -92,48 +121,44 @@ export class Authenticator {
     await this.#touchKeys()
   }
 
-  #byHash(address: string, hash: string, via: "key" | "cookie"): Caller | Promise<Caller> {
-    const seconds = this.#throttle.secondsToWait(address, hash)
-    if (seconds > 0) throw rateLimited(seconds)
-    if (equalText(hash, this.#ownHash)) {
-      this.#throttle.recordSuccess(address, hash)
-      return { keyId: null, scopes: ADMIN_SCOPES, via }
-    }
+  #byHash(address: string, hash: string): Caller | Promise<Caller> {
+    if (equalText(hash, this.#ownHash)) return ownKey("key")
     const cached = this.#keys.get(hash)
-    return cached === undefined ? this.#lookUp(address, hash, via) : this.#accept(address, hash, via, cached)
+    return cached === undefined ? this.#lookUp(address, { hash }, "key") : this.#accept(address, "key", cached)
   }
 
-  /**
-   * Authenticates a worker. A correct token is accepted also while the address is throttled: tokens are random, and the worker's
-   * lease would expire. Throws CONFLICT when the worker was evicted, so that it registers again.
-   */
+  async #bySession(address: string, hash: string): Promise<Caller> {
+    let subject = this.#sessions.get(hash)
+    if (subject === undefined) this.#sessions.set(hash, (subject = await this.#signIns.find(hash)))
+    if (subject === null || ("server" in subject && !equalText(subject.server, this.#ownHash))) {
+      throw unauthorized("the session has ended; sign in again")
+    }
+    if ("server" in subject) return ownKey("cookie")
+    const cached = this.#keys.get(subject.key)
+    return cached === undefined ? this.#lookUp(address, { id: subject.key }, "cookie") : this.#accept(address, "cookie", cached)
+  }
+
+  /** Authenticates a worker. Throws CONFLICT when the worker was evicted, so that it registers again. */
   async #byWorker(address: string, worker: HolderId, token: string): Promise<Caller> {
     let stored = this.#workerTokens.get(worker)
     if (stored === undefined) this.#workerTokens.set(worker, (stored = await this.#store.workerToken(worker)))
     if (stored === null) throw conflict(`the worker ${worker} was evicted or has left; register again`)
-    if (!isTokenOf(stored, token)) {
-      this.checkThrottle(address)
-      this.#throttle.recordFailure(address)
-      throw unauthorized("the worker's token is wrong")
-    }
-    return { keyId: null, scopes: WORKER_SCOPES, via: "key", worker }
+    this.checkProof(address, isTokenOf(stored, token) ? null : unauthorized("the worker's token is wrong"))
+    return { keyId: null, name: `worker ${worker}`, scopes: WORKER_SCOPES, via: "key", queues: [], worker }
   }
 
-  async #lookUp(address: string, hash: string, via: "key" | "cookie"): Promise<Caller> {
-    const row = await this.#store.findKey(hash)
-    this.#keys.set(hash, row)
-    return this.#accept(address, hash, via, row)
+  async #lookUp(address: string, by: { hash: string } | { id: string }, via: Via): Promise<Caller> {
+    const row = await this.#store.findKey(by)
+    this.#keys.set("hash" in by ? by.hash : by.id, row)
+    return this.#accept(address, via, row)
   }
 
-  #accept(address: string, hash: string, via: "key" | "cookie", row: KeyRow | null): Caller {
-    if (row === null) {
-      this.#throttle.recordFailure(address)
-      throw unauthorized("the API key is unknown; it may have been removed")
-    }
-    this.#throttle.recordSuccess(address, hash)
-    this.#usedKeys.add(row.id)
+  #accept(address: string, via: Via, row: KeyRow | null): Caller {
+    this.checkProof(address, row === null ? unauthorized("the API key is unknown; it may have expired or been removed") : null)
+    const { id, name, scopes, queues } = row!
+    this.#usedKeys.add(id)
     this.#cancelTouchKeys ??= this.#clock.after(TOUCH_MS, () => void this.#touchKeys())
-    return { keyId: row.id, scopes: row.scopes, via }
+    return { keyId: id, name, scopes, via, queues }
   }
 
   async #touchKeys(): Promise<void> {
@@ -144,6 +169,8 @@ export class Authenticator {
     if (ids.length > 0) await this.#store.touchKeys(ids).catch(() => undefined)
   }
 }
+
+const ownKey = (via: Via): Caller => ({ keyId: null, name: OWN_KEY_NAME, scopes: ADMIN_SCOPES, via, queues: null })
 
 /** Returns the API key of a request, or null. */
 const keyOf = (request: FastifyRequest): string | null => {

@@ -1,64 +1,68 @@
-// Signs browsers in: exchanges the token of a sign-in link, which works once, for a signed session cookie. The signing key is derived
-// from the server's own key, so that a session outlives a restart and is valid on every server with that key. A session names the API
-// key that it was created with and ends when that key is removed.
+// Signs browsers in: exchanges the token of a sign-in link, which works once, or a key for a session. The cookie is a random text; the
+// store keeps its hash, so that a session is valid on every server and ends on all of them when its user signs out.
 
-import { createHmac } from "node:crypto"
 import type { Random } from "../../core/model/ports.ts"
-import { equalText } from "../../protocol/wire/signature.ts"
+import type { KeyStore } from "../../store/contract/keys.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
+import { hashKey } from "./auth.ts"
 
 const COOKIE = "ork_session"
 export const SESSION_SECONDS = 7 * 86_400
 const LINK_MS = 3_600_000
 const MAX_LINKS = 1000
 
-/** Subject of sessions of the server's own key, which has no hash in the store. */
-export const OWN_KEY = "server"
+/** Whose session it is: the server's own key by its hash, so that a change of the key ends its sessions, or a key by its id. */
+export type Subject = { server: string } | { key: string }
+
+export interface SignInsOptions {
+  store: Pick<KeyStore, "createSession" | "findSession" | "removeSession">
+  now(): number
+  random: Random
+}
 
 export class SignIns {
-  readonly #secret: string
-  readonly #now: () => number
-  readonly #random: Random
-  readonly #links: ExpiringCache<string>
+  readonly #options: SignInsOptions
+  readonly #links: ExpiringCache<Subject>
 
-  constructor(apiKey: string, now: () => number, random: Random) {
-    this.#secret = createHmac("sha256", apiKey).update("ork sessions").digest("hex")
-    this.#now = now
-    this.#random = random
-    this.#links = new ExpiringCache(MAX_LINKS, LINK_MS, now)
+  constructor(options: SignInsOptions) {
+    this.#options = options
+    this.#links = new ExpiringCache(MAX_LINKS, LINK_MS, options.now)
   }
 
-  /** Creates a token for `/ui/sign-in?token=…`, valid once within an hour. `subject` is the hash of a key, or OWN_KEY. */
-  newToken(subject: string = OWN_KEY): string {
-    const token = this.#random.hex128() + this.#random.hex128()
+  /** Creates a token for `/ui/sign-in?token=…`, valid once within an hour. */
+  newToken(subject: Subject): string {
+    const token = this.#secret()
     this.#links.set(token, subject)
     return token
   }
 
   /** Consumes a token and returns its subject, or null when the token is unknown, used or expired. */
-  redeem(token: string): string | null {
+  redeem(token: string): Subject | null {
     const subject = this.#links.get(token) ?? null
     this.#links.delete(token)
     return subject
   }
 
-  /** Returns the cookie value of a new session. */
-  newSession(subject: string): string {
-    const until = Math.floor(this.#now() / 1000) + SESSION_SECONDS
-    const payload = `${subject}.${until}`
-    return `${payload}.${this.#sign(payload)}`
+  /** Starts a session and returns the value of its cookie. */
+  async start(subject: Subject): Promise<string> {
+    const session = this.#secret()
+    const row = { hash: hashKey(session), subject: JSON.stringify(subject), expiresInMs: SESSION_SECONDS * 1000 }
+    await this.#options.store.createSession(row)
+    return session
   }
 
-  /** Returns the subject of a session, or null when the session is forged, malformed or expired. */
-  subjectOf(session: string): string | null {
-    const [subject = "", until = "", signature = "", ...more] = session.split(".")
-    if (more.length > 0 || !/^\d{1,12}$/.test(until)) return null
-    if (!equalText(signature, this.#sign(`${subject}.${until}`))) return null
-    return Number(until) * 1000 > this.#now() ? subject : null
+  /** Returns the subject of a session by the hash of its cookie, or null when it is unknown, over or expired. */
+  async find(hash: string): Promise<Subject | null> {
+    const found = await this.#options.store.findSession(hash)
+    return found === null ? null : (JSON.parse(found) as Subject)
   }
 
-  #sign(payload: string): string {
-    return createHmac("sha256", this.#secret).update(payload).digest("hex")
+  end(hash: string): Promise<void> {
+    return this.#options.store.removeSession(hash)
+  }
+
+  #secret(): string {
+    return this.#options.random.hex128() + this.#options.random.hex128()
   }
 }
 

@@ -4,6 +4,8 @@
 import { ApiError, invalidField } from "./errors.ts"
 
 export const BODY_LIMIT = 1_048_576
+/** Limit of routes without a key. */
+export const OPEN_BODY_LIMIT = 16_384
 export const MAX_DEPTH = 64
 
 const QUOTE = 0x22
@@ -31,12 +33,12 @@ export const isTooDeep = (text: string, max = MAX_DEPTH): boolean => {
   return false
 }
 
-const MAY_OVERFLOW = /\d(?:[eE]\+?\d{3}|\d{308})/
-
-/** Rejects infinite numbers, such as `1e999`: the database would store them as null. */
-const rejectInfinity = (name: string, value: unknown): unknown => {
+/** Rejects infinite numbers, such as `1e999`: the database would store them as null. The depth of the value is bounded. */
+const rejectInfinity = (value: unknown, name = ""): void => {
   if (value === Infinity || value === -Infinity) throw invalidField(name, "is a number that is too large")
-  return value
+  if (typeof value !== "object" || value === null) return
+  if (Array.isArray(value)) for (const each of value) rejectInfinity(each, name)
+  else for (const key in value) rejectInfinity((value as { [key: string]: unknown })[key], key)
 }
 
 /** Reads a binary body of at most `maxBytes`. */
@@ -56,7 +58,9 @@ export const parseJson = (text: string): unknown => {
   if (text.trim() === "") return undefined
   if (isTooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
   try {
-    return MAY_OVERFLOW.test(text) ? JSON.parse(text, rejectInfinity) : JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    rejectInfinity(value)
+    return value
   } catch (error) {
     if (error instanceof ApiError) throw error
     const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""

@@ -27,7 +27,7 @@ test("the document has the shape of OpenAPI 3.1 and the limits that the routes c
 })
 
 test("every response matches the document", async () => {
-  await using api = await setup({ lanes: ["q:default"], push: () => true })
+  await using api = await setup({ lanes: ["q:default"], push: { hasToken: () => true, receive: () => true } })
   const document = (await api.call("GET", "/openapi.json")).body as unknown as OpenApi
   const checker = new DocumentChecker(document)
   const succeeded = new Set<string>()
@@ -151,12 +151,13 @@ test("every response matches the document", async () => {
   await call("GET", "/stats")
   const key = await call("POST", "/keys", {}, { body: { name: "ci", scopes: ["trigger"] } })
   await call("GET", "/keys")
+  await call("POST", "/keys/{id}/rotate", { id: key.body["id"] as string }, { body: { overlap: "1h" } })
   await call("DELETE", "/keys/{id}", { id: key.body["id"] as string })
   await call("GET", "/audit", { query: "?limit=2" })
   const timestamp = String(Math.floor(Date.now() / 1000))
   const signed = { "x-ork-timestamp": timestamp, "content-type": "application/json" }
   const body = '{"day":"monday"}'
-  const signature = signatureOf("hook-secret", timestamp, body)
+  const signature = signatureOf("hook-secret", timestamp, `etl.${body}`)
   await call("POST", "/hooks/{name}", etl, { body, key: null, headers: { ...signed, "x-ork-signature": signature } })
   await call("POST", "/hooks/{name}", etl, { body, key: null, headers: { ...signed, "x-ork-signature": "sha256=no" } })
   await call("GET", "/health")

@@ -54,11 +54,13 @@ export const unavailable = (message: string): ApiError =>
 export const internal = (requestId: string): ApiError =>
   new ApiError("INTERNAL", `an internal error occurred; the server's log has the details under request ${requestId}`)
 
-/** Returns an error with all problems as details and the first one as message. */
-export const invalid = (problems: Problem[]): ApiError => {
+const MAX_PROBLEMS = 100
+
+/** Returns an error with up to `max` problems as details, and with the first one and their number as message. */
+export const invalid = (problems: Problem[], max = MAX_PROBLEMS): ApiError => {
   const rest = problems.length > 1 ? ` (and ${problems.length - 1} more, see details)` : ""
   const first = problems[0] === undefined ? "" : problemText(problems[0])
-  return new ApiError("VALIDATION_ERROR", `${first}${rest}`, { details: problems })
+  return new ApiError("VALIDATION_ERROR", `${first}${rest}`, { details: problems.slice(0, max) })
 }
 
 export const invalidField = (path: string, message: string): ApiError => invalid([{ path, message }])

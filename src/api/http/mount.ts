@@ -1,9 +1,9 @@
-// Mounts the routes of the table on fastify. Every request takes the same steps: authenticate, check the scope, validate params, query
-// and body, call the handler, write the audit log, send the response.
+// Mounts the routes of the table on fastify. Every request takes the same steps: authenticate, check the scope, read the body, validate
+// params, query and body, call the handler, write the audit log, send the response.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { ANONYMOUS, type Caller, mayCall } from "../auth/auth.ts"
-import { parseJson } from "./body.ts"
+import { BODY_LIMIT, OPEN_BODY_LIMIT, parseJson } from "./body.ts"
 import { ApiError } from "./errors.ts"
 import type { Api } from "./ports.ts"
 import { type BodySpec, type Route, type RouteResponse, STREAMED, type TextBody } from "./route.ts"
@@ -20,6 +20,9 @@ declare module "fastify" {
 
 export const BYTES = "application/octet-stream"
 
+/** Problems that a caller without a key gets. */
+const MAX_OPEN_PROBLEMS = 20
+
 const EMPTY = strictObject({})
 const parseEmptyQuery = queryParser(EMPTY)
 
@@ -33,8 +36,16 @@ export const mount = (app: FastifyInstance, api: Api, routes: readonly Route[]):
   for (const route of routes) {
     const onRequest = authorize(api, route)
     const handler = handle(api, route)
+    const bodyLimit = route.bodyLimit ?? (route.scope === null ? OPEN_BODY_LIMIT : BODY_LIMIT)
     for (const path of pathsOf(route)) {
-      app.route({ method: route.method, url: fastifyPath(path), exposeHeadRoute: hasHead(route), onRequest, handler })
+      app.route({
+        method: route.method,
+        url: fastifyPath(path),
+        exposeHeadRoute: hasHead(route),
+        bodyLimit,
+        onRequest,
+        handler,
+      })
     }
   }
 }
@@ -48,7 +59,11 @@ const authorize =
   (api: Api, route: Route) =>
   async (request: FastifyRequest): Promise<void> => {
     request.caller = ANONYMOUS
-    if (route.scope === null) return route.path.startsWith("/ui/") && route.method !== "GET" ? checkSite(request) : undefined
+    if (route.scope === null) {
+      if (route.path.startsWith("/ui/") && route.method !== "GET") checkSite(request)
+      await route.admit?.({ params: validate(route.params ?? EMPTY, request.params, MAX_OPEN_PROBLEMS), request, api })
+      return
+    }
     const found = api.auth.authenticate(request)
     const caller = found instanceof Promise ? await found : found
     if (!mayCall(caller, route.scope)) {
@@ -83,12 +98,13 @@ const hostOf = (origin: string): string | null => (URL.canParse(origin) ? new UR
 const handle = (api: Api, route: Route) => {
   const params = route.params ?? EMPTY
   const query = route.query ?? EMPTY
+  const maxProblems = route.scope === null ? MAX_OPEN_PROBLEMS : undefined
   const parseQuery = route.query === undefined ? parseEmptyQuery : queryParser(route.query)
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const call = {
-      params: validate(params, request.params),
-      query: validate(query, parseQuery(request.query)),
-      body: readBody(route.body, request),
+      params: validate(params, request.params, maxProblems),
+      query: validate(query, parseQuery(request.query), maxProblems),
+      body: readBody(route.body, request, maxProblems),
       caller: request.caller,
       request,
       reply,
@@ -106,7 +122,7 @@ const handle = (api: Api, route: Route) => {
   }
 }
 
-const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown => {
+const readBody = (spec: BodySpec | undefined, request: FastifyRequest, maxProblems?: number): unknown => {
   const text = typeof request.body === "string" ? request.body : ""
   const type = (request.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
   if (spec !== undefined && "text" in spec) {
@@ -123,8 +139,8 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest): unknown 
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
   const value = parseJson(text)
-  if (spec === undefined) return void validate(EMPTY, value ?? {})
-  return validate(spec.schema, value === undefined && spec.required !== true ? {} : value)
+  if (spec === undefined) return void validate(EMPTY, value ?? {}, maxProblems)
+  return validate(spec.schema, value === undefined && spec.required !== true ? {} : value, maxProblems)
 }
 
 /** Waits for the commit of the entry only when the change requires an admin key. */

@@ -28,6 +28,7 @@ export const STORE_READS = [
   "getQueue",
   "getRun",
   "getTask",
+  "isMessageUsed",
   "getWorkflow",
   "listAttempts",
   "listAudit",
@@ -81,10 +82,17 @@ export interface ApiParts {
   /** Serves workers that connect to this server. */
   workers?: Pick<
     WorkerService,
-    "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave"
+    "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave" | "reap"
   >
-  /** Accepts the result of a task that was pushed to a worker. Returns false when the token belongs to no attempt in flight. */
-  push?: (result: PushedResult) => boolean
+  push?: PushReceiver
+}
+
+/** Accepts results of tasks that were pushed to workers. */
+export interface PushReceiver {
+  /** Returns whether an attempt in flight has this token. */
+  hasToken(token: string): boolean
+  /** Returns false when the token belongs to no attempt of the task in flight. */
+  receive(result: PushedResult): boolean
 }
 
 /** Result of a task that was pushed to a worker. */
@@ -108,8 +116,15 @@ export interface ApiConfig {
   webUiDir?: string
   /** Wrong keys that one address may send in a minute before it has to wait. */
   failuresPerMinute?: number
-  /** The server is behind a proxy that sets X-Forwarded-For and X-Forwarded-Proto. */
-  trustProxy?: boolean
+  /** Proxies whose X-Forwarded-For and X-Forwarded-Proto the server believes: addresses and ranges, or true for every sender. */
+  trustProxy?: boolean | string[]
+  /** Address of the server for people, if it differs from the one that it listens at. */
+  url?: string
+  /** Names of the server besides the ones of this machine and of `url`. */
+  hosts?: readonly string[]
+  tls?: { cert: string; key: string }
+  /** Streams that one key or user may have open. */
+  streamsPerCaller?: number
   heartbeatMs?: number
   /** Bytes that a slow reader of a stream may lag behind before the server cuts it off. */
   streamBuffer?: number

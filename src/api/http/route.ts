@@ -62,6 +62,10 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   summary: string
   /** null: no key required. */
   scope: KeyScope | null
+  /** Checks what a caller without a key proves otherwise (a token, a signature), before the body is read. Throws to reject. */
+  admit?(call: { params: z.output<Params>; request: FastifyRequest; api: Api }): Promise<void> | void
+  /** Default: 1 MB, and 16 KB without a key. */
+  bodyLimit?: number
   params?: Params
   query?: Query
   body?: BodySpec

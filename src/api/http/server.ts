@@ -1,23 +1,30 @@
 // Builds the HTTP server: fastify around the table of routes. `ork serve` calls `buildServer`, `listen` and `close`.
 
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, LogController } from "fastify"
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyServerOptions,
+  LogController,
+} from "fastify"
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import type { Logger } from "pino"
 import { ApiKeys } from "../auth/api-keys.ts"
 import { AuditLog } from "../auth/audit-log.ts"
-import { Authenticator } from "../auth/authenticator.ts"
+import { Authenticator, CACHED_MS } from "../auth/authenticator.ts"
 import { BODY_LIMIT } from "./body.ts"
 import { installDocs } from "./docs.ts"
 import { ApiError, internal, toApiError } from "./errors.ts"
 import { EventFeed } from "../streams/event-feed.ts"
 import { BYTES, mount } from "./mount.ts"
 import { installWebUi } from "./web-ui.ts"
-import type { Api, ServerOptions } from "./ports.ts"
+import { checkHosts } from "./host-check.ts"
+import type { Api, ApiConfig, ServerOptions } from "./ports.ts"
 import { routesFor } from "../routes/table.ts"
 import { SignIns } from "../auth/sign-ins.ts"
 import { rejectUnknownRoutes } from "./unknown-route.ts"
-import { HEARTBEAT_MS, STREAM_BUFFER, Streams } from "../streams/streams.ts"
+import { HEARTBEAT_MS, STREAM_BUFFER, STREAMS_PER_CALLER, Streams } from "../streams/streams.ts"
 
 const MIN_KEY_LENGTH = 16
 const REDACTED = ["key", "apiKey", "headers.authorization", "headers.cookie", 'headers["x-api-key"]']
@@ -44,8 +51,9 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   }
   const api = buildApi(options)
   const log = api.log.child({ part: "api" }, { redact: REDACTED })
-  const app = buildFastify(log, config.trustProxy ?? false)
+  const app = buildFastify(log, config)
   acceptBodies(app)
+  checkHosts(app, [...(config.hosts ?? []), ...(config.url === undefined ? [] : [new URL(config.url).hostname])])
   rejectUnknownRoutes(app)
   setDefaultHeaders(app)
   logResponses(app, log)
@@ -55,12 +63,12 @@ export const buildServer = (options: ServerOptions): ApiServer => {
   if (config.webUiDir !== undefined) installWebUi(app, config.webUiDir)
   wakeFeed(app, api, options)
   stopOnClose(app, api)
-  return { app, signInToken: () => api.signIns.newToken() }
+  return { app, signInToken: () => api.signIns.newToken(api.auth.ownSubject) }
 }
 
 const buildApi = (options: ServerOptions): Api => {
   const { engine, store, objects, config, log, clock, random, secret, services } = options
-  const signIns = new SignIns(config.apiKey, () => clock.now(), random)
+  const signIns = new SignIns({ store, now: () => clock.now(), random })
   const auth = new Authenticator(store, clock, signIns, config)
   return {
     ...services,
@@ -82,19 +90,22 @@ const buildApi = (options: ServerOptions): Api => {
     streams: new Streams(clock, {
       heartbeatMs: config.heartbeatMs ?? HEARTBEAT_MS,
       bufferBytes: config.streamBuffer ?? STREAM_BUFFER,
+      perCaller: config.streamsPerCaller ?? STREAMS_PER_CALLER,
+      recheckMs: CACHED_MS,
+      isStillValid: (request) => auth.isStillValid(request),
     }),
   }
 }
 
-const buildFastify = (log: Logger, trustProxy: boolean): FastifyInstance => {
+const buildFastify = (log: Logger, { trustProxy = false, tls }: ApiConfig): FastifyInstance => {
   const sendError = (error: unknown, requestId: string, reply: FastifyReply): FastifyReply => {
-    const known = toApiError(error, BODY_LIMIT)
+    const known = toApiError(error, reply.request.routeOptions.bodyLimit ?? BODY_LIMIT)
     if (known === null) log.error({ err: error, request: requestId }, "a request failed")
     const shown = known ?? internal(requestId)
     return reply.code(shown.status).headers(shown.headers).send(shown.body())
   }
   const loggerInstance: FastifyBaseLogger = log
-  const app = Fastify({
+  const options: FastifyServerOptions = {
     loggerInstance,
     // One logger for all requests: a child logger per request would cost more than the request itself.
     childLoggerFactory: (logger) => logger,
@@ -109,8 +120,10 @@ const buildFastify = (log: Logger, trustProxy: boolean): FastifyInstance => {
     clientErrorHandler: (_error, socket) => {
       if (socket.writable) socket.end(NOT_HTTP_RESPONSE)
     },
-    frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply as FastifyReply),
-  })
+    frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply),
+  }
+  // Handlers do not depend on the kind of server.
+  const app = tls === undefined ? Fastify(options) : (Fastify({ ...options, https: tls } as object) as FastifyInstance)
   app.setErrorHandler((error, request, reply) => sendError(error, request.id, reply))
   return app
 }

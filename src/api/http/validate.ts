@@ -1,11 +1,11 @@
-// Validates params, query and body of a request against the schemas of its route. Reports all problems at once.
+// Validates params, query and body of a request against the schemas of its route. Reports many problems at once.
 
 import { z } from "zod"
 import { pathText, type Problem } from "../../core/model/problems.ts"
 import { problemsOfIssues } from "../../definition/schema-issues.ts"
 import { invalid } from "./errors.ts"
 
-export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> => {
+export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown, maxProblems?: number): z.output<Schema> => {
   const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   throw invalid(
@@ -14,6 +14,7 @@ export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknow
       message,
       ...(suggestion !== undefined && { suggestion }),
     })),
+    maxProblems,
   )
 }
 

@@ -1,6 +1,7 @@
 // API keys. The store holds only their hashes.
 
-import { createdKey, keyParams, keys, newKey } from "../../protocol/api/service.ts"
+import { parseDuration } from "../../core/model/quantities.ts"
+import { createdKey, keyParams, keyRotation, keys, newKey } from "../../protocol/api/service.ts"
 import { notFound } from "../http/errors.ts"
 import { route } from "../http/route.ts"
 import { keyShape } from "../views/shapes.ts"
@@ -28,22 +29,41 @@ export const keyRoutes = [
     body: { schema: newKey, required: true },
     responses: { 201: { description: "The key", schema: createdKey } },
     audit: "key.create",
-    async handle({ body, api }) {
-      const { row, key } = await api.keys.create(body.name, body.scopes)
+    async handle({ body: { name, scopes, queues = null, expires_in: expires }, caller, api }) {
+      const expiresInMs = expires === undefined ? null : parseDuration(expires)
+      const { row, key } = await api.keys.create({ name, scopes, queues, expiresInMs, createdBy: caller.name })
       return { status: 201, body: { ...keyShape(row), key }, target: row.id, details: row.scopes.join(" ") }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/keys/{id}/rotate",
+    tag: TAG,
+    summary: "Replace the secret of a key; only this response shows the new one",
+    scope: "admin",
+    params: keyParams,
+    body: { schema: keyRotation },
+    responses: { 200: { description: "The key", schema: createdKey } },
+    audit: "key.rotate",
+    async handle({ params, body, api }) {
+      const rotated = await api.keys.rotate(params.id, parseDuration(body.overlap)!)
+      if (rotated === null) throw notFound(`there is no key ${params.id}`)
+      return { status: 200, body: { ...keyShape(rotated.row), key: rotated.key } }
     },
   }),
   route({
     method: "DELETE",
     path: "/keys/{id}",
     tag: TAG,
-    summary: "Remove a key, which ends its sessions",
+    summary: "Remove a key, which ends its sessions and streams and evicts its workers",
     scope: "admin",
     params: keyParams,
     responses: { 204: { description: "Removed" } },
     audit: "key.remove",
     async handle({ params, api }) {
       if (!(await api.keys.remove(params.id))) throw notFound(`there is no key ${params.id}`)
+      // The attempts of its workers go to others.
+      await api.parts.workers?.reap()
       return { status: 204 }
     },
   }),

@@ -1,12 +1,29 @@
-// Results of tasks that were pushed to a worker. The worker proves its claim with the attempt's token, which it got with the task.
+// Results of tasks that were pushed to a worker. The worker proves its claim with the attempt's token, which it got with the task. A
+// token in the header is checked before the body is read; a token in the body allows only a small body.
 
+import type { FastifyRequest } from "fastify"
 import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
-import { conflict, unauthorized } from "../http/errors.ts"
-import type { PushedResult } from "../http/ports.ts"
+import { BODY_LIMIT, OPEN_BODY_LIMIT } from "../http/body.ts"
+import { ApiError, conflict, unauthorized } from "../http/errors.ts"
+import type { Api, PushedResult } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
 const bearer = (header: string | undefined): string => /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1] ?? ""
+
+const wrongToken = (): ApiError => conflict("no attempt of that task is in flight on this server with that token")
+
+const admit = ({ request, api }: { request: FastifyRequest; api: Api }): void => {
+  const token = bearer(request.headers.authorization)
+  if (token !== "") return api.auth.checkProof(request.ip, api.parts.push!.hasToken(token) ? null : wrongToken())
+  api.auth.checkThrottle(request.ip)
+  if (Number(request.headers["content-length"] ?? Infinity) > OPEN_BODY_LIMIT) {
+    throw new ApiError(
+      "TOO_LARGE",
+      `a body of more than ${OPEN_BODY_LIMIT} bytes requires the token as Authorization: Bearer TOKEN`,
+    )
+  }
+}
 
 export const pushRoutes = [
   route({
@@ -15,14 +32,16 @@ export const pushRoutes = [
     tag: "worker protocol",
     summary: "Report the result of a task that was pushed to a worker",
     scope: null,
+    admit,
+    bodyLimit: BODY_LIMIT,
     body: { schema: taskResultBody, required: true },
     responses: { 204: { description: "The result was accepted" } },
-    errors: [401, 409],
+    errors: [401, 409, 429],
     requires: "push",
     handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
       if (token === "") throw unauthorized("the token of the attempt is required, as Authorization: Bearer TOKEN")
-      const accepted = api.parts.push!({
+      const accepted = api.parts.push!.receive({
         taskId: body.task_instance_id,
         token,
         state: body.status.toLowerCase() as PushedResult["state"],
@@ -31,7 +50,7 @@ export const pushRoutes = [
         exitCode: body.exit_code ?? null,
         log: body.log ?? "",
       })
-      if (!accepted) throw conflict("no attempt of that task is in flight on this server with that token")
+      api.auth.checkProof(request.ip, accepted ? null : wrongToken())
       return { status: 204 }
     },
   }),

@@ -80,7 +80,7 @@ test("the session route returns the scopes of the key", async () => {
   expect((await api.call("GET", "/session")).body).toMatchObject({ key_id: null, scopes: ["admin"] })
 })
 
-test("too many wrong keys throttle an address, except for keys that worked from it before", async () => {
+test("too many wrong keys throttle an address, except for valid keys", async () => {
   await using api = await setup({ config: { failuresPerMinute: 3 } })
   const known = await api.newKey("read")
   expect((await api.call("GET", "/runs", { key: known })).status).toBe(200)
@@ -89,7 +89,7 @@ test("too many wrong keys throttle an address, except for keys that worked from 
   expect([late.status, late.body.error!.code]).toEqual([429, "RATE_LIMITED"])
   expect(Number(late.headers["retry-after"])).toBeGreaterThan(0)
   expect((await api.call("POST", "/ui/sign-in", { key: null, body: { key: "wrong" } })).status).toBe(429)
-  expect((await api.call("GET", `/ui/sign-in?token=${api.server.signInToken()}`, { key: null })).status).toBe(429)
+  expect((await api.call("GET", "/ui/sign-in?token=wrong", { key: null })).status).toBe(429)
   expect((await api.call("GET", "/runs", { key: known })).status).toBe(200)
   expect((await api.call("GET", "/runs")).status).toBe(200)
 })

@@ -2,7 +2,8 @@
 
 import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
-import { ApiError } from "../http/errors.ts"
+import { unauthorized } from "../http/errors.ts"
+import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 import { setCookie } from "../auth/sign-ins.ts"
 
@@ -10,6 +11,10 @@ const TAG = "signing in"
 
 /** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
 const WELCOME = "/ui/welcome"
+
+/** Whether the browser's connection is encrypted, here or at a proxy. */
+const isSecure = (request: FastifyRequest, { config }: Api): boolean =>
+  request.protocol === "https" || config.url?.startsWith("https:") === true
 
 const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "")
 
@@ -44,19 +49,19 @@ export const signInRoutes = [
       },
     },
     errors: [401, 429],
-    handle({ query, request, api }) {
+    async handle({ query, request, api }) {
       if (query.token === undefined) return toWelcome(null)
-      api.auth.checkThrottle(request.ip)
       const subject = api.signIns.redeem(query.token)
       if (subject === null) {
-        api.auth.recordFailure(request.ip)
-        if (isBrowser(request)) return toWelcome("link")
-        throw new ApiError(
-          "UNAUTHORIZED",
-          "this link was used before or has expired; `ork serve` prints a new one when it starts",
-        )
+        const problem = unauthorized("this link was used before or has expired; `ork serve` prints a new one when it starts")
+        try {
+          api.auth.checkProof(request.ip, problem)
+        } catch (error) {
+          if (error === problem && isBrowser(request)) return toWelcome("link")
+          throw error
+        }
       }
-      const cookie = setCookie(api.signIns.newSession(subject), request.protocol === "https")
+      const cookie = setCookie(await api.signIns.start(subject!), isSecure(request, api))
       return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
     },
   }),
@@ -71,7 +76,7 @@ export const signInRoutes = [
     errors: [401, 429],
     async handle({ body, request, api }) {
       const subject = await api.auth.subjectOf(request.ip, body.key)
-      const cookie = setCookie(api.signIns.newSession(subject), request.protocol === "https")
+      const cookie = setCookie(await api.signIns.start(subject), isSecure(request, api))
       return { status: 204, headers: { "set-cookie": cookie } }
     },
   }),
@@ -79,11 +84,12 @@ export const signInRoutes = [
     method: "POST",
     path: "/ui/sign-out",
     tag: TAG,
-    summary: "End the session of this browser",
+    summary: "End the session of this browser on every server",
     scope: null,
     responses: { 204: { description: "Signed out" } },
-    handle({ request }) {
-      return { status: 204, headers: { "set-cookie": setCookie(null, request.protocol === "https") } }
+    async handle({ request, api }) {
+      await api.auth.endSession(request)
+      return { status: 204, headers: { "set-cookie": setCookie(null, isSecure(request, api)) } }
     },
   }),
 ]

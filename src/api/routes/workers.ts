@@ -7,6 +7,7 @@ import { workers } from "../../protocol/api/service.ts"
 import * as wire from "../../protocol/api/workers.ts"
 import { decodeFrames } from "../../protocol/wire/log-frames.ts"
 import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-service.ts"
+import type { Caller } from "../auth/auth.ts"
 import { collectBody } from "../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../http/errors.ts"
 import { type Call, route } from "../http/route.ts"
@@ -31,6 +32,16 @@ const callingWorker = async ({ params, caller, api }: Call<{ id: string }, unkno
   if (caller.worker === id) return id
   if (caller.worker === undefined && (await api.store.workerToken(id)) === null) throw notFound(`there is no worker ${id}`)
   throw new ApiError("FORBIDDEN", "only the worker itself may call this, with the token that it got when it registered")
+}
+
+/** Throws FORBIDDEN when the caller may not register a worker for these queues. */
+const checkRegistration = ({ via, worker, queues }: Caller, wanted: readonly string[]): void => {
+  if (via !== "key" || worker !== undefined) {
+    throw new ApiError("FORBIDDEN", "only an API key may register a worker; a worker's token and a session may not")
+  }
+  const others = queues === null ? [] : wanted.filter((queue) => !queues.includes(queue))
+  if (others.length === 0) return
+  throw new ApiError("FORBIDDEN", `this key may serve the queues ${queues!.join(", ")}, but not ${others.join(", ")}`)
 }
 
 const fenceOf = (call: Call<unknown, { row: number; attempt_id: string }, unknown>): FencedToken => {
@@ -75,8 +86,9 @@ export const workerRoutes = [
     responses: { 201: { description: "The worker", schema: wire.registeredWorker } },
     audit: "worker.register",
     requires: "workers",
-    async handle({ body, api }) {
-      const registered = await api.parts.workers!.register(body)
+    async handle({ body, caller, api }) {
+      checkRegistration(caller, [...body.queues, ...body.handlers])
+      const registered = await api.parts.workers!.register(body, caller.keyId)
       return { status: 201, body: registered, target: registered.id, details: body.name }
     },
   }),

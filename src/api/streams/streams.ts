@@ -1,14 +1,15 @@
-// Responses that are streamed: events, logs and outputs. Sends heartbeats to all open streams, cuts off readers that lag behind, and ends
-// the streams when the server closes.
+// Responses that are streamed: events, logs and outputs. Sends heartbeats to all open streams, cuts off readers that lag behind or whose
+// key was removed, and ends the streams when the server closes.
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { ServerResponse } from "node:http"
 import type { Clock } from "../../core/model/ports.ts"
-import { unavailable } from "../http/errors.ts"
+import { ApiError, unavailable } from "../http/errors.ts"
 
 export const HEARTBEAT_MS = 15_000
 export const STREAM_BUFFER = 1_048_576
 const MAX_STREAMS = 2000
+export const STREAMS_PER_CALLER = 200
 /** Time after which a reader that accepts no data is disconnected. */
 const STALL_MS = 60_000
 
@@ -22,14 +23,20 @@ export interface StreamHead {
 export interface StreamLimits {
   heartbeatMs: number
   bufferBytes: number
+  /** Streams that one key or user may have open. */
+  perCaller: number
+  /** Time between two checks of the credentials of open streams. */
+  recheckMs: number
+  isStillValid(request: FastifyRequest): Promise<boolean>
 }
 
 export class Streams {
   readonly #clock: Clock
   readonly #limits: StreamLimits
-  readonly #open = new Set<Stream>()
+  readonly #open = new Map<Stream, FastifyRequest>()
   #closing = false
   #cancelHeartbeat: (() => void) | null = null
+  #cancelRecheck: (() => void) | null = null
 
   constructor(clock: Clock, limits: StreamLimits) {
     this.#clock = clock
@@ -40,13 +47,16 @@ export class Streams {
     return this.#open.size
   }
 
-  /** Takes over the connection and sends the headers. Throws UNAVAILABLE when too many streams are open. */
+  /** Takes over the connection and sends the headers. Throws UNAVAILABLE or RATE_LIMITED when too many streams are open. */
   open(request: FastifyRequest, reply: FastifyReply, head: StreamHead): Stream {
     if (this.#closing || this.#open.size >= MAX_STREAMS) throw unavailable("this server has too many open streams")
+    if (this.#countOf(request) >= this.#limits.perCaller) {
+      throw new ApiError("RATE_LIMITED", `one key may have ${this.#limits.perCaller} open streams; close some first`)
+    }
     reply.hijack()
     const response = reply.raw
     const stream = new Stream(response, this.#clock, this.#limits.bufferBytes, head.heartbeat ?? null)
-    this.#open.add(stream)
+    this.#open.set(stream, request)
     stream.closed.addEventListener("abort", () => this.#open.delete(stream), { once: true })
     response.writeHead(200, {
       "content-type": head.type,
@@ -58,19 +68,40 @@ export class Streams {
     response.flushHeaders()
     if (request.raw.destroyed && !response.writable) stream.abort()
     this.#scheduleHeartbeat()
+    this.#scheduleRecheck()
     return stream
   }
 
   endAll(): void {
     this.#closing = true
     this.#cancelHeartbeat?.()
-    for (const stream of this.#open) stream.end()
+    this.#cancelRecheck?.()
+    for (const stream of this.#open.keys()) stream.end()
+  }
+
+  #countOf({ caller }: FastifyRequest): number {
+    let count = 0
+    for (const other of this.#open.values()) {
+      if (other.caller.keyId === caller.keyId && other.caller.name === caller.name) count++
+    }
+    return count
+  }
+
+  #scheduleRecheck(): void {
+    this.#cancelRecheck ??= this.#clock.after(this.#limits.recheckMs, () => void this.#recheck())
+  }
+
+  /** Cuts off the streams whose credentials are no longer valid. */
+  async #recheck(): Promise<void> {
+    for (const [stream, request] of this.#open) if (!(await this.#limits.isStillValid(request))) stream.abort()
+    this.#cancelRecheck = null
+    if (this.#open.size > 0 && !this.#closing) this.#scheduleRecheck()
   }
 
   #scheduleHeartbeat(): void {
     this.#cancelHeartbeat ??= this.#clock.after(this.#limits.heartbeatMs, () => {
       this.#cancelHeartbeat = null
-      for (const stream of this.#open) stream.sendHeartbeat()
+      for (const stream of this.#open.keys()) stream.sendHeartbeat()
       if (this.#open.size > 0 && !this.#closing) this.#scheduleHeartbeat()
     })
   }

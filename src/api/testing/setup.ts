@@ -72,11 +72,13 @@ const explain = async (): Promise<Explanation[]> => [
 export interface SetupOptions extends Partial<Omit<ServerOptions, "config">> {
   config?: Partial<ApiConfig>
   wrap?: (store: ServerStore) => ServerStore
+  /** False for a second server on the store of another one. */
+  closeStore?: boolean
   lanes?: string[]
 }
 
 /** Starts a server. `await using` stops it. */
-export const setup = async ({ wrap, lanes = ["q:*"], config, ...options }: SetupOptions = {}) => {
+export const setup = async ({ wrap, closeStore = true, lanes = ["q:*"], config, ...options }: SetupOptions = {}) => {
   const folder = await mkdtemp(join(tmpdir(), "ork-api-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const plain = await openTestStore(folder)
@@ -109,7 +111,7 @@ export const setup = async ({ wrap, lanes = ["q:*"], config, ...options }: Setup
     explain,
     metrics: async () => "ork_up 1\n",
     workers,
-    push: () => false,
+    push: { hasToken: () => false, receive: () => false },
     ...options,
     config: { apiKey: ADMIN_KEY, version: "1.2.3", ...config },
   })
@@ -126,7 +128,7 @@ export const setup = async ({ wrap, lanes = ["q:*"], config, ...options }: Setup
       workers.stop()
       await close(server)
       await engine.stop()
-      await store.close()
+      if (closeStore) await store.close()
       await rm(folder, { recursive: true, force: true })
     },
   } satisfies TestServer & AsyncDisposable

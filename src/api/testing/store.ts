@@ -20,8 +20,20 @@ export const openTestStore = async (folder: string): Promise<ServerStore> => {
   return store
 }
 
-/** Members of the store that the server uses outside of handlers: keys, the audit log and the event feed. */
-const SERVER_MEMBERS = ["appendAudit", "createKey", "findKey", "onWake", "readEvents", "removeKey", "touchKeys"]
+/** Members of the store that the server uses outside of handlers: keys, sessions, the audit log and the event feed. */
+const SERVER_MEMBERS = [
+  "appendAudit",
+  "createKey",
+  "findKey",
+  "onWake",
+  "readEvents",
+  "removeKey",
+  "rotateKey",
+  "touchKeys",
+  "createSession",
+  "findSession",
+  "removeSession",
+]
 
 /** Wraps the store that an API server gets: every change that bypasses the services throws. */
 export const rejectChanges = (store: ServerStore): ServerStore =>

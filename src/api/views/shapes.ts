@@ -187,8 +187,11 @@ export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({
   id: row.id,
   name: row.name,
   scopes: row.scopes,
+  queues: row.queues,
   created_at: row.createdAt,
+  created_by: row.createdBy,
   last_used_at: row.lastUsedAt,
+  expires_at: row.expiresAt,
 })
 
 export const auditShape = (row: AuditRow): z.output<typeof service.auditEntry> => ({

@@ -1,12 +1,13 @@
-// `ork keys`: lists, creates and revokes API keys. A new key is the only line on standard output, so that it can be redirected
+// `ork keys`: lists, creates, rotates and revokes API keys. A new key is the only line on standard output, so that it can be redirected
 // into a file.
 
 import type { Context } from "../target/context.ts"
-import { parseChoice } from "../terminal/option-values.ts"
+import { parseChoice, parseNames } from "../terminal/option-values.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { instantText, printListing } from "../terminal/listing.ts"
 import { print, printError, printJson, printResult } from "../terminal/output.ts"
+import type { CreatedKey } from "../../protocol/client/client.ts"
 import { KEY_SCOPES } from "../../store/contract/keys.ts"
 
 export const listKeys = async (context: Context, options: ServerFlags): Promise<number> => {
@@ -14,19 +15,44 @@ export const listKeys = async (context: Context, options: ServerFlags): Promise<
   return printListing(context, options, {
     items,
     none: "no keys besides the server's own",
-    header: ["key", "scopes", "created (UTC)", "last used (UTC)", "name"],
-    row: (key) => [key.id, key.scopes.join(" "), instantText(key.created_at), instantText(key.last_used_at), key.name],
+    header: ["key", "scopes", "created (UTC)", "last used (UTC)", "expires (UTC)", "name"],
+    row: (key) => [
+      key.id,
+      key.scopes.join(" "),
+      ...[key.created_at, key.last_used_at, key.expires_at].map(instantText),
+      key.name,
+    ],
   })
 }
 
 export interface CreateKeyOptions extends ServerFlags {
   scope: string[]
+  queue?: string
+  expires?: string
 }
 
 export const createKey = async (context: Context, name: string, options: CreateKeyOptions): Promise<number> => {
   if (options.scope.length === 0) throw new InputError(`give the key at least one --scope: ${KEY_SCOPES.join(", ")}`)
   const scopes = options.scope.map((scope) => parseChoice("--scope", scope, KEY_SCOPES))
-  const created = await (await connect(context, options)).createKey(name, scopes)
+  const created = await (
+    await connect(context, options)
+  ).createKey({
+    name,
+    scopes,
+    ...(options.queue !== undefined && { queues: parseNames("--queue", options.queue) }),
+    ...(options.expires !== undefined && { expires_in: options.expires }),
+  })
+  return printKey(context, options, created)
+}
+
+export interface RotateKeyOptions extends ServerFlags {
+  overlap?: string
+}
+
+export const rotateKey = async (context: Context, id: string, options: RotateKeyOptions): Promise<number> =>
+  printKey(context, options, await (await connect(context, options)).rotateKey(id, options.overlap))
+
+const printKey = (context: Context, options: ServerFlags, created: CreatedKey): number => {
   if (options.json === true) printJson(context, created)
   else {
     print(context, created.key)

@@ -14,7 +14,9 @@ import { print } from "../terminal/output.ts"
 import { writeServerFile } from "../target/server-file.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
 import type { Config } from "../../config.ts"
+import { messageOf } from "../../core/model/error-message.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
+import { listenProblem, readTls } from "../../server/listening.ts"
 import { createLog } from "../../server/log.ts"
 import { startServer } from "../../server/server.ts"
 
@@ -24,6 +26,9 @@ const EXIT_MS = 5000
 export interface ServeOptions extends StoreFlags {
   host?: string
   port?: string
+  tlsCert?: string
+  tlsKey?: string
+  insecureHttp?: boolean
   concurrency?: string
   dir?: string
   queue?: string
@@ -34,9 +39,18 @@ export interface ServeOptions extends StoreFlags {
 
 export const serve = async (context: Context, options: ServeOptions): Promise<number> => {
   const { backends } = context
-  const { host, port, concurrency, databaseUrl, objectStore } = options
-  const flags = { host, port, concurrency, databaseUrl, objectStore, handlers: joinRepeated(options.handlers) }
-  const config = await loadConfig(context, flags)
+  const { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore } = options
+  const flags = { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore }
+  const config = await loadConfig(context, {
+    ...flags,
+    handlers: joinRepeated(options.handlers),
+    insecureHttp: options.insecureHttp === true ? "true" : undefined,
+  })
+  const tls = await readTls(config, context.cwd).catch((error: unknown) => {
+    throw new InputError(messageOf(error))
+  })
+  const problem = listenProblem(config, tls !== null)
+  if (problem !== null) throw new InputError(problem)
   const dataDir = resolve(context.cwd, config.dataDir)
   const queues = parseQueues(options)
   const folder = options.dir === undefined ? null : await parseFolder(context, options.dir)
@@ -68,6 +82,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       env: context.env,
       queues,
       folder,
+      tls,
     }).catch((error: unknown) => {
       throw explainListenError(error, config)
     })

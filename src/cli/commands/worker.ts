@@ -15,6 +15,7 @@ import { joinRepeated, loadConfig } from "../target/load-config.ts"
 import type { Config } from "../../config.ts"
 import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { listenProblem } from "../../server/listening.ts"
 import { createLog } from "../../server/log.ts"
 import { ServerError } from "../../worker/connection/server-error.ts"
 import type { PushListenerOptions } from "../../worker/push/push-listener.ts"
@@ -97,6 +98,8 @@ const claimFromServers = async (
 
 const listen = async (context: Context, config: Config, port: string, common: CommonParts): Promise<number> => {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new InputError(`--listen: "${port}" is not a port`)
+  const problem = listenProblem(config, false)
+  if (problem !== null) throw new InputError(problem)
   const { key } = await serverAddress(context, config)
   if (key === null) throw new InputError("--listen needs the server's own key: give it as --api-key or ORK_API_KEY")
   const { PushListener } = await import("../../worker/push/push-listener.ts")

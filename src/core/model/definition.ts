@@ -211,7 +211,8 @@ export type WorkflowDefinition = {
   types?: { [name: string]: JsonObject }
   params?: { [name: string]: ParamDefinition }
   schedule?: string | ScheduleDefinition | (string | ScheduleDefinition)[]
-  webhook?: { secret: string }
+  /** Name of the secret that signs messages; two during a rotation. */
+  webhook?: { secret: string | string[] }
   notify?: NotifyDefinition[]
   deadline?: Duration
   concurrency?: number

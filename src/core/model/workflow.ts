@@ -158,7 +158,8 @@ export interface CompiledWorkflow {
   tags: string[]
   params: ParamSpec[]
   schedules: ScheduleSpec[]
-  webhook?: { secret: string }
+  /** Name of the secret that signs messages; two during a rotation. */
+  webhook?: { secret: string | string[] }
   notify: NotifySpec[]
   deadlineMs?: number
   concurrency?: number

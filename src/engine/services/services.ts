@@ -13,7 +13,7 @@ export interface Services {
   jobs: JobService
   queues: QueueService
   workflows: WorkflowService
-  externalSignals: Pick<Engine["externalSignals"], "approval" | "callback">
+  externalSignals: Pick<Engine["externalSignals"], "approval" | "callback" | "isCallbackToken">
 }
 
 export interface ServicesOptions extends Pick<EngineOptions, "objects" | "evaluator" | "clock" | "random" | "log" | "dataDir"> {

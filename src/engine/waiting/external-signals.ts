@@ -56,6 +56,11 @@ export class ExternalSignals {
     if (!(await this.#finish(claim, result))) throw new Conflict(`${what} was answered by somebody else just now`)
   }
 
+  /** Returns whether a token is signed by this store. Its attempt may have ended. */
+  async isCallbackToken(token: string): Promise<boolean> {
+    return (await this.#options.callbacks.read(token)) !== null
+  }
+
   async callback(token: string, { status, output = null, error }: CallbackSignal): Promise<void> {
     const { store, callbacks } = this.#options
     const fence = await callbacks.read(token)

@@ -49,7 +49,7 @@ export class WorkerRegistry {
     this.#cancelExpiry.clear()
   }
 
-  async register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registeredWorker>> {
+  async register(body: z.output<typeof wire.newWorker>, keyId: string | null): Promise<z.output<typeof wire.registeredWorker>> {
     const { store, clock, random, log, leaseMs } = this.#options
     const { name, queues, labels, handlers, functions, functions_only: functionsOnly, capacity, version = "" } = body
     const id = newHolderId(clock.now(), random.hex128())
@@ -64,7 +64,7 @@ export class WorkerRegistry {
       version,
     }
     const holder = { id, kind: "worker", name, process: "", runId: null, leaseMs } as const
-    await store.registerHolder({ ...holder, capabilities, tokenHash: stored })
+    await store.registerHolder({ ...holder, capabilities, tokenHash: stored, keyId })
     this.#watchLease(id)
     log.info({ worker: name, id, queues, labels, capacity }, "a worker registered")
     return { id, token, lease_ms: leaseMs, heartbeat_ms: Math.ceil(leaseMs / HEARTBEATS_PER_LEASE) }

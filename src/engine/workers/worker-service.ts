@@ -80,8 +80,9 @@ export class WorkerService {
     this.#polls.wake(all)
   }
 
-  register(body: z.output<typeof wire.newWorker>): Promise<z.output<typeof wire.registeredWorker>> {
-    return this.#registry.register(body)
+  /** `keyId`: the API key of the caller; the worker is evicted when the key is removed. null: the server's own key. */
+  register(body: z.output<typeof wire.newWorker>, keyId: string | null): Promise<z.output<typeof wire.registeredWorker>> {
+    return this.#registry.register(body, keyId)
   }
 
   /** Checks a worker's token. Returns null when there is no such worker, or when it was evicted. */
@@ -98,6 +99,12 @@ export class WorkerService {
   async leave(id: HolderId): Promise<void> {
     await this.#registry.remove(id)
     await this.#engine.reap()
+  }
+
+  /** Gives the attempts of evicted workers to others, and ends their polls. */
+  async reap(): Promise<void> {
+    await this.#engine.reap()
+    this.#polls.wake(true)
   }
 
   // -- claims ----------------------------------------------------------------------------------------------------------------------

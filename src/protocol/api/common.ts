@@ -5,6 +5,8 @@ import { z } from "zod"
 import { isDateText } from "../../core/time/cron.ts"
 import { nearest } from "../../core/model/nearest.ts"
 
+const MAX_SUGGESTIONS = 100
+
 /**
  * Returns a schema of an object that rejects unknown fields. Its message has the nearest known field of each unknown one, line by line,
  * in the order of the issue's keys; definition/schema-issues.ts parses it.
@@ -13,7 +15,12 @@ export const strictObject = <Shape extends z.ZodRawShape>(shape: Shape) => {
   const known = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) =>
-      issue.code === "unrecognized_keys" ? issue.keys.map((key) => nearest(key, known) ?? "").join("\n") : undefined,
+      issue.code === "unrecognized_keys"
+        ? issue.keys
+            .slice(0, MAX_SUGGESTIONS)
+            .map((key) => nearest(key, known) ?? "")
+            .join("\n")
+        : undefined,
   })
 }
 

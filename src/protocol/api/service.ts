@@ -1,6 +1,7 @@
 // Schemas of queues, workers, keys, the audit log, and the state of the server.
 
 import { z } from "zod"
+import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { dateTime, list, page, strictObject, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
 
@@ -65,6 +66,10 @@ export const worker = z
 
 export const workers = z.object({ items: z.array(worker) })
 
+const duration = z
+  .union([z.string(), z.number()])
+  .refine((value) => parseDuration(value) !== null, { error: `must be ${DURATION_HINT}` })
+
 // -- keys and audit --------------------------------------------------------------------------------------------------------------
 
 export const key = z
@@ -72,8 +77,11 @@ export const key = z
     id: z.string(),
     name: z.string(),
     scopes: z.array(z.enum(KEY_SCOPES)),
+    queues: z.array(z.string()).nullable().meta({ description: "Queues that workers of this key may serve. null: all" }),
     created_at: dateTime,
+    created_by: z.string().nullable().meta({ description: "Name of the key or user that created it" }),
     last_used_at: dateTime.nullable(),
+    expires_at: dateTime.nullable().meta({ description: "null: does not expire" }),
   })
   .meta({ id: "Key" })
 
@@ -82,6 +90,12 @@ export const newKey = strictObject({
   scopes: z
     .array(z.enum(KEY_SCOPES))
     .refine((scopes) => scopes.length > 0, { error: `must name at least one of ${KEY_SCOPES.join(", ")}` }),
+  queues: z.array(queueName).min(1).max(64).optional().meta({ description: "Queues that its workers may serve. Default: all" }),
+  expires_in: duration.optional().meta({ description: "Default: the key does not expire" }),
+})
+
+export const keyRotation = strictObject({
+  overlap: duration.default("0s").meta({ description: "Time for which the old secret is accepted too" }),
 })
 
 export const createdKey = z

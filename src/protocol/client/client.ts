@@ -294,8 +294,12 @@ export class Client {
     return (await this.#http.json<{ items: Key[] }>({ path: "/keys" })).items
   }
 
-  createKey(name: string, scopes: KeyScope[]): Promise<CreatedKey> {
-    return this.#http.json({ method: "POST", path: "/keys", body: { name, scopes } })
+  createKey(body: z.input<typeof service.newKey>): Promise<CreatedKey> {
+    return this.#http.json({ method: "POST", path: "/keys", body })
+  }
+
+  rotateKey(id: string, overlap?: string): Promise<CreatedKey> {
+    return this.#http.json({ method: "POST", path: `/keys/${id}/rotate`, body: overlap === undefined ? {} : { overlap } })
   }
 
   async removeKey(id: string): Promise<void> {

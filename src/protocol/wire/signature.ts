@@ -1,5 +1,5 @@
-// Signatures of incoming and outgoing webhooks: `X-Ork-Signature: sha256=HEX` is an HMAC over `timestamp.body`. `X-Ork-Timestamp`, in
-// seconds since the epoch, must be recent, so that a recorded message cannot be replayed later.
+// Signatures of messages: `X-Ork-Signature: sha256=HEX` is an HMAC over `timestamp.body`, where `body` of an incoming webhook is
+// `name.body`. `X-Ork-Timestamp`, in seconds since the epoch, must be recent, so that a recorded message cannot be replayed later.
 
 import { createHmac, timingSafeEqual } from "node:crypto"
 
@@ -16,16 +16,20 @@ export interface SignedMessage {
   body: string
 }
 
-/** Returns the problem of a signature, or null. */
-export const signatureProblem = (secret: string, message: SignedMessage, nowMs: number): string | null => {
-  const { timestamp, signature, body } = message
+/** Returns what is wrong with the headers of a signed message, whatever its body is, or null. */
+export const headersProblem = ({ timestamp, signature }: Omit<SignedMessage, "body">, nowMs: number): string | null => {
   if (timestamp === undefined || signature === undefined) return "the headers X-Ork-Timestamp and X-Ork-Signature are missing"
   if (!/^\d{1,12}$/.test(timestamp)) return "X-Ork-Timestamp must be seconds since the epoch"
-  if (!equalText(signature, signatureOf(secret, timestamp, body))) {
-    return "X-Ork-Signature does not match: it must be sha256= and the HMAC-SHA256 of timestamp.body in hex"
-  }
   const age = Math.abs(nowMs / 1000 - Number(timestamp))
   return age > MAX_AGE_SECONDS ? "X-Ork-Timestamp differs from the server's clock by more than five minutes" : null
+}
+
+/** Returns the problem of a signature, or null. */
+export const signatureProblem = (secret: string, message: SignedMessage, nowMs: number): string | null => {
+  const problem = headersProblem(message, nowMs)
+  if (problem !== null) return problem
+  if (equalText(message.signature!, signatureOf(secret, message.timestamp!, message.body))) return null
+  return "X-Ork-Signature does not match: it must be sha256= and the HMAC-SHA256 of timestamp.body in hex"
 }
 
 /** Compares two texts in constant time. */

@@ -1,28 +1,88 @@
-// API keys and the audit log.
+// API keys, sessions and the audit log.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
-import type { KeyStore } from "../contract/keys.ts"
+import type { HolderId } from "../../core/model/ids.ts"
+import type { KeyStore, NewKey } from "../contract/keys.ts"
 import type { Store } from "../contract/store.ts"
 import { BEGIN, type Open, setup } from "./world.ts"
 
 export const keyTests = (open: Open<Store & KeyStore>): void => {
-  const key = { id: "k1", name: "ci", scopes: ["read", "trigger"], hash: "aa" } as const
+  const key: NewKey = {
+    id: "k1",
+    name: "ci",
+    scopes: ["read", "trigger"],
+    hash: "aa",
+    queues: null,
+    createdBy: null,
+    expiresInMs: null,
+  }
 
   describe("API keys", () => {
     it("are found by the hash of their secret", async () => {
       const { store } = await setup(open)
-      const made = await store.createKey({ ...key, scopes: [...key.scopes] })
-      expect(made).toEqual({ id: "k1", name: "ci", scopes: ["read", "trigger"], createdAt: iso(BEGIN), lastUsedAt: null })
-      expect(await store.findKey("aa")).toEqual(made)
-      expect(await store.findKey("bb")).toBeNull()
+      const made = await store.createKey({ ...key, queues: ["far"], createdBy: "admin" })
+      expect(made).toEqual({
+        id: "k1",
+        name: "ci",
+        scopes: ["read", "trigger"],
+        queues: ["far"],
+        createdAt: iso(BEGIN),
+        createdBy: "admin",
+        lastUsedAt: null,
+        expiresAt: null,
+      })
+      expect(await store.findKey({ hash: "aa" })).toEqual(made)
+      expect(await store.findKey({ id: "k1" })).toEqual(made)
+      expect(await store.findKey({ hash: "bb" })).toBeNull()
+      expect(await store.findKey({ id: "aa" })).toBeNull()
+    })
+
+    it("are not found after their expiry, but listed", async () => {
+      const { store, clock } = await setup(open)
+      await store.createKey({ ...key, expiresInMs: 1000 })
+      clock.pass(999)
+      expect(await store.findKey({ hash: "aa" })).toMatchObject({ expiresAt: iso(BEGIN + 1000) })
+      clock.pass(1)
+      expect(await store.findKey({ hash: "aa" })).toBeNull()
+      expect(await store.findKey({ id: "k1" })).toBeNull()
+      expect(await store.listKeys()).toMatchObject([{ id: "k1" }])
+    })
+
+    it("have two secrets while they are rotated", async () => {
+      const { store, clock } = await setup(open)
+      await store.createKey(key)
+      expect(await store.rotateKey({ id: "k1", hash: "bb", overlapMs: 1000 })).toMatchObject({ id: "k1", name: "ci" })
+      expect(await store.rotateKey({ id: "nobody", hash: "cc", overlapMs: 0 })).toBeNull()
+      clock.pass(999)
+      expect(await store.findKey({ hash: "aa" })).toMatchObject({ id: "k1" })
+      clock.pass(1)
+      expect(await store.findKey({ hash: "aa" })).toBeNull()
+      expect(await store.findKey({ hash: "bb" })).toMatchObject({ id: "k1" })
+    })
+
+    it("take their workers with them when they are removed, or expire", async () => {
+      const { store, clock } = await setup(open)
+      const worker = { kind: "worker", name: "w", process: "", runId: null, leaseMs: 60_000 } as const
+      const ids = ["1", "2", "3"].map((digit) => `01890a5d-ac96-774b-bcce-b30209900000`.slice(0, -1) + digit) as HolderId[]
+      await store.createKey(key)
+      await store.createKey({ ...key, id: "k2", hash: "bb", expiresInMs: 1000 })
+      for (const [i, keyId] of ["k1", "k2", null].entries()) {
+        await store.registerHolder({ ...worker, id: ids[i]!, tokenHash: `token ${i}`, keyId })
+      }
+      const tokens = () => Promise.all(ids.map((id) => store.workerToken(id)))
+      expect(await tokens()).toEqual(["token 0", "token 1", "token 2"])
+      await store.removeKey("k1")
+      expect(await tokens()).toEqual([null, "token 1", "token 2"])
+      clock.pass(1000)
+      expect(await tokens()).toEqual([null, null, "token 2"])
     })
 
     it("are listed oldest first, with their last use", async () => {
       const { store, clock } = await setup(open)
-      await store.createKey({ ...key, scopes: ["admin"] })
+      await store.createKey(key)
       clock.pass(1000)
-      await store.createKey({ id: "k0", name: "other", scopes: ["read"], hash: "bb" })
+      await store.createKey({ ...key, id: "k0", hash: "bb" })
       clock.pass(1000)
       await store.touchKeys(["k1", "nobody"])
       expect((await store.listKeys()).map(({ id, lastUsedAt }) => [id, lastUsedAt])).toEqual([
@@ -33,11 +93,23 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
 
     it("disappear when removed, and can be removed once", async () => {
       const { store } = await setup(open)
-      await store.createKey({ ...key, scopes: ["read"] })
+      await store.createKey(key)
       expect(await store.removeKey("k1")).toBe(true)
-      expect(await store.findKey("aa")).toBeNull()
+      expect(await store.findKey({ hash: "aa" })).toBeNull()
       expect(await store.removeKey("k1")).toBe(false)
     })
+  })
+
+  it("keeps sessions until they expire or are removed", async () => {
+    const { store, clock } = await setup(open)
+    await store.createSession({ hash: "aa", subject: "one", expiresInMs: 1000 })
+    await store.createSession({ hash: "bb", subject: "two", expiresInMs: 1000 })
+    clock.pass(999)
+    expect(await store.findSession("aa")).toBe("one")
+    await store.removeSession("aa")
+    expect([await store.findSession("aa"), await store.findSession("bb")]).toEqual([null, "two"])
+    clock.pass(1)
+    expect(await store.findSession("bb")).toBeNull()
   })
 
   it("keeps an audit log that is read in pages, newest first", async () => {

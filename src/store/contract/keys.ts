@@ -1,4 +1,4 @@
-// API keys (stored as hashes) and the audit log.
+// API keys and sessions (both stored as hashes), and the audit log.
 
 export const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
@@ -7,8 +7,27 @@ export interface KeyRow {
   id: string
   name: string
   scopes: KeyScope[]
+  /** Queues that workers of this key may serve; null: all. */
+  queues: string[] | null
   createdAt: string
+  /** Name of the key or user that created it; null: unknown. */
+  createdBy: string | null
   lastUsedAt: string | null
+  expiresAt: string | null
+}
+
+export interface NewKey extends Pick<KeyRow, "id" | "name" | "scopes" | "queues" | "createdBy"> {
+  hash: string
+  /** null: does not expire. */
+  expiresInMs: number | null
+}
+
+export interface NewSession {
+  /** Hash of the cookie. */
+  hash: string
+  /** Whose session it is, in the notation of the caller. */
+  subject: string
+  expiresInMs: number
 }
 
 export interface AuditRow {
@@ -22,11 +41,21 @@ export interface AuditRow {
 }
 
 export interface KeyStore {
-  createKey(input: { id: string; name: string; scopes: KeyScope[]; hash: string }): Promise<KeyRow>
-  findKey(hash: string): Promise<KeyRow | null>
+  createKey(input: NewKey): Promise<KeyRow>
+  /** Returns the key with this hash or id, unless it has expired. */
+  findKey(by: { hash: string } | { id: string }): Promise<KeyRow | null>
+  /** Lists the keys, expired ones included. */
   listKeys(): Promise<KeyRow[]>
+  /** Replaces the hash of a key. The old hash is accepted for `overlapMs`. Returns null when there is no such key. */
+  rotateKey(input: { id: string; hash: string; overlapMs: number }): Promise<KeyRow | null>
+  /** Removes a key and evicts the workers that it registered. */
   removeKey(id: string): Promise<boolean>
   touchKeys(ids: string[]): Promise<void>
+  /** Also deletes sessions that have expired. */
+  createSession(session: NewSession): Promise<void>
+  /** Returns the subject of a session; null when there is none, or when it has expired. */
+  findSession(hash: string): Promise<string | null>
+  removeSession(hash: string): Promise<void>
   appendAudit(entries: Omit<AuditRow, "seq" | "at">[]): Promise<void>
   /** Deletes the oldest entries of the audit log. Returns their number, at most `limit`. */
   trimAudit(query: { olderThanMs: number; limit: number }): Promise<number>

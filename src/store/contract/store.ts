@@ -84,7 +84,7 @@ export interface Store {
   /** Lists the claims of a holder, gate claims included. After a lost reply the holder releases those that it never received. */
   listInFlight(id: HolderId): Promise<InFlightAttempt[]>
   listHolders(): Promise<LeaseHolderRow[]>
-  /** Returns the hash of the token of a worker; null when it is unknown or evicted. */
+  /** Returns the hash of the token of a worker; null when it is unknown or evicted, or when its key has expired. */
   workerToken(id: HolderId): Promise<string | null>
   /**
    * Marks dead holders and returns at most `limit` of their attempts, which the caller reports as lost. Releases their gate claims.
@@ -137,6 +137,8 @@ export interface Store {
    * when the whole run is removed.
    */
   removeRun(runId: RunId, maxRows: number): Promise<boolean>
+  /** Returns whether a run with this idempotency key was created by a webhook in the last hour, and removed since. */
+  isMessageUsed(key: string): Promise<boolean>
 }
 
 export interface NewVersion {
@@ -330,9 +332,11 @@ export interface NewLeaseHolder {
   capabilities?: WorkerCapabilities | null
   /** Hash of the token of a worker. */
   tokenHash?: string | null
+  /** API key that registered a worker; null: the server's own. */
+  keyId?: string | null
 }
 
-export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash"> {
+export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash" | "keyId"> {
   capabilities: WorkerCapabilities | null
   leaseUntil: string
   dead: boolean

@@ -35,7 +35,7 @@ import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, removeRun } from "./runs/retention.ts"
+import { expiredRuns, isMessageUsed, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
@@ -201,5 +201,6 @@ const operations = (access: Access, random: Random) => {
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
     expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+    isMessageUsed: (key) => read((connection) => isMessageUsed(connection, key)),
   } satisfies Partial<ServerStore>
 }

@@ -32,7 +32,7 @@ import { migrate } from "./schema/migrations.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, removeRun } from "./runs/retention.ts"
+import { expiredRuns, isMessageUsed, removeRun } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { RunInfoCache } from "./cache/run-info.ts"
@@ -202,5 +202,6 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
     expiredRuns: (query) => read((s) => expiredRuns(s, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+    isMessageUsed: (key) => read((s) => isMessageUsed(s, key)),
   } satisfies Partial<ServerStore>
 }

@@ -17,11 +17,25 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
     description: "create a key and print it; it cannot be shown again",
     options: [
       ["--scope <scope>", "permission of the key: read, trigger, worker or admin; may be repeated", "repeated"],
+      ["--queue <names>", "queues that workers of the key may serve, such as fast,slow (all)"],
+      ["--expires <duration>", "time after which the key expires, such as 90d (never)"],
       JSON_OPTION,
       ...SERVER_OPTIONS,
     ],
     examples: ["ork keys create ci --scope trigger > ci.key"],
     load: async () => (await import("../keys.ts")).createKey,
+  },
+  {
+    usage: "rotate",
+    argument: new Argument("<key>", "the id that `ork keys` shows"),
+    description: "give a key a new secret and print it",
+    options: [
+      ["--overlap <duration>", "time for which the old secret works too, such as 1d (0s)"],
+      JSON_OPTION,
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork keys rotate 0190… --overlap 1d > ci.key"],
+    load: async () => (await import("../keys.ts")).rotateKey,
   },
   {
     usage: "revoke",
@@ -33,7 +47,7 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
 ]
 
 export const ADMIN_COMMANDS: readonly CommandSpec[] = [
-  { usage: "keys", description: "list, create and revoke API keys", subcommands: KEY_SUBCOMMANDS },
+  { usage: "keys", description: "list, create, rotate and revoke API keys", subcommands: KEY_SUBCOMMANDS },
   {
     usage: "migrate",
     description: "create the database, or migrate it to the schema version of this Ork",

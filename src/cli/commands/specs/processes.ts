@@ -16,6 +16,9 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
     options: [
       ["--host <host>", "address to listen on (ORK_HOST; 127.0.0.1)"],
       ["--port <port>", "port to listen on, 0 for a free one (ORK_PORT; 4000)"],
+      ["--tls-cert <file>", "TLS certificate with its chain, in PEM (ORK_TLS_CERT)"],
+      ["--tls-key <file>", "private key of the certificate, in PEM (ORK_TLS_KEY)"],
+      ["--insecure-http", "listen without TLS on an address that other machines reach (ORK_INSECURE_HTTP)"],
       ["--dir <folder>", "deploy every definition of a folder, and deploy changed ones again"],
       ["--queue <names>", "claim work of these queues only, such as fast,slow"],
       ["--no-worker", "claim no work: leave it to other servers and workers"],

@@ -1,51 +1,107 @@
-// API keys, found by the hash of their secret, and the audit log.
+// API keys and sessions, found by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope, NewKey, NewSession } from "../../contract/keys.ts"
 import type { Access } from "../tx.ts"
 import { replaceNul } from "../connection/array-params.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-export const keyStore = ({ read, write }: Access): KeyStore => ({
+export const keyStore = ({ read, write, writeAndNotify }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, input)),
-  findKey: (hash) => read((connection) => findKey(connection, hash)),
+  findKey: (by) => read((connection) => findKey(connection, by)),
   listKeys: () => read(listKeys),
-  removeKey: (id) => write(async (tx) => (await tx.run(REMOVE, { id })).length === 1),
+  rotateKey: (input) => write(async (tx) => keyOrNull(await tx.run<Columns>(ROTATE, input))),
+  removeKey: (id) => writeAndNotify((tx) => removeKey(tx, id)),
   touchKeys: (ids) => write(async (tx) => void (await tx.run(TOUCH, { ids }))),
+  createSession: (session) => write((tx) => createSession(tx, session)),
+  findSession: (hash) =>
+    read(async (connection) => (await connection.run<{ subject: string }>(SESSION, { hash }))[0]?.subject ?? null),
+  removeSession: (hash) => write(async (tx) => void (await tx.run(REMOVE_SESSION, { hash }))),
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
   trimAudit: (query) => write(async (tx) => (await tx.run(TRIM_AUDIT, query)).length),
   listAudit: (query) => read((connection) => listAudit(connection, query)),
 })
 
-const COLUMNS = `id, name, scopes, created_at AS "createdAt", last_used_at AS "lastUsedAt"`
+const COLUMNS = `id, name, scopes, queues, created_at AS "createdAt", created_by AS "createdBy", last_used_at AS "lastUsedAt",
+  expires_at AS "expiresAt"`
+
+/** `:ms` milliseconds from now; null for null. */
+const inMs = (ms: string): string => `${NOW} + :${ms}::bigint * interval '1 millisecond'`
 
 const CREATE = statement(
   "keys_create",
-  `INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES (:id, :name, :scopes, :hash, ${NOW})
+  `INSERT INTO api_keys (id, name, scopes, queues, hash, created_at, created_by, expires_at)
+   VALUES (:id, :name, :scopes, :queues, :hash, ${NOW}, :createdBy, ${inMs("expiresInMs")})
    RETURNING ${COLUMNS}`,
 )
 
-type Columns = Omit<KeyRow, "scopes"> & { scopes: string }
+type Columns = Omit<KeyRow, "scopes" | "queues"> & { scopes: string; queues: string | null }
 
-const keyOf = (columns: Columns): KeyRow => ({ ...columns, scopes: JSON.parse(columns.scopes) as KeyScope[] })
+const keyOf = (columns: Columns): KeyRow => ({
+  ...columns,
+  scopes: JSON.parse(columns.scopes) as KeyScope[],
+  queues: columns.queues === null ? null : (JSON.parse(columns.queues) as string[]),
+})
 
-const createKey = async (tx: SqlRunner, { id, name, scopes, hash }: Parameters<KeyStore["createKey"]>[0]): Promise<KeyRow> => {
-  const [created] = await tx.run<Columns>(CREATE, { id, name: replaceNul(name), scopes: JSON.stringify(scopes), hash })
+const keyOrNull = ([found]: readonly Columns[]): KeyRow | null => (found === undefined ? null : keyOf(found))
+
+const createKey = async (tx: SqlRunner, { name, scopes, queues, ...key }: NewKey): Promise<KeyRow> => {
+  const queuesText = queues === null ? null : JSON.stringify(queues)
+  const [created] = await tx.run<Columns>(CREATE, {
+    ...key,
+    name: replaceNul(name),
+    scopes: JSON.stringify(scopes),
+    queues: queuesText,
+  })
   return keyOf(created!)
 }
 
-const BY_HASH = statement("keys_by_hash", `SELECT ${COLUMNS} FROM api_keys WHERE hash = :hash`)
+const VALID = `(expires_at IS NULL OR expires_at > ${NOW})`
 
-const findKey = async (connection: SqlRunner, hash: string): Promise<KeyRow | null> => {
-  const [found] = await connection.run<Columns>(BY_HASH, { hash })
-  return found === undefined ? null : keyOf(found)
-}
+const BY_HASH = statement(
+  "keys_by_hash",
+  `SELECT ${COLUMNS} FROM api_keys WHERE (hash = :hash OR previous_hash = :hash AND previous_until > ${NOW}) AND ${VALID}`,
+)
+
+const BY_ID = statement("keys_by_id", `SELECT ${COLUMNS} FROM api_keys WHERE id = :id AND ${VALID}`)
+
+const findKey = async (connection: SqlRunner, by: { hash: string } | { id: string }): Promise<KeyRow | null> =>
+  keyOrNull(await connection.run<Columns>("hash" in by ? BY_HASH : BY_ID, by))
+
+const ROTATE = statement(
+  "keys_rotate",
+  `UPDATE api_keys SET previous_hash = hash, previous_until = ${inMs("overlapMs")}, hash = :hash WHERE id = :id AND ${VALID}
+   RETURNING ${COLUMNS}`,
+)
 
 const LIST = statement("keys_list", `SELECT ${COLUMNS} FROM api_keys ORDER BY created_at, id`)
 
 const listKeys = async (connection: SqlRunner): Promise<KeyRow[]> => (await connection.run<Columns>(LIST)).map(keyOf)
 
 const REMOVE = statement("keys_remove", "DELETE FROM api_keys WHERE id = :id RETURNING id")
+
+const EVICT_WORKERS = statement("keys_evict_workers", "UPDATE holders SET dead = true WHERE key_id = :id")
+
+const removeKey = async (tx: SqlRunner, id: string): Promise<boolean> => {
+  await tx.run(EVICT_WORKERS, { id })
+  return (await tx.run(REMOVE, { id })).length === 1
+}
+
+const REMOVE_EXPIRED_SESSIONS = statement("sessions_remove_expired", `DELETE FROM sessions WHERE expires_at <= ${NOW}`)
+
+const CREATE_SESSION = statement(
+  "sessions_create",
+  `INSERT INTO sessions (hash, subject, created_at, expires_at) VALUES (:hash, :subject, ${NOW}, ${inMs("expiresInMs")})`,
+)
+
+const createSession = async (tx: SqlRunner, session: NewSession): Promise<void> => {
+  await tx.run(REMOVE_EXPIRED_SESSIONS)
+  await tx.run(CREATE_SESSION, { ...session })
+}
+
+const SESSION = statement("sessions_find", `SELECT subject FROM sessions WHERE hash = :hash AND expires_at > ${NOW}`)
+
+const REMOVE_SESSION = statement("sessions_remove", "DELETE FROM sessions WHERE hash = :hash")
 
 const TOUCH = statement("keys_touch", `UPDATE api_keys SET last_used_at = ${NOW} WHERE id = ANY (:ids::text[])`)
 

@@ -20,17 +20,17 @@ const UNTIL = `${NOW} + :leaseMs::int * interval '1 millisecond'`
 
 const REGISTER = statement(
   "holder_register",
-  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash)
-   VALUES (:id::uuid, :kind, :name, :process, :runId::uuid, :leaseMs::int, ${UNTIL}, :capabilities, :tokenHash)
+  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id)
+   VALUES (:id::uuid, :kind, :name, :process, :runId::uuid, :leaseMs::int, ${UNTIL}, :capabilities, :tokenHash, :keyId)
    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
      run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities,
-     token_hash = excluded.token_hash`,
+     token_hash = excluded.token_hash, key_id = excluded.key_id`,
 )
 
 export const registerHolder = async (tx: SqlRunner, holder: NewLeaseHolder): Promise<void> => {
-  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, keyId = null } = holder
   const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
-  await tx.run(REGISTER, { leaseMs, id, kind, name, process, runId, capabilities: capabilitiesText, tokenHash })
+  await tx.run(REGISTER, { leaseMs, id, kind, name, process, runId, capabilities: capabilitiesText, tokenHash, keyId })
 }
 
 const RENEW = statement(
@@ -55,7 +55,8 @@ export const extendWorkerLeases = async (tx: SqlRunner): Promise<void> => {
 
 const TOKEN = statement(
   "worker_token",
-  `SELECT token_hash AS "tokenHash" FROM holders WHERE id = :id::uuid AND kind = 'worker' AND NOT dead`,
+  `SELECT h.token_hash AS "tokenHash" FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
+   WHERE h.id = :id::uuid AND h.kind = 'worker' AND NOT h.dead AND (k.expires_at IS NULL OR k.expires_at > ${NOW})`,
 )
 
 export const workerToken = async (connection: SqlRunner, id: HolderId): Promise<string | null> =>

@@ -3,6 +3,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
+import { MESSAGE_MS } from "../../shared/bounds.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
@@ -59,6 +60,22 @@ const MARK = statement("remove_mark", "UPDATE runs SET removing = true WHERE seq
 
 const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")
 
+const KEPT_SINCE = `${NOW} - :keptMs::int * interval '1 millisecond'`
+
+const FORGET_MESSAGES = statement("messages_forget", `DELETE FROM used_messages WHERE used_at < ${KEPT_SINCE}`)
+
+const KEEP_MESSAGE = statement(
+  "messages_keep",
+  `INSERT INTO used_messages (key, used_at) SELECT idempotency_key, ${NOW} FROM runs
+   WHERE seq = :seq AND trigger = 'webhook' AND idempotency_key IS NOT NULL AND created_at > ${KEPT_SINCE}
+   ON CONFLICT DO NOTHING`,
+)
+
+const IS_USED = statement("messages_used", "SELECT key FROM used_messages WHERE key = :key")
+
+export const isMessageUsed = async (connection: SqlRunner, key: string): Promise<boolean> =>
+  (await connection.run(IS_USED, { key })).length > 0
+
 /** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
 export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): Promise<boolean> => {
   const [run] = await tx.run<{ seq: number; isFinished: boolean }>(RUN, { runId })
@@ -70,6 +87,8 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
     await tx.run(MARK, { seq: run.seq })
     return false
   }
+  await tx.run(FORGET_MESSAGES, { keptMs: MESSAGE_MS })
+  await tx.run(KEEP_MESSAGE, { seq: run.seq, keptMs: MESSAGE_MS })
   await tx.run(REMOVE_LIMITS, { runId })
   await tx.run(REMOVE_RUN, { seq: run.seq })
   return true

@@ -7,8 +7,9 @@ import { type Connection, hostOf } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
 import { INITIAL } from "./001-initial.ts"
+import { ACCESS } from "./002-access.ts"
 
-export const MIGRATIONS = [INITIAL] as const
+export const MIGRATIONS = [INITIAL, ACCESS] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")
 const PREPARE = (schema: string): string => `

@@ -1,52 +1,89 @@
-// API keys, found by the hash of their secret, and the audit log.
+// API keys and sessions, found by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, KeyScope } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope, NewKey, NewSession } from "../../contract/keys.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, input)),
-  findKey: (hash) => read((s) => findKey(s, hash)),
+  findKey: (by) => read((s) => findKey(s, by)),
   listKeys: () => read(listKeys),
-  removeKey: (id) => write((tx) => tx.db.run(REMOVE, id) === 1),
+  rotateKey: (input) => write((tx) => rotateKey(tx, input)),
+  removeKey: (id) => write((tx) => removeKey(tx, id)),
   touchKeys: (ids) => write((tx) => touchKeys(tx, ids)),
+  createSession: (session) => write((tx) => createSession(tx, session)),
+  findSession: (hash) => read((s) => s.db.get<[string]>(SESSION, hash, iso(s.clock.now()))?.[0] ?? null),
+  removeSession: (hash) => write((tx) => void tx.db.run(REMOVE_SESSION, hash)),
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
   trimAudit: ({ olderThanMs, limit }) => write((tx) => tx.db.run(TRIM_AUDIT, iso(tx.now - olderThanMs), limit)),
   listAudit: (query) => read((s) => listAudit(s, query)),
 })
 
-const CREATE = "INSERT INTO api_keys (id, name, scopes, hash, created_at) VALUES (?, ?, ?, ?, ?)"
+const CREATE =
+  "INSERT INTO api_keys (id, name, scopes, queues, hash, created_at, created_by, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
-const createKey = (
-  tx: Tx,
-  { id, name, scopes, hash }: { id: string; name: string; scopes: KeyScope[]; hash: string },
-): KeyRow => {
-  tx.db.run(CREATE, id, name, JSON.stringify(scopes), hash, tx.at)
-  return { id, name, scopes, createdAt: tx.at, lastUsedAt: null }
+const createKey = (tx: Tx, { id, name, scopes, queues, hash, createdBy, expiresInMs }: NewKey): KeyRow => {
+  const expiresAt = expiresInMs === null ? null : tx.iso(tx.now + expiresInMs)
+  const queuesText = queues === null ? null : JSON.stringify(queues)
+  tx.db.run(CREATE, id, name, JSON.stringify(scopes), queuesText, hash, tx.at, createdBy, expiresAt)
+  return { id, name, scopes, queues, createdAt: tx.at, createdBy, lastUsedAt: null, expiresAt }
 }
 
-const COLUMNS = "SELECT id, name, scopes, created_at, last_used_at FROM api_keys"
-const BY_HASH = `${COLUMNS} WHERE hash = ?`
+const COLUMNS = "SELECT id, name, scopes, queues, created_at, created_by, last_used_at, expires_at FROM api_keys"
+const VALID = "(expires_at IS NULL OR expires_at > ?2)"
+const BY_HASH = `${COLUMNS} WHERE (hash = ?1 OR previous_hash = ?1 AND previous_until > ?2) AND ${VALID}`
+const BY_ID = `${COLUMNS} WHERE id = ?1 AND ${VALID}`
 const LIST = `${COLUMNS} ORDER BY created_at, id`
 
-type Columns = [string, string, string, string, string | null]
+type Columns = [string, string, string, string | null, string, string | null, string | null, string | null]
 
-const keyOf = ([id, name, scopes, createdAt, lastUsedAt]: Columns): KeyRow => ({
+const keyOf = ([id, name, scopes, queues, createdAt, createdBy, lastUsedAt, expiresAt]: Columns): KeyRow => ({
   id,
   name,
   scopes: JSON.parse(scopes) as KeyScope[],
+  queues: queues === null ? null : (JSON.parse(queues) as string[]),
   createdAt,
+  createdBy,
   lastUsedAt,
+  expiresAt,
 })
 
-const findKey = (session: Session, hash: string): KeyRow | null => {
-  const found = session.db.get<Columns>(BY_HASH, hash)
+const findKey = (session: Session, by: { hash: string } | { id: string }): KeyRow | null => {
+  const now = iso(session.clock.now())
+  const found = "hash" in by ? session.db.get<Columns>(BY_HASH, by.hash, now) : session.db.get<Columns>(BY_ID, by.id, now)
   return found === undefined ? null : keyOf(found)
+}
+
+const ROTATE = "UPDATE api_keys SET previous_hash = hash, previous_until = ?, hash = ? WHERE id = ?"
+
+const rotateKey = (tx: Tx, { id, hash, overlapMs }: { id: string; hash: string; overlapMs: number }): KeyRow | null => {
+  tx.db.run(ROTATE, tx.iso(tx.now + overlapMs), hash, id)
+  return findKey(tx, { id })
 }
 
 const listKeys = (session: Session): KeyRow[] => session.db.all<Columns>(LIST).map(keyOf)
 
 const REMOVE = "DELETE FROM api_keys WHERE id = ?"
+
+const EVICT_WORKERS = "UPDATE holders SET dead = 1 WHERE key_id = ?"
+
+const removeKey = (tx: Tx, id: string): boolean => {
+  tx.db.run(EVICT_WORKERS, id)
+  return tx.db.run(REMOVE, id) === 1
+}
+
+const REMOVE_EXPIRED_SESSIONS = "DELETE FROM sessions WHERE expires_at <= ?"
+
+const CREATE_SESSION = "INSERT INTO sessions (hash, subject, created_at, expires_at) VALUES (?, ?, ?, ?)"
+
+const createSession = (tx: Tx, { hash, subject, expiresInMs }: NewSession): void => {
+  tx.db.run(REMOVE_EXPIRED_SESSIONS, tx.at)
+  tx.db.run(CREATE_SESSION, hash, subject, tx.at, tx.iso(tx.now + expiresInMs))
+}
+
+const SESSION = "SELECT subject FROM sessions WHERE hash = ? AND expires_at > ?"
+
+const REMOVE_SESSION = "DELETE FROM sessions WHERE hash = ?"
 
 const TOUCH = "UPDATE api_keys SET last_used_at = ? WHERE id = ?"
 

@@ -2,6 +2,7 @@
 // dead when its process is gone (`isDead`); its lease is informational.
 
 import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
+import { iso } from "../../../core/model/ports.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type {
@@ -17,14 +18,16 @@ import { jobOfOrphan } from "../claim/job-claim.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const REGISTER = `
-INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process, run_id = excluded.run_id,
-  lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities, token_hash = excluded.token_hash`
+  lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities, token_hash = excluded.token_hash,
+  key_id = excluded.key_id`
 
 export const registerHolder = (tx: Tx, holder: NewLeaseHolder): void => {
-  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null } = holder
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, keyId = null } = holder
   const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
-  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), capabilitiesText, tokenHash)
+  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), capabilitiesText, tokenHash, keyId)
 }
 
 const RENEW = "UPDATE holders SET lease_ms = ?, lease_until = ? WHERE id = ? AND dead = 0"
@@ -38,10 +41,12 @@ WHERE kind = 'worker' AND dead = 0 AND lease_until < ?`
 
 export const extendWorkerLeases = (tx: Tx): void => void tx.db.run(EXTEND, tx.at, tx.at)
 
-const TOKEN = "SELECT token_hash FROM holders WHERE id = ? AND kind = 'worker' AND dead = 0"
+const TOKEN = `
+SELECT h.token_hash FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
+WHERE h.id = ? AND h.kind = 'worker' AND h.dead = 0 AND (k.expires_at IS NULL OR k.expires_at > ?)`
 
 export const workerToken = (session: Session, id: HolderId): string | null =>
-  session.db.get<[string | null]>(TOKEN, id)?.[0] ?? null
+  session.db.get<[string | null]>(TOKEN, id, iso(session.clock.now()))?.[0] ?? null
 
 const MARK_DEAD = "UPDATE holders SET dead = 1 WHERE id = ?"
 

@@ -4,6 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
+import { MESSAGE_MS } from "../../shared/bounds.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const EXPIRED = `
@@ -38,6 +39,17 @@ const MARK = "UPDATE runs SET removing = 1 WHERE seq = ? AND removing = 0"
 
 const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
 
+const FORGET_MESSAGES = "DELETE FROM used_messages WHERE used_at < ?"
+
+const KEEP_MESSAGE = `
+INSERT INTO used_messages (key, used_at)
+SELECT idempotency_key, ? FROM runs WHERE seq = ? AND "trigger" = 'webhook' AND idempotency_key IS NOT NULL AND created_at > ?
+ON CONFLICT DO NOTHING`
+
+const IS_USED = "SELECT 1 FROM used_messages WHERE key = ?"
+
+export const isMessageUsed = (session: Session, key: string): boolean => session.db.get(IS_USED, key) !== undefined
+
 /** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
 export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   const run = tx.db.get<[number, number]>(RUN, runId)
@@ -50,6 +62,8 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
     tx.db.run(MARK, seq)
     return false
   }
+  tx.db.run(FORGET_MESSAGES, tx.iso(tx.now - MESSAGE_MS))
+  tx.db.run(KEEP_MESSAGE, tx.at, seq, tx.iso(tx.now - MESSAGE_MS))
   tx.db.run(REMOVE_LIMITS, runId)
   tx.db.run(REMOVE_RUN, seq)
   return true

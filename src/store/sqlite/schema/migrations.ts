@@ -5,8 +5,9 @@
 import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
 import { INITIAL } from "./001-initial.ts"
+import { ACCESS } from "./002-access.ts"
 
-export const MIGRATIONS = [INITIAL] as const
+export const MIGRATIONS = [INITIAL, ACCESS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -5,7 +5,7 @@ CREATE TABLE api_keys (
   hash TEXT NOT NULL UNIQUE,
   created_at TEXT NOT NULL,
   last_used_at TEXT
-) STRICT;
+, queues TEXT, expires_at TEXT, created_by TEXT, previous_hash TEXT, previous_until TEXT) STRICT;
 
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,
@@ -30,7 +30,7 @@ CREATE TABLE audit (
   action TEXT NOT NULL,
   target TEXT NOT NULL,
   details TEXT
-) STRICT;
+, actor TEXT, address TEXT, result TEXT, hash TEXT) STRICT;
 
 CREATE TABLE cache (
   workflow_id INTEGER NOT NULL,
@@ -71,7 +71,7 @@ CREATE TABLE holders (
   dead INTEGER NOT NULL DEFAULT 0,
   capabilities TEXT,
   token_hash TEXT
-) STRICT;
+, key_id TEXT) STRICT;
 
 CREATE TABLE job_edges (
   dependency INTEGER NOT NULL,
@@ -95,7 +95,7 @@ CREATE TABLE jobs (
   retry_policy TEXT NOT NULL,
   task TEXT,
   payload TEXT NOT NULL
-) STRICT;
+, created_by TEXT) STRICT;
 
 CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
 
@@ -171,7 +171,7 @@ CREATE TABLE runs (
   queue_behind INTEGER NOT NULL DEFAULT 0,
   removing INTEGER NOT NULL DEFAULT 0,
   timezone TEXT,
-  retry_plan TEXT,
+  retry_plan TEXT, created_by TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
@@ -212,6 +212,15 @@ CREATE TABLE schedules (
 ) STRICT;
 
 CREATE INDEX schedules_due ON schedules (next_at) WHERE active = 1 AND next_at IS NOT NULL;
+
+CREATE TABLE sessions (
+  hash TEXT PRIMARY KEY,
+  subject TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  expires_at TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX sessions_expired ON sessions (expires_at);
 
 CREATE TABLE settings (
   name TEXT PRIMARY KEY,
@@ -312,6 +321,13 @@ CREATE TABLE ticks (
   PRIMARY KEY (workflow_id, schedule, tick_at)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE used_messages (
+  key TEXT PRIMARY KEY,
+  used_at TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX used_messages_at ON used_messages (used_at);
+
 CREATE TABLE versions (
   id INTEGER PRIMARY KEY,
   workflow_id INTEGER NOT NULL,
@@ -320,7 +336,7 @@ CREATE TABLE versions (
   source TEXT NOT NULL,
   compiled TEXT NOT NULL,
   bundle TEXT,
-  created_at TEXT NOT NULL,
+  created_at TEXT NOT NULL, created_by TEXT,
   UNIQUE (workflow_id, hash),
   UNIQUE (workflow_id, version)
 ) STRICT;
