@@ -25,6 +25,7 @@ test("defaults apply to settings that are not set", () => {
     workerProfiles: {},
     maxFanout: 100_000,
     maxOutputBytes: 64 * 1024 * 1024,
+    maxLogBytes: 1024 * 1024 * 1024,
     graceMs: 10_000,
     host: "127.0.0.1",
     tlsCert: "",
@@ -110,6 +111,10 @@ test("sizes and durations accept units", () => {
 })
 
 test.each([
+  [
+    { env: { ORK_MAX_LOG: "100Ki" } },
+    'ORK_MAX_LOG: "100Ki" is not bytes or a text such as "512Mi", "1Gi", "500M", at least 1Mi',
+  ],
   [{ flags: { concurrency: "0" } }, '--concurrency: "0" is not a whole number from 1 to 10000'],
   [{ flags: { concurrency: "many" } }, '--concurrency: "many" is not a whole number from 1 to 10000'],
   [{ env: { ORK_DATABASE_URL: "mysql://x" } }, 'ORK_DATABASE_URL: "mysql://x" is not sqlite:FILE or postgres://…'],

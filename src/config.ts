@@ -70,6 +70,14 @@ const MEMORY: ValueType<number> = {
   parse: (value) => parseMemory(typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value),
 }
 
+const LOG_BYTES: ValueType<number> = {
+  expected: `${MEMORY_HINT}, at least 1Mi`,
+  parse(value) {
+    const bytes = MEMORY.parse(value)
+    return bytes !== null && bytes >= MIB ? bytes : null
+  },
+}
+
 const DATABASE_SCHEMES = ["sqlite:", "postgres://", "postgresql://"]
 
 const DATABASE: ValueType<string> = {
@@ -233,6 +241,7 @@ export const SETTINGS = {
   ),
   maxFanout: setting("max_fanout", "maximum number of instances of a task", integer(1, 10_000_000), () => 100_000),
   maxOutputBytes: setting("max_output", "maximum size of a task's output", MEMORY, () => 64 * MIB),
+  maxLogBytes: setting("max_log", "maximum size of an attempt's log; the rest is dropped", LOG_BYTES, () => 1024 * MIB),
   graceMs: setting("grace", "time between SIGTERM and SIGKILL when a task is stopped", DURATION, () => 10_000),
   functionTasks: setting(
     "function_tasks",

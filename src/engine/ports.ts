@@ -63,6 +63,8 @@ export interface EngineOptions {
   remoteConcurrency?: number
   maxFanout: number
   maxOutputBytes: number
+  /** Size of a log from which the rest is dropped. Default: 1 GiB. */
+  maxLogBytes?: number
   graceMs: number
   /** Contains run folders and upstream files. */
   dataDir: string

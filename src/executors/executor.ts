@@ -79,6 +79,8 @@ export interface Assignment {
   /** Prefix of this attempt's objects: log, output. */
   prefix: string
   maxOutputBytes: number
+  /** Size of the log from which the rest is dropped. Default: 1 GiB. */
+  maxLogBytes?: number
   graceMs: number
   /**
    * Set for an attempt of a dead server: its work may exist. `startedAt`: the start that was reported, in milliseconds; null when

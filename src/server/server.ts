@@ -192,6 +192,7 @@ class Server {
       remoteConcurrency: config.remoteConcurrency,
       maxFanout: config.maxFanout,
       maxOutputBytes: config.maxOutputBytes,
+      maxLogBytes: config.maxLogBytes,
       graceMs: config.graceMs,
       dataDir: resolve(config.dataDir),
       secret,

@@ -240,3 +240,20 @@ test("a store that rejects the workflow ends the command with its error", async 
   const { code, stderr } = await ork(["run", "b.yaml"], { cwd })
   expect([code, stderr]).toEqual([1, matching(/no more of them/)])
 })
+
+test("a log ends with a note at the size that max_log sets, for commands and functions", async () => {
+  const cwd = setup(`
+name: loud
+tasks:
+  process: { command: yes | head -c 3000000 }
+  call: { executor: node, file: loud.mjs, function: loud }
+`)
+  writeFileSync(join(cwd, "ork.yaml"), "max_log: 1Mi\n")
+  writeFileSync(join(cwd, "loud.mjs"), 'export const loud = () => console.log("y\\n".repeat(1_500_000))\n')
+  expect(await orkRun(["flow.yaml"], { cwd })).toMatchObject({ code: 0 })
+  for (const task of ["process", "call"]) {
+    const { stdout } = await ork(["logs", "latest", task], { cwd })
+    expect(stdout).toContain("ork: the log is longer than 1 MiB: the rest is dropped")
+    expect(stdout.length).toBeLessThan(2_200_000)
+  }
+})

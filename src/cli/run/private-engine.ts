@@ -33,6 +33,7 @@ export const privateEngine = async (
     lanes: [],
     maxFanout: config.maxFanout,
     maxOutputBytes: config.maxOutputBytes,
+    maxLogBytes: config.maxLogBytes,
     graceMs: config.graceMs,
     dataDir: resolve(cwd, config.dataDir),
   })

@@ -21,7 +21,7 @@ const MERGE_LIMIT = 64 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
 
-type Options = Pick<EngineOptions, "evaluator" | "secret" | "maxOutputBytes" | "graceMs">
+type Options = Pick<EngineOptions, "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs">
 
 type Env = Assignment["env"]
 
@@ -96,6 +96,7 @@ export class AssignmentBuilder {
       upstreamDir: null,
       prefix: objectPrefixOf(claim, node),
       maxOutputBytes: this.#options.maxOutputBytes,
+      ...(this.#options.maxLogBytes !== undefined && { maxLogBytes: this.#options.maxLogBytes }),
       graceMs: this.#options.graceMs,
       secrets: [],
     }

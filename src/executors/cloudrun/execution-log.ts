@@ -180,10 +180,10 @@ export class ExecutionLog {
   /** Opens the attempt's log. It is written again from the start, because Cloud Logging still has all lines. */
   #open(): Promise<LogSink> {
     const { objects } = this.#parts
-    const { prefix, secrets } = this.#assignment
+    const { prefix } = this.#assignment
     const open = async (): Promise<LogSink> => {
       if (this.#source.found) await objects.deletePrefix(prefix)
-      return openLog(objects, prefix, { secrets })
+      return openLog(objects, prefix, this.#assignment)
     }
     this.#sink ??= open()
     return this.#sink

@@ -133,8 +133,7 @@ export class DockerAttempt {
   }
 
   #openLog(): LogSink {
-    const { prefix, secrets } = this.#assignment
-    return (this.#sink ??= openLog(this.#launch.objects, prefix, { secrets }))
+    return (this.#sink ??= openLog(this.#launch.objects, this.#assignment.prefix, this.#assignment))
   }
 
   // -- creation and removal ------------------------------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ export const writeSpec = async (
     timeout_ms: node.timeoutMs,
     grace_ms: assignment.graceMs,
     max_output_bytes: assignment.maxOutputBytes,
+    ...(assignment.maxLogBytes !== undefined && { max_log_bytes: assignment.maxLogBytes }),
   }
   const key = prefix + SPEC_FILE
   await objects.put(key, JSON.stringify(spec))

@@ -51,7 +51,7 @@ export class HttpExecutor implements Executor {
     context.started({ at: startedAt })
     let log: LogSink | null = null
     try {
-      log = openLog(this.#objects, assignment.prefix, { secrets: assignment.secrets })
+      log = openLog(this.#objects, assignment.prefix, assignment)
       const outcome = await this.#send(assignment, log, signal)
       await log.close()
       return { ...base(), ...outcome }

@@ -158,12 +158,12 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   async #openLog(pod: string): Promise<void> {
     if (this.#log?.pod === pod) return
     const { objects, clock } = this
-    const { prefix, secrets } = this.assignment
+    const { prefix } = this.assignment
     await this.#log?.close()
     // The pod still has its whole log, so the stored one is written again from the start.
     if (this.#found || this.#log !== null) await objects.deletePrefix(prefix)
     const { cluster, namespace } = this.#launch
-    this.#log = new PodLog({ cluster, clock, namespace: namespace.name, pod, sink: openLog(objects, prefix, { secrets }) })
+    this.#log = new PodLog({ cluster, clock, namespace: namespace.name, pod, sink: openLog(objects, prefix, this.assignment) })
   }
 
   protected async finish(_tracked: TrackedAttempt, end: JobOutcome | null): Promise<AttemptResult> {

@@ -16,10 +16,11 @@ import type { Exited, StartRequest } from "./protocol.ts"
 
 type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
 
-const setup = async (
-  { helper, namespace, leaseMs }: Kind & { leaseMs?: number },
-  maxLogBytes = MAX_LOG_BYTES,
-): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
+const setup = async ({
+  helper,
+  namespace,
+  leaseMs,
+}: Kind & { leaseMs?: number }): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-process-"))
   const objects = new FileObjectStore(join(folder, "objects"))
   const executor = new ProcessExecutor({
@@ -28,7 +29,6 @@ const setup = async (
     helper,
     dataDir: join(folder, "data"),
     namespace,
-    maxLogBytes,
     ...(leaseMs !== undefined && { leaseMs }),
   })
   await executor.start()
@@ -83,9 +83,9 @@ const kinds: [string, Kind][] = [
 
 describe.each(kinds)("a log above the limit: %s", (_, kind) => {
   test("ends with a note and the last line of stdout, which is the output", async () => {
-    const fixture = await setup(kind, 1 << 20)
+    const fixture = await setup(kind)
     const script = `yes | head -c 5000000; echo noise >&2; printf '{"rows":'; sleep 0.4; echo '3}'; echo`
-    const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }))
+    const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }, { maxLogBytes: 1 << 20 }))
     expect(await result).toMatchObject({ state: "success", output: { inline: { rows: 3 } } })
     expect(await log.size()).toBeLessThan(1.1 * 2 ** 20)
     const lines = (await allLines(log)).map(({ line }) => line)
@@ -97,9 +97,9 @@ describe.each(kinds)("a log above the limit: %s", (_, kind) => {
   })
 
   test("has no output when its last line is too long to keep", async () => {
-    const fixture = await setup(kind, 1 << 20)
+    const fixture = await setup(kind)
     const script = `yes | head -c 2000000; printf '['; head -c 200000 /dev/zero | tr '\\0' ' '; echo '{}'`
-    const { result } = launch(fixture, assignment(fixture.folder, { shell: script }))
+    const { result } = launch(fixture, assignment(fixture.folder, { shell: script }, { maxLogBytes: 1 << 20 }))
     expect(await result).toMatchObject({ state: "success", output: { inline: null } })
     await fixture.cleanup()
   })

@@ -33,7 +33,6 @@ export interface ProcessExecutorOptions extends HelperChoice {
   objects: ObjectStore
   clock: Clock
   dataDir: string
-  maxLogBytes?: number
 }
 
 /** Larger inputs are written to their file by Ork, so that frames stay small. */
@@ -57,7 +56,6 @@ export class ProcessExecutor implements Executor {
   readonly name = "process"
   readonly #objects: ObjectStore
   readonly #clock: Clock
-  readonly #maxLogBytes: number
   readonly #owner = currentOwner()
   readonly #supply: HelperSupply
   readonly #files: AttemptFiles
@@ -68,7 +66,6 @@ export class ProcessExecutor implements Executor {
   constructor(options: ProcessExecutorOptions) {
     this.#objects = options.objects
     this.#clock = options.clock
-    this.#maxLogBytes = options.maxLogBytes ?? MAX_LOG_BYTES
     this.#supply = new HelperSupply(options, this.#owner)
     this.#files = new AttemptFiles(options.dataDir)
   }
@@ -139,7 +136,7 @@ export class ProcessExecutor implements Executor {
       cpuMillis: Math.round((node.resources?.cpu ?? 0) * 1000),
       secrets: maskValues(assignment.secrets),
       pipes: "",
-      maxLogBytes: this.#maxLogBytes,
+      maxLogBytes: assignment.maxLogBytes ?? MAX_LOG_BYTES,
     }
   }
 

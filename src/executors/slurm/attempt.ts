@@ -63,10 +63,9 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
 
   protected async submit(): Promise<SubmittedJob | null> {
     const { folders, poller } = this.#parts
-    const { prefix, secrets } = this.assignment
     const location = await this.#locate()
     if (location === null || this.handedOver) return null
-    const sink = openLog(this.objects, prefix, { secrets })
+    const sink = openLog(this.objects, this.assignment.prefix, this.assignment)
     const follower = new FileFollower(folders.task(location), sink)
     return { location, sink, follower, watch: poller.watch(location, this.changed) }
   }

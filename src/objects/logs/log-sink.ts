@@ -22,21 +22,23 @@ export interface LogSink {
 
 export interface LogSinkOptions {
   secrets: readonly string[]
+  /** Size from which the rest of the log is dropped. Default: 1 GiB. */
+  maxLogBytes?: number
 }
 
 /** `prefix`: prefix of the attempt. */
-export const openLog = (objects: ObjectStore, prefix: string, { secrets }: LogSinkOptions): LogSink => {
-  if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), secrets)
-  return new UploadedLog(objects, prefix, secrets)
+export const openLog = (objects: ObjectStore, prefix: string, options: LogSinkOptions): LogSink => {
+  if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), options)
+  return new UploadedLog(objects, prefix, options)
 }
 
 class LocalLog implements LogSink {
   readonly #writer: LogWriter
   readonly #masks: Record<LogStream, Mask | null>
 
-  constructor(path: string, secrets: readonly string[]) {
+  constructor(path: string, { secrets, maxLogBytes }: LogSinkOptions) {
     mkdirSync(dirname(path), { recursive: true })
-    this.#writer = new LogWriter(path)
+    this.#writer = new LogWriter(path, maxLogBytes)
     this.#masks = { stdout: createMask(secrets), stderr: createMask(secrets) }
   }
 
@@ -66,9 +68,9 @@ class UploadedLog implements LogSink {
   readonly #local: LocalLog
   readonly #upload: LogUpload
 
-  constructor(objects: ObjectStore, prefix: string, secrets: readonly string[]) {
+  constructor(objects: ObjectStore, prefix: string, options: LogSinkOptions) {
     const path = join(this.#folder, "log")
-    this.#local = new LocalLog(path, secrets)
+    this.#local = new LocalLog(path, options)
     this.#upload = new LogUpload(objects, prefix, path)
   }
 

@@ -153,7 +153,7 @@ export class LogWriter {
 }
 
 const fullNote = (maxBytes: number): string =>
-  `\nork: the log is longer than ${maxBytes >> 20} MiB: the rest is dropped, except for the last line of stdout\n`
+  `\nork: the log is longer than ${Math.floor(maxBytes / 2 ** 20)} MiB: the rest is dropped, except for the last line of stdout\n`
 
 const isBlank = (bytes: Buffer): boolean => bytes.every(isBlankByte)
 

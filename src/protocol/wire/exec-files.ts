@@ -51,6 +51,7 @@ export const execSpec = z.object({
   timeout_ms: z.number().nullable(),
   grace_ms: z.number(),
   max_output_bytes: z.number(),
+  max_log_bytes: z.number().optional(),
 })
 export type ExecSpec = z.infer<typeof execSpec>
 

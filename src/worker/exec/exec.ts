@@ -125,6 +125,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     upstreamDir: await downloadUpstream(options, spec, prefix),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
+    ...(spec.max_log_bytes !== undefined && { maxLogBytes: spec.max_log_bytes }),
     graceMs: spec.grace_ms,
     secrets: Object.values(secrets),
   }
