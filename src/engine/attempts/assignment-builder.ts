@@ -41,7 +41,15 @@ export class AssignmentBuilder {
     const assignment = this.#newAssignment(claim, workflow, node)
     const { env, fields, secrets } = assignment
     if (claim.kind === "job") assignment.input = claim.job.payload
-    else await this.#addInput(assignment, claim, workflow, templates, folders)
+    else {
+      // The item, then upstream outputs by name, then the task's own input: later values win.
+      const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: claim.item }
+      assignment.input = input
+      const { large, reading } = this.#addOutputs(input, claim, workflow, node)
+      if (reading.length > 0) await Promise.all(reading)
+      if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
+      if (large.size > 0) assignment.upstreamDir = await folders.upstream(claim, large)
+    }
     for (const [name, value] of Object.entries(node.env)) {
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
       else env[name] = toText(await templates.render(value.value))
@@ -53,7 +61,8 @@ export class AssignmentBuilder {
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
     if (code !== null) assignment.code = code
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
-    assignment.workingDir = await folders.workingDir(claim, wanted)
+    const folder = folders.workingDir(claim, wanted)
+    assignment.workingDir = folder instanceof Promise ? await folder : folder
     if (claim.kind !== "job" && node.defer !== undefined) assignment.callback = () => this.#callbacks.environment(claim)
     return assignment
   }
@@ -102,32 +111,29 @@ export class AssignmentBuilder {
     }
   }
 
-  /** Merges the item, then upstream outputs by name, then the task's own input: later values win. */
-  async #addInput(
-    assignment: Assignment,
+  /** Adds upstream outputs to the input by name. `large`: outputs that become files instead. `reading`: outputs that are not here yet. */
+  #addOutputs(
+    input: JsonObject,
     claim: TaskClaim,
     { nodes }: CompiledWorkflow,
-    templates: Templates,
-    folders: Folders,
-  ): Promise<void> {
-    const { node } = assignment
-    const input: JsonObject = {}
+    node: Node,
+  ): { large: Map<string, Output>; reading: Promise<void>[] } {
     const large = new Map<string, Output>()
-    if (node.fan?.foreach !== undefined) input["item"] = claim.item
+    const reading: Promise<void>[] = []
     for (const index of node.upstream) {
       const name = shortName(nodes[index]!)
       const state = claim.reads.get(index)
       const output = state === undefined ? null : visibleOutput(nodes[index]!, state)
       if (node.fan !== undefined && output !== null && isLarge(output)) {
         large.set(name, output)
-      } else {
-        const value = this.#outputs.value(output)
-        input[name] = value instanceof Promise ? await value : value
+        continue
       }
+      const value = this.#outputs.value(output)
+      input[name] = null
+      if (value instanceof Promise) reading.push(value.then((read) => void (input[name] = read)))
+      else input[name] = value
     }
-    if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
-    assignment.input = input
-    if (large.size > 0) assignment.upstreamDir = await folders.upstream(claim, large)
+    return { large, reading }
   }
 
   /** Copies on the way to the value: rendered literals are shared with the compiled node, which never contains a secret. */

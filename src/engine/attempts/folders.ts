@@ -1,7 +1,7 @@
 // The folders that an attempt uses on this machine: its working directory, its code, and upstream outputs.
 
 import { mkdir, rm } from "node:fs/promises"
-import { isAbsolute, join, resolve } from "node:path"
+import { join, resolve } from "node:path"
 import type { EngineOptions, Folders } from "../ports.ts"
 import { ownerOf } from "./claims.ts"
 import type { UpstreamFiles } from "./upstream-files.ts"
@@ -24,11 +24,10 @@ export class LocalFolders implements Folders {
     this.#bundles = new BundleFolders({ dataDir, read: (hash) => objects.get(bundleKey(hash)) })
   }
 
-  async workingDir(claim: Claim, wanted: string | null): Promise<string> {
+  workingDir(claim: Claim, wanted: string | null): string | Promise<string> {
+    const folderOf = (base: string): string => (wanted === null ? base : resolve(base, wanted))
     const given = claim.kind === "job" ? null : claim.run.workingDir
-    const folder = given ?? (await this.#ownFolder(claim))
-    if (wanted === null) return folder
-    return isAbsolute(wanted) ? wanted : resolve(folder, wanted)
+    return given === null ? this.#ownFolder(claim).then(folderOf) : folderOf(given)
   }
 
   async code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {
