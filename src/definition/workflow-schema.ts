@@ -79,6 +79,7 @@ const taskFields = {
     .array(text.regex(DEFER_HOST, 'must be a host such as "api.example.com", "*.example.com" or "localhost:8080"'))
     .max(100)
     .optional(),
+  allow_option_values: z.boolean().optional(),
   retries: z.int().min(0).max(99).optional(),
   retry: retry.optional(),
   lost_retries: z.int().min(0).max(1000).optional(),

@@ -237,3 +237,38 @@ describe("progress", () => {
     expect(emitted[0]).toMatchObject({ task: "a", status: "running", progress: { fraction: 0.01, details: { i: 1 } } })
   })
 })
+
+describe("a value at the beginning of an argument", () => {
+  const runWith = async (task: string, x: string) => {
+    const fixture = await setup()
+    const runId = await fixture.trigger(`name: w\nparams: { x: { type: string, required: true } }\ntasks: { a: ${task} }`, {
+      x,
+    })
+    await fixture.ended(runId)
+    return await fixture.task(runId, "a")
+  }
+
+  it.each([
+    '{ command: "ls ${{ params.x }}", retries: 3 }',
+    '{ command: "ls \\"${{ params.x }}\\"" }',
+    '{ command: "ls ${{ params.x }}.txt" }',
+    '{ command: [ls, "${{ params.x }}"] }',
+    '{ command: [ls, "${{ params.x }}.txt", --] }',
+  ])("that is an option fails the attempt: %s", async (task) => {
+    const { status, error, attempt } = await runWith(task, "--use-compress-program=touch x")
+    expect({ status, attempt }).toEqual({ status: "failed", attempt: 1 })
+    expect(error).toContain("which a program may read as an option; write -- before it, or set allow_option_values: true")
+  })
+
+  it.each([
+    ['{ command: "ls -- ${{ params.x }}" }', "-l"],
+    ['{ command: "ls --day=${{ params.x }}" }', "-l"],
+    ['{ command: "ls ${{ params.x }}", allow_option_values: true }', "-l"],
+    ['{ command: [ls, --, "${{ params.x }}"] }', "-l"],
+    ['{ command: [ls, "${{ params.x }}"], allow_option_values: true }', "-l"],
+    ['{ command: "ls ${{ params.x }}" }', "plain"],
+    ['{ command: "ls ${{ int(params.x) }}" }', "-5"],
+  ])("is accepted after --, inside of an argument, for a task that allows it, and as a number: %s", async (task, x) => {
+    expect(await runWith(task, x)).toMatchObject({ status: "success" })
+  })
+})

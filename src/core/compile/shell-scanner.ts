@@ -1,89 +1,62 @@
-// Scans a shell script for `${{ … }}` and determines the syntax around each: words, quotes, heredocs, arithmetic, code. The caller
-// supplies the replacement. Knows quotes, escapes, comments, `$( )`, backticks, `${ }`, `$(( ))`, heredocs and `case` of POSIX sh; does
-// not check the script, which the shell does.
+// Scans a shell script for `${{ … }}` and determines the syntax around each: words, quotes, heredocs, arithmetic. Also returns the simple
+// commands of the script. The caller supplies the replacement. Knows quotes, escapes, comments, `$( )`, backticks, `${ }`, `$(( ))`,
+// heredocs and `case` of POSIX sh, and here-strings, `(( ))` and `<( )` of bash; does not check the script, which the shell does. Takes
+// time proportional to the script.
 
-import { codeCommand, isCommandPrefix } from "./shell-words.ts"
+import { isCommandPrefix, UNKNOWN } from "./code-arguments.ts"
+import {
+  type ArithmeticState,
+  type CommandState,
+  commandState,
+  COMPOUND_ENDS,
+  type ExpressionPosition,
+  isFor,
+  isQuoted,
+  MAX_DEPTH,
+  newCommand,
+  type ParameterState,
+  type ReplaceExpression,
+  type ScannedScript,
+  type ShellWord,
+  type SimpleCommand,
+  type State,
+  type ValueUse,
+} from "./shell-states.ts"
 import { readExpression } from "./templates.ts"
-
-/** Syntax around an expression. */
-export interface ExpressionPosition {
-  syntax: "word" | "single_quotes" | "heredoc" | "arithmetic"
-  /** The expression is inside double quotes, or inside syntax that needs none. */
-  quoted: boolean
-  /** The command that evaluates the word of the expression as code (`sh`, `eval`), or null. */
-  codeCommand: string | null
-}
-
-/** Returns the shell text that replaces an expression. */
-export type ReplaceExpression = (source: string, position: ExpressionPosition) => string
-
-/** Commands: the script itself, `$( )`, backticks and subshells. */
-interface CommandState {
-  kind: "command"
-  close: ")" | "`" | null
-  codeCommand: string | null
-  /** Complete words of the current simple command. */
-  words: string[]
-  /** The current word so far; null between words. */
-  word: string | null
-  /** `case` without its `esac`, in which `)` ends a pattern. */
-  openCases: number
-}
-
-/** Inside double quotes. */
-interface DoubleQuoteState {
-  kind: "double_quotes"
-  codeCommand: string | null
-}
-
-/** Inside `${ }`. */
-interface ParameterState {
-  kind: "parameter"
-  codeCommand: string | null
-  quoted: boolean
-}
-
-/** Inside `$(( ))`. */
-interface ArithmeticState {
-  kind: "arithmetic"
-  codeCommand: string | null
-  openParens: number
-}
-
-type State = CommandState | DoubleQuoteState | ParameterState | ArithmeticState
-
-const commandState = (close: CommandState["close"], code: string | null): CommandState => ({
-  kind: "command",
-  close,
-  codeCommand: code,
-  words: [],
-  word: null,
-  openCases: 0,
-})
-
-/** Stands for the unknown value of an expression in a word. */
-const VALUE = "\0"
 
 export class ShellScanner {
   readonly #text: string
   readonly #replace: ReplaceExpression
   /** Nested syntax at the current position, innermost last. */
-  readonly #states: State[] = [commandState(null, null)]
+  readonly #states: State[] = [commandState(null, 0, null)]
   /** Heredocs whose bodies begin after the current line. */
-  readonly #heredocs: { delimiter: string; stripTabs: boolean }[] = []
+  readonly #heredocs: { delimiter: string; stripTabs: boolean; quoted: boolean; command: SimpleCommand }[] = []
+  readonly #commands: SimpleCommand[] = []
+  readonly #uses: ValueUse[] = []
   #at = 0
   #script = ""
   #unclosed = false
+  #tooDeep = false
 
   constructor(text: string, replace: ReplaceExpression) {
     this.#text = text
     this.#replace = replace
   }
 
-  /** Returns the script with all expressions replaced; `unclosed` when a `${{` has no `}}`. */
-  scan(): { script: string; unclosed: boolean } {
+  /** Returns the script with all expressions replaced, and its commands. */
+  scan(): ScannedScript {
     while (this.#at < this.#text.length) this.#step()
-    return { script: this.#script, unclosed: this.#unclosed }
+    while (this.#states.length > 0) {
+      const state = this.#states.pop()!
+      if (state.kind === "command") this.#endCommand(state)
+    }
+    return {
+      script: this.#script,
+      commands: this.#commands,
+      uses: this.#uses,
+      unclosed: this.#unclosed,
+      tooDeep: this.#tooDeep,
+    }
   }
 
   #step(): void {
@@ -122,51 +95,63 @@ export class ShellScanner {
       return true
     }
     const state = this.#state
+    const open = this.#at
     this.#at = expression.end
-    this.#script += this.#replace(expression.source, {
-      syntax,
-      quoted: isQuoted(state),
-      codeCommand: codeCommandIn(state),
-    })
-    this.#addToWord(VALUE)
+    const evaluated = state.kind === "parameter" && this.#isEvaluated(state, open)
+    this.#script += this.#replace(expression.source, { syntax: evaluated ? "arithmetic" : syntax, quoted: isQuoted(state) })
+    if (syntax === "heredoc") this.#uses.push({ expr: expression.source })
+    else this.#addValue({ expr: expression.source })
     return true
+  }
+
+  /** True in `${x[…]}` and `${x:…}`, where bash evaluates the text as arithmetic. */
+  #isEvaluated({ start }: ParameterState, at: number): boolean {
+    const before = this.#text.slice(start, Math.min(at, start + 200))
+    return !/^[!#]?[A-Za-z0-9_@*?$!-]*?(?::?[-=+?]|[#%/^,])/.test(before)
   }
 
   // -- states ----------------------------------------------------------------------------------------------------------------------
 
   #inCommand(state: CommandState): void {
     if (this.#char === state.close && !(state.close === ")" && state.openCases > 0)) {
-      endWord(state)
+      this.#endCommand(state)
       return this.#leave(1)
     }
     switch (this.#char) {
       case '"':
-        return this.#enter({ kind: "double_quotes", codeCommand: codeCommandIn(state) }, 1)
+        return this.#enter({ kind: "double_quotes" }, 1)
       case "'":
         return this.#singleQuotes(false)
       case "#":
         return state.word === null ? this.#comment() : this.#copyToWord()
       case " ":
       case "\t":
-      case ">":
-        endWord(state)
+        this.#endWord(state)
         return this.#copy(1)
+      case ">":
+      case "<":
+        return this.#redirect(state)
       case "\n":
-        endCommand(state)
+        this.#endPipeline(state)
         this.#copy(1)
         return this.#heredocBodies()
-      case ";":
-      case "&":
       case "|":
+        return this.#pipe(state)
+      case "&":
+        if (this.#startsWith("&>")) return this.#copy(1)
+        this.#endPipeline(state)
+        return this.#copy(1)
+      case ";":
       case ")":
-        endCommand(state)
+        this.#endPipeline(state)
         return this.#copy(1)
       case "(":
-        endCommand(state)
-        this.#states.push(commandState(")", state.codeCommand))
-        return this.#copy(1)
-      case "<":
-        return this.#inputRedirect(state)
+        if (this.#startsWith("((") && state.word === null && (state.atStart || isFor(state.command))) {
+          return this.#push({ kind: "arithmetic", close: ")", openParens: 0 }, 2)
+        }
+        this.#endCommand(state)
+        state.afterCompound = true
+        return this.#push(commandState(")", this.#uses.length, state.command.pipedFrom), 1)
       default:
         return this.#copyToWord()
     }
@@ -178,15 +163,15 @@ export class ShellScanner {
   }
 
   #inParameter(state: ParameterState): void {
-    if (this.#char === '"') return this.#enter({ kind: "double_quotes", codeCommand: codeCommandIn(state) }, 1)
+    if (this.#char === '"') return this.#enter({ kind: "double_quotes" }, 1)
     if (this.#char === "'" && !state.quoted) return this.#singleQuotes(false)
     if (this.#char === "}") return this.#leave(1)
     this.#copy(1)
   }
 
   #inArithmetic(state: ArithmeticState): void {
-    if (this.#char === "(") state.openParens++
-    if (this.#char === ")" && state.openParens-- <= 0) return this.#leave(this.#startsWith("))") ? 2 : 1)
+    if (this.#char === (state.close === ")" ? "(" : "[")) state.openParens++
+    if (this.#char === state.close && state.openParens-- <= 0) return this.#leave(this.#startsWith("))") ? 2 : 1)
     this.#copy(1)
   }
 
@@ -200,15 +185,37 @@ export class ShellScanner {
 
   /** Enters an expansion or a `$'…'` at the current position. Returns false when there is none. */
   #expansion(state: State): boolean {
-    const code = codeCommandIn(state)
-    if (this.#startsWith("$((")) this.#enter({ kind: "arithmetic", codeCommand: code, openParens: 0 }, 3)
-    else if (this.#startsWith("$(")) this.#enter(commandState(")", code), 2)
-    else if (this.#startsWith("${")) this.#enter({ kind: "parameter", codeCommand: code, quoted: isQuoted(state) }, 2)
-    else if (this.#char === "`" && !(state.kind === "command" && state.close === "`")) this.#enter(commandState("`", code), 1)
+    if (this.#startsWith("$((")) this.#enter({ kind: "arithmetic", close: ")", openParens: 0 }, 3)
+    else if (this.#startsWith("$(")) this.#substitution(")", 2)
+    else if (this.#startsWith("${")) this.#parameter(state)
+    else if (this.#startsWith("$[")) this.#enter({ kind: "arithmetic", close: "]", openParens: 0 }, 2)
+    else if (this.#char === "`" && !(state.kind === "command" && state.close === "`")) this.#substitution("`", 1)
     else if (this.#startsWith("$'") && state.kind === "command") {
       this.#copy(1)
       this.#singleQuotes(true)
-    } else return false
+    } else return this.#char === "$" && this.#variable()
+    return true
+  }
+
+  /** Enters a command whose output, or name, becomes part of the word. */
+  #substitution(close: ")" | "`", length: number): void {
+    const isOutput = this.#char === ">"
+    this.#addToWord(UNKNOWN)
+    this.#push(commandState(close, this.#uses.length, isOutput ? 0 : null), length)
+  }
+
+  #parameter(state: State): void {
+    const name = /^[!#]?([A-Za-z_][A-Za-z0-9_]{0,200}|[0-9@*]+)/.exec(this.#text.slice(this.#at + 2, this.#at + 210))?.[1]
+    this.#addValue({ variable: name ?? "" })
+    this.#push({ kind: "parameter", quoted: isQuoted(state), start: this.#at + 2 }, 2)
+  }
+
+  /** Copies `$NAME` at the current position. Returns false when there is none. */
+  #variable(): boolean {
+    const name = /^(?:[A-Za-z_][A-Za-z0-9_]{0,200}|[0-9@*])/.exec(this.#text.slice(this.#at + 1, this.#at + 203))?.[0]
+    if (name === undefined) return false
+    this.#addValue({ variable: name })
+    this.#copy(name.length + 1)
     return true
   }
 
@@ -228,15 +235,18 @@ export class ShellScanner {
     while (this.#at < this.#text.length && this.#char !== "\n") this.#copy(1)
   }
 
-  #inputRedirect(state: CommandState): void {
-    endWord(state)
-    if (this.#startsWith("<<<")) return this.#copy(3)
-    if (this.#startsWith("<<")) return this.#heredocStart()
-    this.#copy(1)
+  #redirect(state: CommandState): void {
+    if (this.#startsWith("<(") || this.#startsWith(">(")) return this.#substitution(")", 2)
+    if (state.word !== null && /^\d{1,3}$/.test(state.word.text)) state.word = null
+    this.#endWord(state)
+    const operator = ["<<<", "<&", "<>", ">&", ">>", ">|"].find((text) => this.#startsWith(text)) ?? this.#char
+    if (operator === "<" && this.#startsWith("<<")) return this.#heredocStart(state.command)
+    state.redirect = operator === "<" || operator === "<<<" || operator === "<>" ? "input" : "other"
+    this.#copy(operator.length)
   }
 
   /** Copies `<<EOF` or `<<-'EOF'` and notes the delimiter without its quotes. */
-  #heredocStart(): void {
+  #heredocStart(command: SimpleCommand): void {
     const match = /^<<(-?)[ \t]*((?:\\.|'[^']*'|"[^"]*"|[^\s;&|<>()'"\\])+)/.exec(this.#text.slice(this.#at, this.#at + 300))
     if (match === null) return this.#copy(2)
     const [redirect, dash, quotedDelimiter] = match
@@ -244,12 +254,13 @@ export class ShellScanner {
       /\\(.)|'([^']*)'|"([^"]*)"/g,
       (_, escaped?: string, single?: string, double?: string) => escaped ?? single ?? double ?? "",
     )
-    this.#heredocs.push({ delimiter, stripTabs: dash === "-" })
+    command.heredoc = { expands: false }
+    this.#heredocs.push({ delimiter, stripTabs: dash === "-", quoted: delimiter !== quotedDelimiter, command })
     this.#copy(redirect.length)
   }
 
   #heredocBodies(): void {
-    for (const { delimiter, stripTabs } of this.#heredocs.splice(0)) {
+    for (const { delimiter, stripTabs, quoted, command } of this.#heredocs.splice(0)) {
       while (this.#at < this.#text.length) {
         const newline = this.#text.indexOf("\n", this.#at)
         const line = this.#text.slice(this.#at, newline === -1 ? this.#text.length : newline)
@@ -257,6 +268,7 @@ export class ShellScanner {
           this.#copy(line.length + 1)
           break
         }
+        if (!quoted && /[$`]/.test(line)) command.heredoc = { expands: true }
         const next = this.#at + line.length + 1
         while (this.#at < next && this.#at < this.#text.length) if (!this.#expression("heredoc")) this.#copy(1)
       }
@@ -289,6 +301,14 @@ export class ShellScanner {
 
   #enter(state: State, length: number): void {
     this.#addToWord("")
+    this.#push(state, length)
+  }
+
+  #push(state: State, length: number): void {
+    if (this.#states.length >= MAX_DEPTH) {
+      this.#tooDeep = true
+      return this.#copy(this.#text.length - this.#at)
+    }
     this.#states.push(state)
     this.#copy(length)
   }
@@ -299,29 +319,63 @@ export class ShellScanner {
   }
 
   /** Adds to the current word of a command. Text in double quotes belongs to the word around them. */
-  #addToWord(text: string): void {
+  #addToWord(text: string): ShellWord | null {
     const state = this.#state
     const owner = state.kind === "double_quotes" ? this.#states[this.#states.length - 2]! : state
-    if (owner.kind === "command") owner.word = (owner.word ?? "") + text
+    if (owner.kind !== "command") return null
+    owner.word ??= { text: "", from: this.#uses.length, to: this.#uses.length, leading: 0 }
+    owner.word.text += text
+    return owner.word
   }
-}
 
-const isQuoted = (state: State): boolean =>
-  state.kind === "double_quotes" || state.kind === "arithmetic" || (state.kind === "parameter" && state.quoted)
+  #addValue(use: ValueUse): void {
+    const word = this.#addToWord(UNKNOWN)
+    if (word !== null && "expr" in use && word.text.length === word.leading + 1) word.leading++
+    this.#uses.push(use)
+  }
 
-const codeCommandIn = (state: State): string | null =>
-  state.codeCommand ?? (state.kind === "command" ? codeCommand(state.words) : null)
+  #endWord(state: CommandState): void {
+    const { word, command, redirect } = state
+    if (word === null) return
+    state.word = null
+    state.redirect = null
+    word.to = this.#uses.length
+    if (redirect !== null) {
+      if (redirect === "input") command.inputs.push(word)
+      return
+    }
+    if (state.atStart && word.text === "case") state.openCases++
+    if (state.atStart && word.text === "esac") state.openCases = Math.max(0, state.openCases - 1)
+    if (!isCommandPrefix(word.text)) state.atStart = false
+    command.words.push(word)
+  }
 
-const endWord = (state: CommandState): void => {
-  if (state.word === null) return
-  const isFirst = state.words.every(isCommandPrefix)
-  if (isFirst && state.word === "case") state.openCases++
-  if (isFirst && state.word === "esac") state.openCases = Math.max(0, state.openCases - 1)
-  state.words.push(state.word)
-  state.word = null
-}
+  #endCommand(state: CommandState): void {
+    this.#endWord(state)
+    const { words, inputs, heredoc } = state.command
+    if (words.length > 0 || inputs.length > 0 || heredoc !== null) this.#commands.push(state.command)
+    if (words[0] !== undefined && COMPOUND_ENDS.has(words[0].text)) state.afterCompound = true
+    if (words[0] !== undefined && isCommandPrefix(words[0].text)) state.fedFrom ??= state.command.pipedFrom
+    state.command = newCommand(this.#uses.length, state.fedFrom)
+    Object.assign(state, { redirect: null, atStart: true })
+  }
 
-const endCommand = (state: CommandState): void => {
-  endWord(state)
-  state.words = []
+  #endPipeline(state: CommandState): void {
+    this.#endCommand(state)
+    state.pipelineFrom = this.#uses.length
+    state.afterCompound = false
+  }
+
+  /** Ends the command before `|`; `||` ends the pipeline. The values of a compound command are not known: all before it count. */
+  #pipe(state: CommandState): void {
+    if (this.#startsWith("||")) {
+      this.#endPipeline(state)
+      return this.#copy(2)
+    }
+    this.#endCommand(state)
+    state.command.pipedFrom = state.afterCompound
+      ? state.from
+      : Math.min(state.pipelineFrom, state.fedFrom ?? state.pipelineFrom)
+    this.#copy(this.#startsWith("|&") ? 2 : 1)
+  }
 }

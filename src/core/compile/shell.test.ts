@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { compileShell } from "./shell.ts"
 
 const shell = (text: string): string => compileShell(text).command.shell
-const problems = (text: string): string[] => compileShell(text).problems.map((problem) => problem.message)
+const problems = (text: string): string[] => compileShell(text).problems
 
 /** Runs the compiled script with every variable set to the value. */
 const run = (text: string, value: string, program = "sh"): string => {
@@ -34,11 +34,11 @@ describe("an expression in a shell command", () => {
     ["echo $#' ' ${{ y }}", "echo $#' ' \"${ORK_VALUE_0}\""],
     ["echo $${{ x }} $$", "echo ${{ x }} $$"],
     ["echo '$${{ x }}'", "echo '${{ x }}'"],
-    ['${{ {"a": {"b": "}}"}}.a.b }}', '"${ORK_VALUE_0}"'],
+    ['echo ${{ {"a": {"b": "}}"}}.a.b }}', 'echo "${ORK_VALUE_0}"'],
     ["cat <<< ${{ x }}", 'cat <<< "${ORK_VALUE_0}"'],
     ["cat <<EOF\n'\nEOF\necho ${{ x }}", 'cat <<EOF\n\'\nEOF\necho "${ORK_VALUE_0}"'],
     ["cat <<-'A B'\n\t$(\n\tA B\necho ${{ x }}", "cat <<-'A B'\n\t$(\n\tA B\necho \"${ORK_VALUE_0}\""],
-    ["x=$(case $y in a) echo 1;; esac) ${{ x }}", 'x=$(case $y in a) echo 1;; esac) "${ORK_VALUE_0}"'],
+    ["x=$(case $y in a) echo 1;; esac) f ${{ x }}", 'x=$(case $y in a) echo 1;; esac) f "${ORK_VALUE_0}"'],
     ['echo "$(case $y in a) echo ${{ x }};; esac)"', 'echo "$(case $y in a) echo "${ORK_VALUE_0}";; esac)"'],
     ["(cd x && ls ${{ x }}); echo '('", "(cd x && ls \"${ORK_VALUE_0}\"); echo '('"],
     ["echo $((1<<2)) ${{ x }}", 'echo $((1<<2)) "${ORK_VALUE_0}"'],

@@ -8,14 +8,16 @@ import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory } from "../
 import { QUEUE_NAME, QUEUE_NAME_HINT } from "../model/queue-name.ts"
 import { type EnvValue, GROUP_EXECUTOR, type HookEvent, type Node, type Template } from "../model/workflow.ts"
 import { WAITING_EXECUTORS } from "../model/waiting-on.ts"
-import { compileCommand } from "./command.ts"
+import { checkContainerEntrypoint, compileCommand, type CommandSource } from "./command.ts"
 import type { CompileContext, ExpressionSite } from "./context.ts"
 import { compileDuration } from "./duration.ts"
 import { compileFields, compileLiterals } from "./executor-fields.ts"
 import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "./names.ts"
+import { loadsCode } from "./interpreters.ts"
 import { compileRetry } from "./retry.ts"
 import { outputSchema } from "./schemas.ts"
+import { variableMessage } from "./shell.ts"
 import type { NameScope } from "./name-scope.ts"
 import { selectExecutor } from "./select-executor.ts"
 
@@ -46,6 +48,7 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
   const conditions = compileConditions(context, source, site)
   const template = (value: Json | undefined, field: string): Template | undefined =>
     value === undefined ? undefined : context.template(value, [...path, field], site)
+  const env = { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], site) }
   return omitUndefined({
     name: source.name,
     group: source.group,
@@ -56,15 +59,12 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     reads: [],
     ...conditions,
     gated: conditions.rule !== "all_success" || Object.keys(conditions).length > 1 || ENGINE_EXECUTORS.has(executor),
-    command:
-      merged.command === undefined || !rule.accepts.includes("command")
-        ? undefined
-        : compileCommand(context, merged.command, [...path, "command"], site),
+    command: rule.accepts.includes("command") ? compileTaskCommand(context, { path, site, merged, env }) : undefined,
     ...compileLiterals(context, source, rule),
     ...(functionName !== null && { function: functionName }),
     ...compileFields(context, source, rule, site),
     input: asMap(template(merged.input, "input")),
-    env: { ...source.env, ...compileEnv(context, merged.env ?? {}, [...path, "env"], site) },
+    env,
     workingDir: template(merged.working_dir, "working_dir"),
     resources: compileResources(context, merged, path),
     retry: compileRetry(context, merged, path),
@@ -80,6 +80,13 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     priority: merged.priority ?? null,
     output: outputSchema(context, merged.output, source.types, [...path, "output"]),
   })
+}
+
+const compileTaskCommand = (context: CompileContext, source: CommandSource): Node["command"] => {
+  const { command } = source.merged
+  if (command !== undefined) return compileCommand(context, command, source)
+  checkContainerEntrypoint(context, source)
+  return undefined
 }
 
 /** Compiles the fields that the gate evaluates. Any of them, beside a plain rule, makes the node gated. */
@@ -122,7 +129,11 @@ export const compileEnv = (
     const problem = envNameProblem(name)
     if (problem !== null) context.problems.addKey(at, problem)
     else if (typeof value === "object" && value !== null) compiled[name] = { secret: context.literal(value.secret, at) }
-    else compiled[name] = { value: context.template(value, at, site) }
+    else {
+      const template = context.template(value, at, site)
+      if (loadsCode(name) && !("lit" in template)) context.problems.add(at, `an expression ${variableMessage(name)}`)
+      compiled[name] = { value: template }
+    }
   }
   return compiled
 }

@@ -171,6 +171,8 @@ export interface TaskDefinition {
   /** Allows the task to defer its work (`ork_defer`), and to send its secrets in polls of these hosts. */
   defer?: boolean
   defer_hosts?: string[]
+  /** Allows arguments of the command that begin with a value to start with `-`. */
+  allow_option_values?: boolean
   // Retries and timeouts.
   retries?: number
   retry?: RetryDefinition

@@ -37,8 +37,13 @@ export type Template =
   | { list: Template[] }
   | { map: { [key: string]: Template } }
 
-/** A command. In a shell command, values are environment variables (`vars`), so that none of them becomes syntax. */
-export type CommandSpec = { shell: string; vars: { name: string; expr: string }[] } | { argv: Template[] }
+/**
+ * A command. In a shell command, values are environment variables (`vars`), so that none of them becomes syntax. `guarded`: arguments that
+ * begin with values, as indexes or as lists of variables; a text that starts with `-` is rejected there.
+ */
+export type CommandSpec =
+  | { shell: string; vars: { name: string; expr: string }[]; guarded?: string[][] }
+  | { argv: Template[]; guarded?: number[] }
 
 export type EnvValue = { value: Template } | { secret: string }
 

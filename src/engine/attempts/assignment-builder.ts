@@ -151,13 +151,25 @@ export class AssignmentBuilder {
     env: Env,
   ): Promise<NonNullable<Assignment["command"]>> {
     if ("shell" in command) {
-      for (const { name, expr } of command.vars) env[name] = toText(await templates.evaluate(expr))
+      const values = new Map<string, { expr: string; value: Json }>()
+      for (const { name, expr } of command.vars) {
+        const value = await templates.evaluate(expr)
+        values.set(name, { expr, value })
+        env[name] = toText(value)
+      }
+      for (const names of command.guarded ?? []) {
+        const first = names.map((name) => values.get(name)!).find(({ value }) => value !== "")
+        if (first !== undefined) checkOption(`\${{ ${first.expr} }}`, first.value)
+      }
       return { shell: command.shell }
     }
+    const guarded = new Set(command.guarded)
     const argv: string[] = []
-    for (const template of command.argv) {
-      const word = toText(await templates.render(template))
-      checkValue(`argument ${argv.length} of the command`, word)
+    for (const [i, template] of command.argv.entries()) {
+      const value = await templates.render(template)
+      const word = toText(value)
+      checkValue(`argument ${i} of the command`, word)
+      if (guarded.has(i)) checkOption(`argument ${i} of the command`, value)
       argv.push(word)
     }
     return { argv }
@@ -198,6 +210,15 @@ const withValue = (whole: Json, [key, ...rest]: string[], value: string): Json =
   if (Array.isArray(whole)) return whole.map((item, i) => (String(i) === key ? withValue(item, rest, value) : item))
   const object: JsonObject = isObject(whole) ? whole : {}
   return { ...object, [key]: withValue(object[key] ?? null, rest, value) }
+}
+
+/** Rejects a text that a program would read as an option. Numbers may be negative. */
+const checkOption = (what: string, value: Json): void => {
+  if (typeof value !== "string" || !value.startsWith("-")) return
+  const shown = JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+  throw new TaskFailure(
+    `${what} is ${shown}, which a program may read as an option; write -- before it, or set allow_option_values: true`,
+  )
 }
 
 const checkValue = (what: string, value: string): void => {
