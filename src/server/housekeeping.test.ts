@@ -22,6 +22,10 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
   const store = {
     bundlesInUse: async () => [],
     trimCache: async () => 0,
+    trimLimits: async (limit: number) => {
+      calls.push(["trim limits", { limit }])
+      return 0
+    },
     cachedKeysInUse: async () => [],
     expiredRuns: async (query: object) => {
       calls.push(["expired", query])
@@ -73,6 +77,7 @@ test("every hour, runs, jobs and audit entries past their retention are removed 
   await hour()
   expect(calls).toEqual([
     ["expired", { olderThanMs: 30 * 24 * HOUR, keep: 100, limit: 100 }],
+    ["trim limits", { limit: 10_000 }],
     ["trim", { olderThanMs: HOUR, limit: 500 }],
     ["expired jobs", { olderThanMs: 30 * 24 * HOUR, limit: 100 }],
     ["delete job", { id: "j1" }],
@@ -87,14 +92,14 @@ test("every hour, runs, jobs and audit entries past their retention are removed 
 test("without a retention no run is removed, but events are trimmed, batch by batch", async () => {
   const { calls, hour } = setup({ retentionDays: 0, retentionRuns: 0 }, [500, 500, 3])
   await hour()
-  expect(calls.map(([name]) => name)).toEqual(["trim", "trim", "trim"])
+  expect(calls.map(([name]) => name)).toEqual(["trim limits", "trim", "trim", "trim"])
 })
 
 test("a failure is repeated after an hour", async () => {
   const { calls, hour } = setup({ retentionDays: 0, retentionRuns: 0 }, [new Error("unavailable")])
   await hour()
   await hour()
-  expect(calls).toHaveLength(2)
+  expect(calls.filter(([name]) => name === "trim")).toHaveLength(2)
 })
 
 test("nothing is done after a stop", async () => {

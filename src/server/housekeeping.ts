@@ -1,5 +1,5 @@
 // Hourly work of a server: removes runs, jobs and audit entries past their retention, bundles that no version names and cached outputs
-// that have expired, and trims the event log to what streams may still resume from.
+// that have expired, limits of concurrency keys without tasks, and trims the event log to what streams may still resume from.
 
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
@@ -17,6 +17,8 @@ const INTERVAL_MS = 3_600_000
 /** Streams may resume for an hour. */
 const EVENTS_KEPT_MS = 3_600_000
 const TRIM_BATCH = 500
+/** Limits that one pass deletes: each call reads all unfinished rows. */
+const LIMITS_BATCH = 10_000
 const DAY_MS = 86_400_000
 /** Age after which an upload counts as interrupted. */
 const UNFINISHED_MS = 2 * DAY_MS
@@ -67,6 +69,7 @@ export class Housekeeping {
       await this.#removeUnfinishedUploads()
       if (removed > 0) log.info({ runs: removed }, "removed runs past their retention")
       await this.#trim((limit) => store.trimCache(limit))
+      await store.trimLimits(LIMITS_BATCH)
       await this.#trim((limit) => store.trimEvents({ olderThanMs: EVENTS_KEPT_MS, limit }))
       if (rule?.olderThanMs !== undefined) await this.#removeOld(rule.olderThanMs)
     } catch (error) {

@@ -110,6 +110,7 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
   const { scenario, tables, commitLog, attemptLog } = simulation
   const users = new Users(simulation, versions)
   scenario.engines.forEach((_, i) => simulation.startEngine(i))
+  keepHouse(simulation)
   let checkedAt = -MIN_COMMITS_BETWEEN_CHECKS
   const checkTables = (): void => {
     const commits = commitLog.count - checkedAt
@@ -125,6 +126,23 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
   checkEndsReported(simulation)
   await stopEngines(simulation)
   checkFinalState(simulation, users)
+}
+
+const HOUSEKEEPING_MS = 5000
+const LAST_HOUSEKEEPING_MS = 180_000
+
+/** Removes unused limits every few seconds, as a server does every hour. */
+const keepHouse = (simulation: Simulation): void => {
+  const { clock, processes, database } = simulation
+  if (clock.elapsed > LAST_HOUSEKEEPING_MS) return
+  clock.after(HOUSEKEEPING_MS, () => {
+    const process = processes.find(({ alive, started }) => alive && started)
+    if (process !== undefined)
+      simulation.track(async () => {
+        if ((await process.store.trimLimits(100)) > 0) await database.refresh(process.store)
+      })
+    keepHouse(simulation)
+  })
 }
 
 /** Returns whether every engine is up and has no store call in flight. */

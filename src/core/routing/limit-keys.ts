@@ -14,7 +14,7 @@ const KEY = "k:"
 const QUEUE = "q:"
 
 /** Prefixes for SQL conditions on `key`. */
-export const LIMIT_PREFIX = { run: RUN, task: TASK, queue: QUEUE } as const
+export const LIMIT_PREFIX = { run: RUN, task: TASK, key: KEY, queue: QUEUE } as const
 
 export const runLimitKey = (runId: string): string => `${RUN}${runId}`
 
@@ -26,6 +26,9 @@ export const concurrencyLimitKey = (workflowId: number, task: string, key: strin
 export const jobLimitKey = (queue: string, key: string): string => `${KEY}job:${queue}:${indexKey(key)}`
 
 export const queueLimitKey = (queue: string): string => `${QUEUE}${queue}`
+
+/** Returns whether the limit is one of a concurrency key, which exists only while unfinished rows are under it. */
+export const isKeyLimit = (key: string): boolean => key.startsWith(KEY)
 
 export const isQueueLimit = (key: string): boolean => key.startsWith(QUEUE)
 

@@ -227,6 +227,21 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(await world.store.listAttempts(job!.row)).toMatchObject([{ attempt: 1, state: "failed", exitCode: 3 }])
     })
 
+    it("that has ended leaves no limit of its concurrency key behind", async () => {
+      const world = await setup(open)
+      await create(world, { concurrencyKey: "ended" }, { concurrencyKey: "ended" })
+      const [first] = await world.claimJobs()
+      await create(world, { concurrencyKey: "open" })
+      expect(await world.claimJobs()).toHaveLength(1)
+      await world.turn({ changes: [world.ended(first!)] })
+      expect(await world.store.trimLimits(9)).toBe(0)
+      const [last] = await world.claimJobs()
+      await world.turn({ changes: [world.ended(last!)] })
+      expect(await world.store.trimLimits(9)).toBe(1)
+      await create(world, { concurrencyKey: "ended" }, { concurrencyKey: "ended" }, { concurrencyKey: "open" })
+      expect(await world.claimJobs()).toHaveLength(1)
+    })
+
     it("of a dead holder is returned with the fields that a decision needs", async () => {
       const world = await setup(open)
       const [job] = await create(world, {})

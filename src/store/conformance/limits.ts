@@ -3,8 +3,9 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../core/model/change.ts"
 import { keyLimit } from "../../core/rules/new-rows.ts"
+import { planRetry } from "../../core/rules/retry-plan.ts"
 import { workflow } from "../../core/testing.ts"
-import type { TaskClaim } from "../contract/store.ts"
+import type { RunRow, TaskClaim } from "../contract/store.ts"
 import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "./world.ts"
 
 const tasks = (count: number, input = {}) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`t${i}`, input]))
@@ -32,6 +33,12 @@ export const claimFirst = async (world: Pick<World, "start" | "gate" | "turn">, 
   const { claims } = await world.turn({ changes, claim: 9, lanes: [...new Set(lanes)] })
   expect(claims.map(({ node }) => node)).toEqual([0])
   return claims[0]!
+}
+
+/** Enqueues the row that waits for the gate, under a limit of 1. */
+const enqueue = async (world: World, key: string): Promise<void> => {
+  const [gate] = await world.gate()
+  await world.turn({ changes: [{ ...fence(gate!), kind: "enqueue", lane: WORK, limits: [{ key: `k:${key}`, cap: 1 }] }] })
 }
 
 export const limitTests = (open: Open): void => {
@@ -332,6 +339,70 @@ export const limitTests = (open: Open): void => {
       await world.start(workflow(tasks(2), { concurrency: 1 }))
       const [first] = await world.claim()
       expect((await world.turn({ changes: [{ ...fence(first!), kind: "started", at: BEGIN }], claim: 9 })).claims).toEqual([])
+    })
+
+    it("of a concurrency_key is removed when no unfinished task is under it", async () => {
+      const world = await setup(open)
+      const start = async (key: string): Promise<RunRow> => {
+        const run = await world.start(workflow({ a: { if: "true", concurrencyKey: "key" } }))
+        await enqueue(world, key)
+        return run
+      }
+      await start("ended")
+      const [ended] = await world.claim()
+      await start("full")
+      await world.claim()
+      const parked = await start("full")
+      expect(await world.claim()).toEqual([])
+      await start("ready")
+      expect(await world.store.trimLimits(9)).toBe(0)
+      await world.turn({ changes: [world.ended(ended!)] })
+      expect([await world.store.trimLimits(9), await world.store.trimLimits(9)]).toEqual([1, 0])
+      expect((await world.task(parked.id, "a")).parked).toMatchObject({ limit: "k:full" })
+      await start("ended")
+      await start("ended")
+      expect(await world.claim()).toHaveLength(2)
+    })
+
+    it("of a concurrency_key that was removed is created again for a retried task", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true", concurrencyKey: "key", concurrency: 1 } }, { concurrency: 5 }))
+      await enqueue(world, "removed")
+      const [failed] = await world.claim()
+      await world.turn({ changes: [world.ended(failed!, "failed")] })
+      expect(await world.store.trimLimits(9)).toBe(1)
+      const plan = planRetry(
+        world.store.compiledNow(run.versionId),
+        await world.run(run.id),
+        await world.store.listNodes(run.id),
+        {},
+      )
+      expect("reset" in plan && (await world.store.retryRun(run.id, plan.reset))).toBe(true)
+      const [gate] = await world.gate()
+      await world.turn({ changes: [{ ...fence(gate!), kind: "release" }] })
+      await enqueue(world, "removed")
+      expect(await world.claim()).toHaveLength(1)
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn()
+    })
+
+    it("of a concurrency_key may be removed while the gate has the retried task, which is then cancelled", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { if: "true", concurrencyKey: "key" } }))
+      await enqueue(world, "removed")
+      const [failed] = await world.claim()
+      await world.turn({ changes: [world.ended(failed!, "failed")] })
+      const plan = planRetry(
+        world.store.compiledNow(run.versionId),
+        await world.run(run.id),
+        await world.store.listNodes(run.id),
+        {},
+      )
+      expect("reset" in plan && (await world.store.retryRun(run.id, plan.reset))).toBe(true)
+      expect(await world.store.trimLimits(9)).toBe(1)
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn()
+      expect((await world.run(run.id)).status).toBe("cancelled")
     })
   })
 }

@@ -139,6 +139,8 @@ export interface Store {
   removeRun(runId: RunId, maxRows: number): Promise<boolean>
   /** Returns whether a run with this idempotency key was created by a webhook in the last hour, and removed since. */
   isMessageUsed(key: string): Promise<boolean>
+  /** Deletes limits of concurrency keys under which no unfinished task or job is. Returns their number, at most `limit`. */
+  trimLimits(limit: number): Promise<number>
 }
 
 export interface NewVersion {

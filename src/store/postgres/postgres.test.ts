@@ -8,11 +8,14 @@ import { ask, createDatabase, type TestDatabase } from "../../../test/support/po
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
 import type { Change } from "../../core/model/change.ts"
 import { type HolderId, newHolderId, newRunId } from "../../core/model/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
 import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { seededRandom, WORK } from "../conformance/world.ts"
 import { InvalidValue, StoreUnavailable } from "../contract/errors.ts"
-import type { Advanced, Claim, TaskClaim, NewRun, Store, StoredVersion } from "../contract/store.ts"
+import type { NewJob } from "../contract/jobs.ts"
+import type { ServerStore } from "../contract/server-store.ts"
+import type { Advanced, Claim, TaskClaim, NewRun, StoredVersion } from "../contract/store.ts"
 import { openPostgres } from "./postgres.ts"
 
 let database: TestDatabase
@@ -25,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 interface Server {
-  store: Store
+  store: ServerStore
   holder: HolderId
   turn(changes?: Change[], claim?: number): Promise<Advanced>
 }
@@ -117,6 +120,34 @@ describe("several stores on one database", () => {
     const rows = taken.flat()
     expect(new Set(rows).size).toBe(rows.length)
     expect(rows).toHaveLength(400)
+  })
+
+  it("do not remove a limit under which one of them puts a job", async () => {
+    const { schema, join } = setup()
+    const [one, other] = [await join(), await join()]
+    const job = (): NewJob => ({
+      id: newRunId(Date.now(), seededRandom(++seeds).hex128()),
+      name: "job",
+      queue: "default",
+      payload: null,
+      priority: 5,
+      dependencies: [],
+      retryPolicy: DEFAULT_JOB_RETRY,
+      task: { command: { shell: "true", vars: [] } },
+      concurrencyKey: "key",
+    })
+    await one.store.createJobs([job()])
+    await one.turn((await one.turn([], 1)).claims.map(ended))
+    const blocker = new pg.Client({ connectionString: database.url })
+    await blocker.connect()
+    onTestFinished(() => blocker.end())
+    await blocker.query(`BEGIN; LOCK TABLE "${schema}".jobs IN SHARE MODE`)
+    const creating = one.store.createJobs([job(), job()])
+    await waiting("ork")
+    expect(await other.store.trimLimits(9)).toBe(0)
+    await blocker.query("COMMIT")
+    await creating
+    expect((await one.turn([], 9)).claims).toHaveLength(1)
   })
 
   it("finish tasks of overlapping runs from 8 connections in 400 transactions without a deadlock", async () => {
@@ -502,10 +533,10 @@ const startRoad = async (url: string): Promise<Road> => {
   return { url: here.href, open: () => open(port), close, freeze, loseNextCommit: () => void (losesCommit = true) }
 }
 
-/** Resolves when a turn waits for a lock. */
-const waiting = async (): Promise<void> => {
-  const WAITING = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'ork advance' AND wait_event_type = 'Lock'"
-  while ((await query(WAITING)).length === 0);
+/** Resolves when a turn, or another application, waits for a lock. */
+const waiting = async (application = "ork advance"): Promise<void> => {
+  const WAITING = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'"
+  while ((await query(WAITING, [application])).length === 0);
 }
 
 /** Resolves when no connection of a store is left. */

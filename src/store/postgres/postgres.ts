@@ -35,7 +35,7 @@ import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, isMessageUsed, removeRun } from "./runs/retention.ts"
+import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { getRuns, listRuns } from "./runs/run-reads.ts"
@@ -202,5 +202,6 @@ const operations = (access: Access, random: Random) => {
     expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
     isMessageUsed: (key) => read((connection) => isMessageUsed(connection, key)),
+    trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),
   } satisfies Partial<ServerStore>
 }

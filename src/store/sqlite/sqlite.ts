@@ -32,7 +32,7 @@ import { migrate } from "./schema/migrations.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, isMessageUsed, removeRun } from "./runs/retention.ts"
+import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { RunInfoCache } from "./cache/run-info.ts"
@@ -203,5 +203,6 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     expiredRuns: (query) => read((s) => expiredRuns(s, query)),
     removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
     isMessageUsed: (key) => read((s) => isMessageUsed(s, key)),
+    trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),
   } satisfies Partial<ServerStore>
 }

@@ -4,6 +4,7 @@
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { FUNCTION_LANES, isExactLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { isKeyLimit } from "../../../core/routing/limit-keys.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { type Params, pipelined, type SqlRunner, type Statement, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -17,6 +18,16 @@ const ENSURE = statement(
    SELECT id, key, cap FROM added
    UNION ALL SELECT l.id, l.key, l.cap FROM wanted w JOIN limits l ON l.key = w.key`,
 )
+
+const KEY_LIMITS_LOCK = "hashtextextended('ork limits ' || current_schema(), 0)"
+
+const SHARE_KEY_LIMITS = statement("limits_share", `SELECT pg_advisory_xact_lock_shared(${KEY_LIMITS_LOCK})`)
+
+const TRY_LOCK_KEY_LIMITS = statement("limits_try_exclude", `SELECT pg_try_advisory_xact_lock(${KEY_LIMITS_LOCK}) AS locked`)
+
+/** Keeps other transactions from putting rows under limits of concurrency keys. Returns false while one does. */
+export const excludeKeyLimits = async (tx: SqlRunner): Promise<boolean> =>
+  (await tx.run<{ locked: boolean }>(TRY_LOCK_KEY_LIMITS))[0]!.locked
 
 /** Core `freeSlots` of the limit `l`. */
 export const FREE_SLOTS = "GREATEST(l.cap - l.used, 0)"
@@ -133,11 +144,15 @@ interface LimitRow extends LimitState {
   id: number
 }
 
-/** Returns the ids of these limits by key. Creates limits on first use and adjusts their caps. */
+/**
+ * Returns the ids of these limits by key. Creates limits on first use and adjusts their caps. None is removed before the end of the
+ * transaction, which puts rows under them (`excludeKeyLimits`).
+ */
 export const ensureLimits = async (tx: Tx, limits: Iterable<Limit>): Promise<Map<string, number>> => {
   const wanted = [...new Map([...limits].map((limit) => [limit.key, limit])).values()]
   const ids = new Map<string, number>()
   const changed: { id: number; old: number; cap: number }[] = []
+  const shared = wanted.some(({ key }) => isKeyLimit(key)) ? pipelined(tx.run(SHARE_KEY_LIMITS)) : null
   // The insert waits for a transaction that creates the same limit; only the next query sees its row.
   for (let missing = wanted; missing.length > 0; missing = missing.filter(({ key }) => !ids.has(key))) {
     const params = { keys: missing.map(({ key }) => key), caps: missing.map(({ cap }) => cap) }
@@ -148,6 +163,7 @@ export const ensureLimits = async (tx: Tx, limits: Iterable<Limit>): Promise<Map
       if (cap !== row.cap) changed.push({ id: row.id, old: row.cap, cap })
     }
   }
+  await shared
   if (changed.length > 0) {
     await lockLimits(
       tx,

@@ -5,7 +5,7 @@ import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules
 import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
-import { RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM } from "./reset.ts"
+import { RESET_COLUMNS, HAS_ATTEMPT, OWN_LIMITS, SUPERSEDE_FROM } from "./reset.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -35,7 +35,8 @@ const RESET_INSTANCES = statement(
    ), history AS (
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    )
-   UPDATE tasks t SET ${RESET_COLUMNS}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = r.new_lane FROM reset r WHERE t.id = r.id`,
+   UPDATE tasks t SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, inner_run = ${INNER_RUN("t")}, lane = r.new_lane
+   FROM reset r WHERE t.id = r.id`,
 )
 
 const RESET_ROWS = statement(
@@ -47,7 +48,7 @@ const RESET_ROWS = statement(
    ), history AS (
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    )
-   UPDATE tasks t SET ${RESET_COLUMNS}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = r.pending, upstream_failed = r.failed,
+   UPDATE tasks t SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = r.pending, upstream_failed = r.failed,
      upstream_unmet = r.unmet, upstream_waived = r.waived, lane = r.new_lane
    FROM reset r WHERE t.id = r.id`,
 )

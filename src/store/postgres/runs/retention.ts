@@ -1,9 +1,10 @@
-// Deletes finished runs in small transactions.
+// Deletes finished runs in small transactions, and limits that are not used any more.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
+import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
@@ -92,4 +93,32 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
   await tx.run(REMOVE_LIMITS, { runId })
   await tx.run(REMOVE_RUN, { seq: run.seq })
   return true
+}
+
+/** Limits of concurrency keys under which no unfinished row is. A blocked job may become ready again. */
+const UNUSED_LIMITS = `
+  SELECT l.id FROM limits l WHERE l.key > '${LIMIT_PREFIX.key}' AND l.key < 'k;' AND l.used = 0 AND l.id NOT IN (
+    SELECT unnest(t.limits) FROM runs r JOIN tasks t ON t.run_seq = r.seq
+    WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL AND t.limits IS NOT NULL
+    UNION ALL
+    SELECT unnest(t.limits) FROM jobs j JOIN tasks t ON t.id = j.task_id
+    WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED') AND t.limits IS NOT NULL
+  )`
+
+const FIND_UNUSED_LIMITS = statement("limits_unused", `${UNUSED_LIMITS} LIMIT 1`)
+
+/** Waits for no lock: transactions that wait for this one may hold it. */
+const TRIM_LIMITS = statement(
+  "limits_trim",
+  `DELETE FROM limits WHERE id IN (${UNUSED_LIMITS} LIMIT :limit FOR UPDATE OF l SKIP LOCKED) RETURNING 1`,
+)
+
+const MAX_TRIES = 100
+
+/** Deletes nothing while other transactions put rows under limits of concurrency keys without a pause: a later call may. */
+export const trimLimits = async (tx: SqlRunner, limit: number): Promise<number> => {
+  if ((await tx.run(FIND_UNUSED_LIMITS)).length === 0) return 0
+  for (let tries = 0; tries < MAX_TRIES; tries++)
+    if (await excludeKeyLimits(tx)) return (await tx.run(TRIM_LIMITS, { limit })).length
+  return 0
 }

@@ -6,7 +6,7 @@ import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"
-import { CHILDLESS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
+import { CHILDLESS, OWN_LIMITS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../tx.ts"
 
 const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_at = ? WHERE seq = ?"
@@ -50,7 +50,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
 const SUPERSEDE_ROW = `${SUPERSEDE_WHERE} id = ?`
 
 const RESET = `
-UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
+UPDATE tasks SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
 WHERE id = ?6`
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
@@ -87,7 +87,7 @@ const AGAIN = "parent_id = ?1 AND CASE WHEN ?2 IS NULL THEN status IN ('failed',
 
 const SUPERSEDE_INSTANCES = `${SUPERSEDE_WHERE} ${AGAIN}`
 
-const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
+const RESET_INSTANCES = `UPDATE tasks SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, lane = ?3 WHERE ${AGAIN}`
 
 const resetInstances = (tx: Tx, container: number, { extent, instanceLane }: Reset): void => {
   const path = typeof extent === "object" ? extent.path : null

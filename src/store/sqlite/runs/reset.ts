@@ -1,11 +1,18 @@
 // SQL fragments that reset rows to the state before their first attempt, for a retry of a run and for repeated expansions. The
 // attempt number continues; the last attempt moves to the history.
 
+import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
+
 /** Assignments for the state before the first attempt. `attempt` stays. */
 export const RESET_COLUMNS = `
   status = 'pending', skip_reason = NULL, attempt_id = NULL, holder = NULL, available_at = NULL, failures = 0, losses = 0, worker = NULL,
   external_id = NULL, dispatched_at = NULL, started_at = NULL, finished_at = NULL, output = NULL, output_key = NULL,
   output_bytes = NULL, error = NULL, exit_code = NULL, usage = NULL, last_attempt_state = NULL, progress = NULL`
+
+/** Limits of a row without that of its concurrency key, which may be removed: the gate puts the row under it again. */
+export const OWN_LIMITS = `(
+  SELECT nullif(json_group_array(l.id), '[]') FROM json_each(tasks.limits) j JOIN limits l ON l.id = j.value
+  WHERE l.key NOT GLOB '${LIMIT_PREFIX.key}*')`
 
 /** Assignments for a container without children. */
 export const CHILDLESS = "children_created = 0, children_total = NULL, children_pending = NULL, children_failed = 0"

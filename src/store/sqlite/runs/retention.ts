@@ -1,4 +1,4 @@
-// Deletes finished runs in small transactions.
+// Deletes finished runs in small transactions, and limits that are not used any more.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
@@ -68,3 +68,16 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   tx.db.run(REMOVE_RUN, seq)
   return true
 }
+
+/** Deletes limits of concurrency keys under which no unfinished row is. A blocked job may become ready again. */
+const TRIM_LIMITS = `
+DELETE FROM limits WHERE id IN (
+  SELECT id FROM limits WHERE key GLOB '${LIMIT_PREFIX.key}*' AND used = 0 AND id NOT IN (
+    SELECT l.value FROM runs r CROSS JOIN tasks t INDEXED BY tasks_of_run ON t.run_seq = r.seq CROSS JOIN json_each(t.limits) l
+    WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL
+    UNION ALL
+    SELECT l.value FROM jobs j CROSS JOIN tasks t ON t.id = j.task_id CROSS JOIN json_each(t.limits) l
+    WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED')
+  ) LIMIT ? + 0)`
+
+export const trimLimits = (tx: Tx, limit: number): number => tx.db.run(TRIM_LIMITS, limit)
