@@ -97,20 +97,23 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
 
 /** Limits of concurrency keys under which no unfinished row is. A blocked job may become ready again. */
 const UNUSED_LIMITS = `
-  SELECT l.id FROM limits l WHERE l.key > '${LIMIT_PREFIX.key}' AND l.key < 'k;' AND l.used = 0 AND l.id NOT IN (
-    SELECT unnest(t.limits) FROM runs r JOIN tasks t ON t.run_seq = r.seq
-    WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL AND t.limits IS NOT NULL
-    UNION ALL
-    SELECT unnest(t.limits) FROM jobs j JOIN tasks t ON t.id = j.task_id
-    WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED') AND t.limits IS NOT NULL
-  )`
+     SELECT id FROM limits WHERE key > '${LIMIT_PREFIX.key}' AND key < 'k;' AND used = 0
+     EXCEPT (
+       SELECT unnest(t.limits) FROM runs r JOIN tasks t ON t.run_seq = r.seq
+       WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL AND t.limits IS NOT NULL
+       UNION ALL
+       SELECT unnest(t.limits) FROM jobs j JOIN tasks t ON t.id = j.task_id
+       WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED') AND t.limits IS NOT NULL
+     )`
 
 const FIND_UNUSED_LIMITS = statement("limits_unused", `${UNUSED_LIMITS} LIMIT 1`)
 
 /** Waits for no lock: transactions that wait for this one may hold it. */
 const TRIM_LIMITS = statement(
   "limits_trim",
-  `DELETE FROM limits WHERE id IN (${UNUSED_LIMITS} LIMIT :limit FOR UPDATE OF l SKIP LOCKED) RETURNING 1`,
+  `DELETE FROM limits WHERE id IN (
+     SELECT l.id FROM limits l WHERE l.used = 0 AND l.id = ANY (ARRAY(${UNUSED_LIMITS} LIMIT :limit)) FOR UPDATE SKIP LOCKED
+   ) RETURNING 1`,
 )
 
 const MAX_TRIES = 100
