@@ -121,7 +121,7 @@ export const FAULT_BUGS: PlantedBug[] = [
         replace: "write((tx) => renewLease(tx, id, leaseMs))",
       },
     ],
-    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "lease|reject", "--testTimeout", "8000"] },
+    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "lease|wake", "--testTimeout", "8000"] },
   },
   {
     name: "fault-run-waits-for-itself",
@@ -134,6 +134,18 @@ export const FAULT_BUGS: PlantedBug[] = [
       },
     ],
     foundBy: { tests: ["test/engine/waiting.test.ts"] },
+  },
+  {
+    name: "fault-outage-empties-queue",
+    bug: "Jobs count as gone while Slurm's controller does not respond.",
+    edits: [{ file: "src/executors/slurm/queue.ts", find: "if (errors.length > 0) {", replace: "if (errors.length > 99) {" }],
+    foundBy: { tests: ["src/executors/slurm/queue.test.ts"] },
+  },
+  {
+    name: "fault-store-outage-fails-tasks",
+    bug: "An outage of Google Cloud Storage fails tasks after their first request.",
+    edits: [{ file: "src/objects/gcs/client.ts", find: "patienceMs = PATIENCE_MS,", replace: "patienceMs = PATIENCE_MS * 0," }],
+    foundBy: { tests: ["src/objects/gcs/gcs.test.ts"] },
   },
   {
     name: "fault-hanging-server-delays-heartbeat",

@@ -105,7 +105,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
         replace: "WHERE t.id = c.id AND ${sourceStatus",
       },
     ],
-    foundBy: SIM_ON_POSTGRES,
+    // The simulation seldom has a store that still caches an attempt which another one has reaped.
+    foundBy: { tests: ["src/store/postgres/advance/finish-successes.test.ts"] },
   },
   {
     name: "postgres-unmet-counts-as-failed",

@@ -1,31 +1,23 @@
 // The spawn helper for machines without a C compiler: a small Node.js process with the protocol of native/ork-spawn.c. It finds
 // a task's processes by session and by a variable in their environment (process-table.ts), because it can create neither a
-// namespace nor a reaper; it does not measure memory and CPU time. It ends with its input, and kills all tasks.
+// namespace nor a reaper; it does not measure memory and CPU time. It ends with its input, and kills all tasks. What may take long before
+// a start (a user look-up, a file system that does not respond) is awaited outside of the event loop, so that it delays no other task.
 
-import { execFileSync, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import type { ChildProcess } from "node:child_process"
-import {
-  chownSync,
-  closeSync,
-  constants as fileConstants,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { closeSync, constants as fileConstants, fstatSync, openSync, readFileSync, readSync, rmSync } from "node:fs"
 import { constants } from "node:os"
-import { join } from "node:path"
-import { messageOf } from "../../core/model/error-message.ts"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { LogWriter } from "../../objects/logs/log-writer.ts"
 import { type Mask, maskOf } from "../../objects/mask.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"
 import type { TaskProcess } from "./process-table.ts"
+import { closeFiles, errnoOf, errorWithCode, prepare, type Prepared, StartFailure } from "./prepare-start.ts"
 import { encodeEvent, INLINE_MAX, requestDecoder } from "./protocol.ts"
-import type { Exited, Failed, HelperEvent, Stage, StartRequest } from "./protocol.ts"
+import type { Exited, HelperEvent, StartRequest } from "./protocol.ts"
+
+// Threads for calls that may hang. Read when the first of them is needed.
+process.env["UV_THREADPOOL_SIZE"] = "64"
 
 const VERSION = 3
 const { SIGKILL } = constants.signals
@@ -53,6 +45,10 @@ interface Task {
 }
 
 const tasks = new Map<number, Task>()
+/** Ids of tasks that are being prepared, with the signal to deliver after their start; 0 for none. */
+const preparing = new Map<number, number>()
+/** True when all tasks are being killed. */
+let ending = false
 /** Timer of the next sweep. */
 let sweep: { timer: NodeJS.Timeout; ms: number } | null = null
 
@@ -60,75 +56,7 @@ const send = (event: HelperEvent): void => {
   process.stdout.write(encodeEvent(event))
 }
 
-const errnoOf = (error: unknown): number => {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "EIO"
-  return (constants.errno as { [name: string]: number })[code] ?? constants.errno.EIO
-}
-
-class StartFailure extends Error {
-  readonly failed: Failed
-  constructor(stage: Stage, error: unknown) {
-    const text = messageOf(error)
-    super(text)
-    this.failed = { stage, errno: errnoOf(error), text }
-  }
-}
-
-const atStage = <T>(stage: Stage, step: () => T): T => {
-  try {
-    return step()
-  } catch (error) {
-    throw new StartFailure(stage, error)
-  }
-}
-
-const errorWithCode = (code: string, text: string): Error => Object.assign(new Error(text), { code })
-
-interface User {
-  uid: number
-  gid: number
-  home: string
-}
-
-/** Finds a user in the system's databases. Supplementary groups are ignored. */
-const findUser = (name: string): User => {
-  let fields: string[]
-  try {
-    fields = execFileSync("getent", ["passwd", "--", name], { stdio: ["ignore", "pipe", "ignore"] })
-      .toString()
-      .trim()
-      .split(":")
-  } catch {
-    throw errorWithCode("ENOENT", `no user ${name}`)
-  }
-  const user = { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" }
-  if (process.geteuid?.() !== 0 && process.geteuid?.() !== user.uid) throw errorWithCode("EPERM", "not root")
-  return user
-}
-
-const createFile = (path: string, data: Uint8Array, user: User | null): void => {
-  writeFileSync(path, data, { mode: 0o600 })
-  if (user !== null) chownSync(path, user.uid, user.gid)
-}
-
-/** Opens the named pipes in a folder, whose other ends Ork has open already; without a folder, stdout and stderr are logged. */
-const openOutputs = (folder: string): ("pipe" | number)[] =>
-  folder === ""
-    ? ["pipe", "pipe"]
-    : ["out", "err", "up", "down"].map((name) => openSync(join(folder, name), name === "down" ? "r" : "w"))
-
-const startProcess = (start: StartRequest): ChildProcess => {
-  const user = start.runAs === "" ? null : atStage("user", () => findUser(start.runAs))
-  atStage("cwd", () => {
-    if (!statSync(start.cwd).isDirectory()) throw errorWithCode("ENOTDIR", "not a folder")
-  })
-  const stdin = atStage("files", () => {
-    if (start.input !== null) createFile(start.stdinPath, Buffer.from(start.input), user)
-    else if (user !== null && start.stdinPath !== "") chownSync(start.stdinPath, user.uid, user.gid)
-    if (user !== null && start.outputPath !== "") createFile(start.outputPath, Buffer.alloc(0), user)
-    return openSync(start.stdinPath === "" ? "/dev/null" : start.stdinPath, "r")
-  })
-  const outputs = atStage("files", () => openOutputs(start.pipes))
+const startProcess = (start: StartRequest, { user, stdin, outputs }: Prepared): ChildProcess => {
   const env: { [name: string]: string } = Object.fromEntries(
     start.env.map((entry) => [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)]),
   )
@@ -138,12 +66,7 @@ const startProcess = (start: StartRequest): ChildProcess => {
   const limited = ["/bin/sh", "-c", `ulimit -v ${Math.ceil(start.memoryBytes / 1024)} && exec "$@"`, "sh", ...start.argv]
   const [program, ...args] = start.memoryBytes > 0 ? limited : start.argv
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid }
-  try {
-    return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin, ...outputs], detached: true, ...ids })
-  } finally {
-    closeSync(stdin)
-    for (const fd of outputs) if (fd !== "pipe") closeSync(fd)
-  }
+  return spawn(program!, args, { cwd: start.cwd, env, stdio: [stdin.fd, ...outputs], detached: true, ...ids })
 }
 
 /** Removes whatever is at a path, which a task can change. */
@@ -159,22 +82,34 @@ const removeInput = (start: StartRequest): void => {
   if (start.input !== null) remove(start.stdinPath)
 }
 
-const onStart = (id: number, start: StartRequest): void => {
+const onStart = async (id: number, start: StartRequest): Promise<void> => {
+  preparing.set(id, 0)
+  const fail = (error: unknown): void => {
+    removeInput(start)
+    const { failed } = error instanceof StartFailure ? error : new StartFailure("exec", error)
+    if (preparing.delete(id)) send({ kind: "failed", id, failed })
+  }
+  let prepared: Prepared
+  try {
+    prepared = await prepare(start)
+  } catch (error) {
+    return fail(error)
+  }
   let child: ChildProcess
   try {
-    child = startProcess(start)
+    if (ending || !preparing.has(id)) return removeInput(start)
+    child = startProcess(start, prepared)
   } catch (error) {
-    removeInput(start)
-    const failure = error instanceof StartFailure ? error : new StartFailure("exec", error)
-    return send({ kind: "failed", id, failed: failure.failed })
+    return fail(error)
+  } finally {
+    closeFiles(prepared)
   }
   if (child.pid === undefined) {
-    child.once("error", (error) => {
-      removeInput(start)
-      send({ kind: "failed", id, failed: new StartFailure("exec", error).failed })
-    })
+    child.once("error", fail)
     return
   }
+  const signal = preparing.get(id)!
+  preparing.delete(id)
   const task = newTask(id, start, child)
   tasks.set(id, task)
   send({ kind: "started", id, pid: child.pid })
@@ -188,6 +123,7 @@ const onStart = (id: number, start: StartRequest): void => {
     task.closed = true
     if (task.swept) end(task)
   })
+  if (signal !== 0) onKill(id, signal)
 }
 
 const newTask = (id: number, start: StartRequest, child: ChildProcess): Task => ({
@@ -229,6 +165,12 @@ const signalTask = (task: Task, signal: number): void => {
 }
 
 const onKill = (id: number, signal: number): void => {
+  if (preparing.has(id)) {
+    preparing.set(id, signal)
+    if (signal !== SIGKILL) return
+    preparing.delete(id)
+    return send({ kind: "exited", id, exited: KILLED_BEFORE_START })
+  }
   const task = tasks.get(id)
   if (task === undefined) return
   if (signal === SIGKILL) task.killing = true
@@ -278,6 +220,22 @@ const end = (task: Task): void => {
   task.log.close()
   removeInput(task.start)
   send({ kind: "exited", id: task.id, exited: { ...exitOf(task), ...outputOf(task) } })
+}
+
+const KILLED_BEFORE_START: Exited = {
+  code: null,
+  signal: SIGKILL,
+  maxRssBytes: 0,
+  userMicros: 0,
+  systemMicros: 0,
+  outOfMemory: false,
+  stopRequested: true,
+  logErrno: 0,
+  logSize: 0,
+  line: { offset: 0, length: 0, split: false },
+  outputSize: -1,
+  outputErrno: 0,
+  inlineOutput: null,
 }
 
 type OutputFields = Pick<Exited, "outputSize" | "outputErrno" | "inlineOutput">
@@ -350,10 +308,12 @@ const readLine = (path: string, { offset, length }: { offset: number; length: nu
 
 /** Kills all tasks and exits: Ork has ended. */
 const endAll = (): void => {
+  ending = true
   const found = liveProcesses().filter((process) => [...tasks.values()].some((task) => belongs(process, task)))
   for (const one of found) signalProcess(one, SIGKILL)
   for (const task of tasks.values()) if (task.exit === null && found.length === 0) signalTask(task, SIGKILL)
-  if (found.length === 0) process.exit(0)
+  // `process.exit` would wait for calls that hang.
+  if (found.length === 0) process.kill(process.pid, SIGKILL)
   setTimeout(endAll, 1)
 }
 
@@ -370,7 +330,7 @@ process.stdout.on("error", endAll)
 const decode = requestDecoder()
 process.stdin.on("data", (chunk: Buffer) => {
   for (const request of decode(chunk)) {
-    if (request.kind === "start") onStart(request.id, request.start)
+    if (request.kind === "start") void onStart(request.id, request.start)
     else if (request.kind === "kill") onKill(request.id, request.signal)
     else onLease(request.ms)
   }

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdir, mkdtemp, open, readdir, rm, writeFile } from "node:fs/promises"
 import { constants, tmpdir } from "node:os"
 import { basename, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { describe, expect, test, vi } from "vitest"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { MAX_LOG_BYTES } from "../../objects/logs/log-keys.ts"
@@ -197,24 +198,33 @@ const start = (helper: Helper, shell: string, rest: Partial<StartRequest> = {}) 
   return { id, exited: ended.promise }
 }
 
-test.runIf("path" in native)("a task that starts slowly delays no other task, and can be stopped", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "ork-slow-"))
-  const fifo = join(folder, "fifo")
-  execFileSync("mkfifo", [fifo])
-  const helper = await Helper.start((native as { path: string }).path, [])
-  // Opening the pipe takes as long as nobody writes to it.
-  const [slow, killed] = [start(helper, "exec cat", { stdinPath: fifo }), start(helper, "exec cat", { stdinPath: fifo })]
-  expect(await start(helper, "exit 3").exited).toMatchObject({ code: 3 })
-  helper.kill(killed.id, constants.signals.SIGKILL)
-  expect(await killed.exited).toMatchObject({ code: null, signal: constants.signals.SIGKILL, stopRequested: true })
-  helper.kill(slow.id, constants.signals.SIGTERM)
-  expect(await start(helper, "exit 4").exited).toMatchObject({ code: 4 })
-  const writer = await open(fifo, "w")
-  expect(await slow.exited).toMatchObject({ code: null, signal: constants.signals.SIGTERM, stopRequested: true })
-  await writer.close()
-  await helper.stop()
-  await rm(folder, { recursive: true })
-})
+const helpers: [name: string, command: string, args: string[]][] = [
+  ...("path" in native ? [["native", native.path, []] as [string, string, string[]]] : []),
+  ["node", process.execPath, [fileURLToPath(new URL("./fallback.ts", import.meta.url))]],
+]
+
+test.each(helpers)(
+  "tasks of the %s helper that start slowly delay no other task, and can be stopped",
+  async (_, command, args) => {
+    const folder = await mkdtemp(join(tmpdir(), "ork-slow-"))
+    const fifo = join(folder, "fifo")
+    execFileSync("mkfifo", [fifo])
+    const helper = await Helper.start(command, args)
+    // Opening the pipe takes as long as nobody writes to it.
+    const [slow, killed, ...others] = Array.from({ length: 8 }, () => start(helper, "exec cat", { stdinPath: fifo }))
+    expect(await start(helper, "exit 3").exited).toMatchObject({ code: 3 })
+    helper.kill(killed!.id, constants.signals.SIGKILL)
+    expect(await killed!.exited).toMatchObject({ code: null, signal: constants.signals.SIGKILL, stopRequested: true })
+    helper.kill(slow!.id, constants.signals.SIGTERM)
+    expect(await start(helper, "exit 4").exited).toMatchObject({ code: 4 })
+    const writer = await open(fifo, "w")
+    expect(await slow!.exited).toMatchObject({ code: null, signal: constants.signals.SIGTERM, stopRequested: true })
+    await writer.close()
+    for (const { exited } of others) expect(await exited).toMatchObject({ code: 0 })
+    await helper.stop()
+    await rm(folder, { recursive: true })
+  },
+)
 
 test.each("unavailable" in native ? (["node"] as const) : (["native", "node"] as const))(
   "tasks of the %s helper live while this process renews its lease, end when it is blocked for longer, and others start afterwards",
