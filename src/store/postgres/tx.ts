@@ -5,6 +5,7 @@ import type { StoreEvent } from "../contract/store.ts"
 import type { Cache } from "./cache/cache.ts"
 import type { Workflows } from "./cache/workflows.ts"
 import type { Transaction } from "./connection/connection-pool.ts"
+import type { PlanAge } from "./connection/plan-age.ts"
 import { hasParam, type SqlRunner } from "./connection/statement.ts"
 import type { StoreClock } from "./connection/store-clock.ts"
 
@@ -26,6 +27,8 @@ export interface Tx extends StoreContext, SqlRunner {
   now: string | null
   /** Events to be logged at the end of the transaction. */
   events: StoreEvent[]
+  /** The age of the plans of its connection. */
+  planAge: PlanAge
   /** Sends COMMIT. Its reply counts only if every statement before it succeeded: await those first. */
   commit(): Promise<unknown>
 }
@@ -36,6 +39,7 @@ export const newTx = (transaction: Transaction, context: StoreContext): Tx => {
     ...context,
     now,
     events: [],
+    planAge: transaction.planAge,
     ...bindNow(transaction, now),
     commit: () => transaction.commit(),
   }

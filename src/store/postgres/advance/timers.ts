@@ -60,7 +60,8 @@ const POLL = statement(
        SELECT 1 FROM ready_queue q WHERE q.lane = l.lane LIMIT 1) g) AS "gateReady",
      (SELECT json_agg(json_build_object('runSeq', r.seq, 'reason', r.cancelling)) FROM runs r
        WHERE r.cancelling IS NOT NULL AND r.status IN ('pending', 'running')) AS cancelling,
-     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = :holder::uuid) AS "stopRequests"`,
+     (SELECT array_agg(s.attempt_id ORDER BY s.task_id) FROM stop_requests s WHERE s.holder = :holder::uuid) AS "stopRequests",
+     CASE WHEN :measure::boolean THEN pg_relation_size('tasks') END AS "tableBytes"`,
 )
 
 /** Those of the runs that have attempts of the holder in flight. */
@@ -83,14 +84,28 @@ export interface PendingWork {
   stopRequests: AttemptId[]
 }
 
-/** Polls for timers, cancels and rows for the gate. Sends its statement before it returns. */
-export const pollPendingWork = async (tx: Tx, { holder, gate }: Pick<Batch, "holder" | "gate">): Promise<PendingWork> => {
+/**
+ * Polls for timers, cancels and rows for the gate. Sends its statement before it returns. An idle turn, and turns after it, measure the
+ * table, which is cheap while it is small.
+ */
+export const pollPendingWork = async (
+  tx: Tx,
+  { holder, gate, changes }: Pick<Batch, "holder" | "gate" | "changes">,
+): Promise<PendingWork> => {
   type Row = Omit<PendingWork, "cancelling" | "stopRequests"> & {
     cancelling: Omit<PendingWork["cancelling"][number], "ours">[] | null
     stopRequests: AttemptId[] | null
+    tableBytes: number | null
   }
-  const [row] = await tx.run<Row>(POLL, { holder, gateLanes: gate.lanes, resumeLanes: gate.limit > 0 ? gate.lanes : [] })
-  const { cancelling, stopRequests, ...rest } = row!
+  const { planAge } = tx
+  const [row] = await tx.run<Row>(POLL, {
+    holder,
+    gateLanes: gate.lanes,
+    resumeLanes: gate.limit > 0 ? gate.lanes : [],
+    measure: changes.length === 0 || planAge.isSmall,
+  })
+  const { cancelling, stopRequests, tableBytes, ...rest } = row!
+  if (tableBytes !== null) planAge.noteSize(tableBytes)
   const own = cancelling === null ? [] : await ownRuns(tx, holder, cancelling)
   return {
     ...rest,

@@ -4,6 +4,7 @@
 import { messageOf } from "../../../core/model/error-message.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Connection, type ConnectionOptions, hostOf, isCollision, type Target } from "./connection.ts"
+import type { PlanAge } from "./plan-age.ts"
 import { bind, type Params, type SqlRunner, type Statement, type Value } from "./statement.ts"
 
 const MAX_COLLISIONS = 8
@@ -100,6 +101,10 @@ export class Transaction implements SqlRunner {
     this.#begun = true
     this.#large ||= values.some((value) => typeof value === "string" && value.length > LARGE)
     return this.#large ? this.#connection.runAndSync<Row>(statement, values) : this.#connection.run<Row>(statement, values)
+  }
+
+  get planAge(): PlanAge {
+    return this.#connection.planAge
   }
 
   /** Sends COMMIT. Its reply counts only if every statement before it succeeded: await those first. */

@@ -5,6 +5,7 @@
 import type { Socket } from "node:net"
 import pg from "pg"
 import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
+import { PlanAge } from "./plan-age.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 import { bind, type Params, pipelined, type SqlRunner, type Statement, statement, type Value } from "./statement.ts"
 
@@ -103,12 +104,6 @@ const COMMIT = statement("commit", "COMMIT")
 const ROLLBACK = statement("rollback", "ROLLBACK")
 const DISCARD_PLANS = statement("discard_plans", "DISCARD PLANS")
 /**
- * Number of transactions after which a connection plans its statements anew, the factor by which that number grows, and the
- * milliseconds after which it does so in any case: a VACUUM of an emptied table makes Postgres plan as if it stayed empty.
- */
-const REPLAN = { first: 16, factor: 4, everyMs: 15_000 }
-
-/**
  * Asks on another connection whether a backend works on a statement. False: it waits for one, or is gone, or Postgres cannot be
  * reached. A server that has no connection left cannot be asked: true.
  */
@@ -134,9 +129,7 @@ export class Connection implements SqlRunner {
   readonly #silenceMs: number
   readonly #deps: PipelineDeps
   #pipeline: Pipeline | undefined
-  #transactions = 0
-  #replanAt = REPLAN.first
-  #plannedAt = performance.now()
+  readonly planAge = new PlanAge()
   #broken = false
   /** Pipelines without a reply. */
   #unanswered = 0
@@ -194,18 +187,8 @@ export class Connection implements SqlRunner {
 
   /** Sends BEGIN together with the next statement. */
   begin(): void {
-    this.#countTransaction()
+    if (this.planAge.countTransaction()) void this.runAndSync(DISCARD_PLANS)
     void pipelined(this.#openPipeline().add(BEGIN, [], true))
-  }
-
-  /** Discards plans that were made while the tables were nearly empty, when a scan of a whole index looked as good as a lookup. */
-  #countTransaction(): void {
-    this.#transactions += 1
-    const now = performance.now()
-    if (this.#transactions < this.#replanAt && now - this.#plannedAt < REPLAN.everyMs) return
-    if (this.#transactions >= this.#replanAt) this.#replanAt *= REPLAN.factor
-    this.#plannedAt = now
-    void this.runAndSync(DISCARD_PLANS)
   }
 
   commit(): Promise<unknown> {

@@ -204,3 +204,34 @@ it("a connection discards its plans after 16 and 64 transactions, and after a wh
   await store.advance({ holder: newHolderId(1, "0".repeat(32)), changes: [], claim: NOTHING, gate: NOTHING })
   expect(add.mock.calls.some(([statement]) => statement.name === "discard_plans")).toBe(true)
 })
+
+it("a connection discards the plans of an empty table when the table has grown", async () => {
+  const database = await createDatabase()
+  const random = seededRandom(3)
+  const store = await openPostgres({ url: database.url, random, schema: "ork" })
+  onTestFinished(async () => {
+    await store.close()
+    await database.drop()
+  })
+  await store.migrate()
+  const holder = newHolderId(Date.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
+  const client = await connect(database)
+  await client.query("VACUUM ork.tasks")
+  const turn = () => store.advance({ holder, changes: [], claim: { lanes: [WORK], limit: 1 }, gate: NOTHING })
+  for (let idle = 0; idle < 16; idle++) await turn()
+  const compiled = workflow(Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`t${i}`, {}])))
+  const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: "1", source: "", deploy: true })
+  const run = { workflowId, versionId, trigger: "manual", params: {}, priority: null, logicalDate: null } as const
+  const id = newRunId(Date.now(), random.hex128())
+  await store.createRuns([{ ...run, id, idempotencyKey: null, private: false, workingDir: null }])
+  const add = vi.spyOn(Pipeline.prototype, "add")
+  onTestFinished(() => add.mockRestore())
+  const discards: number[] = []
+  for (let busy = 0; busy < 4; busy++) {
+    await turn()
+    discards.push(add.mock.calls.filter(([statement]) => statement.name === "discard_plans").length)
+    add.mockClear()
+  }
+  expect(discards).toEqual([0, 1, 0, 0])
+})
