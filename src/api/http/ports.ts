@@ -123,6 +123,8 @@ export interface ApiConfig {
   /** Names of the server besides the ones of this machine and of `url`. */
   hosts?: readonly string[]
   tls?: { cert: string; key: string }
+  /** Time in which the headers of a request must arrive. */
+  headersMs?: number
   /** Streams that one key or user may have open. */
   streamsPerCaller?: number
   heartbeatMs?: number

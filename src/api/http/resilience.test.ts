@@ -1,5 +1,6 @@
 // An unavailable database, internal errors, the audit log and the headers of responses.
 
+import { once } from "node:events"
 import { connect } from "node:net"
 import { text } from "node:stream/consumers"
 import { expect, test } from "vitest"
@@ -144,4 +145,15 @@ test("a connection without a request does not keep the server from closing", asy
   await accepted
   await api[Symbol.asyncDispose]()
   await ended
+})
+
+test("a connection that sends nothing, or half a request, is closed", async () => {
+  await using api = await setup({ config: { headersMs: 200 } })
+  const { port } = new URL(await listen(api.server, { host: "127.0.0.1", port: 0 }))
+  const closed = ["", "GET /health HTTP/1.1\r\nHost: loc"].map(async (text) => {
+    const socket = connect(Number(port), "127.0.0.1").on("error", () => {})
+    socket.resume().write(text)
+    await once(socket, "close")
+  })
+  await Promise.all(closed)
 })

@@ -4,10 +4,10 @@ import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
-  type FastifyServerOptions,
+  type FastifyHttpOptions,
   LogController,
 } from "fastify"
-import type { IncomingMessage } from "node:http"
+import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
 import type { Logger } from "pino"
 import { ApiKeys } from "../auth/api-keys.ts"
@@ -33,6 +33,10 @@ const MAX_PARAM_LENGTH = 700
 const KEEP_ALIVE_MS = 72_000
 /** Time in which a request must arrive completely. */
 const REQUEST_MS = 60_000
+/** Time in which the headers must arrive; also closes a connection that sends nothing. */
+const HEADERS_MS = 20_000
+/** Part of that time after which connections are checked again. */
+const CHECKS_PER_TIMEOUT = 4
 
 const notHttp = JSON.stringify(new ApiError("VALIDATION_ERROR", "this is not HTTP").body())
 /** Raw response to data that is not HTTP and therefore has no request to reply to. */
@@ -97,7 +101,7 @@ const buildApi = (options: ServerOptions): Api => {
   }
 }
 
-const buildFastify = (log: Logger, { trustProxy = false, tls }: ApiConfig): FastifyInstance => {
+const buildFastify = (log: Logger, { trustProxy = false, tls, headersMs = HEADERS_MS }: ApiConfig): FastifyInstance => {
   const sendError = (error: unknown, requestId: string, reply: FastifyReply): FastifyReply => {
     const known = toApiError(error, reply.request.routeOptions.bodyLimit ?? BODY_LIMIT)
     if (known === null) log.error({ err: error, request: requestId }, "a request failed")
@@ -105,7 +109,9 @@ const buildFastify = (log: Logger, { trustProxy = false, tls }: ApiConfig): Fast
     return reply.code(shown.status).headers(shown.headers).send(shown.body())
   }
   const loggerInstance: FastifyBaseLogger = log
-  const options: FastifyServerOptions = {
+  const timeouts = { headersTimeout: headersMs, connectionsCheckingInterval: headersMs / CHECKS_PER_TIMEOUT }
+  const options: FastifyHttpOptions<Server> = {
+    http: timeouts,
     loggerInstance,
     // One logger for all requests: a child logger per request would cost more than the request itself.
     childLoggerFactory: (logger) => logger,
@@ -123,7 +129,7 @@ const buildFastify = (log: Logger, { trustProxy = false, tls }: ApiConfig): Fast
     frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply),
   }
   // Handlers do not depend on the kind of server.
-  const app = tls === undefined ? Fastify(options) : (Fastify({ ...options, https: tls } as object) as FastifyInstance)
+  const app = tls === undefined ? Fastify(options) : (Fastify({ ...options, http: undefined, https: { ...tls, ...timeouts } } as object) as FastifyInstance)
   app.setErrorHandler((error, request, reply) => sendError(error, request.id, reply))
   return app
 }

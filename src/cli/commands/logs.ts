@@ -1,7 +1,9 @@
-// `ork logs RUN TASK`: prints the log of a task's latest attempt, or of the given attempt; with `-f` until the task finishes.
+// `ork logs RUN TASK`: prints the log of a task's latest attempt, or of the given attempt; with `-f` until the task finishes. Prints no
+// escape sequences except colours.
 
 import type { Context } from "../target/context.ts"
 import { parseInstancePath, parseWholeNumber } from "../terminal/option-values.ts"
+import { EscapeFilter } from "../terminal/escape-filter.ts"
 import { print } from "../terminal/output.ts"
 import { type ReaderFlags, withReader } from "../target/reader.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
@@ -22,7 +24,8 @@ export const logs = (context: Context, runText: string, name: string, options: L
     if (options.json === true) {
       for await (const { at, stream, line } of reader.logLines(request)) print(context, JSON.stringify({ at, stream, line }))
     } else {
-      for await (const bytes of reader.logBytes(request)) context.stdout.write(bytes)
+      const filter = new EscapeFilter()
+      for await (const bytes of reader.logBytes(request)) context.stdout.write(filter.add(bytes))
     }
     return 0
   })

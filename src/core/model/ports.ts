@@ -36,8 +36,6 @@ export interface FetchInit {
   headers?: { [name: string]: string }
   body?: string
   redirects?: number
-  /** Names of headers that are not sent to another host, in lower case, besides those that contain credentials by their name. */
-  sensitiveHeaders?: string[]
   signal: AbortSignal
 }
 

@@ -63,7 +63,11 @@ export class AssignmentBuilder {
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     const folder = folders.workingDir(claim, wanted)
     assignment.workingDir = folder instanceof Promise ? await folder : folder
-    if (claim.kind !== "job" && node.defer !== undefined) assignment.callback = () => this.#callbacks.environment(claim)
+    if (claim.kind !== "job" && node.defer !== undefined) {
+      const variables = this.#callbacks.environment(claim)
+      assignment.callback = () => variables
+      secrets.push(variables["ORK_CALLBACK_TOKEN"]!)
+    }
     return assignment
   }
 

@@ -108,16 +108,14 @@ export class DeferredPolls {
   async #request(fetch: Fetch, poll: Poll, node: Node, signal: AbortSignal): Promise<JsonObject> {
     const secrets = await readSecrets(this.#options, node)
     const headers: { [name: string]: string } = {}
-    const sensitiveHeaders: string[] = []
     for (const [name, value] of Object.entries(poll.headers)) {
       headers[name] = typeof value === "string" ? value : (secrets.get(value.secret) ?? "")
-      if (typeof value !== "string") sensitiveHeaders.push(name.toLowerCase())
     }
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
     const body = typeof poll.body === "string" ? poll.body : JSON.stringify(poll.body)
     signal.throwIfAborted()
-    const init = { method: poll.method, headers, sensitiveHeaders, ...(hasBody && { body }), redirects: 5, signal }
+    const init = { method: poll.method, headers, ...(hasBody && { body }), redirects: 5, signal }
     const response = await fetch(poll.url, init)
     const text = await readText(response.body)
     const received = { headers: headersOf(response.headers), body: jsonOrText(text) }

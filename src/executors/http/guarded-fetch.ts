@@ -16,8 +16,8 @@ const CONNECT_MS = 10_000
 /** Names of metadata services, which are blocked without being resolved. */
 const METADATA_HOSTS = new Set(["metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"])
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
-/** Headers that are not sent to another host. */
-const CREDENTIAL_HEADERS = ["authorization", "cookie", "proxy-authorization"]
+/** Headers that are also sent to another host that a request is redirected to. Any other may be a credential. */
+const HARMLESS_HEADERS = new Set(["accept", "accept-encoding", "accept-language", "user-agent"])
 const BODY_HEADERS = ["content-type", "content-length", "content-encoding", "content-language", "content-location"]
 
 export interface Address {
@@ -49,8 +49,6 @@ export interface GuardedInit {
   body?: string | Uint8Array
   /** Maximum number of redirects; with 0, a redirect is returned as the response. */
   redirects?: number
-  /** Names of further headers that are not sent to another host, in lower case. */
-  sensitiveHeaders?: readonly string[]
   /** Called for each redirect that is followed. */
   onRedirect?(status: number, to: URL): void
   /** The only limit of the response time. */
@@ -104,12 +102,14 @@ export const guardedFetch = async (address: string | URL, init: GuardedInit, pol
     await response.body?.cancel()
     if (followed === maxRedirects) throw new BlockedRequest(`${url.origin} redirected more than ${maxRedirects} times`)
     const next = checkedUrl(resolveLocation(location, url), policy.allow)
-    const sensitive = next.origin === url.origin ? [] : [...CREDENTIAL_HEADERS, ...(init.sensitiveHeaders ?? [])]
-    for (const name of sensitive) delete headers[name]
+    const isElsewhere = next.origin !== url.origin
+    if (isElsewhere) for (const name of Object.keys(headers)) if (!HARMLESS_HEADERS.has(name)) delete headers[name]
     if (status === 303 ? method !== "HEAD" : method === "POST" && status < 307) {
       method = "GET"
       body = undefined
       for (const name of BODY_HEADERS) delete headers[name]
+    } else if (isElsewhere && body !== undefined) {
+      throw new BlockedRequest(`${url.origin} redirected a request with a body to ${next.origin}, which may not get it`)
     }
     init.onRedirect?.(status, next)
     url = next

@@ -88,7 +88,6 @@ export class HttpExecutor implements Executor {
           headers: request.headers,
           ...(request.body !== null && { body: request.body }),
           redirects: request.redirects,
-          sensitiveHeaders: request.sensitiveHeaders,
           onRedirect: (status, to) => void log.write("stdout", `< ${status}, on to ${request.redact(to)}\n`),
           signal,
         },

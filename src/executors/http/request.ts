@@ -15,8 +15,6 @@ export interface HttpRequest {
   method: string
   headers: { [name: string]: string }
   body: string | null
-  /** Names of headers that contain a secret, in lower case. */
-  sensitiveHeaders: string[]
   expect: StatusSet
   retryOn: StatusSet
   redirects: number
@@ -52,9 +50,6 @@ export const httpRequest = ({ fields, secrets, maxOutputBytes }: Assignment): Ht
     method,
     headers,
     body,
-    sensitiveHeaders: Object.keys(headers).filter((name) =>
-      secrets.some((secret) => secret !== "" && headers[name]!.includes(secret)),
-    ),
     expect: statusSet(listOf(options["expect"]) ?? ["2xx"]),
     retryOn: statusSet(listOf(options["retry_on"]) ?? [408, 429, "5xx"]),
     redirects: typeof options["redirects"] === "number" ? options["redirects"] : DEFAULT_REDIRECTS,
