@@ -1,10 +1,11 @@
-// The audit log: which key made which change. Changes by administrators are committed to it before the response is sent. All other
-// changes (runs and jobs, hundreds a second) are written in batches shortly afterwards.
+// The audit log beyond the entries that are committed with their change: changes that the loop commits, and refusals, which are written
+// in batches shortly afterwards. An address gets a limited number of refusals a minute, so that it cannot fill the log.
 
 import type { Clock } from "../../core/model/ports.ts"
-import type { AuditRow, KeyStore } from "../../store/contract/keys.ts"
+import type { KeyStore, NewAuditEntry } from "../../store/contract/keys.ts"
+import { Throttle } from "./throttle.ts"
 
-export type AuditEntry = Omit<AuditRow, "seq" | "at">
+const REFUSALS_PER_MINUTE = 60
 
 const DELAY_MS = 100
 const RETRY_MS = 1000
@@ -16,7 +17,8 @@ export class AuditLog {
   readonly #store: Pick<KeyStore, "appendAudit">
   readonly #clock: Clock
   readonly #onLost: (count: number) => void
-  #pending: AuditEntry[] = []
+  readonly #throttle: Throttle
+  #pending: NewAuditEntry[] = []
   #cancelFlush: (() => void) | null = null
   #flushing: Promise<void> = Promise.resolve()
 
@@ -24,15 +26,19 @@ export class AuditLog {
     this.#store = store
     this.#clock = clock
     this.#onLost = onLost
+    this.#throttle = new Throttle(REFUSALS_PER_MINUTE, () => clock.monotonic())
   }
 
   /** Resolves when the entry is committed. */
-  write(entry: AuditEntry): Promise<void> {
+  write(entry: NewAuditEntry): Promise<void> {
     return this.#store.appendAudit([entry])
   }
 
-  /** Adds the entry to the next batch. */
-  writeLater(entry: AuditEntry): void {
+  /** Adds a refusal to the next batch. */
+  refused(entry: NewAuditEntry): void {
+    const address = entry.address ?? ""
+    if (this.#throttle.secondsToWait(address) > 0) return
+    this.#throttle.recordFailure(address)
     this.#pending.push(entry)
     if (this.#pending.length > MAX_PENDING) {
       this.#pending.shift()

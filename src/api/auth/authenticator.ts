@@ -7,6 +7,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Caller, hashKey, OWN_KEY_NAME } from "./auth.ts"
 import { equalText } from "../../protocol/wire/signature.ts"
 import { type ApiError, conflict, rateLimited, unauthorized } from "../http/errors.ts"
@@ -83,17 +84,21 @@ export class Authenticator {
   }
 
   /** Returns the subject of a session for this key. Throws like `authenticate`. */
-  async subjectOf(address: string, key: string): Promise<Subject> {
-    const { keyId } = await this.#byHash(address, hashKey(key))
-    return keyId === null ? this.ownSubject : { key: keyId }
+  async subjectOf(address: string, key: string): Promise<{ subject: Subject; caller: Caller }> {
+    const caller = await this.#byHash(address, hashKey(key))
+    return { subject: caller.keyId === null ? this.ownSubject : { key: caller.keyId }, caller }
   }
 
-  /** Ends the session of a request, if it has one. */
-  async endSession(request: FastifyRequest): Promise<void> {
+  /** Ends the session of a request. Returns its caller; null when the request has no valid session. */
+  async endSession(request: FastifyRequest): Promise<Caller | null> {
     const session = cookieOf(request.headers.cookie)
-    if (session === null) return
-    await this.#signIns.end(hashKey(session))
-    this.#sessions.delete(hashKey(session))
+    if (session === null) return null
+    const hash = hashKey(session)
+    const caller = await Promise.resolve(this.#bySession(request.ip, hash)).catch(() => null)
+    if (caller !== null) describeChange({ target: caller.name, actor: caller.name, keyId: caller.keyId })
+    await this.#signIns.end(hash)
+    this.#sessions.delete(hash)
+    return caller
   }
 
   /** Throws `problem`, the reason why a credential is wrong, and counts it; null: the credential is right. */

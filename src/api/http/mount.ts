@@ -4,9 +4,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { ANONYMOUS, type Caller, mayCall } from "../auth/auth.ts"
 import { BODY_LIMIT, OPEN_BODY_LIMIT, parseJson } from "./body.ts"
+import { withAudit } from "../../store/contract/audit-scope.ts"
 import { ApiError } from "./errors.ts"
 import type { Api } from "./ports.ts"
-import { type BodySpec, type Route, type RouteResponse, STREAMED, type TextBody } from "./route.ts"
+import { type BodySpec, type Call, type Route, type RouteResponse, STREAMED, type TextBody } from "./route.ts"
 import { queryParser, validate } from "./validate.ts"
 import { strictObject } from "../../protocol/api/common.ts"
 
@@ -22,6 +23,9 @@ export const BYTES = "application/octet-stream"
 
 /** Problems that a caller without a key gets. */
 const MAX_OPEN_PROBLEMS = 20
+
+/** Errors that the audit log records. */
+const REFUSALS: ReadonlySet<string> = new Set(["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED"])
 
 const EMPTY = strictObject({})
 const parseEmptyQuery = queryParser(EMPTY)
@@ -59,20 +63,29 @@ const authorize =
   (api: Api, route: Route) =>
   async (request: FastifyRequest): Promise<void> => {
     request.caller = ANONYMOUS
-    if (route.scope === null) {
-      if (route.path.startsWith("/ui/") && route.method !== "GET") checkSite(request)
-      await route.admit?.({ params: validate(route.params ?? EMPTY, request.params, MAX_OPEN_PROBLEMS), request, api })
-      return
+    try {
+      await admit(api, route, request)
+    } catch (error) {
+      recordRefusal(api, route, request, error)
+      throw error
     }
-    const found = api.auth.authenticate(request)
-    const caller = found instanceof Promise ? await found : found
-    if (!mayCall(caller, route.scope)) {
-      const scopes = caller.scopes.join(", ")
-      throw new ApiError("FORBIDDEN", `a key with the scope ${route.scope} is required; this key has the scope ${scopes}`)
-    }
-    if (caller.via === "cookie" && route.method !== "GET") checkOrigin(request)
-    request.caller = caller
   }
+
+const admit = async (api: Api, route: Route, request: FastifyRequest): Promise<void> => {
+  if (route.scope === null) {
+    if (route.path.startsWith("/ui/") && route.method !== "GET") checkSite(request)
+    await route.admit?.({ params: validate(route.params ?? EMPTY, request.params, MAX_OPEN_PROBLEMS), request, api })
+    return
+  }
+  const found = api.auth.authenticate(request)
+  const caller = found instanceof Promise ? await found : found
+  request.caller = caller
+  if (!mayCall(caller, route.scope)) {
+    const scopes = caller.scopes.join(", ")
+    throw new ApiError("FORBIDDEN", `a key with the scope ${route.scope} is required; this key has the scope ${scopes}`)
+  }
+  if (caller.via === "cookie" && route.method !== "GET") checkOrigin(request)
+}
 
 /**
  * Rejects cross-site changes that were sent with a session cookie. A form of another site can send cookies, but neither JSON nor a
@@ -100,8 +113,8 @@ const handle = (api: Api, route: Route) => {
   const query = route.query ?? EMPTY
   const maxProblems = route.scope === null ? MAX_OPEN_PROBLEMS : undefined
   const parseQuery = route.query === undefined ? parseEmptyQuery : queryParser(route.query)
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const call = {
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const call: AnyCall = {
       params: validate(params, request.params, maxProblems),
       query: validate(query, parseQuery(request.query), maxProblems),
       body: readBody(route.body, request, maxProblems),
@@ -110,15 +123,18 @@ const handle = (api: Api, route: Route) => {
       reply,
       api,
     }
-    const response = await route.handle(call)
+    const response = await (route.audit === undefined ? route.handle(call) : audited(api, route, call))
     if (response === STREAMED) return reply
-    if (route.audit !== undefined) {
-      await audit(api, route, call, response)
-      // The engine wakes the feed only for events of its own loop.
-      api.feed.wake()
-    }
     if (response.headers !== undefined) reply.headers(response.headers)
     return reply.code(response.status).send(response.body)
+  }
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    try {
+      return await handler(request, reply)
+    } catch (error) {
+      recordRefusal(api, route, request, error)
+      throw error
+    }
   }
 }
 
@@ -143,19 +159,32 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest, maxProble
   return validate(spec.schema, value === undefined && spec.required !== true ? {} : value, maxProblems)
 }
 
-/** Waits for the commit of the entry only when the change requires an admin key. */
-const audit = async (
-  api: Api,
-  route: Route,
-  call: { params: unknown; caller: Caller },
-  { target, details }: RouteResponse,
-): Promise<void> => {
-  const entry = {
-    keyId: call.caller.keyId,
-    action: route.audit!,
-    target: target ?? Object.values(call.params as Record<string, string>).join("/"),
-    details: details ?? null,
-  }
-  if (route.scope === "admin") await api.audit.write(entry)
-  else api.audit.writeLater(entry)
+type AnyCall = Call<unknown, unknown, unknown>
+
+/** Calls a handler so that its change is committed together with an entry of the audit log, or the entry right after it. */
+const audited = async (api: Api, route: Route, call: AnyCall): Promise<RouteResponse | typeof STREAMED> => {
+  const entry = { ...entryOf(route.audit!, call.request), result: "ok", details: null }
+  const { result: response, left } = await withAudit(entry, () => route.handle(call))
+  if (left !== null && (response === STREAMED || response.audit !== false)) await api.audit.write(left)
+  // The engine wakes the feed only for events of its own loop.
+  api.feed.wake()
+  return response
+}
+
+const entryOf = (action: string, { caller, ip, params }: FastifyRequest) => ({
+  keyId: caller.keyId,
+  actor: caller.name || null,
+  address: ip,
+  action,
+  target: Object.values(params as Record<string, string>).join("/"),
+})
+
+/** Records a request that was refused because of its credential or its rights. */
+const recordRefusal = (api: Api, route: Route, request: FastifyRequest, error: unknown): void => {
+  if (!(error instanceof ApiError) || !REFUSALS.has(error.code)) return
+  const { "x-api-key": key, authorization, cookie } = request.headers
+  if (route.scope !== null && key === undefined && authorization === undefined && cookie === undefined) return
+  const action = route.audit ?? `${route.method} ${route.path}`
+  const target = route.path.startsWith("/callbacks/") ? { target: "callback" } : {}
+  api.audit.refused({ ...entryOf(action, request), ...target, result: error.code, details: error.message })
 }

@@ -1,4 +1,4 @@
-// An unavailable database, internal errors, the audit log and the headers of responses.
+// An unavailable database, internal errors and the headers of responses.
 
 import { once } from "node:events"
 import { connect } from "node:net"
@@ -77,35 +77,6 @@ test("an internal error is a 500 without details, which are in the log", async (
   expect(sent).not.toMatch(/internals|\.ts|home/)
   expect(api.logged.join("")).toContain("the internals of")
   broken.away = false
-})
-
-test("the audit log has every change with its key, and changes by administrators before the response", async () => {
-  await using api = await setup()
-  const key = await api.newKey("trigger")
-  await api.deploy("etl", { a: "true" })
-  const [deploy, created] = (await api.call("GET", "/audit")).body["items"] as {
-    action: string
-    target: string
-    key_id: unknown
-  }[]
-  expect(deploy).toMatchObject({ action: "workflow.deploy", target: "etl", key_id: null })
-  expect(created).toMatchObject({ action: "key.create" })
-  const run = await api.call("POST", "/workflows/etl/runs", { key })
-  const find = async () => ((await api.call("GET", "/audit")).body["items"] as { action: string }[])[0]!
-  await expect.poll(find).toMatchObject({ action: "run.create", target: run.body["id"], key_id: created!.target })
-  await api.call("POST", "/workflows/nothing/runs", { key })
-  await api.call("DELETE", "/workflows/nothing")
-  const page = (await api.call("GET", "/audit?limit=2")).body
-  expect(page["has_more"]).toBe(true)
-  const rest = await api.call("GET", `/audit?limit=2&cursor=${encodeURIComponent(String(page["next_cursor"]))}`)
-  expect(rest.body["items"]).toHaveLength(1)
-})
-
-test("the audit log has no failed changes", async () => {
-  await using api = await setup()
-  await api.call("POST", "/workflows", { body: { name: "x" } })
-  await api.call("DELETE", "/workflows/nothing")
-  expect((await api.call("GET", "/audit")).body["items"]).toEqual([])
 })
 
 test("responses forbid caching and content sniffing", async () => {

@@ -44,9 +44,8 @@ export interface RouteResponse {
   status: number
   body?: unknown
   headers?: Readonly<Record<string, string>>
-  /** Target of the change in the audit log. Default: the params of the path. */
-  target?: string
-  details?: string
+  /** False when the request changed nothing, so that the audit log has no entry of it. */
+  audit?: false
 }
 
 /** Returned by a handler that wrote to the connection itself. */
@@ -72,7 +71,7 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   responses: Readonly<Record<number, ResponseSpec>>
   /** Error statuses beyond those of every route. */
   errors?: readonly number[]
-  /** Name of the action in the audit log. Set for every route that changes something. */
+  /** Name of the action in the audit log. Set for every route that changes something. `describeChange` adds to the entry. */
   audit?: string
   /** Optional part of the server that the route requires. The route is not mounted when the part is missing. */
   requires?: keyof Api["parts"]

@@ -129,7 +129,10 @@ const buildFastify = (log: Logger, { trustProxy = false, tls, headersMs = HEADER
     frameworkErrors: (error, request, reply) => void sendError(error, request.id, reply),
   }
   // Handlers do not depend on the kind of server.
-  const app = tls === undefined ? Fastify(options) : (Fastify({ ...options, http: undefined, https: { ...tls, ...timeouts } } as object) as FastifyInstance)
+  const app =
+    tls === undefined
+      ? Fastify(options)
+      : (Fastify({ ...options, http: undefined, https: { ...tls, ...timeouts } } as object) as FastifyInstance)
   app.setErrorHandler((error, request, reply) => sendError(error, request.id, reply))
   return app
 }

@@ -1,4 +1,4 @@
-// The audit log: every change with the key that made it.
+// The audit log: every change, sign-in and refusal, with who made it.
 
 import { auditList, auditQuery } from "../../protocol/api/service.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
@@ -10,13 +10,13 @@ export const auditRoutes = [
     method: "GET",
     path: "/audit",
     tag: "keys",
-    summary: "List changes, newest first",
+    summary: "List changes, sign-ins and refusals, newest first; with `after`, oldest first",
     scope: "admin",
     query: auditQuery,
     responses: { 200: { description: "A page of changes", schema: auditList } },
-    async handle({ query: { limit, cursor }, api }) {
+    async handle({ query: { limit, cursor, after }, api }) {
       const before = cursor === undefined ? {} : { before: parseNumberCursor("a", cursor) }
-      const rows = await api.store.listAudit({ limit: limit + 1, ...before })
+      const rows = await api.store.listAudit({ limit: limit + 1, ...(after === undefined ? before : { after }) })
       return { status: 200, body: pageOf(rows, limit, auditShape, (row) => numberCursor("a", row.seq)) }
     },
   }),

@@ -4,6 +4,7 @@ import { approvalBody, callbackBody, callbackParams, task, taskParams } from "..
 import type { Json } from "../../core/model/json.ts"
 import { findTask, taskDetails } from "../views/find-task.ts"
 import { notFound } from "../http/errors.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
@@ -25,11 +26,11 @@ export const externalSignalRoutes = [
         const found = await findRun(api, params.id)
         const { name, path } = await findTask(api, found, params.name, body)
         const comment = body.comment ?? null
+        if (comment !== null) describeChange({ details: comment })
         const approval = { approved: verb === "approve", comment, by: caller.name }
         await api.externalSignals.approval({ runId: found.id, name, path, ...approval })
         const finished = await findTask(api, found, name, { path })
-        const details = comment === null ? {} : { details: comment }
-        return { status: 200, body: await taskDetails(api, found, finished), ...details }
+        return { status: 200, body: await taskDetails(api, found, finished) }
       },
     }),
   ),
@@ -50,10 +51,11 @@ export const externalSignalRoutes = [
     },
     async handle({ params, body, api }) {
       const { status, error } = body
+      describeChange({ target: "callback", details: status ?? "success" })
       const signal = { status: status ?? "success", ...(error !== undefined && { error }) } as const
       const output = body.output === undefined ? {} : { output: body.output as Json }
       await api.externalSignals.callback(params.token, { ...signal, ...output })
-      return { status: 204, target: "callback", details: signal.status }
+      return { status: 204 }
     },
   }),
 ]

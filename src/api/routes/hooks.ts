@@ -90,7 +90,7 @@ export const hookRoutes = [
         idempotencyKey,
       })
       if ("problems" in triggered) throw invalid(triggered.problems)
-      return { status: triggered.created ? 201 : 200, body: runShape(triggered.run), target: triggered.run.id }
+      return { status: triggered.created ? 201 : 200, body: runShape(triggered.run) }
     },
   }),
 ]

@@ -11,6 +11,7 @@ import { type Caller, mayCall } from "../auth/auth.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { ApiError, conflict, invalid, invalidField, notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { jobResultShape, jobShape } from "../views/shapes.ts"
 
@@ -125,9 +126,10 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.create",
     async handle({ body, caller, api }) {
+      describeChange({ target: (jobs: JobRow[]) => jobs[0]!.id })
       const [created] = accepted(await api.jobs.create([toNewJob(api, caller, body, "task")]))
       const { id } = created!
-      return { status: 201, body: jobShape(created!), headers: { location: `/api/v1/jobs/${id}` }, target: id }
+      return { status: 201, body: jobShape(created!), headers: { location: `/api/v1/jobs/${id}` } }
     },
   }),
   route({
@@ -144,8 +146,9 @@ export const jobRoutes = [
       const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.task`))
       const ids = new Set(jobs.map(({ id }) => id))
       if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
+      describeChange({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
       const created = accepted(await api.jobs.create(jobs))
-      return { status: 201, body: { items: created.map(jobShape) }, target: created[0]!.id, details: `${created.length} jobs` }
+      return { status: 201, body: { items: created.map(jobShape) } }
     },
   }),
   route({

@@ -3,6 +3,8 @@
 import { parseDuration } from "../../core/model/quantities.ts"
 import { createdKey, keyParams, keyRotation, keys, newKey } from "../../protocol/api/service.ts"
 import { notFound } from "../http/errors.ts"
+import type { KeyRow } from "../../store/contract/keys.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { keyShape } from "../views/shapes.ts"
 
@@ -30,9 +32,10 @@ export const keyRoutes = [
     responses: { 201: { description: "The key", schema: createdKey } },
     audit: "key.create",
     async handle({ body: { name, scopes, queues = null, expires_in: expires }, caller, api }) {
+      describeChange({ target: (row: KeyRow) => row.id, details: scopes.join(" ") })
       const expiresInMs = expires === undefined ? null : parseDuration(expires)
       const { row, key } = await api.keys.create({ name, scopes, queues, expiresInMs, createdBy: caller.name })
-      return { status: 201, body: { ...keyShape(row), key }, target: row.id, details: row.scopes.join(" ") }
+      return { status: 201, body: { ...keyShape(row), key } }
     },
   }),
   route({

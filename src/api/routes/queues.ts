@@ -2,6 +2,7 @@
 
 import { queue, queueParams, queues, queueSettings } from "../../protocol/api/service.ts"
 import { notFound } from "../http/errors.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { queueShape } from "../views/shapes.ts"
 
@@ -47,6 +48,7 @@ export const queueRoutes = [
     responses: { 200: { description: "The changed queue", schema: queue } },
     audit: "queue.set",
     async handle({ params, body, api }) {
+      describeChange({ details: JSON.stringify(body) })
       const { concurrency, rate_limit: rate, paused } = body
       const row = await api.queues.update(params.name, {
         ...(concurrency !== undefined && { concurrency }),
@@ -55,7 +57,7 @@ export const queueRoutes = [
         }),
         ...(paused !== undefined && { paused }),
       })
-      return { status: 200, body: queueShape(row, api.parts.serverStats), details: JSON.stringify(body) }
+      return { status: 200, body: queueShape(row, api.parts.serverStats) }
     },
   }),
 ]

@@ -7,6 +7,7 @@ import type { RunRow } from "../../store/contract/store.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 
 const TAG = "runs"
@@ -117,14 +118,11 @@ export const runRoutes = [
       const id = params.id as RunId
       if (body.plan === true) {
         const { again, kept } = await api.runs.planRetry(id, request)
-        return { status: 200, body: { again, kept }, details: "plan only" }
+        return { status: 200, body: { again, kept }, audit: false }
       }
+      if (body.from !== undefined) describeChange({ details: `from ${body.from}` })
       await api.runs.retry(id, request)
-      return {
-        status: 202,
-        body: await findRunShape(api, params.id),
-        ...(body.from !== undefined && { details: `from ${body.from}` }),
-      }
+      return { status: 202, body: await findRunShape(api, params.id) }
     },
   }),
   ...(["pause", "resume"] as const).map((verb) =>

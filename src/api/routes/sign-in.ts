@@ -4,7 +4,9 @@ import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
 import { unauthorized } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
+import { OWN_KEY_NAME } from "../auth/auth.ts"
 import { setCookie } from "../auth/sign-ins.ts"
 
 const TAG = "signing in"
@@ -20,6 +22,7 @@ const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(re
 
 const toWelcome = (problem: string | null) => ({
   status: 303,
+  audit: false as const,
   headers: { location: problem === null ? WELCOME : `${WELCOME}?problem=${problem}`, "referrer-policy": "no-referrer" },
 })
 
@@ -49,6 +52,7 @@ export const signInRoutes = [
       },
     },
     errors: [401, 429],
+    audit: "session.start",
     async handle({ query, request, api }) {
       if (query.token === undefined) return toWelcome(null)
       const subject = api.signIns.redeem(query.token)
@@ -61,6 +65,7 @@ export const signInRoutes = [
           throw error
         }
       }
+      describeChange({ target: "link", actor: OWN_KEY_NAME })
       const cookie = setCookie(await api.signIns.start(subject!), isSecure(request, api))
       return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
     },
@@ -74,8 +79,10 @@ export const signInRoutes = [
     body: { schema: signInBody, required: true },
     responses: { 204: { description: "Signed in" } },
     errors: [401, 429],
+    audit: "session.start",
     async handle({ body, request, api }) {
-      const subject = await api.auth.subjectOf(request.ip, body.key)
+      const { subject, caller } = await api.auth.subjectOf(request.ip, body.key)
+      describeChange({ target: "key", actor: caller.name, keyId: caller.keyId })
       const cookie = setCookie(await api.signIns.start(subject), isSecure(request, api))
       return { status: 204, headers: { "set-cookie": cookie } }
     },
@@ -87,9 +94,11 @@ export const signInRoutes = [
     summary: "End the session of this browser on every server",
     scope: null,
     responses: { 204: { description: "Signed out" } },
+    audit: "session.end",
     async handle({ request, api }) {
-      await api.auth.endSession(request)
-      return { status: 204, headers: { "set-cookie": setCookie(null, isSecure(request, api)) } }
+      const caller = await api.auth.endSession(request)
+      const headers = { "set-cookie": setCookie(null, isSecure(request, api)) }
+      return { status: 204, headers, ...(caller === null && { audit: false as const }) }
     },
   }),
 ]

@@ -18,6 +18,7 @@ import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { findRetryTarget, findTask, taskSummary, taskDetails } from "../views/find-task.ts"
 import { notFound } from "../http/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
@@ -101,7 +102,7 @@ export const taskRoutes = [
       const target = await findRetryTarget(api, found, params.name, query)
       if (body.plan === true) {
         const { again, kept } = await api.runs.planRetry(found.id, target)
-        return { status: 200, body: { again, kept }, details: "plan only" }
+        return { status: 200, body: { again, kept }, audit: false }
       }
       await api.runs.retry(found.id, target)
       return { status: 202, body: runShape(await findRun(api, params.id)) }
@@ -121,9 +122,10 @@ export const taskRoutes = [
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
+      describeChange({ details: `${body.status}: ${body.reason}`, made: (outcome: string) => outcome === "done" })
       await api.runs.overrideOutcome(await findTask(api, found, params.name, query), body)
       const overridden = await findTask(api, found, params.name, query)
-      return { status: 200, body: await taskDetails(api, found, overridden), details: `${body.status}: ${body.reason}` }
+      return { status: 200, body: await taskDetails(api, found, overridden) }
     },
   }),
 ]

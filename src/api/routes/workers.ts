@@ -10,6 +10,7 @@ import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-se
 import type { Caller } from "../auth/auth.ts"
 import { collectBody } from "../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../http/errors.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Call, route } from "../http/route.ts"
 import { workerShape } from "../views/shapes.ts"
 
@@ -87,9 +88,10 @@ export const workerRoutes = [
     audit: "worker.register",
     requires: "workers",
     async handle({ body, caller, api }) {
+      describeChange({ details: body.name })
       checkRegistration(caller, [...body.queues, ...body.handlers])
       const registered = await api.parts.workers!.register(body, caller.keyId)
-      return { status: 201, body: registered, target: registered.id, details: body.name }
+      return { status: 201, body: registered }
     },
   }),
   route({

@@ -25,6 +25,8 @@ import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../http/cursors.ts"
 import { conflict, invalid, invalidField, notFound } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
+import type { StoredVersion } from "../../store/contract/store.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, type TextBody } from "../http/route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../views/shapes.ts"
 
@@ -113,7 +115,12 @@ export const workflowRoutes = [
       const parsed = parse(api, body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
-      const { outcome, version } = await api.workflows.deploy(parsed, {
+      describeChange({
+        target: name,
+        details: (stored: StoredVersion) => `version ${stored.version}`,
+        made: (stored: StoredVersion) => stored.outcome !== "exists",
+      })
+      const { outcome } = await api.workflows.deploy(parsed, {
         bundle: bundle === undefined ? null : await readBundle(api, bundle, parsed.workflow),
         ifNew: request.headers["if-none-match"] === "*",
       })
@@ -122,8 +129,6 @@ export const workflowRoutes = [
         status: outcome === "new" ? 201 : 200,
         body: workflowShape(await findWorkflow(api, name)),
         headers: { location: `/api/v1/workflows/${name}` },
-        target: name,
-        details: `version ${version}`,
       }
     },
   }),
@@ -218,7 +223,6 @@ export const workflowRoutes = [
         status: created ? 201 : 200,
         body: runShape(triggeredRun),
         headers: { location: `/api/v1/runs/${triggeredRun.id}` },
-        target: triggeredRun.id,
       }
     },
   }),
@@ -251,6 +255,7 @@ export const workflowRoutes = [
     audit: "workflow.backfill",
     async handle({ params, body, api }) {
       if (body.to <= body.from) throw invalidField("to", "must be later than from")
+      describeChange({ details: `${body.from} to ${body.to}` })
       const { ticks, runs } = await api.workflows.backfill({
         workflow: params.name,
         from: body.from,
@@ -258,7 +263,7 @@ export const workflowRoutes = [
         plan: body.plan ?? false,
         maxActiveRuns: body.max_active_runs ?? null,
       })
-      return { status: 200, body: { ticks, runs }, details: `${runs.length} runs of ${ticks.length} ticks` }
+      return { status: 200, body: { ticks, runs }, ...(runs.length === 0 && { audit: false }) }
     },
   }),
 ]

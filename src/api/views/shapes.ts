@@ -198,7 +198,11 @@ export const auditShape = (row: AuditRow): z.output<typeof service.auditEntry> =
   id: row.seq,
   at: row.at,
   key_id: row.keyId,
+  actor: row.actor,
+  address: row.address,
   action: row.action,
   target: row.target,
+  result: row.result,
   details: row.details,
+  hash: row.hash,
 })

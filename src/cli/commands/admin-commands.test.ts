@@ -68,3 +68,17 @@ test("doctor checks whether the server responds and accepts the key", async () =
   const wrong = await world.ork("doctor", "--api-key", "not-the-key-of-this-server")
   expect([wrong.code, wrong.stdout]).toEqual([1, matching(/^fail key /m)])
 })
+
+test("the audit log is listed, exported and verified", async () => {
+  await using world = await commandLine()
+  for (const name of ["one", "two", "three"]) await world.ork("keys", "create", name, "--scope", "read")
+  expect((await world.ork("audit", "--limit", "1")).stdout).toMatch(/admin +127\.0\.0\.1 +ok +key\.create +\S+ +read\n$/)
+  const exported = (await world.ork("audit", "export")).stdout
+  expect(exported.trim().split("\n")).toHaveLength(3)
+  await world.file("whole.ndjson", exported)
+  expect((await world.ork("audit", "verify")).stdout).toMatch(/^the chain is unbroken: entries 3, last 3, hash [0-9a-f]{64}\n$/)
+  expect((await world.ork("audit", "verify", "--file", "whole.ndjson")).code).toBe(0)
+  await world.file("changed.ndjson", exported.replace(/"target":"[^"]*"(?=[^\n]*\n[^\n]*\n$)/, '"target":"other"'))
+  const changed = await world.ork("audit", "verify", "--file", "changed.ndjson")
+  expect([changed.code, changed.stderr]).toEqual([1, containing("entry 2 does not continue the chain")])
+})

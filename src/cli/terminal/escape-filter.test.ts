@@ -11,7 +11,7 @@ test.each([
   ["a title, ended by ST", "a\u001b]0;title\u001b\\b", "ab"],
   ["a link (OSC 8)", "\u001b]8;;http://evil\u001b\\text\u001b]8;;\u001b\\", "text"],
   ["cursor movement", "a\u001b[2J\u001b[1;1Hb\u001b[?1049h", "ab"],
-  ["a device request (DCS)", "a\u001bP$q\"p\u001b\\b", "ab"],
+  ["a device request (DCS)", 'a\u001bP$q"p\u001b\\b', "ab"],
   ["a reset", "a\u001bcb", "ab"],
   ["a character set", "a\u001b(0b", "ab"],
   ["C1 characters", "a\u009b2Jb\u009d52;c;x\u009cc", "abc"],

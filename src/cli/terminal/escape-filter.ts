@@ -13,7 +13,9 @@ type State = "text" | "escape" | "intermediate" | "csi" | "string" | "string-esc
 const STATES: Readonly<Record<string, State>> = {
   "[": "csi",
   "\u009b": "csi",
-  ...Object.fromEntries(["]", "P", "_", "^", "X", "\u009d", "\u0090", "\u009f", "\u009e", "\u0098"].map((char) => [char, "string"])),
+  ...Object.fromEntries(
+    ["]", "P", "_", "^", "X", "\u009d", "\u0090", "\u009f", "\u009e", "\u0098"].map((char) => [char, "string"]),
+  ),
 }
 
 export class EscapeFilter {

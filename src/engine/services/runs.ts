@@ -12,6 +12,7 @@ import { bindParams } from "../../core/rules/params.ts"
 import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
+import { describeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -53,6 +54,7 @@ export class RunService {
     if (!bound.ok) return { problems: bound.problems }
     const { engine, clock, random } = this.#options
     const id = newRunId(clock.now(), random.hex128())
+    describeChange({ target: ([first]: { run: RunRow }[]) => first!.run.id })
     const run = await engine.trigger({
       id,
       workflowId: workflow.id,

@@ -109,15 +109,25 @@ export const auditEntry = z
   .object({
     id: z.int(),
     at: dateTime,
-    key_id: z.string().nullable().meta({ description: "null: the server's own key, or Ork itself" }),
+    key_id: z.string().nullable().meta({ description: "null: the server's own key, a user, or Ork itself" }),
+    actor: z.string().nullable().meta({ description: "Name of the key or user. null: Ork itself, or a caller without a key" }),
+    address: z.string().nullable().meta({ description: "Address that the request came from" }),
     action: z.string(),
     target: z.string(),
+    result: z.string().nullable().meta({ description: "`ok`, or the error code of a refusal" }),
     details: z.string().nullable(),
+    hash: z
+      .string()
+      .nullable()
+      .meta({ description: "SHA-256 over the hash of the entry before it and the fields of this one" }),
   })
   .meta({ id: "AuditEntry" })
 
 export const auditList = list(auditEntry)
-export const auditQuery = strictObject({ ...page })
+export const auditQuery = strictObject({
+  ...page,
+  after: z.int().min(0).optional().meta({ description: "List the entries after this id, oldest first" }),
+})
 
 // -- the server ------------------------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ export type JobResult = z.output<typeof jobs.jobResult>
 export type Queue = z.output<typeof service.queue>
 export type QueueSettings = z.input<typeof service.queueSettings>
 export type Worker = z.output<typeof service.worker>
+export type AuditEntry = z.output<typeof service.auditEntry>
 export type Key = z.output<typeof service.key>
 export type CreatedKey = z.output<typeof service.createdKey>
 export type KeyScope = Key["scopes"][number]
@@ -304,6 +305,10 @@ export class Client {
 
   async removeKey(id: string): Promise<void> {
     await this.#http.json({ method: "DELETE", path: `/keys/${id}` })
+  }
+
+  listAudit(query: { limit?: number; after?: number } = {}): Promise<Page<AuditEntry>> {
+    return this.#http.json({ path: "/audit", query })
   }
 
   health(): Promise<{ status: string; version: string }> {

@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../core/model/ports.ts"
+import { brokenEntry } from "../../core/rules/audit-chain.ts"
+import { withAudit } from "../contract/audit-scope.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { KeyStore, NewKey } from "../contract/keys.ts"
 import type { Store } from "../contract/store.ts"
@@ -112,24 +114,57 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
     expect(await store.findSession("bb")).toBeNull()
   })
 
-  it("keeps an audit log that is read in pages, newest first", async () => {
-    const { store, clock } = await setup(open)
-    await store.appendAudit([
-      { keyId: null, action: "workflow.deploy", target: "etl", details: null },
-      { keyId: "k1", action: "run.cancel", target: "r1", details: "by hand" },
-    ])
-    clock.pass(5)
-    await store.appendAudit([{ keyId: "k1", action: "run.retry", target: "r1", details: null }])
-    const page = await store.listAudit({ limit: 2 })
-    expect(page.map(({ at, keyId, action, target, details }) => [at, keyId, action, target, details])).toEqual([
-      [iso(BEGIN + 5), "k1", "run.retry", "r1", null],
-      [iso(BEGIN), "k1", "run.cancel", "r1", "by hand"],
-    ])
-    const rest = await store.listAudit({ before: page[1]!.seq, limit: 2 })
-    expect(rest.map(({ action, keyId }) => [action, keyId])).toEqual([["workflow.deploy", null]])
-    expect(await store.trimAudit({ olderThanMs: 1, limit: 1 })).toBe(1)
-    expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(1)
-    expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(0)
-    expect((await store.listAudit({ limit: 9 })).map(({ action }) => action)).toEqual(["run.retry"])
+  describe("the audit log", () => {
+    const entry = { keyId: "k1", actor: "ci", address: "192.0.2.1", result: "ok", details: null }
+    const entries = [
+      { ...entry, action: "workflow.deploy", target: "etl", keyId: null, actor: null, address: null },
+      { ...entry, action: "run.cancel", target: "r1", details: "by hand" },
+      { ...entry, action: "run.retry", target: "r1" },
+    ]
+
+    it("is read in pages, newest first, or oldest first after an entry", async () => {
+      const { store, clock } = await setup(open)
+      await store.appendAudit(entries.slice(0, 2))
+      clock.pass(5)
+      await store.appendAudit(entries.slice(2))
+      const page = await store.listAudit({ limit: 2 })
+      expect(page).toMatchObject([
+        { ...entries[2]!, at: iso(BEGIN + 5) },
+        { ...entries[1]!, at: iso(BEGIN) },
+      ])
+      const rest = await store.listAudit({ before: page[1]!.seq, limit: 2 })
+      expect(rest).toMatchObject([entries[0]!])
+      expect(await store.listAudit({ after: rest[0]!.seq, limit: 9 })).toEqual(page.toReversed())
+    })
+
+    it("is a chain, which goes on after its oldest entries were removed", async () => {
+      const { store, clock } = await setup(open)
+      await store.appendAudit(entries.slice(0, 2))
+      clock.pass(5)
+      await Promise.all(entries.map((each) => store.appendAudit([each])))
+      expect(brokenEntry(null, await store.listAudit({ after: 0, limit: 9 }))).toBeNull()
+      expect(await store.trimAudit({ olderThanMs: 1, limit: 1 })).toBe(1)
+      expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(1)
+      expect(await store.trimAudit({ olderThanMs: 1, limit: 9 })).toBe(0)
+      const kept = await store.listAudit({ after: 0, limit: 9 })
+      expect(kept.map(({ action }) => action).toSorted()).toEqual(
+        [...entries.map(({ action }) => action), "audit.trim", "audit.trim"].toSorted(),
+      )
+      expect(brokenEntry(null, kept)).toBeNull()
+      expect(brokenEntry(null, kept.toSpliced(1, 1))).not.toBeNull()
+    })
+
+    it("gets the entry of a change in the transaction of the change, and none of a change that was not made", async () => {
+      const { store } = await setup(open)
+      const change = { ...entry, action: "key.remove", target: "k1" }
+      await store.createKey(key)
+      const first = await withAudit(change, () => store.removeKey("k1"))
+      const second = await withAudit(change, () => store.removeKey("k1"))
+      expect([first.left, second.left]).toEqual([null, change])
+      expect(await store.listAudit({ limit: 9 })).toMatchObject([change])
+      const failed = withAudit(change, () => store.createKey(key).then(() => store.createKey(key)))
+      await expect(failed).rejects.toThrow()
+      expect(await store.listAudit({ limit: 9 })).toHaveLength(2)
+    })
   })
 }

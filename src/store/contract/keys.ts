@@ -1,5 +1,7 @@
 // API keys and sessions (both stored as hashes), and the audit log.
 
+import type { AuditFields, ChainedEntry } from "../../core/rules/audit-chain.ts"
+
 export const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
@@ -30,15 +32,9 @@ export interface NewSession {
   expiresInMs: number
 }
 
-export interface AuditRow {
-  seq: number
-  at: string
-  /** null: the key of the server, or Ork itself. */
-  keyId: string | null
-  action: string
-  target: string
-  details: string | null
-}
+/** An entry of the audit log. `keyId` is null for the server's own key, a user, or Ork itself; `result` is `ok` or the code of an error. */
+export type AuditRow = ChainedEntry
+export type NewAuditEntry = Omit<AuditFields, "at">
 
 export interface KeyStore {
   createKey(input: NewKey): Promise<KeyRow>
@@ -56,8 +52,9 @@ export interface KeyStore {
   /** Returns the subject of a session; null when there is none, or when it has expired. */
   findSession(hash: string): Promise<string | null>
   removeSession(hash: string): Promise<void>
-  appendAudit(entries: Omit<AuditRow, "seq" | "at">[]): Promise<void>
-  /** Deletes the oldest entries of the audit log. Returns their number, at most `limit`. */
+  appendAudit(entries: readonly NewAuditEntry[]): Promise<void>
+  /** Deletes the oldest entries of the audit log, and records that. Returns their number, at most `limit`. */
   trimAudit(query: { olderThanMs: number; limit: number }): Promise<number>
-  listAudit(query: { before?: number; limit: number }): Promise<AuditRow[]>
+  /** Lists entries, newest first; with `after`, oldest first. */
+  listAudit(query: { before?: number; after?: number; limit: number }): Promise<AuditRow[]>
 }

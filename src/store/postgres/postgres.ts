@@ -3,6 +3,8 @@
 
 import type { Clock, Random } from "../../core/model/ports.ts"
 import { StoreUnavailable } from "../contract/errors.ts"
+import { takeChange } from "../contract/audit-scope.ts"
+import type { NewAuditEntry } from "../contract/keys.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewRun, RunRow, Store } from "../contract/store.ts"
@@ -27,7 +29,7 @@ import {
 import { statsStore } from "./admin/stats.ts"
 import { StoreClock } from "./connection/store-clock.ts"
 import { jobStore } from "./jobs/jobs.ts"
-import { keyStore } from "./admin/keys.ts"
+import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
 import { Cache } from "./cache/cache.ts"
 import { migrate } from "./schema/migrations.ts"
@@ -123,11 +125,22 @@ const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOp
 }
 
 const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access => {
-  const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
+  const plainWrite = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
     pools.writers.transaction((transaction) => work(newTx(transaction, context)))
+  const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
+    const change = takeChange()
+    if (change === null) return plainWrite(work)
+    return plainWrite(async (tx) => {
+      const result = await work(tx)
+      const entry = change(result)
+      if (entry !== null) await appendAudit(tx, [entry])
+      return result
+    })
+  }
   return {
     read: (work) => pools.readers.use((connection) => work(bindNow(connection, context.clock.now()))),
     write,
+    plainWrite,
     writeAndNotify: (work) =>
       write(async (tx) => {
         const result = await work(tx)
@@ -139,13 +152,25 @@ const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access =>
 }
 
 /** Creates and reads runs; calls of one turn of the event loop share a statement. */
+type AuditedRun = NewRun & { change?: (result: unknown) => NewAuditEntry | null }
+
+/** Creates runs and adds the entries of their changes to the audit log. */
+const createWithEntries = async (tx: Tx, runs: readonly AuditedRun[]): ReturnType<typeof createRuns> => {
+  const results = await createRuns(tx, runs)
+  await appendAudit(
+    tx,
+    runs.flatMap(({ change }, i) => change?.([results[i]]) ?? []),
+  )
+  return results
+}
+
 const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): Pick<Store, "createRuns" | "getRun"> => {
   const rowCount = ({ versionId }: NewRun): number =>
     workflows.isLoaded(versionId) ? workflows.getLoaded(versionId).nodes.length : 1
-  const creations = new CallBatcher<NewRun, { run: RunRow; created: boolean }>(
+  const creations = new CallBatcher<AuditedRun, { run: RunRow; created: boolean }>(
     async (runs) => {
       await workflows.load(runs.map((run) => run.versionId))
-      const create = () => writeAndNotify((tx) => createRuns(tx, runs))
+      const create = () => writeAndNotify((tx) => createWithEntries(tx, runs))
       // The commit may have succeeded although its reply was lost. A second call finds the runs by their ids.
       return create().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error
@@ -157,14 +182,17 @@ const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): 
   )
   const reads = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
   return {
-    createRuns: (runs) => creations.add(runs),
+    createRuns: (runs) => {
+      const change = takeChange()
+      return creations.add(change === null ? runs : runs.map((run, i) => (i === 0 ? { ...run, change } : run)))
+    },
     getRun: async (runId) => (await reads.add([runId]))[0] ?? null,
   }
 }
 
 /** Operations that are one read or one transaction each. */
 const operations = (access: Access, random: Random) => {
-  const { read, write, writeAndNotify, workflows } = access
+  const { read, write, plainWrite, writeAndNotify, workflows } = access
   return {
     ...catalog(access),
     ...eventLog(access),
@@ -186,7 +214,7 @@ const operations = (access: Access, random: Random) => {
     workerToken: (id) => read((connection) => workerToken(connection, id)),
     reapHolders: (limit, { workers } = { workers: true }) => writeAndNotify((tx) => reapHolders(tx, { limit, workers })),
     abandonedRuns: (limit) => read((connection) => abandonedRuns(connection, limit)),
-    readClaims: (fences) => write((tx) => readClaims(tx, fences)),
+    readClaims: (fences) => plainWrite((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     listRuns: (query) => read((connection) => listRuns(connection, query)),
     listTasks: (query) => read((connection) => listTasks(connection, workflows, query)),

@@ -3,6 +3,8 @@
 
 import { iso } from "../../core/model/ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
+import { takeChange } from "../contract/audit-scope.ts"
+import type { NewAuditEntry } from "../contract/keys.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { LeaseHolderRow } from "../contract/store.ts"
 import { advance, type Cursors } from "./advance/advance.ts"
@@ -26,7 +28,7 @@ import {
 } from "./admin/lease-holders.ts"
 import { statsStore } from "./admin/stats.ts"
 import { jobStore } from "./jobs/jobs.ts"
-import { keyStore } from "./admin/keys.ts"
+import { appendAudit, keyStore } from "./admin/keys.ts"
 import { newRoundRobin } from "./claim/lane-sets.ts"
 import { migrate } from "./schema/migrations.ts"
 import { notificationStore } from "./admin/notifications.ts"
@@ -84,7 +86,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
   const access: Access = {
     read: (work) => whileBusy(db, () => work(session)),
-    write: (work) => writer.write(() => perform(work)),
+    write: (work) => {
+      const change = takeChange()
+      return writer.write(() => perform(change === null ? work : (tx) => withEntry(tx, work, change)))
+    },
   }
   return {
     ...operations(access, isDead),
@@ -112,6 +117,14 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
         }),
     onWake: (listener) => wake?.listen(listener),
   }
+}
+
+/** Runs an operation and adds the entry of its change to the audit log. */
+const withEntry = <T>(tx: Tx, work: (tx: Tx) => T, change: (result: unknown) => NewAuditEntry | null): T => {
+  const result = work(tx)
+  const entry = change(result)
+  if (entry !== null) appendAudit(tx, [entry])
+  return result
 }
 
 const openSession = async ({ path, clock, random }: SqliteOptions): Promise<Session> => {

@@ -46,7 +46,32 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
   },
 ]
 
+const AUDIT_SUBCOMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "list",
+    isDefault: true,
+    description: "list the newest entries",
+    options: [["--limit <n>", "number of entries, up to 100 (20)"], JSON_OPTION, ...SERVER_OPTIONS],
+    load: async () => (await import("../audit.ts")).listAudit,
+  },
+  {
+    usage: "export",
+    description: "print the whole log as JSON lines, oldest first",
+    options: [...SERVER_OPTIONS],
+    examples: ["ork audit export > audit.ndjson"],
+    load: async () => (await import("../audit.ts")).exportAudit,
+  },
+  {
+    usage: "verify",
+    description: "check that no entry was changed, removed or inserted; exit 1 if one was",
+    options: [["--file <file>", "check an export instead of the server's log"], JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork audit verify", "ork audit verify --file audit.ndjson"],
+    load: async () => (await import("../audit.ts")).verifyAudit,
+  },
+]
+
 export const ADMIN_COMMANDS: readonly CommandSpec[] = [
+  { usage: "audit", description: "list, export and verify the audit log", subcommands: AUDIT_SUBCOMMANDS },
   { usage: "keys", description: "list, create, rotate and revoke API keys", subcommands: KEY_SUBCOMMANDS },
   {
     usage: "migrate",

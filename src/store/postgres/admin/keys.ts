@@ -1,6 +1,8 @@
 // API keys and sessions, found by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, KeyScope, NewKey, NewSession } from "../../contract/keys.ts"
+import { auditHash } from "../../../core/rules/audit-chain.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
+import { trimEntry } from "../../shared/audit.ts"
 import type { Access } from "../tx.ts"
 import { replaceNul } from "../connection/array-params.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
@@ -18,7 +20,7 @@ export const keyStore = ({ read, write, writeAndNotify }: Access): KeyStore => (
     read(async (connection) => (await connection.run<{ subject: string }>(SESSION, { hash }))[0]?.subject ?? null),
   removeSession: (hash) => write(async (tx) => void (await tx.run(REMOVE_SESSION, { hash }))),
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
-  trimAudit: (query) => write(async (tx) => (await tx.run(TRIM_AUDIT, query)).length),
+  trimAudit: (query) => write((tx) => trimAudit(tx, query)),
   listAudit: (query) => read((connection) => listAudit(connection, query)),
 })
 
@@ -105,21 +107,44 @@ const REMOVE_SESSION = statement("sessions_remove", "DELETE FROM sessions WHERE 
 
 const TOUCH = statement("keys_touch", `UPDATE api_keys SET last_used_at = ${NOW} WHERE id = ANY (:ids::text[])`)
 
+/** Entries are appended one transaction after the other: the hash of each covers the one before it. */
+const LOCK = statement("audit_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork audit ' || current_schema(), 0))")
+
+const LAST = statement("audit_last", `SELECT ${NOW} AS at, (SELECT hash FROM audit ORDER BY seq DESC LIMIT 1) AS hash`)
+
 const APPEND = statement(
   "audit_append",
-  `INSERT INTO audit (at, key_id, action, target, details) SELECT ${NOW}, key_id, action, target, details
-   FROM unnest(:positions::int[], :keyIds::text[], :actions::text[], :targets::text[], :details::text[]) AS c (position, key_id, action, target, details)
-   ORDER BY position`,
+  `INSERT INTO audit (at, key_id, actor, address, action, target, result, details, hash)
+   SELECT :at::timestamptz, key_id, actor, address, action, target, result, details, hash
+   FROM unnest(:positions::int[], :keyIds::text[], :actors::text[], :addresses::text[], :actions::text[], :targets::text[],
+     :results::text[], :details::text[], :hashes::text[])
+   AS c (position, key_id, actor, address, action, target, result, details, hash) ORDER BY position`,
 )
 
-const appendAudit = async (tx: SqlRunner, entries: readonly Omit<AuditRow, "seq" | "at">[]): Promise<void> => {
+export const appendAudit = async (tx: SqlRunner, entries: readonly NewAuditEntry[]): Promise<void> => {
   if (entries.length === 0) return
+  await tx.run(LOCK)
+  const [found] = await tx.run<{ at: string; hash: string | null }>(LAST)
+  const { at, hash } = found!
+  let last = hash
+  const clean = entries.map((entry) => ({
+    ...entry,
+    actor: entry.actor && replaceNul(entry.actor),
+    target: replaceNul(entry.target),
+    details: entry.details && replaceNul(entry.details),
+  }))
+  const hashes = clean.map((entry) => (last = auditHash(last, { ...entry, at })))
   await tx.run(APPEND, {
-    positions: entries.map((_, position) => position),
-    keyIds: entries.map(({ keyId }) => keyId),
-    actions: entries.map(({ action }) => action),
-    targets: entries.map(({ target }) => target),
-    details: entries.map(({ details }) => details),
+    at,
+    positions: clean.map((_, position) => position),
+    keyIds: clean.map(({ keyId }) => keyId),
+    actors: clean.map(({ actor }) => actor),
+    addresses: clean.map(({ address }) => address),
+    actions: clean.map(({ action }) => action),
+    targets: clean.map(({ target }) => target),
+    results: clean.map(({ result }) => result),
+    details: clean.map(({ details }) => details),
+    hashes,
   })
 }
 
@@ -129,10 +154,22 @@ const TRIM_AUDIT = statement(
    RETURNING seq`,
 )
 
-const AUDIT = statement(
-  "audit_list",
-  `SELECT seq, at, key_id AS "keyId", action, target, details FROM audit WHERE seq < :before::bigint ORDER BY seq DESC LIMIT :limit::int`,
-)
+const trimAudit = async (tx: SqlRunner, query: { olderThanMs: number; limit: number }): Promise<number> => {
+  const count = (await tx.run(TRIM_AUDIT, query)).length
+  if (count > 0) await appendAudit(tx, [trimEntry(count)])
+  return count
+}
 
-const listAudit = (connection: SqlRunner, { before, limit }: { before?: number; limit: number }): Promise<AuditRow[]> =>
-  connection.run<AuditRow>(AUDIT, { before: before ?? Number.MAX_SAFE_INTEGER, limit })
+const FIELDS = `SELECT seq, at, key_id AS "keyId", actor, address, action, target, result, details, hash FROM audit`
+
+const AUDIT = statement("audit_list", `${FIELDS} WHERE seq < :before::bigint ORDER BY seq DESC LIMIT :limit::int`)
+
+const AUDIT_AFTER = statement("audit_list_after", `${FIELDS} WHERE seq > :after::bigint ORDER BY seq LIMIT :limit::int`)
+
+const listAudit = (
+  connection: SqlRunner,
+  { before = Number.MAX_SAFE_INTEGER, after, limit }: Parameters<KeyStore["listAudit"]>[0],
+): Promise<AuditRow[]> =>
+  after === undefined
+    ? connection.run<AuditRow>(AUDIT, { before, limit })
+    : connection.run<AuditRow>(AUDIT_AFTER, { after, limit })

@@ -1,6 +1,8 @@
 // API keys and sessions, found by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, KeyScope, NewKey, NewSession } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, KeyScope, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
+import { auditHash } from "../../../core/rules/audit-chain.ts"
+import { trimEntry } from "../../shared/audit.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
@@ -15,7 +17,7 @@ export const keyStore = ({ read, write }: Access): KeyStore => ({
   findSession: (hash) => read((s) => s.db.get<[string]>(SESSION, hash, iso(s.clock.now()))?.[0] ?? null),
   removeSession: (hash) => write((tx) => void tx.db.run(REMOVE_SESSION, hash)),
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
-  trimAudit: ({ olderThanMs, limit }) => write((tx) => tx.db.run(TRIM_AUDIT, iso(tx.now - olderThanMs), limit)),
+  trimAudit: (query) => write((tx) => trimAudit(tx, query)),
   listAudit: (query) => read((s) => listAudit(s, query)),
 })
 
@@ -91,17 +93,40 @@ const touchKeys = (tx: Tx, ids: readonly string[]): void => {
   for (const id of ids) tx.db.run(TOUCH, tx.at, id)
 }
 
-const APPEND = "INSERT INTO audit (at, key_id, action, target, details) VALUES (?, ?, ?, ?, ?)"
+const LAST = "SELECT hash FROM audit ORDER BY seq DESC LIMIT 1"
 
-const appendAudit = (tx: Tx, entries: readonly Omit<AuditRow, "seq" | "at">[]): void => {
-  for (const { keyId, action, target, details } of entries) tx.db.run(APPEND, tx.at, keyId, action, target, details)
+const APPEND =
+  "INSERT INTO audit (at, key_id, actor, address, action, target, result, details, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+export const appendAudit = (tx: Tx, entries: readonly NewAuditEntry[]): void => {
+  let last = tx.db.get<[string | null]>(LAST)?.[0] ?? null
+  for (const entry of entries) {
+    const { keyId, actor, address, action, target, result, details } = entry
+    last = auditHash(last, { ...entry, at: tx.at })
+    tx.db.run(APPEND, tx.at, keyId, actor, address, action, target, result, details, last)
+  }
 }
 
 const TRIM_AUDIT = "DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? ORDER BY seq LIMIT ? + 0)"
 
-const AUDIT = "SELECT seq, at, key_id, action, target, details FROM audit WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0"
+const trimAudit = (tx: Tx, { olderThanMs, limit }: { olderThanMs: number; limit: number }): number => {
+  const count = tx.db.run(TRIM_AUDIT, tx.iso(tx.now - olderThanMs), limit)
+  if (count > 0) appendAudit(tx, [trimEntry(count)])
+  return count
+}
 
-const listAudit = (session: Session, { before, limit }: { before?: number; limit: number }): AuditRow[] =>
-  session.db
-    .all<[number, string, string | null, string, string, string | null]>(AUDIT, before ?? Number.MAX_SAFE_INTEGER, limit)
-    .map(([seq, at, keyId, action, target, details]) => ({ seq, at, keyId, action, target, details }))
+const FIELDS = "SELECT seq, at, key_id, actor, address, action, target, result, details, hash FROM audit"
+const AUDIT = `${FIELDS} WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0`
+const AUDIT_AFTER = `${FIELDS} WHERE seq > ? ORDER BY seq LIMIT ? + 0`
+
+type Text = string | null
+type AuditColumns = [number, string, Text, Text, Text, string, string, Text, Text, Text]
+
+const listAudit = (session: Session, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
+  (after === undefined
+    ? session.db.all<AuditColumns>(AUDIT, before ?? Number.MAX_SAFE_INTEGER, limit)
+    : session.db.all<AuditColumns>(AUDIT_AFTER, after, limit)
+  ).map(([seq, at, keyId, actor, address, action, target, result, details, hash]) => {
+    const who = { keyId, actor, address }
+    return { seq, at, ...who, action, target, result, details, hash }
+  })

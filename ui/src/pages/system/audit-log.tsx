@@ -1,7 +1,7 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
+import { useInfiniteQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
-import { auditQuery, keysQuery } from "../../api/queries.ts"
+import { auditQuery } from "../../api/queries.ts"
 import type { AuditEntry } from "../../api/types.ts"
 import { Listed } from "../../components/listed.tsx"
 import { Empty } from "../../components/states.tsx"
@@ -10,10 +10,6 @@ import { Time } from "../../components/time.tsx"
 /** The audit log, newest first. */
 export const AuditLog = (): ReactElement => {
   const query = useInfiniteQuery(auditQuery)
-  const { data: keys = [] } = useQuery(keysQuery)
-  const names = new Map(keys.map((key) => [key.id, key.name]))
-  const who = ({ key_id: id }: AuditEntry): string =>
-    id === null ? "server's own key" : (names.get(id) ?? `removed key ${id.slice(-8)}`)
   return (
     <Listed query={query} noun="change" empty={<Empty title="No changes yet" icon="info" />}>
       {(entries) => (
@@ -21,7 +17,9 @@ export const AuditLog = (): ReactElement => {
           <thead>
             <tr>
               <th scope="col">When</th>
-              <th scope="col">Key</th>
+              <th scope="col">Who</th>
+              <th scope="col">Address</th>
+              <th scope="col">Result</th>
               <th scope="col">Action</th>
               <th scope="col">What</th>
               <th scope="col">Details</th>
@@ -33,7 +31,9 @@ export const AuditLog = (): ReactElement => {
                 <td className="fit soft">
                   <Time at={entry.at} />
                 </td>
-                <td className="fit">{who(entry)}</td>
+                <td className="fit">{entry.actor}</td>
+                <td className="fit mono">{entry.address}</td>
+                <td className="fit">{entry.result === "ok" ? "" : entry.result}</td>
                 <td className="fit mono">{entry.action}</td>
                 <td className="mono">
                   <Target action={entry.action} target={entry.target} />

@@ -1,0 +1,43 @@
+// The chain of the audit log: the hash of an entry covers its fields and the hash of the entry before it, so that a changed, removed or
+// inserted entry breaks the chain at its place.
+
+import { createHash } from "node:crypto"
+
+export interface AuditFields {
+  at: string
+  keyId: string | null
+  actor: string | null
+  address: string | null
+  action: string
+  target: string
+  result: string | null
+  details: string | null
+}
+
+export interface ChainedEntry extends AuditFields {
+  seq: number
+  /** null: written by a version without the chain. */
+  hash: string | null
+}
+
+/** `previous`: the hash of the entry before it; null for the first. */
+export const auditHash = (previous: string | null, fields: AuditFields): string => {
+  const { at, keyId, actor, address, action, target, result, details } = fields
+  const text = JSON.stringify([previous, at, keyId, actor, address, action, target, result, details])
+  return createHash("sha256").update(text).digest("hex")
+}
+
+/**
+ * Returns the number of the first entry that does not continue the chain, or null. `before` is the last entry of the page before, and
+ * null on the first page: the first entry of a log whose oldest entries have expired is taken as it is.
+ */
+export const brokenEntry = (before: ChainedEntry | null, entries: readonly ChainedEntry[]): number | null => {
+  let previous = before
+  for (const entry of entries) {
+    if (entry.hash === null && previous !== null && previous.hash !== null) return entry.seq
+    const isStart = previous === null || previous.hash === null
+    if (entry.hash !== null && !isStart && auditHash(previous!.hash, entry) !== entry.hash) return entry.seq
+    previous = entry
+  }
+  return null
+}

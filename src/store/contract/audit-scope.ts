@@ -1,0 +1,73 @@
+// The change that a request makes, as the audit log records it. The API opens a scope around a handler. The first transaction of the
+// store inside it writes the entry, so that the change and its entry are committed together; `created_by` of new rows comes from it too.
+
+import { AsyncLocalStorage } from "node:async_hooks"
+import type { NewAuditEntry } from "./keys.ts"
+
+/** What a transaction returned decides about its entry. `never` accepts functions of any result. */
+export interface ChangeDescription {
+  target?: string | ((result: never) => string)
+  details?: string | ((result: never) => string)
+  /** Replaces the caller of the request, for example by the key that signs in. */
+  actor?: string
+  keyId?: string | null
+  /** Whether the transaction made the change. Default: it returned neither false nor a rejection. */
+  made?: (result: never) => boolean
+}
+
+interface AuditScope {
+  entry: NewAuditEntry
+  description: ChangeDescription
+  taken: boolean
+}
+
+const scopes = new AsyncLocalStorage<AuditScope>()
+
+/** Runs `work` in a scope. Returns its result, and the entry if no transaction has written it. */
+export const withAudit = async <T>(
+  entry: NewAuditEntry,
+  work: () => Promise<T> | T,
+): Promise<{ result: T; left: NewAuditEntry | null }> => {
+  const scope: AuditScope = { entry, description: {}, taken: false }
+  const result = await scopes.run(scope, work)
+  return { result, left: scope.taken ? null : complete(scope, undefined) }
+}
+
+/** Describes the change of the present scope, before it is made. */
+export const describeChange = (description: ChangeDescription): void => {
+  const scope = scopes.getStore()
+  if (scope !== undefined) Object.assign(scope.description, description)
+}
+
+/** Name of the key or user that makes the present change; null without one. */
+export const currentActor = (): string | null => scopes.getStore()?.entry.actor ?? null
+
+/**
+ * Takes the change of the present scope for a transaction. Returns null without a scope, or when it was taken before. The result is to
+ * be called with what the transaction returns; it returns null when that is no change.
+ */
+export const takeChange = (): ((result: unknown) => NewAuditEntry | null) | null => {
+  const scope = scopes.getStore()
+  if (scope === undefined || scope.taken) return null
+  scope.taken = true
+  return (result) => {
+    const { made = isChange } = scope.description
+    scope.taken = made(result as never)
+    return scope.taken ? complete(scope, result) : null
+  }
+}
+
+const isChange = (result: unknown): boolean =>
+  result !== false && !(typeof result === "object" && result !== null && "rejected" in result)
+
+const complete = ({ entry, description }: AuditScope, result: unknown): NewAuditEntry => ({
+  ...entry,
+  keyId: description.keyId === undefined ? entry.keyId : description.keyId,
+  actor: description.actor ?? entry.actor,
+  target: textOf(description.target, result) ?? entry.target,
+  details: textOf(description.details, result) ?? entry.details,
+})
+
+/** A function is not called without a result. */
+const textOf = (described: ChangeDescription["target"], result: unknown): string | null =>
+  typeof described === "function" ? (result === undefined ? null : described(result as never)) : (described ?? null)
