@@ -32,7 +32,7 @@ const spellings = (path: string): string[] => [
   `${path}/`,
   `${path}/.`,
   `/x/..${path}`,
-  path.replaceAll("/", "%2f"),
+  `/${path.slice(1).replaceAll("/", "%2f")}`,
   path.toUpperCase(),
   `${path}?x=1`,
   `${path};a=b`,
@@ -95,7 +95,7 @@ export const keyAttacks: Attack[] = [
       await target.call("DELETE", `/keys/${id}`)
       if (!(await endsWithin(stream, 2000))) return "the stream was open 2 s later"
       const { status } = await target.call("GET", "/runs", { key })
-      return status === 401 ? null : `the removed key got ${status}`
+      return status === 401 || status === 429 ? null : `the removed key got ${status}`
     },
   },
   {

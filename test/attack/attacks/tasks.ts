@@ -34,12 +34,12 @@ export const taskAttacks: Attack[] = [
   ),
   readsSecret(
     "reads the key file",
-    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find / -xdev -name admin.key -exec cat {} + 2>/dev/null; true',
+    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find /tmp -xdev -name admin.key -exec cat {} + 2>/dev/null; true',
     { quick: true },
   ),
   readsSecret(
     "reads the key file after unshare -m",
-    "unshare -m sh -c 'umount -l /proc; find / -xdev -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find / -xdev -name admin.key -exec cat {} +' 2>/dev/null; true",
+    "unshare -m sh -c 'umount -l /proc; find /tmp -xdev -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find /tmp -xdev -name admin.key -exec cat {} +' 2>/dev/null; true",
   ),
   readsSecret(
     "reads the key file through another process's root",
@@ -54,7 +54,7 @@ export const taskAttacks: Attack[] = [
     async run(target) {
       const shown = await run(
         target,
-        'found=$(find / -xdev -name "ork.db*" 2>/dev/null | head -1); if [ -n "$found" ] && head -c 15 "$found" 2>/dev/null | grep -q SQLite; then echo DATABASE-READ; fi; true',
+        'found=$(find /tmp -xdev -name "ork.db*" 2>/dev/null | head -1); if [ -n "$found" ] && head -c 15 "$found" 2>/dev/null | grep -q SQLite; then echo DATABASE-READ; fi; true',
       )
       return shown.includes("DATABASE-READ") ? "the task read the database file" : null
     },
