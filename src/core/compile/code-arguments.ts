@@ -44,7 +44,22 @@ export const analyzeCommand = <W extends Word>(words: readonly W[]): CommandAnal
     if (inner !== null && (reader.isBuiltin || !inner.isBuiltin)) reader = inner
     else if (!reader.read(words[i]!)) break
   }
-  return { arguments: found, program, readsStdin: reader?.readsStdin ?? null }
+  return { arguments: found, program, readsStdin: xargsCode(words, program, reader) ?? reader?.readsStdin ?? null }
+}
+
+const REPLACES = /^-(?:I|i|-replace|J)/
+
+/** Returns the interpreter whose code `xargs` completes with its input: with `-I`, or when the command has no code of its own. */
+const xargsCode = <W extends Word>(
+  words: readonly W[],
+  program: number,
+  reader: ArgumentReader<W> | null,
+): CommandAnalysis<W>["readsStdin"] => {
+  const isXargs = words.slice(program).some(({ text }) => interpreterOf(text)?.name === "xargs")
+  if (!isXargs || reader === null || reader.isWrapper) return null
+  return reader.isComplete && !words.some(({ text }) => REPLACES.test(text))
+    ? null
+    : { program: `xargs ${reader.name}`, language: false }
 }
 
 const ARITHMETIC = new Set(["-eq", "-ne", "-lt", "-le", "-gt", "-ge"])
@@ -65,7 +80,7 @@ const STDIN_NAMES = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
 
 /** Reads the arguments of one program from left to right. */
 class ArgumentReader<W extends Word> {
-  readonly #name: string
+  readonly name: string
   readonly #spec: Interpreter
   readonly #found: CodeArgument<W>[]
   #pending: "code" | "value" | null = null
@@ -86,7 +101,7 @@ class ArgumentReader<W extends Word> {
   }
 
   constructor(name: string, spec: Interpreter, found: CodeArgument<W>[]) {
-    this.#name = name
+    this.name = name
     this.#spec = spec
     this.#found = found
   }
@@ -99,11 +114,16 @@ class ArgumentReader<W extends Word> {
     return this.#spec.wrapper === true
   }
 
+  /** The words contain the code or the script. */
+  get isComplete(): boolean {
+    return this.#script || (this.#codeGiven && this.#pending === null)
+  }
+
   get readsStdin(): CommandAnalysis<W>["readsStdin"] {
     const { stdin, shell } = this.#spec
     if (stdin !== true || this.#informs) return null
     const given = shell === true ? this.#script : this.#script || this.#codeGiven
-    return this.#forcedStdin || !given ? { program: this.#name, language: this.#spec.operand === "script" } : null
+    return this.#forcedStdin || !given ? { program: this.name, language: this.#spec.operand === "script" } : null
   }
 
   /** Returns false when the words that follow are data. */
@@ -188,7 +208,7 @@ class ArgumentReader<W extends Word> {
         if (this.#codeGiven || word.text.startsWith(UNKNOWN) || /^[^=]*\[[^\]]*\0/.test(word.text)) this.#code(word)
         return true
       case "program":
-        if (this.#name === "env" && ASSIGNMENT.test(word.text)) return true
+        if (this.name === "env" && ASSIGNMENT.test(word.text)) return true
         if (isSelected(word.text)) this.#add(word, "program")
         return false
       case "code":
@@ -218,7 +238,7 @@ class ArgumentReader<W extends Word> {
   }
 
   #add(word: W, use: CodeArgument<W>["use"]): void {
-    this.#found.push({ word, program: this.#name, use })
+    this.#found.push({ word, program: this.name, use })
   }
 }
 
