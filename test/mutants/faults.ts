@@ -159,4 +159,70 @@ export const FAULT_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/worker/connection/heartbeat.test.ts"] },
   },
+  {
+    name: "fault-event-order",
+    bug: "The event log orders transactions by the begin of their writes: a task may be dispatched before its upstream has ended.",
+    edits: [
+      {
+        file: "src/store/postgres/schema/001-initial.ts",
+        find: "pg_current_xact_id()::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1)",
+        replace: "pg_current_xact_id()::text::bigint)",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/advance/event-log.test.ts"] },
+  },
+  {
+    name: "fault-limit-removed-in-use",
+    bug: "The limit of a concurrency key is removed while another transaction puts a job under it.",
+    edits: [
+      {
+        file: "src/store/postgres/claim/limits.ts",
+        find: "wanted.some(({ key }) => isKeyLimit(key)) ? pipelined(tx.run(SHARE_KEY_LIMITS)) : null",
+        replace:
+          "wanted.every(({ key }) => isKeyLimit(key) && key === SHARE_KEY_LIMITS.text) ? pipelined(tx.run(SHARE_KEY_LIMITS)) : null",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/postgres.test.ts", "-t", "several stores on one database"] },
+  },
+  {
+    name: "fault-limit-of-retried-task",
+    bug: "A retried task refers to the limit of its concurrency key, which may be removed.",
+    edits: [
+      {
+        file: "src/store/sqlite/runs/reopen.ts",
+        find: "limits = ${OWN_LIMITS}, parked = NULL, upstream_pending",
+        replace: "parked = NULL, upstream_pending",
+      },
+    ],
+    foundBy: { tests: ["src/store/sqlite/conformance.test.ts", "-t", "concurrency_key"] },
+  },
+  {
+    name: "fault-lease-at-start",
+    bug: "A starting server does not renew its lease while it looks for dead holders.",
+    edits: [
+      {
+        file: "src/engine/loop/lease-holder.ts",
+        find: 'if (store.leases || holder.kind === "server") this.#scheduleRenewal()\n    this.#reaping = true',
+        replace: "this.#reaping = true",
+      },
+      {
+        file: "src/engine/loop/lease-holder.ts",
+        find: "this.#reaping = false\n  }\n\n  async stop",
+        replace: "this.#reaping = false\n    this.#scheduleRenewal()\n  }\n\n  async stop",
+      },
+    ],
+    foundBy: { tests: ["src/engine/loop/lease-holder.test.ts"] },
+  },
+  {
+    name: "fault-plans-of-empty-table",
+    bug: "A connection keeps the plans of an empty table after the table has grown.",
+    edits: [
+      {
+        file: "src/store/postgres/connection/plan-age.ts",
+        find: "this.#outgrown ||= this.isSmall && bytes >= GROWN_BYTES",
+        replace: "this.#outgrown ||= this.isSmall && bytes < 0",
+      },
+    ],
+    foundBy: { tests: ["src/store/postgres/schema/plans.test.ts"] },
+  },
 ]
