@@ -38,7 +38,7 @@ test.each(local)("the guide's workflow $name runs", async ({ name, text }) => {
   expect({ code, status: run.status, stderr }).toEqual({ code: 0, status: "success", stderr: "" })
 })
 
-const documents = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
+const documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
 
 test.each(documents)("the links of %s resolve", (document) => {
   const text = readFileSync(join(REPO, document), "utf8")
@@ -62,6 +62,32 @@ test("docs/architecture.md names functions that its source files contain", () =>
   }))
   expect(pairs.length).toBeGreaterThan(5)
   expect(pairs.filter(({ name, path }) => !readFileSync(join(REPO, path), "utf8").includes(name))).toEqual([])
+})
+
+const advisories = readFileSync(join(REPO, "docs/advisories.md"), "utf8")
+  .split("\n")
+  .filter((line) => /^\| (?:CVE|GHSA)-/.test(line))
+  .map((line) => {
+    const [, id, , , , evidence] = line.split("|").map((cell) => cell.trim())
+    const [, file, name] = /^`([^`]+)`: (.+)$/.exec(evidence ?? "") ?? []
+    return { id: id!, file, name }
+  })
+
+test("docs/advisories.md lists at least 40 advisories, each once", () => {
+  const ids = advisories.map(({ id }) => id)
+  expect(ids.filter((id) => !/^(?:CVE-\d{4}-\d{4,}|GHSA(?:-[0-9a-z]{4}){3})$/.test(id))).toEqual([])
+  expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
+  expect(ids.length).toBeGreaterThanOrEqual(40)
+})
+
+test("the tests that docs/advisories.md names exist", () => {
+  const missing = advisories.filter(({ file, name }) => {
+    if (file === undefined || name === undefined || !existsSync(join(REPO, file))) return true
+    const text = readFileSync(join(REPO, file), "utf8")
+    // A name is a whole literal, or the beginning of a template.
+    return ![`"${name}"`, `'${name}'`, `\`${name} (`].some((literal) => text.includes(literal))
+  })
+  expect(missing).toEqual([])
 })
 
 test("docs/operations.md lists every setting", () => {
