@@ -45,7 +45,7 @@ const LAYERS: Record<string, Layers> = {
     ["probes.ts"],
   ],
   engine: [
-    ["ports.ts", "finishes-within.ts", "system.ts"],
+    ["ports.ts", "finishes-within.ts", "limited-thread.ts", "system.ts"],
     ["attempts"],
     ["loop", "waiting"],
     ["gate"],

@@ -11,7 +11,7 @@ import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
 import type { WorkflowService } from "../engine/services/workflows.ts"
 import type { Bundle } from "../objects/bundles/bundles.ts"
-import { parseDefinition, type ParsedDefinition } from "../definition/parse.ts"
+import type { ParsedDefinition } from "../definition/parse.ts"
 
 /** Editors write a file in several steps. */
 const DEBOUNCE_MS = 100
@@ -19,7 +19,7 @@ const RETRY_MS = 1000
 
 export interface FolderDeployerOptions {
   folder: string
-  workflows: Pick<WorkflowService, "deploy">
+  workflows: Pick<WorkflowService, "deploy" | "parse">
   clock: Clock
   log: Logger
   profiles: WorkerProfiles
@@ -99,12 +99,12 @@ export class FolderDeployer {
 
   /** Deploys a definition if its text or one of its files has changed. */
   async #deployFile(file: string): Promise<void> {
-    const { folder, log } = this.#options
+    const { folder, log, workflows, profiles } = this.#options
     const text = await readFile(join(folder, file), "utf8").catch(() => null)
     if (text === null) return
     let definition = this.#definitions.get(file)
     if (definition?.text !== text) {
-      definition = { text, parsed: parseDefinition(text, { file, profiles: this.#options.profiles }), deployed: null }
+      definition = { text, parsed: await workflows.parse(text, { file, profiles }), deployed: null }
       this.#definitions.set(file, definition)
       if (!definition.parsed.ok) logProblems(log, file, definition.parsed.problems)
     }

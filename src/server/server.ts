@@ -22,6 +22,7 @@ import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.t
 import { Engine } from "../engine/engine.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { explain, holderIsAlive } from "../engine/services/explain.ts"
+import { DefinitionThread } from "../engine/services/definition-thread.ts"
 import { Notifier } from "../engine/services/notifier.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { createServices, type Services } from "../engine/services/services.ts"
@@ -98,6 +99,7 @@ class Server {
   readonly #api: ReturnType<typeof buildServer>
   readonly #housekeeping: Housekeeping
   readonly #folder: FolderDeployer | null
+  readonly #definitions = new DefinitionThread()
   /** Empty until the API listens. */
   #address = ""
 
@@ -113,7 +115,13 @@ class Server {
     this.#workers = new WorkerService({ engine: this.#engine, parts: engineOptions, ...workerLease(options.env) })
     this.#notifier = this.#createNotifier()
     this.#scheduler = this.#createScheduler()
-    this.#services = createServices({ ...engineOptions, engine: this.#engine, store, wake: () => this.#wakeAll() })
+    this.#services = createServices({
+      ...engineOptions,
+      engine: this.#engine,
+      definitions: this.#definitions,
+      store,
+      wake: () => this.#wakeAll(),
+    })
     this.#api = this.#createApi()
     this.#housekeeping = this.#createHousekeeping()
     this.#folder = this.#createFolderDeployer()
@@ -157,6 +165,7 @@ class Server {
       { part: "worker service", stop: () => this.#workers.stop() },
       // Push workers report results through the API while the engine stops.
       ...(this.#push === null ? [closeApi, stopEngine] : [stopEngine, closeApi]),
+      { part: "definitions", stop: () => this.#definitions.stop() },
       { part: "notifier", stop: () => this.#notifier.stop() },
       { part: "tracing", stop: () => this.#tracing?.stop() },
       { part: "metrics", stop: () => (this.#metrics.stop(), this.#activity.stop()) },

@@ -1,4 +1,4 @@
-// Callers and scopes. `trigger` includes `read`, `admin` includes every scope, `worker` includes only itself.
+// Callers and scopes. `trigger` includes `read`, `author` includes `trigger`, `admin` includes every scope, `worker` includes only itself.
 
 import { createHash } from "node:crypto"
 import type { HolderId } from "../../core/model/ids.ts"
@@ -25,8 +25,9 @@ export const OWN_KEY_NAME = "admin"
 
 /** Scopes of a key that satisfy the scope of a route. */
 const SATISFIED_BY = {
-  read: ["read", "trigger", "admin"],
-  trigger: ["trigger", "admin"],
+  read: ["read", "trigger", "author", "admin"],
+  trigger: ["trigger", "author", "admin"],
+  author: ["author", "admin"],
   worker: ["worker", "admin"],
   admin: ["admin"],
 } as const satisfies Record<KeyScope, readonly KeyScope[]>

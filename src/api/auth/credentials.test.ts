@@ -8,7 +8,7 @@ import type { Route } from "../http/route.ts"
 import { ROUTES } from "../routes/table.ts"
 import { ADMIN_KEY, setup } from "../testing/setup.ts"
 
-const SCOPES: KeyScope[] = ["read", "trigger", "worker", "admin"]
+const SCOPES: KeyScope[] = ["read", "trigger", "author", "worker", "admin"]
 
 let api: Awaited<ReturnType<typeof setup>>
 const keys = new Map<KeyScope, string>()

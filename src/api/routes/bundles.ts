@@ -24,7 +24,7 @@ export const bundleRoutes = [
     path: "/bundles/{hash}",
     tag: TAG,
     summary: "Store the files of a definition as a tar archive of at most 16 MiB, under its SHA-256",
-    scope: "admin",
+    scope: "author",
     params: bundleParams,
     body: { bytes: true },
     responses: { 200: { description: "The stored bundle", schema: bundle } },

@@ -56,6 +56,9 @@ const WORKFLOW_FIELDS = (
   "depends_on dependencies run_when on_failure if foreach parallel tasks cache file"
 ).split(" ")
 
+/** A task is compiled while the request waits, so it must be small. */
+const MAX_TASK = 65_536
+
 /**
  * Compiles the task of a job to a node, and adds the given task as `source`. Requires the same scope as deploying, because the task's
  * command runs on the workers like that of a workflow.
@@ -66,9 +69,11 @@ const compileTask = (
   task: Record<string, unknown>,
   path: string,
 ): JsonObject => {
-  if (!mayCall(caller, "admin")) {
-    throw new ApiError("FORBIDDEN", "a job with a task of its own requires a key with the scope admin")
+  if (!mayCall(caller, "author")) {
+    throw new ApiError("FORBIDDEN", "a job with a task of its own requires a key with the scope author")
   }
+  if (JSON.stringify(task).length > MAX_TASK)
+    throw invalidField(path, `is larger than ${MAX_TASK} bytes; deploy a workflow instead`)
   const foreign = WORKFLOW_FIELDS.filter((field) => task[field] !== undefined)
   if (foreign.length > 0) {
     throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not allowed in the task of a job" })))

@@ -19,7 +19,7 @@ import {
   workflowParams,
   workflowQuery,
 } from "../../protocol/api/workflows.ts"
-import { parseDefinition, type ParsedDefinition } from "../../definition/parse.ts"
+import type { ParsedDefinition } from "../../definition/parse.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../http/cursors.ts"
@@ -53,8 +53,12 @@ const fileProblems = ({ nodes, include }: CompiledWorkflow): Problem[] => {
 }
 
 /** Parses and compiles a definition. `bundle` is the hash of the bundle with its files. */
-const parse = ({ config: { profiles = {} } }: Api, { text, type }: TextBody, bundle: string | undefined): ParsedDefinition => {
-  const parsed = parseDefinition(text, { format: type === "application/json" ? "json" : "yaml", profiles })
+const parse = async (
+  { config: { profiles = {} }, workflows }: Api,
+  { text, type }: TextBody,
+  bundle: string | undefined,
+): Promise<ParsedDefinition> => {
+  const parsed = await workflows.parse(text, { format: type === "application/json" ? "json" : "yaml", profiles })
   if (!parsed.ok) return parsed
   if (bundle !== undefined) return withBundle(parsed, bundle)
   const files = fileProblems(parsed.workflow)
@@ -102,7 +106,7 @@ export const workflowRoutes = [
     path: "/workflows",
     tag: TAG,
     summary: "Deploy a definition; with If-None-Match: * only under a new name",
-    scope: "admin",
+    scope: "author",
     query: definitionQuery,
     body: DEFINITION,
     responses: {
@@ -112,7 +116,7 @@ export const workflowRoutes = [
     errors: [409],
     audit: "workflow.deploy",
     async handle({ body, query: { bundle }, request, api }) {
-      const parsed = parse(api, body, bundle)
+      const parsed = await parse(api, body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
       const { name } = parsed.workflow
       describeChange({
@@ -137,12 +141,12 @@ export const workflowRoutes = [
     path: "/workflows/validate",
     tag: TAG,
     summary: "Validate a definition and return every problem; store nothing",
-    scope: "read",
+    scope: "author",
     query: definitionQuery,
     body: DEFINITION,
     responses: { 200: { description: "The problems of the definition, if any", schema: validation } },
-    handle({ body, query: { bundle }, api }) {
-      const parsed = parse(api, body, bundle)
+    async handle({ body, query: { bundle }, api }) {
+      const parsed = await parse(api, body, bundle)
       return {
         status: 200,
         body: parsed.ok

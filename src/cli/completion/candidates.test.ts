@@ -23,7 +23,10 @@ test.each([
   ],
   [["runs", "--workflow", "tw"], ["two"]],
   [["trigger", "etl", "--wa"], ["--wait"]],
-  [["keys", "create", "x", "--scope", "a"], ["admin"]],
+  [
+    ["keys", "create", "x", "--scope", "a"],
+    ["admin", "author"],
+  ],
   [["completion", "z"], ["zsh"]],
   [["deploy", "x"], [":files"]],
   [["deploy", "x.yaml", ""], [":files"]],

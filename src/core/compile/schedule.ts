@@ -10,6 +10,9 @@ import { quote } from "./names.ts"
 import { dateProblem } from "./params.ts"
 import { compileDuration } from "./duration.ts"
 
+/** The dates of each expression are searched for, which takes a while. */
+const MAX_SCHEDULES = 100
+
 export const compileSchedules = (
   context: CompileContext,
   schedule: WorkflowDefinition["schedule"],
@@ -17,7 +20,8 @@ export const compileSchedules = (
 ): ScheduleSpec[] => {
   if (schedule === undefined) return []
   if (!Array.isArray(schedule)) return [compileOne(context, schedule, ["schedule"], params)]
-  return schedule.map((one, i) => compileOne(context, one, ["schedule", i], params))
+  if (schedule.length > MAX_SCHEDULES) context.problems.add(["schedule"], `has more than ${MAX_SCHEDULES} entries`)
+  return schedule.slice(0, MAX_SCHEDULES).map((one, i) => compileOne(context, one, ["schedule", i], params))
 }
 
 const compileOne = (

@@ -5,6 +5,7 @@ import { createRequire } from "node:module"
 import type { CelFunc, CelInput, CelList, CelResult, parse as parseType } from "@bufbuild/cel"
 import type { Reference } from "./expression-path.ts"
 import { isObject, type Json } from "../model/json.ts"
+import { compilePattern } from "../model/pattern.ts"
 
 type Library = typeof import("@bufbuild/cel")
 type Expr = ReturnType<typeof parseType>["expr"]
@@ -17,7 +18,7 @@ const load = (): NonNullable<typeof loaded> => {
   if (loaded === undefined) {
     const library = require("@bufbuild/cel") as Library
     const { strings } = require("@bufbuild/cel/ext") as typeof import("@bufbuild/cel/ext")
-    loaded = { library, env: library.celEnv({ funcs: [...strings, concatLists(library)] }) }
+    loaded = { library, env: library.celEnv({ funcs: [...strings, concatLists(library), ...matches(library)] }) }
   }
   return loaded
 }
@@ -44,6 +45,14 @@ const concatLists = (library: Library): CelFunc => {
     return joined
   })
 }
+
+/** Replaces `matches`, whose patterns the library passes to JavaScript. */
+const matches = ({ celFunc, celMethod, CelScalar: { BOOL, STRING } }: Library): CelFunc[] => [
+  celFunc("matches", [STRING, STRING], BOOL, (text, pattern) => compilePattern(pattern).test(text)),
+  celMethod("matches", STRING, [STRING], BOOL, function (pattern) {
+    return compilePattern(pattern).test(String(this))
+  }),
+]
 
 /** Loads the library ahead of its first use. */
 export const warmUp = (): void => void load()

@@ -200,3 +200,10 @@ describe("templates", () => {
     expect([null, true, 1.5, "a b", [1], { a: 1 }].map(toText)).toEqual(["", "true", "1.5", "a b", "[1]", '{"a":1}'])
   })
 })
+
+it("matches patterns in time proportional to the text", () => {
+  const scope = { params: { v: `${"a".repeat(20_000)}!` }, tasks: {}, run: {} } as never
+  expect(evaluate("params.v.matches('^(a+)+$')", scope)).toBe(false)
+  expect(evaluate("matches('abc', '^a.c$')", scope)).toBe(true)
+  expect(() => evaluate("params.v.matches('(?=a)')", scope)).toThrow("RE2")
+})

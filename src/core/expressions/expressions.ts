@@ -86,6 +86,23 @@ const parse = (source: string): Expression => {
 /** True without comprehensions and regular expressions: evaluation takes time proportional to the input. */
 export const isBounded = (source: string): boolean => parseExpression(source).bounded
 
+/** Returns the size of what an expression reads, in characters; stops counting above `limit`. A plain path reads nothing: it is a selection. */
+export const operandSize = (source: string, scope: ExpressionScope, limit: number): number => {
+  const { path, refs } = parseExpression(source)
+  let size = 0
+  for (const ref of path === null ? refs : []) {
+    const walked = walkPath(scope, ref)
+    const open: unknown[] = ["missing" in walked ? null : walked.value]
+    for (let value = open.pop(); value !== undefined && size <= limit; value = open.pop()) {
+      size += typeof value === "string" ? value.length : 8
+      if (typeof value !== "object" || value === null) continue
+      if (Array.isArray(value)) for (const item of value) open.push(item)
+      else for (const [key, item] of Object.entries(value)) open.push(key, item)
+    }
+  }
+  return size
+}
+
 export type Evaluate = (source: string, scope: ExpressionScope) => Json
 
 /** Evaluates an expression. Throws ExpressionError with the expression and the reason. */

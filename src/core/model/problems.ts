@@ -21,17 +21,25 @@ export interface Problem {
   suggestion?: string
 }
 
+/** Nobody reads more, and each is located in the author's text. */
+const MAX_PROBLEMS = 1000
+
 export class ProblemCollector {
+  /** The first `MAX_PROBLEMS`. */
   readonly list: DefinitionProblem[] = []
 
   /** Adds a problem of the value at the path. */
   add(path: Path, message: string, suggestion?: string): void {
-    this.list.push(suggestion === undefined ? { path, message } : { path, message, suggestion })
+    this.#push(suggestion === undefined ? { path, message } : { path, message, suggestion })
   }
 
   /** Adds a problem of the key at the path. */
   addKey(path: Path, message: string, suggestion?: string): void {
-    this.list.push(suggestion === undefined ? { path, message, key: true } : { path, message, suggestion, key: true })
+    this.#push(suggestion === undefined ? { path, message, key: true } : { path, message, suggestion, key: true })
+  }
+
+  #push(problem: DefinitionProblem): void {
+    if (this.list.length < MAX_PROBLEMS) this.list.push(problem)
   }
 }
 

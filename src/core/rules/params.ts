@@ -103,11 +103,18 @@ const FITS = {
 export const valueProblem = (spec: ParamSpec, value: Json): string | null => {
   if (value === null && !spec.required) return null
   if (!FITS[spec.type](value)) return `must be ${NOUNS[spec.type]}, but is ${show(value)}`
-  if (spec.enum !== undefined && !spec.enum.some((choice) => JSON.stringify(choice) === JSON.stringify(value))) {
-    return `must be one of ${spec.enum.map(show).join(", ")}, but is ${show(value)}`
+  if (spec.enum !== undefined) {
+    const text = JSON.stringify(value)
+    const choices = spec.enum.slice(0, MAX_SHOWN).map(show).join(", ")
+    const more = spec.enum.length > MAX_SHOWN ? ", …" : ""
+    if (!spec.enum.some((choice) => JSON.stringify(choice) === text))
+      return `must be one of ${choices}${more}, but is ${show(value)}`
   }
   return spec.schema === undefined ? null : checkSchema(spec.schema, value)
 }
+
+/** Choices that a message lists. */
+const MAX_SHOWN = 50
 
 const show = (value: Json): string => {
   const text = JSON.stringify(value)

@@ -1,4 +1,4 @@
-// The worker thread that evaluates unbounded expressions, one request at a time. engine/gate/evaluator.ts terminates it when a reply takes
+// The worker thread that evaluates unbounded expressions, one request at a time. engine/limited-thread.ts terminates it when a reply takes
 // too long.
 
 import { parentPort } from "node:worker_threads"
@@ -12,7 +12,7 @@ export interface EvaluateRequest {
   scope: ExpressionScope
 }
 
-export type EvaluateReply = "ready" | { value: Json } | { error: string }
+export type EvaluateReply = { value: Json } | { error: string }
 
 const port = parentPort
 if (port === null) throw new Error("evaluator-worker.ts is started by engine/gate/evaluator.ts only")
@@ -28,4 +28,4 @@ const replyTo = ({ source, scope }: EvaluateRequest): EvaluateReply => {
 port.on("message", (request: EvaluateRequest) => port.postMessage(replyTo(request)))
 // Loads the library before the first request, so that it does not count against its time limit.
 warmUp()
-port.postMessage("ready" satisfies EvaluateReply)
+port.postMessage("ready")

@@ -60,4 +60,30 @@ describe("the evaluator", () => {
     await Promise.all([expect(waiting).rejects.toThrow("has stopped"), stop()])
     await expect(evaluate("[1].map(x, x)", scope())).rejects.toThrow("has stopped")
   })
+
+  it("evaluates large operands in the thread, where they cannot exhaust the server's memory", async () => {
+    const { evaluate } = setup(20_000)
+    const large = scope({ params: { v: "x".repeat(900_000), small: "y" } })
+    expect(evaluate("params.v", large)).toHaveLength(900_000)
+    expect(evaluate("params.small + '!'", large)).toBe("y!")
+    expect(await evaluate("size(params.v)", large)).toBe(900_000)
+    const sum = Array.from({ length: 500 }, () => "params.v").join(" + ")
+    await expect(evaluate(`size(${sum})`, large)).rejects.toThrow(/memory|longer than|16 MiB/)
+    expect(await evaluate("size(params.v)", large)).toBe(900_000)
+  })
+
+  it("counts each use of an operand", async () => {
+    const { evaluate } = setup(20_000)
+    const params = { v: "x".repeat(100_000) }
+    expect(evaluate("params.v + params.v", scope({ params }))).toHaveLength(200_000)
+    const inThread = evaluate("params.v + params.v + params.v", scope({ params }))
+    expect(inThread).toBeInstanceOf(Promise)
+    expect(await inThread).toHaveLength(300_000)
+  })
+
+  it("rejects operands that are too large for the thread", async () => {
+    const { evaluate } = setup()
+    const item = Array.from({ length: 3_000_000 }, () => 1)
+    await expect(evaluate("size(item)", scope({ item }))).rejects.toThrow("reads more than 16 MiB")
+  })
 })

@@ -1,5 +1,6 @@
 // The services through which the API changes anything: one entry point, which wakes the loop after every change.
 
+import type { DefinitionThread } from "./definition-thread.ts"
 import { JobService } from "./jobs.ts"
 import { QueueService } from "./queues.ts"
 import { RunService, type RunServiceOptions } from "./runs.ts"
@@ -19,6 +20,7 @@ export interface Services {
 export interface ServicesOptions extends Pick<EngineOptions, "objects" | "evaluator" | "clock" | "random" | "log" | "dataDir"> {
   engine: RunServiceOptions["engine"] & Pick<Engine, "externalSignals">
   store: ServerStore
+  definitions?: DefinitionThread
   /** Wakes whatever may have work after a commit: the loop, the polls of workers, the scheduler, the notifier. */
   wake(): void
 }

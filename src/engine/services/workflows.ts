@@ -2,10 +2,12 @@
 // wakes the loop and the scheduler, also when the call fails: the commit may have succeeded.
 
 import { backfill, type BackfillRequest } from "./backfill.ts"
+import type { DefinitionThread } from "./definition-thread.ts"
 import { deploy, nextFiringsOf } from "./deploy.ts"
 import type { Evaluator } from "../ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { parseDefinition, type ParsedDefinition, type ParseOptions } from "../../definition/parse.ts"
 import { type Bundle, bundleKey, storeBundle } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
@@ -19,6 +21,8 @@ export interface WorkflowServiceOptions {
   evaluator: Pick<Evaluator, "render">
   clock: Clock
   random: Random
+  /** Parses definitions in a thread; without it, here. */
+  definitions?: Pick<DefinitionThread, "parse">
   wake(): void
 }
 
@@ -27,6 +31,10 @@ export class WorkflowService {
 
   constructor(options: WorkflowServiceOptions) {
     this.#options = options
+  }
+
+  async parse(text: string, options: ParseOptions): Promise<ParsedDefinition> {
+    return (await this.#options.definitions?.parse(text, options)) ?? parseDefinition(text, options)
   }
 
   /**

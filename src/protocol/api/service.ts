@@ -5,7 +5,7 @@ import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { dateTime, list, page, strictObject, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
 
-const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
+const KEY_SCOPES = ["read", "trigger", "author", "worker", "admin"] as const
 
 // -- queues --------------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import type { AuditFields, ChainedEntry } from "../../core/rules/audit-chain.ts"
 
-export const KEY_SCOPES = ["read", "trigger", "worker", "admin"] as const
+export const KEY_SCOPES = ["read", "trigger", "author", "worker", "admin"] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
 export interface KeyRow {

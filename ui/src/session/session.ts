@@ -6,8 +6,9 @@ import type { Scope, Session } from "../api/types.ts"
 export const SessionContext = createContext<Session | null>(null)
 
 const ALLOWED_BY: Record<Scope, readonly Scope[]> = {
-  read: ["read", "trigger", "admin"],
-  trigger: ["trigger", "admin"],
+  read: ["read", "trigger", "author", "admin"],
+  trigger: ["trigger", "author", "admin"],
+  author: ["author", "admin"],
   worker: ["worker", "admin"],
   admin: ["admin"],
 }

@@ -40,7 +40,7 @@ const JobForm = (): ReactElement => {
   const [texts, setTexts] = useState<JobTexts>(NO_TEXTS)
   const [tried, setTried] = useState(false)
   const queues = useQuery(queuesQuery)
-  const mayCommand = useMay("admin")
+  const mayCommand = useMay("author")
   const navigate = useNavigate()
   const client = useQueryClient()
   const list = useId()

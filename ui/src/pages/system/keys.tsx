@@ -17,6 +17,7 @@ import { showMessage, showProblem } from "../../components/toast.tsx"
 const SCOPES: readonly { scope: Scope; about: string }[] = [
   { scope: "read", about: "to look" },
   { scope: "trigger", about: "also to start, cancel and retry" },
+  { scope: "author", about: "also to deploy workflows" },
   { scope: "worker", about: "what a worker does, and nothing else" },
   { scope: "admin", about: "everything" },
 ]

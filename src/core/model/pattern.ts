@@ -1,0 +1,39 @@
+// Regular expressions of users, evaluated by RE2 in time proportional to the text. RE2 has no lookahead, lookbehind or backreferences.
+// No other file imports re2js.
+
+import { createRequire } from "node:module"
+import { messageOf } from "./error-message.ts"
+
+const require = createRequire(import.meta.url)
+
+export interface Pattern {
+  test(text: string): boolean
+  /** The source. ajv identifies patterns by it. */
+  toString(): string
+}
+
+const MAX_CACHED = 1000
+const cache = new Map<string, Pattern>()
+
+/** Compiles a pattern in the syntax of JavaScript. Throws an error that names the pattern. */
+export const compilePattern = (source: string): Pattern => {
+  const known = cache.get(source)
+  if (known !== undefined) return known
+  const { RE2JS } = require("re2js") as typeof import("re2js")
+  let pattern: Pattern
+  try {
+    const compiled = RE2JS.compile(RE2JS.translateRegExp(source))
+    pattern = { test: (text) => compiled.matcher(text).find(), toString: () => source }
+  } catch (error) {
+    const reason = messageOf(error).replace(/^error parsing regexp: /, "")
+    throw new Error(
+      `the pattern ${JSON.stringify(source)} is not valid: ${reason} (the syntax is RE2, without lookaround and backreferences)`,
+      {
+        cause: error,
+      },
+    )
+  }
+  cache.set(source, pattern)
+  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
+  return pattern
+}
