@@ -33,6 +33,7 @@ test("defaults apply to settings that are not set", () => {
     insecureHttp: false,
     trustProxy: false,
     allowedHosts: [],
+    oidc: null,
     port: 4000,
     url: "",
     apiKey: "",

@@ -1,10 +1,11 @@
 // All settings with their defaults. Flags override ORK_* variables, which override ork.yaml, which overrides the defaults. Pure: the caller
 // passes the environment and the parsed file.
 
-import { isIP } from "node:net"
 import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
 import { nearest } from "./core/model/nearest.ts"
+import { HOSTS_HINT, parseBoolean, parseHosts, parseProxies, parseWords, PROXIES_HINT } from "./core/settings/network.ts"
+import { OIDC_HINT, type OidcSettings, parseOidc } from "./core/settings/oidc.ts"
 import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/settings/object-address.ts"
 import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/settings/secret-uris.ts"
 import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/model/quantities.ts"
@@ -127,46 +128,11 @@ const parseWorkerAddress = (word: string): string | null => {
   return parseHttpAddress(isPort ? `http://127.0.0.1:${word}` : isHostAndPort ? `http://${word}` : word)
 }
 
-const BOOLEAN: ValueType<boolean> = {
-  expected: "true or false",
-  parse: (value) => (value === true || value === "true" || value === "1" ? true : isFalse(value) ? false : null),
-}
-
-const isFalse = (value: unknown): boolean => value === false || value === "false" || value === "0"
-
-const words = (value: unknown): string[] | null => {
-  const list: unknown = typeof value === "string" ? value.split(",") : value
-  const isValid = Array.isArray(list) && list.every((word) => typeof word === "string" && word.trim() !== "")
-  return isValid ? (list as string[]).map((word) => word.trim()) : null
-}
-
-const PROXIES: ValueType<boolean | string[]> = {
-  expected: "the addresses or ranges of proxies, or true for every sender",
-  parse(value) {
-    const all = BOOLEAN.parse(value)
-    if (all !== null) return all
-    const proxies = words(value)
-    return proxies !== null && proxies.every(isAddressRange) ? proxies : null
-  },
-}
-
-const isAddressRange = (word: string): boolean => {
-  const [address = "", bits = "0", ...rest] = word.split("/")
-  const version = isIP(address)
-  return version !== 0 && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128)
-}
-
-const HOSTS: ValueType<string[]> = {
-  expected: 'host names such as "ork.example.com" or "*.example.com", separated by commas',
-  parse(value) {
-    const hosts = words(value)
-    return hosts !== null && hosts.every((host) => /^(?:\*|(?:\*\.)?[A-Za-z0-9_.-]+)$/.test(host)) ? hosts : null
-  },
-}
+const BOOLEAN: ValueType<boolean> = { expected: "true or false", parse: parseBoolean }
 
 const FILES: ValueType<string[]> = {
   expected: "files, separated by commas",
-  parse: words,
+  parse: parseWords,
 }
 
 // -- settings ----------------------------------------------------------------------------------------------------------------------
@@ -265,16 +231,16 @@ export const SETTINGS = {
     BOOLEAN,
     () => false,
   ),
-  trustProxy: setting(
+  trustProxy: setting<boolean | string[]>(
     "trust_proxy",
     "proxies whose X-Forwarded-For and X-Forwarded-Proto a server believes: addresses and ranges, separated by commas, or true",
-    PROXIES,
+    { expected: PROXIES_HINT, parse: parseProxies },
     () => false,
   ),
   allowedHosts: setting(
     "allowed_hosts",
     "further names of the server that requests may have in their Host header",
-    HOSTS,
+    { expected: HOSTS_HINT, parse: parseHosts },
     () => [],
   ),
   url: setting("url", "address of the server that commands use, and that the server shows to people", HTTP_ADDRESS, unset),
@@ -320,6 +286,12 @@ export const SETTINGS = {
     "hosts, addresses and ranges that requests may reach although they are not public",
     { expected: HTTP_ALLOW_HINT, parse: parseHttpAllow },
     () => [],
+  ),
+  oidc: setting<OidcSettings | null>(
+    "oidc",
+    "sign-in of users through an OpenID provider, and the roles of their groups",
+    { expected: OIDC_HINT, parse: parseOidc },
+    () => null,
   ),
   secretsDir: setting("secrets_dir", "folder with one file per secret", FOLDER, unset),
   secrets: setting<SecretUris>(

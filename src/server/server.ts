@@ -281,6 +281,7 @@ class Server {
         hosts: [...config.allowedHosts, config.host],
         ...(config.url !== "" && { url: config.url }),
         ...(tls !== null && { tls }),
+        ...(config.oidc !== null && { oidc: config.oidc }),
       },
       explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }, runId, task),
       metrics: this.#metrics.text,

@@ -22,7 +22,7 @@ const welcome = createRoute({
   getParentRoute: () => root,
   path: "/welcome",
   validateSearch: (search: Search) =>
-    compact({ next: text(search["next"]), problem: oneOf(search["problem"], ["link", "scope"] as const) }),
+    compact({ next: text(search["next"]), problem: oneOf(search["problem"], ["link", "scope", "oidc", "role"] as const) }),
   component: lazyRouteComponent(() => import("./pages/welcome-page.tsx"), "WelcomePage"),
 })
 

@@ -14,6 +14,8 @@ export interface Caller {
   via: "key" | "cookie" | "none"
   /** Queues that workers of this key may serve; null: all. */
   queues: readonly string[] | null
+  /** Set for a user who signed in through OpenID Connect: the provider's id. */
+  user?: string
   /** Set for the token of a worker, which may act only for this worker. */
   worker?: HolderId
 }

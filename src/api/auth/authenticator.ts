@@ -13,6 +13,7 @@ import { equalText } from "../../protocol/wire/signature.ts"
 import { type ApiError, conflict, rateLimited, unauthorized } from "../http/errors.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { ApiConfig } from "../http/ports.ts"
+import { ROLE_SCOPES, type User } from "./oidc.ts"
 import { cookieOf, type SignIns, type Subject } from "./sign-ins.ts"
 import { Throttle } from "./throttle.ts"
 
@@ -139,6 +140,7 @@ export class Authenticator {
       throw unauthorized("the session has ended; sign in again")
     }
     if ("server" in subject) return ownKey("cookie")
+    if ("user" in subject) return userCaller(subject.user)
     const cached = this.#keys.get(subject.key)
     return cached === undefined ? this.#lookUp(address, { id: subject.key }, "cookie") : this.#accept(address, "cookie", cached)
   }
@@ -174,6 +176,15 @@ export class Authenticator {
     if (ids.length > 0) await this.#store.touchKeys(ids).catch(() => undefined)
   }
 }
+
+const userCaller = ({ sub, name, role }: User): Caller => ({
+  keyId: null,
+  name,
+  user: sub,
+  scopes: ROLE_SCOPES[role],
+  via: "cookie",
+  queues: [],
+})
 
 const ownKey = (via: Via): Caller => ({ keyId: null, name: OWN_KEY_NAME, scopes: ADMIN_SCOPES, via, queues: null })
 

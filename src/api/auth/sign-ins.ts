@@ -5,14 +5,17 @@ import type { Random } from "../../core/model/ports.ts"
 import type { KeyStore } from "../../store/contract/keys.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 import { hashKey } from "./auth.ts"
+import type { User } from "./oidc.ts"
 
 const COOKIE = "ork_session"
 export const SESSION_SECONDS = 7 * 86_400
 const LINK_MS = 3_600_000
 const MAX_LINKS = 1000
 
-/** Whose session it is: the server's own key by its hash, so that a change of the key ends its sessions, or a key by its id. */
-export type Subject = { server: string } | { key: string }
+const USER_SECONDS = 12 * 3600
+
+/** Whose session it is: the server's own key by its hash, so that a change of the key ends its sessions, a key by its id, or a user. */
+export type Subject = { server: string } | { key: string } | { user: User }
 
 export interface SignInsOptions {
   store: Pick<KeyStore, "createSession" | "findSession" | "removeSession">
@@ -46,7 +49,9 @@ export class SignIns {
   /** Starts a session and returns the value of its cookie. */
   async start(subject: Subject): Promise<string> {
     const session = this.#secret()
-    const row = { hash: hashKey(session), subject: JSON.stringify(subject), expiresInMs: SESSION_SECONDS * 1000 }
+    // The session of a user is shorter: the provider is asked for the user's groups only at sign-in.
+    const seconds = "user" in subject ? USER_SECONDS : SESSION_SECONDS
+    const row = { hash: hashKey(session), subject: JSON.stringify(subject), expiresInMs: seconds * 1000 }
     await this.#options.store.createSession(row)
     return session
   }

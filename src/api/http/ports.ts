@@ -1,10 +1,12 @@
 // The parts of an API server. `buildServer` takes `ServerOptions`; every handler gets an `Api`. Handlers read the store directly and
 // change it only through the services of the engine, which wake the loop.
 
+import type { CustomFetch } from "openid-client"
 import type { Logger } from "pino"
 import type { Clock, Random, SecretSource } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
+import type { OidcSettings } from "../../core/settings/oidc.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { Engine } from "../../engine/engine.ts"
 import type { Services } from "../../engine/services/services.ts"
@@ -14,6 +16,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiKeys } from "../auth/api-keys.ts"
 import type { AuditLog } from "../auth/audit-log.ts"
 import type { Authenticator } from "../auth/authenticator.ts"
+import type { Oidc } from "../auth/oidc.ts"
 import type { SignIns } from "../auth/sign-ins.ts"
 import type { EventFeed } from "../streams/event-feed.ts"
 import type { Streams } from "../streams/streams.ts"
@@ -125,6 +128,8 @@ export interface ApiConfig {
   tls?: { cert: string; key: string }
   /** Time in which the headers of a request must arrive. */
   headersMs?: number
+  /** Sign-in of users. Without it, only keys sign in. */
+  oidc?: OidcSettings
   /** Streams that one key or user may have open. */
   streamsPerCaller?: number
   heartbeatMs?: number
@@ -141,6 +146,8 @@ export interface ServerOptions extends ApiParts {
   log: Logger
   clock: Clock
   random: Random
+  /** Sends requests to the OpenID provider. Default: `fetch`. */
+  oidcFetch?: CustomFetch
   /** Returns the value of a secret, or null when it is not set. Signatures of webhooks are checked with it. */
   secret: SecretSource
 }
@@ -159,6 +166,7 @@ export interface Api extends Services {
   auth: Authenticator
   keys: ApiKeys
   signIns: SignIns
+  oidc: Oidc | null
   audit: AuditLog
   feed: EventFeed
   streams: Streams

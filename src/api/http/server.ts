@@ -22,6 +22,7 @@ import { installWebUi } from "./web-ui.ts"
 import { checkHosts } from "./host-check.ts"
 import type { Api, ApiConfig, ServerOptions } from "./ports.ts"
 import { routesFor } from "../routes/table.ts"
+import { Oidc } from "../auth/oidc.ts"
 import { SignIns } from "../auth/sign-ins.ts"
 import { rejectUnknownRoutes } from "./unknown-route.ts"
 import { HEARTBEAT_MS, STREAM_BUFFER, STREAMS_PER_CALLER, Streams } from "../streams/streams.ts"
@@ -87,6 +88,7 @@ const buildApi = (options: ServerOptions): Api => {
     parts: options,
     startedAt: clock.now(),
     signIns,
+    oidc: config.oidc === undefined ? null : new Oidc(config.oidc, secret, options.oidcFetch),
     auth,
     keys: new ApiKeys({ store, clock, random, changed: () => auth.clearCache() }),
     audit: new AuditLog(store, clock, (count) => log.error({ count }, "lost audit entries: the store is unavailable")),

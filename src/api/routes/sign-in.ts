@@ -1,8 +1,10 @@
-// Sign-in of browsers, by a link that works once or with a key. Both set a session cookie.
+// Sign-in of browsers, by a link that works once, with a key, or through an OpenID provider. All set a session cookie.
 
-import { session, signInBody, tokenQuery } from "../../protocol/api/service.ts"
+import { answerQuery, session, signInBody, signInMethods, tokenQuery } from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
-import { unauthorized } from "../http/errors.ts"
+import type { NewAuditEntry } from "../../store/contract/keys.ts"
+import { CALLBACK_PATH, type Oidc, pendingCookie } from "../auth/oidc.ts"
+import { ApiError, notFound, unauthorized } from "../http/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
@@ -17,6 +19,25 @@ const WELCOME = "/ui/welcome"
 /** Whether the browser's connection is encrypted, here or at a proxy. */
 const isSecure = (request: FastifyRequest, { config }: Api): boolean =>
   request.protocol === "https" || config.url?.startsWith("https:") === true
+
+/** Returns the origin of this server as the browser knows it. */
+const originOf = (request: FastifyRequest, { config }: Api): string =>
+  config.url === undefined ? `${request.protocol}://${request.host}` : new URL(config.url).origin
+
+const oidcOf = ({ oidc }: Api): Oidc => {
+  if (oidc === null) throw notFound("this server has no OpenID provider; sign in with a key")
+  return oidc
+}
+
+const refusal = (request: FastifyRequest, { code, message }: ApiError): NewAuditEntry => ({
+  keyId: null,
+  actor: null,
+  address: request.ip,
+  action: "session.start",
+  target: "user",
+  result: code,
+  details: message,
+})
 
 const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "")
 
@@ -35,7 +56,9 @@ export const signInRoutes = [
     scope: "read",
     responses: { 200: { description: "The caller", schema: session } },
     handle({ caller, api }) {
-      return { status: 200, body: { key_id: caller.keyId, scopes: caller.scopes, version: api.config.version } }
+      const { keyId, name, user, scopes } = caller
+      const who = { key_id: keyId, user: user === undefined ? null : name, name }
+      return { status: 200, body: { ...who, scopes, version: api.config.version } }
     },
   }),
   route({
@@ -68,6 +91,55 @@ export const signInRoutes = [
       describeChange({ target: "link", actor: OWN_KEY_NAME })
       const cookie = setCookie(await api.signIns.start(subject!), isSecure(request, api))
       return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/ui/sign-in/methods",
+    tag: TAG,
+    summary: "Get the ways to sign in besides a key",
+    scope: null,
+    responses: { 200: { description: "The ways", schema: signInMethods } },
+    handle({ api }) {
+      return { status: 200, body: { oidc: api.oidc !== null } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/ui/sign-in/oidc",
+    tag: TAG,
+    summary: "Begin to sign a user in through the OpenID provider",
+    scope: null,
+    responses: { 303: { description: "Redirects to the provider" } },
+    errors: [404],
+    async handle({ request, api }) {
+      const { location, cookie } = await oidcOf(api).begin(originOf(request, api), isSecure(request, api))
+      return { status: 303, headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: CALLBACK_PATH,
+    tag: TAG,
+    summary: "Complete the sign-in of a user with the provider's answer",
+    scope: null,
+    query: answerQuery,
+    responses: { 303: { description: "Signed in; redirects to the web UI, or to the form for a key if the provider refused" } },
+    errors: [404],
+    audit: "session.start",
+    async handle({ request, reply, api }) {
+      const secure = isSecure(request, api)
+      void reply.header("set-cookie", pendingCookie("", 0, secure))
+      try {
+        const user = await oidcOf(api).complete(new URL(request.url, originOf(request, api)), request.headers.cookie)
+        describeChange({ target: "user", actor: user.name, details: user.role })
+        void reply.header("set-cookie", setCookie(await api.signIns.start({ user }), secure))
+        return { status: 303, headers: { location: "/ui/", "referrer-policy": "no-referrer" } }
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.code === "UNAVAILABLE") throw error
+        api.audit.refused(refusal(request, error))
+        return toWelcome(error.code === "FORBIDDEN" ? "role" : "oidc")
+      }
     },
   }),
   route({

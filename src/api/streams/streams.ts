@@ -82,7 +82,8 @@ export class Streams {
   #countOf({ caller }: FastifyRequest): number {
     let count = 0
     for (const other of this.#open.values()) {
-      if (other.caller.keyId === caller.keyId && other.caller.name === caller.name) count++
+      const { keyId, name, user } = other.caller
+      if (keyId === caller.keyId && name === caller.name && user === caller.user) count++
     }
     return count
   }

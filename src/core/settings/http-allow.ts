@@ -37,7 +37,8 @@ const parseEntry = (text: string): AllowedHost | null => {
   return NAME.test(host) && !/^[\d.]+$/.test(host) ? { host, range: null, port } : null
 }
 
-const parseRange = (text: string): AllowedHost["range"] => {
+/** Parses an address or a range of addresses; null when it is neither. */
+export const parseRange = (text: string): AllowedHost["range"] => {
   const [address, bits, ...rest] = text.split("/") as [string, string?, ...string[]]
   const family = IPV4.test(address) ? "ipv4" : isIpv6(address) ? "ipv6" : null
   if (family === null || rest.length > 0) return null

@@ -176,11 +176,16 @@ export const statsQuery = strictObject({
 // -- sign-in --------------------------------------------------------------------------------------------------------------------
 
 export const tokenQuery = strictObject({ token: text(1, 200).optional() })
+export const signInMethods = z.object({ oidc: z.boolean() }).meta({ id: "SignInMethods" })
+/** The provider adds parameters of its own. */
+export const answerQuery = z.looseObject({})
 export const signInBody = strictObject({ key: text(1, 1000) })
 
 export const session = z
   .object({
-    key_id: z.string().nullable().meta({ description: "null: the server's own key" }),
+    key_id: z.string().nullable().meta({ description: "null: the server's own key, or a user" }),
+    user: z.string().nullable().meta({ description: "Name of the user. null: a key" }),
+    name: z.string().meta({ description: "Name of the key or user, as views show it" }),
     scopes: z.array(z.enum(KEY_SCOPES)),
     version: z.string().meta({ description: "Version of the server" }),
   })

@@ -17,6 +17,7 @@ import type {
   RunGraph,
   Schedule,
   Session,
+  SignInMethods,
   Stats,
   Task,
   Worker,
@@ -57,6 +58,13 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => json<Session>("/session", { signal }),
   staleTime: 60_000,
   retry: retryQuery,
+})
+
+/** The route is outside of /api/v1 and needs no session. */
+export const signInMethodsQuery = queryOptions({
+  queryKey: ["sign-in methods"],
+  queryFn: async ({ signal }) => (await (await fetch("/ui/sign-in/methods", { signal })).json()) as SignInMethods,
+  staleTime: 60_000,
 })
 
 export const workflowsQuery = (filter: Query) => pages<WorkflowSummary>("workflows", "/workflows", { limit: 50, ...filter })

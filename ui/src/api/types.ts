@@ -42,6 +42,7 @@ export type Key = z.output<typeof service.key>
 export type CreatedKey = z.output<typeof service.createdKey>
 export type Scope = Key["scopes"][number]
 export type Stats = z.output<typeof service.stats>
+export type SignInMethods = z.output<typeof service.signInMethods>
 export type Session = z.output<typeof service.session>
 export type AuditEntry = z.output<typeof service.auditEntry>
 export type OrkEvent = z.output<typeof streams.event>

@@ -1,12 +1,12 @@
-// The sign-in page for keys. The link that `ork serve` prints leads here only if it was used before.
+// The sign-in page for keys and users. The link that `ork serve` prints leads here only if it was used before.
 
-import { useQueryClient } from "@tanstack/react-query"
+import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"
 import { type ReactElement, useEffect, useState, type SyntheticEvent } from "react"
 import { placeAfter } from "../address.ts"
 import { calls } from "../api/calls.ts"
 import { problemText } from "../api/http.ts"
-import { sessionQuery } from "../api/queries.ts"
+import { sessionQuery, signInMethodsQuery } from "../api/queries.ts"
 import { Button } from "../components/button.tsx"
 import { Mark } from "../components/mark.tsx"
 import { Field } from "../components/field.tsx"
@@ -16,6 +16,8 @@ const route = getRouteApi("/welcome")
 const PROBLEMS = {
   link: "This link has been used or is too old. Sign in with a key, or start the server again for a new link.",
   scope: "That key may not look at anything: it is for workers. Sign in with one that has the scope read, trigger or admin.",
+  oidc: "The provider did not sign you in, or it took too long. Try again, or sign in with a key.",
+  role: "None of your groups has a role here. Ask the administrator, or sign in with a key.",
 } as const
 
 export const WelcomePage = (): ReactElement => {
@@ -24,6 +26,7 @@ export const WelcomePage = (): ReactElement => {
   const client = useQueryClient()
   const [key, setKey] = useState("")
   const [busy, setBusy] = useState(false)
+  const { data: methods } = useQuery(signInMethodsQuery)
   const [refused, setRefused] = useState<string | null>(null)
   useEffect(() => {
     document.title = "Sign in · Ork"
@@ -84,6 +87,7 @@ export const WelcomePage = (): ReactElement => {
         <Button type="submit" kind="primary" busy={busy} disabled={key.trim() === ""}>
           Sign in
         </Button>
+        {methods?.oidc === true ? <a href="/ui/sign-in/oidc">Sign in with your organisation&apos;s account</a> : null}
       </form>
     </main>
   )

@@ -110,7 +110,10 @@ const TOUCH = statement("keys_touch", `UPDATE api_keys SET last_used_at = ${NOW}
 /** Entries are appended one transaction after the other: the hash of each covers the one before it. */
 const LOCK = statement("audit_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork audit ' || current_schema(), 0))")
 
-const LAST = statement("audit_last", `SELECT ${NOW} AS at, (SELECT hash FROM audit ORDER BY seq DESC LIMIT 1) AS hash`)
+const LAST = statement(
+  "audit_last",
+  `SELECT ${NOW}::timestamptz(3) AS at, (SELECT hash FROM audit ORDER BY seq DESC LIMIT 1) AS hash`,
+)
 
 const APPEND = statement(
   "audit_append",
