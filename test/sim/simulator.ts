@@ -120,7 +120,11 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
     checkIdleSlots(simulation)
   }
   const isDone = (): boolean =>
-    users.idle && tables.countUnfinishedRuns() === 0 && attemptLog.live.size === 0 && areEnginesIdle(simulation)
+    users.idle &&
+    simulation.pendingWakes === 0 &&
+    tables.countUnfinishedRuns() === 0 &&
+    attemptLog.live.size === 0 &&
+    areEnginesIdle(simulation)
   await simulation.runUntil(isDone, checkTables, MAX_VIRTUAL_MS)
   checkCounters(simulation)
   checkEndsReported(simulation)
