@@ -68,7 +68,7 @@ test("a user signs in, and the session has the name and the scopes of the user's
 
 test.each([
   ["everybody", ["read"]],
-  ["authors", ["trigger"]],
+  ["authors", ["author"]],
   ["admins", ["admin"]],
 ])("a user of the group %s has the scopes %j", async (group, scopes) => {
   const { provider, signIn, sessionOf, call } = await setup()

@@ -22,7 +22,7 @@ export interface User {
 export const ROLE_SCOPES = {
   viewer: ["read"],
   operator: ["trigger"],
-  author: ["trigger"],
+  author: ["author"],
   admin: ["admin"],
 } as const satisfies Record<Role, readonly KeyScope[]>
 
