@@ -15,17 +15,17 @@
 // Opens a file for appending, and creates its folders.
 static int open_below(const char *path) {
   int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-  int fd = open(path, flags, 0644);
+  int fd = open(path, flags, 0600);
   if (fd >= 0 || errno != ENOENT) return fd;
   char folder[4096];
   if (strlen(path) >= sizeof folder) return -1;
   strcpy(folder, path);
   for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
     *slash = 0;
-    if (mkdir(folder, 0755) && errno != EEXIST) return -1;
+    if (mkdir(folder, 0700) && errno != EEXIST) return -1;
     *slash = '/';
   }
-  return open(path, flags, 0644);
+  return open(path, flags, 0600);
 }
 
 static int write_all(int fd, const char *data, size_t length) {

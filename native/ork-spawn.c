@@ -7,7 +7,8 @@
 // that is not counted. Ork assigns the ids; an id is in use until its EXITED or FAILED.
 //
 //   to the helper
-//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: set HOME to that of the user),
+//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: set HOME to that of the user,
+//             4: not confined, for a program of Ork),
 //             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
 //             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
@@ -19,9 +20,10 @@
 //             blocked, and another server may run its tasks.
 //
 //   from the helper
-//   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: processes cannot be tagged here)
+//   16 HELLO    u32 version, u8 namespace (1: yes), u8 cgroups (0, 1, 2), u8 usable (0: processes cannot be tagged here),
+//             u8 protections (SANDBOX_… in ork-spawn.h)
 //   17 STARTED  i32 pid as seen outside of the namespace
-//   18 FAILED   u8 stage (files, cwd, user, exec, limits, fork), i32 errno, string text
+//   18 FAILED   u8 stage (files, cwd, user, exec, limits, fork, sandbox), i32 errno, string text
 //   19 EXITED   i32 exit code (-1: by signal), i32 signal, u64 peak memory in bytes, u64 user and u64 system CPU in microseconds,
 //             u8 flags (1: memory limit exceeded, 2: the last line is in pieces, 4: signalled before its main process ended),
 //             i32 errno of the log (0: complete), i32 errno of the output file (0: readable, or none), u64 log size, u64 offset and u64 length in the log of the last non-blank line
@@ -36,6 +38,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -44,7 +47,7 @@
 
 #include "ork-spawn.h"
 
-#define VERSION 3
+#define VERSION 4
 #define STARTS_PER_ITERATION 16  // then logs are read and exits are reported
 
 enum { START = 1, KILL = 2, LEASE = 3, HELLO = 16, STARTED = 17, FAILED = 18, EXITED = 19 };
@@ -105,6 +108,7 @@ static void on_start(uint32_t id, struct reader *reader) {
   uint32_t flags = read_u32(reader);
   launch.write_input = flags & 1;
   launch.set_home = !!(flags & 2);
+  launch.unconfined = !!(flags & 4);
   launch.argv = read_list(reader, 0);
   launch.env = read_list(reader, 2);
   launch.cwd = read_string(reader, NULL);
@@ -400,8 +404,10 @@ static int next_wait(int requests_left) {
 int main(int argc, char **argv) {
   int want_namespace = 1;
   for (int i = 1; i < argc; i++)
-    if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;  // other arguments only identify the helper in process lists
+    if (!strcmp(argv[i], "--no-namespace")) want_namespace = 0;
+    else sandbox_option(argv[i]);  // other arguments only identify the helper in process lists
   int namespace = isolate(want_namespace);
+  prctl(PR_SET_DUMPABLE, 0);  // its memory holds the secrets of all tasks
   static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
   sigset_t set;
@@ -421,6 +427,7 @@ int main(int argc, char **argv) {
   put8(namespace);
   put8(cgroup_detect());
   put8(tags_usable());
+  put8(sandbox_state());
   finish_frame(at);
   flush_output();
 

@@ -11,8 +11,9 @@
 #define INLINE_MAX 65536    // largest output that is sent in the EXITED event
 #define PARTIAL_MS 250      // time after which a partial line is written, so that readers see prompts
 #define CGROUPS_MAX 2
+#define GROUPS_MAX 256
 
-enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE_FORK };
+enum stage { STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC, STAGE_LIMITS, STAGE_FORK, STAGE_SANDBOX };
 
 struct task;
 struct mask;
@@ -76,7 +77,7 @@ struct launch {
   uint32_t id;
   char **argv, **env;
   char *cwd, *stdin_path, *log_path, *output_path, *run_as;
-  int write_input, set_home;
+  int write_input, set_home, unconfined;
   char *input;
   uint32_t input_len;
   uint64_t memory;
@@ -84,6 +85,14 @@ struct launch {
   char **secrets;
   char *pipes;
   uint64_t max_log;
+};
+
+struct user {
+  uid_t uid;
+  gid_t gid;
+  gid_t groups[GROUPS_MAX];
+  int group_count;
+  char home[1024], name[256];  // entries of the environment
 };
 
 extern struct task **tasks;
@@ -120,6 +129,7 @@ char **read_list(struct reader *reader, int spare);
 // spawn.c
 struct task *start_task(struct launch *launch, struct failure *failure);
 void free_task(struct task *task);
+int find_user(const char *name, struct user *user);  // 0, or an errno
 int tags_usable(void);
 int tag_matches(uint64_t tag, uint64_t task_tag);
 
@@ -131,6 +141,27 @@ void signal_task(struct task *task, int signal);
 void sweep_ended(void);
 void end_isolation(void);
 int proc_open(const char *path);
+
+// sandbox.c
+enum {
+  SANDBOX_CONFINED = 1,    // no new privileges, limits
+  SANDBOX_NAMESPACE = 2,   // pid and mount namespace
+  SANDBOX_HIDDEN = 4,      // the data folder is hidden
+  SANDBOX_USER = 8,        // tasks run as another user
+  SANDBOX_ROOT = 16,       // tasks of root have no rights over the machine
+  SANDBOX_LANDLOCK = 32,   // tasks cannot read other processes
+  SANDBOX_SIGNALS = 64,    // nor signal them
+};
+void sandbox_option(const char *argument);
+int sandbox_wanted(void);
+int sandbox_hide(void);
+int map_ids(int proc, pid_t pid);
+void sandbox_prepare(int proc, int mounts, int hidden);
+int sandbox_state(void);
+struct user *sandbox_user(void);
+void sandbox_limit(void);
+int sandbox_enter(uid_t uid);
+int sandbox_seal(void);
 
 // log-file.c
 void log_input(struct stream *stream, const char *data, size_t length);

@@ -16,7 +16,6 @@
 
 #include "ork-spawn.h"
 
-#define GROUPS_MAX 256
 #define CHILD_FDS 5
 #define ATTEMPT_VARIABLE "ORK_ATTEMPT_ID="
 
@@ -24,14 +23,6 @@
 // others; a third level has no tags.
 #define NESTED_BITS ((1ULL << 23) - 1)
 #define TAG_BASE (1ULL << 62)
-
-struct user {
-  uid_t uid;
-  gid_t gid;
-  gid_t groups[GROUPS_MAX];
-  int group_count;
-  char home[1024], name[256];
-};
 
 // Arguments of the child.
 struct child {
@@ -79,7 +70,7 @@ static char *find_attempt(char **env) {
   return NULL;
 }
 
-static int find_user(const char *name, struct user *user) {
+int find_user(const char *name, struct user *user) {
   char *end;
   errno = 0;
   struct passwd *entry = getpwnam(name);
@@ -181,6 +172,15 @@ static void set_limits(struct child *child) {
   struct rlimit memory = {child->launch->memory, child->launch->memory};
   if (memory.rlim_cur && !task->cgroup && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
   setrlimit(RLIMIT_NOFILE, &files_before);
+  if (!child->launch->unconfined) sandbox_limit();
+}
+
+// The user's home, or the working folder for a user without one.
+static char *home_of(struct user *user, const char *cwd) {
+  static char entry[4096 + 8];
+  struct stat info;
+  if (!stat(user->home + strlen("HOME="), &info) && S_ISDIR(info.st_mode)) return user->home;
+  return (size_t)snprintf(entry, sizeof entry, "HOME=%s", cwd) < sizeof entry ? entry : user->home;
 }
 
 static _Noreturn void run_child(struct child *child) {
@@ -191,23 +191,30 @@ static _Noreturn void run_child(struct child *child) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  struct user found, *user = NULL;
+  struct user found, *user = launch->unconfined ? NULL : sandbox_user();
   if (*launch->run_as) {
     int error = find_user(launch->run_as, &found);
     if (error) fail(child, STAGE_USER, error);
     user = &found;
-    if (launch->set_home) set_env(launch->env, user->home);
+  }
+  if (user) {
+    if (launch->set_home) set_env(launch->env, home_of(user, launch->cwd));
     set_env(launch->env, user->name);
   }
   open_files(child, user);
   for (int i = 0; i < CHILD_FDS; i++)
     if (child->fds[i] >= 0 && dup2(child->fds[i], i) < 0) fail(child, STAGE_FILES, errno);
+  // The user may open its own output by a path such as /dev/stderr.
+  for (int i = 1; i < 3 && user && geteuid() == 0; i++)
+    if (fchown(i, user->uid, user->gid)) fail(child, STAGE_FILES, errno);
   set_limits(child);
+  if (!launch->unconfined && sandbox_enter(user ? user->uid : geteuid())) fail(child, STAGE_SANDBOX, errno);
   if (user && geteuid() == 0 &&
       (setgroups(user->group_count, user->groups) || setgid(user->gid) || setuid(user->uid)))
     fail(child, STAGE_USER, errno);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (chdir(launch->cwd)) fail(child, STAGE_CWD, errno);
+  if (!launch->unconfined && sandbox_seal()) fail(child, STAGE_SANDBOX, errno);
   fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
 }
 
@@ -271,7 +278,7 @@ struct task *start_task(struct launch *launch, struct failure *failure) {
   task->output_path = *launch->output_path ? strdup(launch->output_path) : NULL;
   task->input_path = *launch->stdin_path ? strdup(launch->stdin_path) : NULL;
   task->remove_input = launch->write_input;
-  task->other_user = *launch->run_as != 0;
+  task->other_user = *launch->run_as || sandbox_user();
   task->mask = mask_create(launch->secrets);
 
   *failure = (struct failure){STAGE_FILES, 0};

@@ -65,30 +65,56 @@ static void close_standard_streams(void) {
   close(1);
 }
 
-static int enter_namespace(int ends[2]) {
-  int before = openat(proc, "self/ns/pid", O_RDONLY | O_CLOEXEC);
-  if (before < 0 || unshare(CLONE_NEWNS)) return 0;
-  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) || unshare(CLONE_NEWPID)) return 0;
-  pid_t pid = fork();
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(ends[0]);
-    close_standard_streams();
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) || write(ends[1], "k", 1) != 1) _exit(1);
-    reap_forever(ends[1]);
-  }
+// Init of the pid namespace, in a mount namespace of its own.
+static _Noreturn void run_init(int socket, int wait_for_ids) {
   char byte;
-  if (pid > 0) {
-    close(ends[1]);
-    if (read(ends[0], &byte, 1) == 1) {
-      namespace_init = pid;
-      close(before);
-      return 1;
-    }
-    waitpid(pid, NULL, 0);
+  if (wait_for_ids && read(socket, &byte, 1) != 1) _exit(1);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  close_standard_streams();
+  if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) _exit(1);
+  byte = sandbox_hide() ? 'h' : 'k';
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) || write(socket, &byte, 1) != 1) _exit(1);
+  reap_forever(socket);
+}
+
+static int open_namespace(pid_t pid, const char *kind) {
+  char path[64];
+  snprintf(path, sizeof path, "%d/ns/%s", pid, kind);
+  return proc_open(path);
+}
+
+// Starts init, and makes the children of this process members of its pid namespace. Nothing has changed on failure.
+static int enter_namespace(int ends[2]) {
+  int own_ids = geteuid() != 0;
+  unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | (own_ids ? CLONE_NEWUSER : 0) | SIGCHLD;
+  pid_t pid = syscall(SYS_clone, flags, NULL, NULL, NULL, 0UL);
+  if (pid == 0) {
+    close(ends[0]);
+    run_init(ends[1], own_ids);
   }
-  setns(before, CLONE_NEWPID);
-  close(before);
+  if (pid < 0) return 0;
+  char byte = 'm';
+  int mounts = -1, pids = -1, users = -1, entered = 0;
+  if (own_ids && (map_ids(proc, pid) || write(ends[0], &byte, 1) != 1)) goto done;
+  close(ends[1]);
+  ends[1] = -1;
+  if (read(ends[0], &byte, 1) != 1) goto done;
+  mounts = open_namespace(pid, "mnt");
+  pids = open_namespace(pid, "pid");
+  users = own_ids ? open_namespace(pid, "user") : -1;
+  if (mounts < 0 || pids < 0 || (own_ids && (users < 0 || setns(users, CLONE_NEWUSER)))) goto done;
+  entered = !setns(pids, CLONE_NEWPID);
+done:
+  if (pids >= 0) close(pids);
+  if (users >= 0) close(users);
+  if (entered) {
+    namespace_init = pid;
+    sandbox_prepare(proc, mounts, byte == 'h');
+    return 1;
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
+  if (mounts >= 0) close(mounts);
   return 0;
 }
 
@@ -97,15 +123,16 @@ int isolate(int want_namespace) {
   syscall(SYS_close_range, 3U, ~0U, 0U);  // tasks must not inherit descriptors of Ork
   proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
-  if (want_namespace && geteuid() == 0) {
+  if (want_namespace && (geteuid() == 0 || sandbox_wanted())) {
     if (enter_namespace(ends)) {
       reaper = ends[0];
       return 1;
     }
     close(ends[0]);
-    close(ends[1]);
+    if (ends[1] >= 0) close(ends[1]);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) _exit(1);
   }
+  sandbox_prepare(proc, -1, 0);
   // This process becomes the reaper, and its child the helper. The child has no exit signal, so that a plain waitpid in
   // the reaper ignores it.
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -23,6 +23,7 @@ const STORE_LAYERS: Layers = [
 const LAYERS: Record<string, Layers> = {
   "": [
     ["core"],
+    ["config-values.ts"],
     ["config.ts", "definition", "protocol", "store", "objects", "secrets"],
     ["executors"],
     ["engine"],

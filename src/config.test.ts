@@ -55,6 +55,11 @@ test("defaults apply to settings that are not set", () => {
     cloudrunLoggingEndpoint: "",
     httpAllow: [],
     secretsDir: "",
+    sandbox: "auto",
+    policy: null,
+    pushKey: "",
+    taskUser: "",
+    taskLimits: { processes: 16_384, memoryBytes: null, files: 65_536 },
     secrets: {},
   })
 })

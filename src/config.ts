@@ -1,14 +1,32 @@
 // All settings with their defaults. Flags override ORK_* variables, which override ork.yaml, which overrides the defaults. Pure: the caller
 // passes the environment and the parsed file.
 
+import {
+  API_KEY,
+  BOOLEAN,
+  DATABASE,
+  DURATION,
+  FILES,
+  FOLDER,
+  HTTP_ADDRESS,
+  integer,
+  LOG_BYTES,
+  LOG_LEVEL,
+  MEMORY,
+  OBJECT_STORE,
+  SANDBOX,
+  text,
+  WORKER_ADDRESSES,
+  type ValueType,
+} from "./config-values.ts"
 import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
 import { nearest } from "./core/model/nearest.ts"
-import { HOSTS_HINT, parseBoolean, parseHosts, parseProxies, parseWords, PROXIES_HINT } from "./core/settings/network.ts"
+import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"
+import { HOSTS_HINT, parseHosts, parseProxies, PROXIES_HINT } from "./core/settings/network.ts"
 import { OIDC_HINT, type OidcSettings, parseOidc } from "./core/settings/oidc.ts"
-import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/settings/object-address.ts"
 import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/settings/secret-uris.ts"
-import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/model/quantities.ts"
+import { DEFAULT_TASK_LIMITS, parseTaskLimits, TASK_LIMITS_HINT, type TaskLimits } from "./core/settings/task-limits.ts"
 import { parseWorkerProfiles, PROFILES_HINT, type WorkerProfiles } from "./core/settings/worker-profiles.ts"
 
 export interface Machine {
@@ -19,12 +37,6 @@ export interface Machine {
 interface DefaultContext {
   machine: Machine
   dataDir: string
-}
-
-interface ValueType<T> {
-  expected: string
-  /** Returns null for an invalid value. Flags and variables are texts; values of ork.yaml have any type. */
-  parse(value: unknown): T | null
 }
 
 interface Setting<T> extends ValueType<T> {
@@ -40,100 +52,6 @@ const setting = <T>(
   type: ValueType<T>,
   defaultValue: (context: DefaultContext) => T,
 ): Setting<T> => ({ key, about, ...type, default: defaultValue })
-
-// -- value types -------------------------------------------------------------------------------------------------------------------
-
-const parseText = (value: unknown): string | null => (typeof value === "string" && value !== "" ? value : null)
-
-const text = (expected: string): ValueType<string> => ({ expected, parse: parseText })
-
-const integer = (min: number, max: number): ValueType<number> => ({
-  expected: `a whole number from ${min} to ${max}`,
-  parse(value) {
-    const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
-    return typeof number === "number" && Number.isInteger(number) && number >= min && number <= max ? number : null
-  },
-})
-
-const parseHttpAddress = (value: unknown): string | null => {
-  const address = parseText(value)
-  return address !== null && /^https?:\/\//.test(address) && URL.canParse(address) ? address.replace(/\/+$/, "") : null
-}
-
-const FOLDER = text("a folder")
-
-const HTTP_ADDRESS: ValueType<string> = { expected: "http://… or https://…", parse: parseHttpAddress }
-
-const DURATION: ValueType<number> = { expected: DURATION_HINT, parse: parseDuration }
-
-const MEMORY: ValueType<number> = {
-  expected: MEMORY_HINT,
-  parse: (value) => parseMemory(typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value),
-}
-
-const LOG_BYTES: ValueType<number> = {
-  expected: `${MEMORY_HINT}, at least 1Mi`,
-  parse(value) {
-    const bytes = MEMORY.parse(value)
-    return bytes !== null && bytes >= MIB ? bytes : null
-  },
-}
-
-const DATABASE_SCHEMES = ["sqlite:", "postgres://", "postgresql://"]
-
-const DATABASE: ValueType<string> = {
-  expected: "sqlite:FILE or postgres://…",
-  parse(value) {
-    const address = parseText(value)
-    const hasScheme = DATABASE_SCHEMES.some((scheme) => address?.startsWith(scheme) && address.length > scheme.length)
-    return hasScheme ? address : null
-  },
-}
-
-const OBJECT_STORE: ValueType<string> = {
-  expected: OBJECT_ADDRESS_HINT,
-  parse(value) {
-    const address = parseText(value)
-    return address === null || parseObjectAddress(address) === null ? null : address
-  },
-}
-
-const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"]
-
-const LOG_LEVEL: ValueType<string> = {
-  expected: "debug, info, warn, error or silent",
-  parse: (value) => (typeof value === "string" && LOG_LEVELS.includes(value) ? value : null),
-}
-
-const MIN_KEY_LENGTH = 16
-
-const API_KEY: ValueType<string> = {
-  expected: `a key of at least ${MIN_KEY_LENGTH} characters`,
-  parse: (value) => (typeof value === "string" && value.length >= MIN_KEY_LENGTH ? value : null),
-}
-
-/** Accepts `8001`, `host:8001` and `https://host/worker`. */
-const WORKER_ADDRESSES: ValueType<string[]> = {
-  expected: "ports, HOST:PORT or http://… addresses, separated by commas",
-  parse(value) {
-    const words = typeof value === "string" ? value.split(",") : Array.isArray(value) ? value.map(String) : [String(value)]
-    const addresses = words.map((word) => parseWorkerAddress(word.trim()))
-    return addresses.some((address) => address === null) ? null : (addresses as string[])
-  },
-}
-
-const parseWorkerAddress = (word: string): string | null => {
-  const isPort = /^\d{1,5}$/.test(word)
-  const isHostAndPort = /^[^/:]+:\d{1,5}$/.test(word)
-  return parseHttpAddress(isPort ? `http://127.0.0.1:${word}` : isHostAndPort ? `http://${word}` : word)
-}
-
-const BOOLEAN: ValueType<boolean> = { expected: "true or false", parse: parseBoolean }
-
-const FILES: ValueType<string[]> = {
-  expected: "files, separated by commas",
-  parse: parseWords,
-}
 
 // -- settings ----------------------------------------------------------------------------------------------------------------------
 
@@ -209,6 +127,24 @@ export const SETTINGS = {
   maxOutputBytes: setting("max_output", "maximum size of a task's output", MEMORY, () => 64 * MIB),
   maxLogBytes: setting("max_log", "maximum size of an attempt's log; the rest is dropped", LOG_BYTES, () => 1024 * MIB),
   graceMs: setting("grace", "time between SIGTERM and SIGKILL when a task is stopped", DURATION, () => 10_000),
+  sandbox: setting(
+    "sandbox",
+    "how tasks are confined: `auto` as far as the kernel allows it, `required` not at all without every protection, `off`",
+    SANDBOX,
+    () => "auto",
+  ),
+  taskUser: setting(
+    "task_user",
+    "user of the tasks of a server or worker that runs as root; by default `ork-task` if it exists, else `nobody`",
+    text("a user"),
+    unset,
+  ),
+  taskLimits: setting<TaskLimits>(
+    "task_limits",
+    "limits of the processes of tasks: processes, memory, files",
+    { expected: TASK_LIMITS_HINT, parse: parseTaskLimits },
+    () => DEFAULT_TASK_LIMITS,
+  ),
   functionTasks: setting(
     "function_tasks",
     "number of tasks after which a worker process of functions is replaced",
@@ -247,6 +183,12 @@ export const SETTINGS = {
   apiKey: setting(
     "api_key",
     "admin key of the server, and the key that commands use; by default the key in `.ork/admin.key`",
+    API_KEY,
+    unset,
+  ),
+  pushKey: setting(
+    "push_key",
+    "key that a server and its push workers share, which gives no access to the server; by default derived from the admin key",
     API_KEY,
     unset,
   ),
@@ -293,6 +235,12 @@ export const SETTINGS = {
     { expected: OIDC_HINT, parse: parseOidc },
     () => null,
   ),
+  policy: setting<Policy | null>(
+    "policy",
+    "what tasks may use: executors, images, mounts, privileged, namespaces, service_accounts, run_as, hosts, with rules for some workflows",
+    { expected: POLICY_HINT, parse: parsePolicy },
+    () => null,
+  ),
   secretsDir: setting("secrets_dir", "folder with one file per secret", FOLDER, unset),
   secrets: setting<SecretUris>(
     "secrets",
@@ -327,7 +275,7 @@ export const resolveConfig = (sources: Sources): Resolved => {
     const found = findValue(name, sources)
     const value = found === null ? null : parse(found.value)
     if (found !== null && value === null) {
-      const shown = name === "apiKey" ? "the value" : withoutPassword(JSON.stringify(found.value))
+      const shown = name === "apiKey" || name === "pushKey" ? "the value" : withoutPassword(JSON.stringify(found.value))
       problems.push(`${found.source}: ${shown} is not ${expected}`)
     }
     // `dataDir` is the first setting; the defaults of others depend on it.

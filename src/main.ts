@@ -2,22 +2,24 @@
 // enabled, so that short commands start fast.
 
 import { enableCompileCache } from "node:module"
-import { availableParallelism, homedir } from "node:os"
-import { dirname, join } from "node:path"
+import { availableParallelism, homedir, totalmem } from "node:os"
+import { dirname, join, relative, resolve } from "node:path"
 import { SILENCE_MS } from "./engine/loop/lease-time.ts"
-import type { Backends, Context, Inspection } from "./cli/target/context.ts"
+import type { Backends, Context, EngineUse, Inspection } from "./cli/target/context.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import type { Config } from "./config.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { LazyOptions } from "./executors/lazy.ts"
 import type { ObjectStore } from "./objects/objects.ts"
+import type { HelperChoice } from "./executors/process/helper-supply.ts"
 import type { ProcessExecutor } from "./executors/process/process.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
+import type { Sandbox } from "./executors/process/sandbox.ts"
 import type { ServerStore } from "./store/contract/server-store.ts"
 
 enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork", "compile"))
 
-const { existsSync, mkdirSync, readFileSync } = await import("node:fs")
+const { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync } = await import("node:fs")
 const { main } = await import("./cli/program.ts")
 const { systemClock, systemRandom } = await import("./engine/system.ts")
 const { messageOf } = await import("./core/model/error-message.ts")
@@ -34,7 +36,9 @@ const openSqliteStore = async (path: string, create: boolean): Promise<ServerSto
   if (!create && !existsSync(path)) return null
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
   try {
-    mkdirSync(dirname(path), { recursive: true })
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    // SQLite gives its other files the mode of this one.
+    closeSync(openSync(path, "a", 0o600))
     return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
   } catch (error) {
     if (error instanceof StoreUnavailable) throw error
@@ -85,15 +89,62 @@ const openObjects = async ({ objectStore }: Config): Promise<ObjectStore> => {
 
 // -- executors ---------------------------------------------------------------------------------------------------------------------
 
-type ExecutorLoader = (config: Config, objects: ObjectStore) => Promise<Executor>
+type ExecutorLoader = (config: EngineConfig, objects: ObjectStore) => Promise<Executor>
+
+type EngineConfig = Config & { confinement: Sandbox | undefined }
+
+/** Returns how tasks are confined; undefined with `sandbox: off`. */
+const confinementOf = async (config: Config, { folder, service }: EngineUse): Promise<Sandbox | undefined> => {
+  const { concealSecrets } = await import("./executors/process/conceal.ts")
+  const readable = await concealSecrets()
+  if (config.sandbox === "off") return undefined
+  const { findTaskUser } = await import("./executors/process/task-user.ts")
+  const { processes, memoryBytes, files } = config.taskLimits
+  const dataDir = realpathSync(config.dataDir)
+  const hasUser = service || config.taskUser !== ""
+  // The data folder itself is hidden, and Ork gives its place another mode.
+  const needed = [realpathSync(folder ?? dataDir), realpathSync(process.execPath), import.meta.filename]
+  const choice = hasUser ? findTaskUser(config.taskUser, needed) : ({ user: null, reason: null } as const)
+  return {
+    required: config.sandbox === "required",
+    dataDir,
+    hide: folder === null || (!service && isInside(process.cwd(), folder)) ? [] : privatePaths(config, realpathSync(folder)),
+    user: choice.user,
+    noUser: "reason" in choice ? choice.reason : null,
+    limits: { processes, memory: memoryBytes ?? totalmem(), files },
+    readable,
+  }
+}
+
+/** Returns the data folder, and a database and an object store outside of it. */
+const privatePaths = ({ databaseUrl, objectStore }: Config, folder: string): string[] => {
+  const objects = parseObjectAddress(objectStore)
+  const database = databaseUrl.startsWith(SQLITE) ? databaseUrl.slice(SQLITE.length) : null
+  const files = database === null ? [] : [database, `${database}-wal`, `${database}-shm`]
+  const outside = [...files, ...(objects?.kind === "file" ? [objects.folder] : [])]
+    .filter((path) => existsSync(path))
+    .map((path) => realpathSync(path))
+  return [folder, ...outside.filter((path) => !isInside(path, folder) && !isInside(process.cwd(), path))]
+}
+
+const isInside = (path: string, folder: string): boolean => {
+  const from = relative(resolve(folder), resolve(path))
+  return from === "" || !(from === ".." || from.startsWith("../"))
+}
 
 /** Where other servers may run the tasks of a process whose lease has expired, its own tasks end with the lease. */
 const leaseOf = ({ databaseUrl }: Config): { leaseMs?: number } =>
   databaseUrl.startsWith(SQLITE) ? {} : { leaseMs: SILENCE_MS }
 
-const createProcessExecutor = async (config: Config, objects: ObjectStore): Promise<ProcessExecutor> => {
+const helperChoice = (config: EngineConfig): HelperChoice => ({
+  helper: "auto",
+  ...leaseOf(config),
+  ...(config.confinement !== undefined && { sandbox: config.confinement }),
+})
+
+const createProcessExecutor = async (config: EngineConfig, objects: ObjectStore): Promise<ProcessExecutor> => {
   const { ProcessExecutor } = await import("./executors/process/process.ts")
-  return new ProcessExecutor({ objects, clock: systemClock, helper: "auto", dataDir: config.dataDir, ...leaseOf(config) })
+  return new ProcessExecutor({ objects, clock: systemClock, dataDir: config.dataDir, ...helperChoice(config) })
 }
 
 const loadHttp: ExecutorLoader = async ({ httpAllow: allow }, objects) => {
@@ -114,14 +165,13 @@ const loadPython: ExecutorLoader = async (config, objects) => {
 /** Function workers per core that are started in advance, so that each has a next task while the engine commits. */
 const EAGER_WORKERS_PER_CORE = 4
 
-const createFunctionExecutor = async (runtime: Runtime, config: Config, objects: ObjectStore): Promise<Executor> => {
+const createFunctionExecutor = async (runtime: Runtime, config: EngineConfig, objects: ObjectStore): Promise<Executor> => {
   const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
   return new FunctionExecutor({
     runtime,
     objects,
     clock: systemClock,
-    helper: "auto",
-    ...leaseOf(config),
+    ...helperChoice(config),
     maxWorkers: config.concurrency,
     eagerWorkers: EAGER_WORKERS_PER_CORE * availableParallelism(),
     maxTasks: config.functionTasks,
@@ -173,7 +223,7 @@ const loadCloudRun: ExecutorLoader = async (config, objects) => {
 }
 
 /** Creates all executors. Except for `process`, each is loaded with its first task. */
-const createExecutors = async (config: Config, objects: ObjectStore): Promise<Map<string, Executor>> => {
+const createExecutors = async (config: EngineConfig, objects: ObjectStore): Promise<Map<string, Executor>> => {
   const { LazyExecutor } = await import("./executors/lazy.ts")
   const lazy = (
     name: string,
@@ -211,7 +261,13 @@ const inspect = async (config: Config): Promise<Inspection> => {
   const { kubeconfig, slurmCommand } = config
   const surroundings = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
   const facts = { sqlite: `version ${await sqliteVersion()}`, surroundings }
-  const executor = await createProcessExecutor(config, await openObjects(config))
+  const folder = resolve(config.dataDir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const confinement = await confinementOf(
+    { ...config, sandbox: config.sandbox === "off" ? "off" : "auto" },
+    { folder, service: true },
+  )
+  const executor = await createProcessExecutor({ ...config, confinement }, await openObjects(config))
   try {
     return { ...facts, spawn: await executor.describe() }
   } catch (error) {
@@ -234,12 +290,17 @@ const backends: Backends = {
   random: systemRandom,
   openStore,
   openObjects,
-  async engineParts(config, objects) {
+  async engineParts(config, objects, use) {
+    const { tightenDataFolder } = await import("./objects/data-folder.ts")
+    for (const folder of new Set([use.folder ?? config.dataDir, config.dataDir])) tightenDataFolder(folder)
+    const confinement = await confinementOf(config, use)
     const { createEvaluator } = await import("./engine/gate/evaluator.ts")
     const { openSecrets } = await import("./secrets/open.ts")
     const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
+    const executors = await createExecutors({ ...config, confinement }, objects)
     return {
-      executors: await createExecutors(config, objects),
+      executors,
+      protections: async () => (await (executors.get("process") as ProcessExecutor).describe()).protections,
       evaluator: createEvaluator(),
       secret: (name) => secrets.find(name),
       fetch: createFetch(config),

@@ -6,6 +6,7 @@ import type { RunId } from "../core/model/ids.ts"
 import type { AttemptResult, Output } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"
 import type { ExpressionScope } from "../core/expressions/expressions.ts"
+import type { Policy } from "../core/settings/policy.ts"
 import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
 import type { Assignment, Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -71,6 +72,8 @@ export interface EngineOptions {
   /** Provides the folders of attempts. Default: folders in `dataDir`. */
   folders?: Folders
   secret: SecretSource
+  /** What tasks may use; default: everything. */
+  policy?: Policy
   observer?: Observer
   /** Returns the address of the API, for callbacks; null: not known yet. */
   address?(): string | null

@@ -34,7 +34,7 @@ export const ensureAdminKey = async (dataDir: string, random: Random): Promise<{
     return { key: existing, file }
   }
   const key = PREFIX + random.hex128() + random.hex128()
-  await mkdir(dirname(file), { recursive: true })
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   // Links a complete file and never replaces one: servers that start together use the key of the first.
   const draft = `${file}.${random.hex128()}`
   await writeFile(draft, `${key}\n`, { mode: OWNER_ONLY })

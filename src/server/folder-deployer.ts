@@ -7,6 +7,9 @@ import { dirname, join } from "node:path"
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
 import { type Problem, problemText } from "../core/model/problems.ts"
+import { contentHash } from "../core/compile/hash.ts"
+import { policyProblems } from "../core/rules/policy.ts"
+import type { Policy } from "../core/settings/policy.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
 import { collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
 import type { WorkflowService } from "../engine/services/workflows.ts"
@@ -23,6 +26,7 @@ export interface FolderDeployerOptions {
   clock: Clock
   log: Logger
   profiles: WorkerProfiles
+  policy: Policy
 }
 
 /** Returns the file names of the definitions in a folder. */
@@ -99,12 +103,12 @@ export class FolderDeployer {
 
   /** Deploys a definition if its text or one of its files has changed. */
   async #deployFile(file: string): Promise<void> {
-    const { folder, log, workflows, profiles } = this.#options
+    const { folder, log } = this.#options
     const text = await readFile(join(folder, file), "utf8").catch(() => null)
     if (text === null) return
     let definition = this.#definitions.get(file)
     if (definition?.text !== text) {
-      definition = { text, parsed: await workflows.parse(text, { file, profiles }), deployed: null }
+      definition = { text, parsed: await this.#parse(text, file), deployed: null }
       this.#definitions.set(file, definition)
       if (!definition.parsed.ok) logProblems(log, file, definition.parsed.problems)
     }
@@ -121,6 +125,18 @@ export class FolderDeployer {
     }
     // Set after the deploy, so that a failed deploy is repeated.
     definition.deployed = current
+  }
+
+  /** Parses a definition and checks it against the policy, whose rules may be for the folder. */
+  async #parse(text: string, file: string): Promise<ParsedDefinition> {
+    const { folder, profiles, policy, workflows } = this.#options
+    const parsed = await workflows.parse(text, { file, profiles })
+    if (!parsed.ok) return parsed
+    const byFolder = policy.rules.some((rule) => rule.folders !== undefined)
+    const workflow = byFolder ? { ...parsed.workflow, folder } : parsed.workflow
+    const problems = policyProblems(policy, workflow)
+    if (problems.length > 0) return { ok: false, problems }
+    return byFolder ? { ...parsed, workflow, hash: contentHash(workflow) } : parsed
   }
 
   async #deploy(file: string, parsed: Extract<ParsedDefinition, { ok: true }>, bundle: Bundle | null): Promise<void> {

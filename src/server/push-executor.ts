@@ -19,7 +19,8 @@ import type { Assignment, Executor, LaunchContext, StopReason } from "../executo
 export interface PushOptions {
   /** Addresses without a trailing slash. */
   workers: readonly string[]
-  apiKey: string
+  /** Signs the requests. */
+  key: string
   /** Returns the address of this server. */
   callback(): string
   objects: ObjectStore
@@ -148,9 +149,9 @@ export class PushExecutor implements Executor, PushReceiver {
 
   /** Returns null without a reply in JSON. */
   async #post(worker: string, path: string, message: object): Promise<{ status: number; body: unknown } | null> {
-    const { apiKey, clock, fetch } = this.#options
+    const { key, clock, fetch } = this.#options
     const body = JSON.stringify(message)
-    const headers = { "content-type": "application/json", ...proofOf(apiKey, { path, body }, clock.now()) }
+    const headers = { "content-type": "application/json", ...proofOf(key, { path, body }, clock.now()) }
     try {
       const signal = AbortSignal.timeout(Math.min(REPLY_TIMEOUT_MS, this.#leaseMs))
       const response = await fetch(worker + path, { method: "POST", headers, body, signal, redirect: "manual" })

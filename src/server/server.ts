@@ -18,7 +18,9 @@ import { startTracing, type Tracing } from "./tracing.ts"
 import { buildServer, close, listen } from "../api/http/server.ts"
 import { type Config, withoutPassword } from "../config.ts"
 import type { Clock, Fetch, Random } from "../core/model/ports.ts"
+import { DEFAULT_POLICY, type Policy } from "../core/settings/policy.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
+import { pushKeyOf } from "../protocol/wire/server-proof.ts"
 import { Engine } from "../engine/engine.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { explain, holderIsAlive } from "../engine/services/explain.ts"
@@ -46,6 +48,8 @@ export interface ServerOptions extends Pick<EngineOptions, "executors" | "evalua
   log: Logger
   version: string
   apiKey: string
+  /** The key in the data folder, if the server uses that one. */
+  folderKey?: string
   /** Identity of this process, as `isAlive` of other processes reads it. */
   identity: string
   isAlive(identity: string): boolean
@@ -180,7 +184,8 @@ class Server {
     const { workers } = config
     if (workers.length === 0) return null
     const callback = (): string => ownAddress(config.host, this.#address)
-    return new PushExecutor({ workers, apiKey, callback, objects, clock, random, fetch, ...workerLease(env) })
+    const key = config.pushKey || pushKeyOf(apiKey)
+    return new PushExecutor({ workers, key, callback, objects, clock, random, fetch, ...workerLease(env) })
   }
 
   #engineOptions(): EngineOptions {
@@ -205,6 +210,7 @@ class Server {
       graceMs: config.graceMs,
       dataDir: resolve(config.dataDir),
       secret,
+      policy: policyOf(config),
       fetch,
       address: () => config.url || this.#address,
       async findWorkflow(name) {
@@ -260,7 +266,7 @@ class Server {
   }
 
   #createApi(): ReturnType<typeof buildServer> {
-    const { config, store, objects, log, clock, random, secret, apiKey, version, isAlive, tls } = this.#options
+    const { config, store, objects, log, clock, random, secret, apiKey, folderKey, version, isAlive, tls } = this.#options
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
     const api = buildServer({
@@ -274,9 +280,11 @@ class Server {
       services: this.#services,
       config: {
         apiKey,
+        ...(folderKey !== undefined && { folderKey }),
         version,
         webUiDir: WEB_UI_DIR,
         profiles: config.workerProfiles,
+        policy: policyOf(config),
         trustProxy: config.trustProxy,
         hosts: [...config.allowedHosts, config.host],
         ...(config.url !== "" && { url: config.url }),
@@ -306,7 +314,7 @@ class Server {
     const { config, folder, clock, log } = this.#options
     if (folder === null) return null
     const { workflows } = this.#services
-    return new FolderDeployer({ folder, workflows, profiles: config.workerProfiles, clock, log })
+    return new FolderDeployer({ folder, workflows, profiles: config.workerProfiles, policy: policyOf(config), clock, log })
   }
 
   #connectEvents(): void {
@@ -326,6 +334,8 @@ class Server {
     this.#notifier.wake()
   }
 }
+
+const policyOf = ({ policy }: Config): Policy => policy ?? DEFAULT_POLICY
 
 /** Returns the address of this server, as opposed to a load balancer's. One that listens on all interfaces uses the host name. */
 const ownAddress = (host: string, address: string): string =>

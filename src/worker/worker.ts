@@ -32,6 +32,8 @@ export interface WorkerOptions {
   functions?: string[]
   /** True if the worker runs only its functions and handlers, in this process. */
   functionsOnly?: boolean
+  /** Returns whether a server has proved that it may get the key; default: every server may. */
+  proves?(server: string): Promise<boolean>
   capacity: number
   version: string
   executors: ReadonlyMap<string, Executor>
@@ -94,10 +96,23 @@ export class Worker {
   }
 
   #register(first: boolean): Promise<Registration | null> {
-    const { name, queues, labels, handlers = [], functions = [], functionsOnly, capacity, version, key, log } = this.#options
+    const {
+      name,
+      queues,
+      labels,
+      handlers = [],
+      functions = [],
+      functionsOnly,
+      capacity,
+      version,
+      key,
+      proves,
+      log,
+    } = this.#options
     const calls = { ...(functions.length > 0 && { functions }), ...(functionsOnly === true && { functions_only: true }) }
     const body = { name, queues, labels, handlers, ...calls, capacity, version }
-    return register({ client: this.#client, key, body, log, signal: this.#draining.signal, first })
+    const signal = this.#draining.signal
+    return register({ client: this.#client, key, body, log, signal, first, ...(proves !== undefined && { proves }) })
   }
 
   /** Claims and runs tasks under one registration, until the worker drains or is evicted. */

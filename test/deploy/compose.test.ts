@@ -12,6 +12,7 @@ interface Service {
   image?: string
   build?: { context: string; dockerfile: string }
   command?: string[]
+  entrypoint?: string[]
   environment?: Record<string, string>
   depends_on?: Record<string, { condition: string }>
   volumes?: string[]
@@ -48,8 +49,38 @@ const ours = Object.entries(services).filter(([, { image }]) => image === "ork")
 
 describe("compose.yaml", () => {
   it("has Postgres, an S3 server, two servers and two workers", () => {
-    expect(Object.keys(services)).toEqual(["postgres", "s3", "bucket", "server-1", "server-2", "worker-1", "worker-2"])
-    expect(ours.map(([, { command }]) => command?.[0])).toEqual(["serve", "serve", "worker", "worker"])
+    expect(Object.keys(services)).toEqual([
+      "postgres",
+      "s3",
+      "bucket",
+      "server-1",
+      "server-2",
+      "worker-key",
+      "worker-1",
+      "worker-2",
+    ])
+    expect(ours.map(([, { command }]) => command?.[0])).toEqual(["serve", "serve", undefined, "worker", "worker"])
+  })
+
+  it("gives workers a key with the scope worker, and nothing of the servers", () => {
+    for (const name of ["worker-1", "worker-2"]) expect(services[name]!.environment).toBeUndefined()
+    expect(services["worker-key"]!.entrypoint?.join(" ")).toContain("ork keys create workers --scope worker")
+  })
+
+  it("starts workers with the key in the file that the service worker-key writes", () => {
+    const folder = temporaryFolder()
+    const run = (service: string, ork: string, args: string[]) => {
+      const [shell, ...rest] = services[service]!.entrypoint!.slice(services[service]!.entrypoint!.indexOf("sh"))
+      writeFileSync(join(folder, "ork"), `#!/bin/sh\n${ork}\n`, { mode: 0o755 })
+      const words = [...rest, ...args].map((word) => word.replaceAll("$$", "$").replaceAll("/keys", folder))
+      return execFileSync(shell!, words, { env: { PATH: `${folder}:${process.env["PATH"]}` }, encoding: "utf8" })
+    }
+    run("worker-key", 'echo "key-of $*"', [])
+    run("worker-key", "exit 1", [])
+    expect(readFileSync(join(folder, "worker"), "utf8")).toBe("key-of keys create workers --scope worker\n")
+    expect(run("worker-1", 'echo "$ORK_API_KEY: $*"', ["worker", "--queue", "a b"])).toBe(
+      "key-of keys create workers --scope worker: worker --queue a b\n",
+    )
   })
 
   it("uses existing services, conditions, volumes and fields", () => {

@@ -25,8 +25,12 @@ export const startWorker = async (
 const LISTENS = /listens at (http:\S+)/
 
 /** Starts a worker that listens for pushed tasks; resolves with its address. */
-export const startListener = async (key: string, port = "0"): Promise<{ process: OrkProcess; url: string }> => {
-  const env = { ORK_API_KEY: key, ORK_LOG: "info" }
+export const startListener = async (
+  key: string,
+  port = "0",
+  variable = "ORK_API_KEY",
+): Promise<{ process: OrkProcess; url: string }> => {
+  const env = { [variable]: key, ORK_LOG: "info" }
   const process = startOrk(["worker", "--listen", port], { cwd: temporaryFolder(), env })
   await process.printed(LISTENS)
   return { process, url: LISTENS.exec(process.stdout)![1]! }

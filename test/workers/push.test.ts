@@ -128,3 +128,15 @@ it("server and worker reject requests without a valid signature or token", async
   expect((await post("")).status).toBe(401)
   expect((await post("Bearer made-up")).status).toBe(409)
 })
+
+it("a worker with the push key alone runs tasks", async () => {
+  const pushKey = "a-key-for-pushing-only"
+  const worker = await startListener(pushKey, "0", "ORK_PUSH_KEY")
+  const env = { ORK_API_KEY: KEY, ORK_PUSH_KEY: pushKey, ORK_WORKERS: worker.url }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  expect((await server.call("GET", "/runs", undefined, { "x-api-key": pushKey })).status).toBe(401)
+  await server.deploy({ name: "w", tasks: { a: { command: "echo '[1]'" } } })
+  const runId = await server.trigger("w")
+  expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+  expect((await tasksOf(server, runId))[0]).toMatchObject({ external_id: worker.url, output: [1] })
+})

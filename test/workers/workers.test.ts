@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { ork, temporaryFolder } from "../support/ork.ts"
-import { processesOf } from "../support/ork-process.ts"
+import { processesOf, startOrk } from "../support/ork-process.ts"
 import { probe, startServer } from "../support/server.ts"
 import { reached, startWorker, tasksOf } from "../support/worker.ts"
 
@@ -38,6 +38,18 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text).toMatch(/^3\d{5}\n\{"item":2,"small":\{"n":1\}\}$/)
     const { bytes } = (await log("large")).body["output_object"] as { bytes: number }
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
+  })
+
+  it("with the folder's key waits for the server of the folder, and starts when it is there", async () => {
+    const cwd = temporaryFolder()
+    const first = await serve(15_000, cwd)
+    const port = new URL(first.url).port
+    first.process.kill("SIGTERM")
+    await first.process.exit
+    const worker = startOrk(["worker", "--server", first.url, "--name", "early"], { cwd })
+    await worker.printed(/waiting for the server at/)
+    await serve(15_000, cwd, ["--port", port])
+    await worker.printed(/claims work from/)
   })
 
   it("passes large outputs inside a group to the instances of the same item, and those of the latest attempt after a retry", async () => {

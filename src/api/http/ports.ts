@@ -7,6 +7,7 @@ import type { Clock, Random, SecretSource } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { OidcSettings } from "../../core/settings/oidc.ts"
+import type { Policy } from "../../core/settings/policy.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { Engine } from "../../engine/engine.ts"
 import type { Services } from "../../engine/services/services.ts"
@@ -112,9 +113,13 @@ export interface PushedResult {
 export interface ApiConfig {
   /** The server's own key: an admin key of at least 16 characters. */
   apiKey: string
+  /** Key that the server created for its data folder, by which it proves its identity. Never a key that a person chose. */
+  folderKey?: string
   version: string
   /** Profiles that `worker` of a task may name. Default: none. */
   profiles?: WorkerProfiles
+  /** What tasks may use; default: everything. */
+  policy?: Policy
   /** Folder of the built web UI. Without it, the server has no web UI. */
   webUiDir?: string
   /** Wrong keys that one address may send in a minute before it has to wait. */

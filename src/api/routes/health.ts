@@ -1,6 +1,7 @@
 // Liveness, readiness and metrics. Load balancers call the first two without a key.
 
-import { health, ready } from "../../protocol/api/service.ts"
+import { health, healthQuery, ready } from "../../protocol/api/service.ts"
+import { serverProof } from "../../protocol/wire/server-proof.ts"
 import { unavailable } from "../http/errors.ts"
 import { ExpiringCache } from "../http/expiring-cache.ts"
 import type { Api } from "../http/ports.ts"
@@ -53,9 +54,12 @@ export const healthRoutes = [
     tag: TAG,
     summary: "Check that the server is alive",
     scope: null,
+    query: healthQuery,
     responses: { 200: { description: "The server is alive", schema: health } },
-    handle({ api }) {
-      return { status: 200, body: { status: "ok", version: api.config.version } }
+    handle({ query: { nonce }, api }) {
+      const { version, folderKey } = api.config
+      const proof = nonce === undefined || folderKey === undefined ? {} : { proof: serverProof(folderKey, nonce) }
+      return { status: 200, body: { status: "ok", version, ...proof } }
     },
   }),
   route({

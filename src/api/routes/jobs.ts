@@ -1,5 +1,7 @@
 // Jobs: create, list, get, change, delete, cancel. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
 
+import { policyProblems } from "../../core/rules/policy.ts"
+import { OPEN_POLICY } from "../../core/settings/policy.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { z } from "zod"
 import { uuidv7 } from "../../core/model/ids.ts"
@@ -64,7 +66,7 @@ const MAX_TASK = 65_536
  * command runs on the workers like that of a workflow.
  */
 const compileTask = (
-  { config: { profiles = {} } }: Api,
+  { config: { profiles = {}, policy = OPEN_POLICY } }: Api,
   caller: Caller,
   task: Record<string, unknown>,
   path: string,
@@ -85,6 +87,8 @@ const compileTask = (
   if (!parsed.ok) {
     throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
   }
+  const forbidden = policyProblems(policy, parsed.workflow)
+  if (forbidden.length > 0) throw invalid(forbidden.map(({ message }) => ({ path, message })))
   const [node] = parsed.workflow.nodes
   return { ...(JSON.parse(JSON.stringify(node)) as JsonObject), source: task as JsonObject }
 }

@@ -1,6 +1,8 @@
 // Workflows: deploy, validate, get, remove, trigger, pause, backfill. A definition may name files only if their bundle was sent before.
 
 import type { Problem } from "../../core/model/problems.ts"
+import { policyProblems } from "../../core/rules/policy.ts"
+import { OPEN_POLICY } from "../../core/settings/policy.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { missingFiles, withBundle } from "../../engine/services/bundle-files.ts"
 import type { JsonObject } from "../../core/model/json.ts"
@@ -54,12 +56,14 @@ const fileProblems = ({ nodes, include }: CompiledWorkflow): Problem[] => {
 
 /** Parses and compiles a definition. `bundle` is the hash of the bundle with its files. */
 const parse = async (
-  { config: { profiles = {} }, workflows }: Api,
+  { config: { profiles = {}, policy = OPEN_POLICY }, workflows }: Api,
   { text, type }: TextBody,
   bundle: string | undefined,
 ): Promise<ParsedDefinition> => {
   const parsed = await workflows.parse(text, { format: type === "application/json" ? "json" : "yaml", profiles })
   if (!parsed.ok) return parsed
+  const forbidden = policyProblems(policy, parsed.workflow)
+  if (forbidden.length > 0) return { ok: false, problems: forbidden }
   if (bundle !== undefined) return withBundle(parsed, bundle)
   const files = fileProblems(parsed.workflow)
   return files.length > 0 ? { ok: false, problems: files } : parsed

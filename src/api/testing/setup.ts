@@ -113,7 +113,7 @@ export const setup = async ({ wrap, closeStore = true, lanes = ["q:*"], config, 
     workers,
     push: { hasToken: () => false, receive: () => false },
     ...options,
-    config: { apiKey: ADMIN_KEY, version: "1.2.3", ...config },
+    config: { apiKey: ADMIN_KEY, folderKey: ADMIN_KEY, version: "1.2.3", ...config },
   })
   await server.app.ready()
   return {

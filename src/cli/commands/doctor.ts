@@ -1,8 +1,8 @@
 // `ork doctor`: shows what this machine supports, and checks the stores and the server. Exit code 1 if a check fails.
 
 import { platform, release } from "node:os"
-import type { Context, Inspection } from "../target/context.ts"
-import { serverAddress } from "../target/connect.ts"
+import type { Context, Inspection, Protections } from "../target/context.ts"
+import { keyFor, serverAddress } from "../target/connect.ts"
 import { printJson, printSpans } from "../terminal/output.ts"
 import { loadConfig } from "../target/load-config.ts"
 import type { ReaderFlags } from "../target/reader.ts"
@@ -74,7 +74,7 @@ const ISOLATION: Readonly<Record<string, string>> = {
 
 const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
   if ("problem" in spawn) return [{ name: "spawn", state: "fail", detail: spawn.problem }]
-  const { helper, reason, isolation, cgroups } = spawn
+  const { helper, reason, isolation, cgroups, protections } = spawn
   return [
     {
       name: "spawn",
@@ -91,6 +91,17 @@ const spawnChecks = (spawn: Inspection["spawn"]): Check[] => {
       state: cgroups === "none" ? "warn" : "ok",
       detail: cgroups === "none" ? "none: limits of `resources` are enforced as rlimits" : cgroups,
     },
+    ...sandboxChecks(protections),
+  ]
+}
+
+/** Returns one line per protection of Ork against its tasks. */
+const sandboxChecks = (protections: Protections | null): Check[] => {
+  const name = "sandbox"
+  if (protections === null) return [{ name, state: "warn", detail: "off: tasks can read and change what Ork can" }]
+  return [
+    ...protections.active.map((detail): Check => ({ name, state: "ok", detail })),
+    ...protections.missing.map((detail): Check => ({ name, state: "warn", detail: `missing: ${detail}` })),
   ]
 }
 
@@ -122,10 +133,11 @@ const objectsCheck = async (context: Context, config: Config): Promise<Check> =>
 
 /** A missing server passes the check if the user named none. */
 const serverChecks = async (context: Context, config: Config): Promise<Check[]> => {
-  const { url, key, known } = await serverAddress(context, config)
+  const { url, known } = await serverAddress(context, config)
   if (!known) return [{ name: "server", state: "ok", detail: "not running in this folder; `ork serve` starts one" }]
-  const client = new Client({ url, key, retries: 0 })
   try {
+    const key = await keyFor(context, config, url)
+    const client = new Client({ url, key, retries: 0 })
     const { version } = await client.health()
     const server: Check = { name: "server", state: "ok", detail: `${url}: version ${version}` }
     return [server, await keyCheck(client, key)]

@@ -34,7 +34,10 @@ export const exec = async (context: Context, options: ExecOptions): Promise<numb
   )
   try {
     const objects = await backends.openObjects(config)
-    const { executors, evaluator } = await backends.engineParts({ ...config, dataDir: folder }, objects)
+    const { executors, evaluator } = await backends.engineParts({ ...config, dataDir: folder }, objects, {
+      folder: null,
+      service: false,
+    })
     try {
       const { clock } = backends
       const { env, cwd } = context

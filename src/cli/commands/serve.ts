@@ -63,7 +63,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     const signalled = firstSignal(() =>
       log.info("draining: claiming no new work; a second signal ends the process immediately"),
     )
-    const parts = await backends.engineParts(config, objects)
+    const parts = await backends.engineParts(config, objects, { folder: dataDir, service: true })
     const server = await startServer({
       ...parts,
       executors: await addHandlerExecutors(context, handlers, parts.executors),
@@ -77,6 +77,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       log,
       version: context.version(),
       apiKey: adminKey?.key ?? config.apiKey,
+      ...(adminKey !== null && { folderKey: adminKey.key }),
       identity: backends.processIdentity(),
       isAlive: (identity) => backends.processAlive(identity),
       env: context.env,
@@ -86,6 +87,9 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     }).catch((error: unknown) => {
       throw explainListenError(error, config)
     })
+    const protections = await parts.protections()
+    if (protections === null) log.warn("tasks are not confined (sandbox: off)")
+    else log.info(protections, protections.missing.length === 0 ? "tasks are confined" : "tasks are confined in part")
     const removeServerFile = await writeServerFile(dataDir, server.address)
     const lines = [
       `ork ${context.version()} is ready at ${server.address}`,

@@ -3,8 +3,9 @@
 
 import { availableParallelism, hostname } from "node:os"
 import { join, resolve } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import type { Context, HandlerFiles } from "../target/context.ts"
-import { serverAddress } from "../target/connect.ts"
+import { notProven, proves, readFolderKey, serverAddress } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
 import { EXIT_INTERRUPTED } from "../run/outcome.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
@@ -15,6 +16,7 @@ import { joinRepeated, loadConfig } from "../target/load-config.ts"
 import type { Config } from "../../config.ts"
 import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { pushKeyOf } from "../../protocol/wire/server-proof.ts"
 import { listenProblem } from "../../server/listening.ts"
 import { createLog } from "../../server/log.ts"
 import { ServerError } from "../../worker/connection/server-error.ts"
@@ -23,6 +25,8 @@ import type { WorkerOptions as WorkerParts } from "../../worker/worker.ts"
 
 /** Time for open connections to close. */
 const EXIT_MS = 5000
+/** Time between two questions to a server that does not respond yet. */
+const PROOF_RETRY_MS = 1000
 
 export interface WorkerOptions {
   server?: string
@@ -45,9 +49,10 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/.test(name)) {
     throw new InputError(`--name: "${name}" must consist of at most 128 letters, digits, "_", "." and "-"`)
   }
-  const dataDir = join(resolve(context.cwd, config.dataDir), `worker-${name}`)
+  const folder = resolve(context.cwd, config.dataDir)
+  const dataDir = join(folder, `worker-${name}`)
   const objects = await openLocalObjects(context, config, dataDir)
-  const parts = await context.backends.engineParts({ ...config, dataDir }, objects)
+  const parts = await context.backends.engineParts({ ...config, dataDir }, objects, { folder, service: true })
   const handlers = await readHandlers(context, config.handlers)
   const executors = await addHandlerExecutors(context, handlers, parts.executors)
   const { clock, random } = context.backends
@@ -63,13 +68,12 @@ const claimFromServers = async (
   options: WorkerOptions,
   { common, handlers, displayName }: { common: CommonParts; handlers: HandlerFiles; displayName: string },
 ): Promise<number> => {
-  const { servers, key } = await findServers(context, config, options)
+  const found = await findServers(context, config, options)
   const { Worker } = await import("../../worker/worker.ts")
   const running = new Worker({
     ...common,
     executors: new Map([...common.executors].filter(([, executor]) => executor.remote !== true)),
-    servers,
-    key,
+    ...found,
     name: options.name ?? `${hostname()}:${process.pid}`,
     queues: parseNames("--queue", options.queue ?? "default"),
     labels: parseLabels(options.label),
@@ -100,14 +104,14 @@ const listen = async (context: Context, config: Config, port: string, common: Co
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw new InputError(`--listen: "${port}" is not a port`)
   const problem = listenProblem(config, false)
   if (problem !== null) throw new InputError(problem)
-  const { key } = await serverAddress(context, config)
-  if (key === null) throw new InputError("--listen needs the server's own key: give it as --api-key or ORK_API_KEY")
+  const key = config.pushKey || (await ownPushKey(context, config))
+  if (key === null) throw new InputError("--listen needs the push key of the server: give it as ORK_PUSH_KEY")
   const { PushListener } = await import("../../worker/push/push-listener.ts")
   const { backends } = context
   const listenerOptions: PushListenerOptions = {
     ...common,
     capacity: config.concurrency,
-    apiKey: key,
+    key,
     host: config.host,
     port: Number(port),
     identity: backends.processIdentity(),
@@ -126,7 +130,7 @@ const findServers = async (
   context: Context,
   config: Config,
   { server }: WorkerOptions,
-): Promise<{ servers: string[]; key: string }> => {
+): Promise<Pick<WorkerParts, "servers" | "key" | "proves">> => {
   const named = server === undefined ? [] : parseNames("--server", server)
   for (const address of named) {
     if (!/^https?:\/\//.test(address) || !URL.canParse(address)) {
@@ -134,13 +138,35 @@ const findServers = async (
     }
   }
   const servers = named.map((address) => address.replace(/\/+$/, ""))
-  const { url, key } = await serverAddress(context, servers.length === 0 ? config : { ...config, url: servers[0]! })
+  if (servers.length === 0) servers.push((await serverAddress(context, config)).url)
+  if (config.apiKey !== "") return { servers, key: config.apiKey }
+  const key = await readFolderKey(context, config)
   if (key === null) {
     throw new InputError(
       "a worker needs a key with the scope worker: create one with `ork keys create NAME --scope worker`, and give it as --api-key or ORK_API_KEY",
     )
   }
-  return { servers: servers.length === 0 ? [url] : servers, key }
+  await allProve(context, servers, key)
+  return { servers, key, proves: async (server) => (await proves(server, key)) === true }
+}
+
+/** Waits until every server has proved that it is one of this folder. */
+const allProve = async (context: Context, servers: readonly string[], key: string): Promise<void> => {
+  for (let waiting = false; ; waiting = true) {
+    const found = await Promise.all(servers.map((server) => proves(server, key)))
+    const other = found.indexOf(false)
+    if (other !== -1) throw notProven(servers[other]!)
+    const absent = found.indexOf(null)
+    if (absent === -1) return
+    if (!waiting) context.stderr.write(`ork: waiting for the server at ${servers[absent]!}\n`)
+    await setTimeout(PROOF_RETRY_MS)
+  }
+}
+
+/** Returns the key of push workers, derived from that of the server; null without one. */
+const ownPushKey = async (context: Context, config: Config): Promise<string | null> => {
+  const key = config.apiKey || (await readFolderKey(context, config))
+  return key === null ? null : pushKeyOf(key)
 }
 
 type LocalObjects = ObjectStore & Required<Pick<ObjectStore, "localPath">>

@@ -2,7 +2,7 @@
 // the user is waiting for the shell.
 
 import type { Context } from "../target/context.ts"
-import { loadServerConfig, serverAddress } from "../target/connect.ts"
+import { keyFor, loadServerConfig, serverAddress } from "../target/connect.ts"
 import { Client } from "../../protocol/client/client.ts"
 
 export type NameKind = "workflow" | "run" | "queue"
@@ -15,8 +15,9 @@ export const serverNames =
   (context: Context) =>
   async (kind: NameKind): Promise<string[]> => {
     try {
-      const { url, key } = await serverAddress(context, await loadServerConfig(context, {}))
-      const client = new Client({ url, key, retries: 0, timeoutMs: TIMEOUT_MS })
+      const config = await loadServerConfig(context, {})
+      const { url } = await serverAddress(context, config)
+      const client = new Client({ url, key: await keyFor(context, config, url), retries: 0, timeoutMs: TIMEOUT_MS })
       switch (kind) {
         case "workflow":
           return (await client.listWorkflows({ limit: MAX_WORKFLOWS })).items.map(({ name }) => name)

@@ -20,7 +20,7 @@ export const privateEngine = async (
   { config, store, objects }: OpenStores,
   { name, executors, ...own }: PrivateEngineOptions,
 ): Promise<Engine> => {
-  const parts = await backends.engineParts(config, objects)
+  const parts = await backends.engineParts(config, objects, { folder: resolve(cwd, config.dataDir), service: false })
   return new Engine({
     ...parts,
     ...own,
@@ -35,6 +35,7 @@ export const privateEngine = async (
     maxOutputBytes: config.maxOutputBytes,
     maxLogBytes: config.maxLogBytes,
     graceMs: config.graceMs,
+    ...(config.policy !== null && { policy: config.policy }),
     dataDir: resolve(cwd, config.dataDir),
   })
 }

@@ -1,6 +1,10 @@
+import { once } from "node:events"
 import { rm } from "node:fs/promises"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { expect, test } from "vitest"
+import { expect, onTestFinished, test } from "vitest"
+import { setup } from "../../api/testing/setup.ts"
 import { commandLine, runMain } from "../testing/command-line.ts"
 import { matching } from "../../../test/support/matchers.ts"
 
@@ -14,13 +18,51 @@ test("the error for a missing or wrong key names the options that set it", async
   expect((await runMain(["workers"], { cwd: world.cwd, env: by })).code).toBe(0)
 })
 
-test("the folder's key is not sent to a remote server", async () => {
+/** A server that accepts everything and records what it gets. */
+const impostor = async () => {
+  const received: string[] = []
+  const server = createServer((request, response) => {
+    received.push(JSON.stringify([request.url, request.headers]))
+    response.setHeader("content-type", "application/json")
+    response.end(JSON.stringify({ status: "ok", version: "1", proof: "0".repeat(64), items: [] }))
+  })
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  onTestFinished(() => void server.close())
+  return { port: String((server.address() as AddressInfo).port), received }
+}
+
+test("the folder's key is sent only to a server that proves that it has the key", async () => {
   await using world = await commandLine()
-  const { serverAddress, loadServerConfig } = await import("./connect.ts")
+  const { keyFor, loadServerConfig } = await import("./connect.ts")
   const context = { cwd: world.cwd, env: {} } as never
-  const keyFor = async (url: string) => (await serverAddress(context, await loadServerConfig(context, { url }))).key
-  expect(await keyFor("http://localhost:4000")).toBe("the-admin-key-of-tests")
-  expect(await keyFor("https://ork.example.com")).toBeNull()
+  const key = async (url: string) => keyFor(context, await loadServerConfig(context, { url }), url)
+  expect(await key(world.url)).toBe("the-admin-key-of-tests")
+  const { port } = await impostor()
+  await expect(key(`http://127.0.0.1:${port}`)).rejects.toThrow(/did not prove that it is the one of this folder/)
+})
+
+test("a command whose server is gone does not send the folder's key to whoever listens at the default address", async () => {
+  await using world = await commandLine()
+  await rm(join(world.cwd, ".ork/server.json"))
+  const { port, received } = await impostor()
+  for (const command of [["workers"], ["trigger", "x"], ["keys"]]) {
+    const { code, stderr } = await runMain(command, { cwd: world.cwd, env: { ORK_PORT: port } })
+    expect([code, stderr]).toEqual([2, matching(/did not prove that it is the one of this folder.*--api-key or ORK_API_KEY/)])
+  }
+  expect(received.join("\n")).not.toContain("the-admin-key-of-tests")
+  expect(received.join("\n")).not.toContain("x-api-key")
+})
+
+test("a server with a key that a person chose proves nothing, because the proof would help to guess it", async () => {
+  await using world = await commandLine()
+  const nonce = "0".repeat(32)
+  expect(await (await fetch(`${world.url}/health?nonce=${nonce}`)).json()).toHaveProperty("proof")
+  expect(await (await fetch(`${world.url}/health`)).json()).not.toHaveProperty("proof")
+  expect((await fetch(`${world.url}/health?nonce=x`)).status).toBe(400)
+  await using chosen = await setup({ config: { folderKey: undefined } as never })
+  const response = await chosen.server.app.inject({ url: `/health?nonce=${nonce}` })
+  expect(response.json()).not.toHaveProperty("proof")
 })
 
 test("the error for an unreachable server names the command that starts one", async () => {

@@ -1,13 +1,18 @@
 // Finds the server that a command talks to, and the key for it. Address: `--url` or ORK_URL, then `.ork/server.json` of this
-// folder's server, then the default address of `ork serve`. Key: `--api-key` or ORK_API_KEY, then `.ork/admin.key`.
+// folder's server, then the default address of `ork serve`. Key: `--api-key` or ORK_API_KEY, then `.ork/admin.key`, which is sent only to a
+// server that has proved that it has that key: anybody may listen at an address.
 
+import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Context } from "./context.ts"
 import { readServerFile } from "./server-file.ts"
 import { loadConfig } from "./load-config.ts"
+import { InputError } from "../terminal/errors.ts"
 import type { Config } from "../../config.ts"
 import { Client } from "../../protocol/client/client.ts"
+import { ClientError } from "../../protocol/client/errors.ts"
+import { isServerProof } from "../../protocol/wire/server-proof.ts"
 
 /** Flags of every command that talks to a server. */
 export interface ServerFlags {
@@ -20,35 +25,61 @@ export interface ServerAddress {
   url: string
   /** True if the user named the server or this folder's server is running; false for the default address. */
   known: boolean
-  key: string | null
 }
 
-const LOCAL_HOSTS: readonly string[] = ["127.0.0.1", "localhost", "[::1]"]
 /** A server of this machine that does not respond within this time counts as not running. */
 const PROBE_MS = 2000
+const NONCE_BYTES = 16
 
 export const loadServerConfig = (context: Context, { url, apiKey }: ServerFlags): Promise<Config> =>
   loadConfig(context, { url, apiKey })
 
 export const serverAddress = async (context: Context, config: Config): Promise<ServerAddress> => {
-  const folder = resolve(context.cwd, config.dataDir)
-  const own = await readServerFile(folder)
+  const own = await readServerFile(resolve(context.cwd, config.dataDir))
   const host = config.host.includes(":") ? `[${config.host}]` : config.host
-  const url = config.url || own || `http://${host}:${config.port}`
-  return { url, known: config.url !== "" || own !== null, key: config.apiKey || (await readAdminKey(folder, url, own)) }
+  return { url: config.url || own || `http://${host}:${config.port}`, known: config.url !== "" || own !== null }
 }
 
-/** Reads the folder's admin key. Returns null for remote servers: the key is sent only to this folder's server and this machine. */
-const readAdminKey = async (folder: string, url: string, own: string | null): Promise<string | null> => {
-  if (url !== own && !LOCAL_HOSTS.includes(new URL(url).hostname)) return null
-  const text = await readFile(join(folder, "admin.key"), "utf8").catch(() => "")
+/** Reads the folder's admin key; null without one. */
+export const readFolderKey = async (context: Context, config: Config): Promise<string | null> => {
+  const text = await readFile(keyFile(context, config), "utf8").catch(() => "")
   return text.trim() === "" ? null : text.trim()
+}
+
+const keyFile = (context: Context, config: Config): string => join(resolve(context.cwd, config.dataDir), "admin.key")
+
+/** The error for a server that responds, but has another key than the folder. */
+export const notProven = (url: string): InputError =>
+  new InputError(
+    `the server at ${url} did not prove that it is the one of this folder, so the key of this folder was not sent; name the key of that server with --api-key or ORK_API_KEY`,
+  )
+
+/**
+ * Returns the key for a server: the user's, or that of the folder if the server proves that it has it too. Null without a key, and if no
+ * server responds. Throws an InputError if another server responds.
+ */
+export const keyFor = async (context: Context, config: Config, url: string): Promise<string | null> => {
+  if (config.apiKey !== "") return config.apiKey
+  const key = await readFolderKey(context, config)
+  const proven = key === null ? null : await proves(url, key)
+  if (proven === false) throw notProven(url)
+  return proven === true ? key : null
+}
+
+/** Returns whether the server has the key; null if no server responds. */
+export const proves = async (url: string, key: string): Promise<boolean | null> => {
+  const nonce = randomBytes(NONCE_BYTES).toString("hex")
+  const health = await new Client({ url, key: null, retries: 0, timeoutMs: PROBE_MS })
+    .health(nonce)
+    .catch((error: unknown) => (error instanceof ClientError && error.code !== "UNREACHABLE" ? {} : null))
+  return health === null ? null : isServerProof("proof" in health ? health.proof : undefined, key, nonce)
 }
 
 /** Connects a command that requires a server. */
 export const connect = async (context: Context, flags: ServerFlags): Promise<Client> => {
-  const { url, key } = await serverAddress(context, await loadServerConfig(context, flags))
-  return new Client({ url, key })
+  const config = await loadServerConfig(context, flags)
+  const { url } = await serverAddress(context, config)
+  return new Client({ url, key: await keyFor(context, config, url) })
 }
 
 /**
@@ -57,11 +88,11 @@ export const connect = async (context: Context, flags: ServerFlags): Promise<Cli
  */
 export const connectIfRunning = async (context: Context, flags: ServerFlags): Promise<Client | null> => {
   const config = await loadServerConfig(context, flags)
-  const { url, known, key } = await serverAddress(context, config)
+  const { url, known } = await serverAddress(context, config)
   if (!known) return null
   if (config.url === "") {
-    const health = await new Client({ url, retries: 0, timeoutMs: PROBE_MS }).health().catch(() => null)
+    const health = await new Client({ url, key: null, retries: 0, timeoutMs: PROBE_MS }).health().catch(() => null)
     if (health === null) return null
   }
-  return new Client({ url, key })
+  return new Client({ url, key: await keyFor(context, config, url) })
 }

@@ -8,12 +8,30 @@ import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
-export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & { fetch: Fetch }
+export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & {
+  fetch: Fetch
+  /** Returns what confines tasks; null with `sandbox: off`. */
+  protections(): Promise<Protections | null>
+}
+
+/** Which protections of Ork against its tasks are active, and which are not and why. */
+export interface Protections {
+  active: string[]
+  missing: string[]
+}
 
 /** Files of `--handlers`: by queue for job handlers, by name for registered functions. */
 export interface HandlerFiles {
   queues: ReadonlyMap<string, string>
   functions: ReadonlyMap<string, string>
+}
+
+/** How an engine is used, on which the confinement of its tasks depends. */
+export interface EngineUse {
+  /** The data folder as configured, which tasks do not see; null: there is nothing to hide. */
+  folder: string | null
+  /** A server or worker: it runs the tasks of others, who get a user of their own when Ork runs as root. */
+  service: boolean
 }
 
 export interface Backends {
@@ -22,7 +40,7 @@ export interface Backends {
   /** Opens and migrates the database. Returns null if there is none and `create` is false. */
   openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
-  engineParts(config: Config, objects: ObjectStore): Promise<EngineParts>
+  engineParts(config: Config, objects: ObjectStore, use: EngineUse): Promise<EngineParts>
   /** Returns the queues that a file has handlers for and the functions that it registers. Rejects if the file cannot be loaded. */
   handlerNames(file: string): Promise<{ queues: string[]; functions: string[] }>
   /** Creates executors that run handlers and functions by means of the executor `node`. */
@@ -35,7 +53,15 @@ export interface Backends {
 
 /** Facts about this machine that `ork doctor` shows. */
 export interface Inspection {
-  spawn: { helper: string; reason: string | null; isolation: string; cgroups: string } | { problem: string }
+  spawn:
+    | {
+        helper: string
+        reason: string | null
+        isolation: string
+        cgroups: string
+        protections: Protections | null
+      }
+    | { problem: string }
   sqlite: string
   /** Tools that executors use. `none`: not installed, and only tasks that use it need it. */
   surroundings: { name: string; state: "ok" | "warn" | "none"; detail: string }[]

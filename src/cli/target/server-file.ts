@@ -8,8 +8,8 @@ const fileOf = (dataDir: string): string => join(dataDir, "server.json")
 
 /** Returns a function that removes the file, unless another server has overwritten it. */
 export const writeServerFile = async (dataDir: string, url: string): Promise<() => Promise<void>> => {
-  await mkdir(dataDir, { recursive: true })
-  await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid: process.pid })}\n`)
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  await writeFile(fileOf(dataDir), `${JSON.stringify({ url, pid: process.pid })}\n`, { mode: 0o600 })
   return async () => {
     if ((await read(dataDir))?.pid === process.pid) await rm(fileOf(dataDir), { force: true })
   }

@@ -174,6 +174,8 @@ export interface CompiledWorkflow {
   include: string[]
   /** Hash of the files that were deployed with the definition (objects/bundles/bundles.ts); absent without files. */
   bundle?: string
+  /** Folder of the definition on the server, for the policy; absent unless the server deployed it from its own folder. */
+  folder?: string
   /** Top-level tasks, group members and hooks; a group precedes its members. */
   nodes: Node[]
 }

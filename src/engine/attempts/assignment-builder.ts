@@ -13,6 +13,7 @@ import { taskId } from "../../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
 import { lastIndex, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
+import { policyViolation } from "../../core/rules/policy.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -21,7 +22,7 @@ const MERGE_LIMIT = 64 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
 
-type Options = Pick<EngineOptions, "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs">
+type Options = Pick<EngineOptions, "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs" | "policy">
 
 type Env = Assignment["env"]
 
@@ -55,6 +56,7 @@ export class AssignmentBuilder {
       else env[name] = toText(await templates.render(value.value))
     }
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
+    this.#checkPolicy(workflow, assignment)
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
@@ -69,6 +71,13 @@ export class AssignmentBuilder {
       secrets.push(variables["ORK_CALLBACK_TOKEN"]!)
     }
     return assignment
+  }
+
+  /** Throws a TaskFailure if the administrator's policy forbids the task. */
+  #checkPolicy(workflow: CompiledWorkflow, { node, fields }: Assignment): void {
+    const { policy } = this.#options
+    const forbidden = policy === undefined ? null : policyViolation(policy, workflow, { ...node, fields })
+    if (forbidden !== null) throw new TaskFailure(forbidden)
   }
 
   /** Builds what an executor needs to find and stop the work of a claim: never rejects, and omits fields that cannot be evaluated. */

@@ -35,7 +35,7 @@ export class WorkerLogs {
   async append(prefix: string, frame: Frame): Promise<number> {
     if (this.#objects.localPath === undefined) return this.#putPart(prefix, frame)
     const log = this.#objects.localPath(logKey(prefix))
-    await mkdir(dirname(log), { recursive: true })
+    await mkdir(dirname(log), { recursive: true, mode: 0o700 })
     const size = await writeAt(log, frame.offset, frame.raw)
     if (size < frame.offset) return size
     // Writes the index record after the bytes that it names.
@@ -55,7 +55,7 @@ export class WorkerLogs {
 const writeAt = async (path: string, offset: number, bytes: Buffer): Promise<number> => {
   // Mode `a` would ignore the offset; `r+` fails when the file does not exist.
   const file = await open(path, "r+").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return open(path, "wx+").catch(() => open(path, "r+"))
+    if (error.code === "ENOENT") return open(path, "wx+", 0o600).catch(() => open(path, "r+"))
     throw error
   })
   try {

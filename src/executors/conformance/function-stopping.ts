@@ -1,7 +1,6 @@
 // Tests of how functions and their worker processes end: stops, crashes, and processes that are left.
 
-import { spawnSync } from "node:child_process"
-import { readdirSync, statSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { type FunctionFixture, type Language, launcherFor } from "./function-fixture.ts"
@@ -114,24 +113,12 @@ export const functionStopTests = ({ language, make, limits }: FunctionStopOption
       expect(end).toMatchObject({ state: "success", output: { inline: 65534 } })
     })
 
-    test.runIf(process.geteuid?.() === 0)("no other user can open the pipes of a task with run_as", async () => {
-      const code = { folder: fixture.folder, bundle: null }
-      const running = go("spin", { node: { runAs: "nobody", file }, workingDir: "/", code })
+    test("no other process can open the pipes of a task, which have no names", async () => {
+      const running = go("spin")
       await running.line("spinning")
       const folders = readdirSync("/dev/shm").filter((name) => name.includes(`-${process.pid}-`))
-      const pipes = folders
-        .flatMap((name) =>
-          readdirSync(join("/dev/shm", name), { recursive: true, encoding: "utf8" }).map((path) =>
-            join("/dev/shm", name, path),
-          ),
-        )
-        .filter((path) => statSync(path).isFIFO())
-      expect(pipes.length).toBeGreaterThanOrEqual(4)
-      const opened = pipes.filter((path) => {
-        const asNobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "test", "-r", path, "-o", "-w", path]
-        return spawnSync("setpriv", asNobody).status === 0
-      })
-      expect(opened).toEqual([])
+      expect(folders.length).toBeGreaterThan(0)
+      expect(folders.flatMap((name) => readdirSync(join("/dev/shm", name)))).toEqual([])
       running.stop("cancel")
       await running.result
     })

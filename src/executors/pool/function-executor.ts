@@ -76,6 +76,7 @@ export class FunctionExecutor implements Executor {
     const set = this.#workerSet(assignment, frame)
     let worker: PoolWorker
     try {
+      this.#supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
       const acquired = this.#pool.acquire(set, signal)
       worker = acquired instanceof Promise ? await acquired : acquired
     } catch (error) {

@@ -52,18 +52,16 @@ export class WorkerStarter {
       await this.#createPipes(helper, folder)
       // The worker has its own name in the variable by which processes are found; its children have that of the attempt.
       const env = { ...this.server, [OWNER_VARIABLE]: this.#owner, [ATTEMPT_VARIABLE]: name }
-      const worker = await PoolWorker.start(helper, {
+      return await PoolWorker.start(helper, {
         ...request,
         folder,
         argv: runtime.argv(),
         env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
-        homeOfUser: request.runAs !== "",
+        homeOfUser: true,
       })
-      void worker.exited.then(() => remove(folder))
-      return worker
-    } catch (error) {
+    } finally {
+      // Both sides have the pipes open; without names, no task can open those of another.
       remove(folder)
-      throw error
     }
   }
 
@@ -80,6 +78,7 @@ export class WorkerStarter {
       outputPath: "",
       runAs: "",
       homeOfUser: false,
+      unconfined: true,
       memoryBytes: 0,
       cpuMillis: 0,
       secrets: [],

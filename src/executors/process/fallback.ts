@@ -19,7 +19,7 @@ import type { Exited, HelperEvent, StartRequest } from "./protocol.ts"
 // Threads for calls that may hang. Read when the first of them is needed.
 process.env["UV_THREADPOOL_SIZE"] = "64"
 
-const VERSION = 3
+const VERSION = 4
 const { SIGKILL } = constants.signals
 /** Time for pipes to close after a task's last process, since a process outside of the task may hold them open. */
 const DRAIN_MS = 1000
@@ -337,4 +337,4 @@ process.stdin.on("data", (chunk: Buffer) => {
 })
 process.stdin.on("end", endAll)
 process.stdin.on("error", endAll)
-send({ kind: "hello", hello: { version: VERSION, namespace: false, cgroups: "none", usable: true } })
+send({ kind: "hello", hello: { version: VERSION, namespace: false, cgroups: "none", usable: true, protections: 0 } })

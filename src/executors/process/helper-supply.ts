@@ -5,6 +5,15 @@ import { fileURLToPath } from "node:url"
 import { messageOf } from "../../core/model/error-message.ts"
 import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
+import {
+  createTaskFolders,
+  describeProtections,
+  openDataFolder,
+  type Protections,
+  type Sandbox,
+  sandboxArguments,
+} from "./sandbox.ts"
+import { FolderOwner } from "./task-user.ts"
 
 export interface HelperChoice {
   /** `auto`: the compiled helper if it is available, else the one in JavaScript. */
@@ -13,6 +22,8 @@ export interface HelperChoice {
   namespace?: boolean
   /** Time of silence of this process after which its tasks are killed, because another server may run them; default: none. */
   leaseMs?: number
+  /** Confines tasks; default: they are not confined. */
+  sandbox?: Sandbox
 }
 
 /** The description that `ork doctor` shows. */
@@ -26,6 +37,8 @@ export interface ProcessDescription {
    */
   isolation: "namespace" | "reaper" | "environ"
   cgroups: "none" | "v1" | "v2"
+  /** Null if tasks are not to be confined. */
+  protections: Protections | null
 }
 
 /** TypeScript in the source tree, JavaScript after a build. */
@@ -34,6 +47,7 @@ const FALLBACK = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./fall
 export class HelperSupply {
   readonly #choice: HelperChoice
   readonly #owner: string
+  readonly #folders: FolderOwner | null
   #helper: Helper | null = null
   #starting: Promise<Helper> | null = null
   #kind: Pick<ProcessDescription, "helper" | "reason"> = { helper: "node", reason: null }
@@ -43,6 +57,13 @@ export class HelperSupply {
   constructor(choice: HelperChoice, owner: string) {
     this.#choice = choice
     this.#owner = owner
+    const { sandbox } = choice
+    this.#folders = sandbox === undefined || sandbox.user === null ? null : new FolderOwner(sandbox.dataDir, sandbox.user)
+  }
+
+  /** Makes the working folder of a task usable for the user of tasks. */
+  prepareFolder(workingDir: string, runAs: string | undefined): void {
+    if (runAs === undefined) this.#folders?.give(workingDir)
   }
 
   /** The running helper; null when there is none. */
@@ -65,7 +86,9 @@ export class HelperSupply {
   async describe(): Promise<ProcessDescription> {
     const { hello } = await this.get()
     const isolation = this.#kind.helper === "node" ? "environ" : hello.namespace ? "namespace" : "reaper"
-    return { ...this.#kind, isolation, cgroups: hello.cgroups }
+    const { sandbox } = this.#choice
+    const protections = sandbox === undefined ? null : describeProtections(hello, sandbox)
+    return { ...this.#kind, isolation, cgroups: hello.cgroups, protections }
   }
 
   async stop(): Promise<void> {
@@ -77,7 +100,17 @@ export class HelperSupply {
   }
 
   async #start(): Promise<Helper> {
+    const { sandbox } = this.#choice
+    if (sandbox !== undefined) createTaskFolders(sandbox)
     const helper = await this.#startChosen()
+    if (sandbox !== undefined) openDataFolder(helper.hello, sandbox)
+    if (sandbox?.required === true) {
+      const { missing } = describeProtections(helper.hello, sandbox)
+      if (missing.length > 0) {
+        await helper.stop()
+        throw new Error(`\`sandbox: required\` cannot be met here: ${missing.join("; ")}`)
+      }
+    }
     if (this.#choice.leaseMs !== undefined) helper.keepLease(this.#choice.leaseMs)
     return helper
   }
@@ -98,7 +131,11 @@ export class HelperSupply {
     const found = await nativeHelper()
     if ("unavailable" in found) return { reason: found.unavailable }
     this.#temporary = found.temporary
-    const flags = this.#choice.namespace === false ? ["--no-namespace"] : []
+    const { namespace, sandbox } = this.#choice
+    const flags = [
+      ...(namespace === false ? ["--no-namespace"] : []),
+      ...(sandbox === undefined ? [] : sandboxArguments(sandbox)),
+    ]
     let helper: Helper
     try {
       helper = await Helper.start(found.path, [this.#owner, ...flags])

@@ -30,6 +30,7 @@ const execProblem = (program: string, code: string, text: string): string => {
 }
 
 const userProblem = (user: string, code: string, text: string): string => {
+  if (user === "") return `the user of tasks (task_user): ${text}`
   if (code === "ENOENT" || code === "ESRCH") return `run_as: there is no user ${user}`
   return code === "EPERM" ? `run_as: only root may start processes as ${user}` : `run_as ${user}: ${text}`
 }
@@ -54,6 +55,8 @@ export const startFailureReason = ({ stage, errno, text }: Failed, command: Comm
         return `its files cannot be created: ${text}`
       case "fork":
         return `the system cannot create a process: ${text}`
+      case "sandbox":
+        return `it cannot be confined: ${text}; \`sandbox: off\` in ork.yaml runs tasks without protection`
       default:
         return stage satisfies never
     }

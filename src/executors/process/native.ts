@@ -1,6 +1,7 @@
-// Finds the compiled spawn helper (beside its source, as in an image without a compiler, or in the user's cache folder), or
-// compiles it into the cache folder on first use, under a name with the hash of its source. Concurrent processes end up with
-// the same file, by rename. `node dist/executors/process/native.js FOLDER` compiles it into FOLDER, for packages.
+// Finds the compiled spawn helper and the library that conceals secrets (beside the source, as in an image without a compiler, or in
+// the user's cache folder), or compiles them into the cache folder on first use, under a name with the hash of the source.
+// Concurrent processes end up with the same file, by rename. `node dist/executors/process/native.js FOLDER` compiles both into
+// FOLDER, for packages.
 
 import { execFile } from "node:child_process"
 import { createHash, randomBytes } from "node:crypto"
@@ -16,12 +17,27 @@ const run = promisify(execFile)
 const SOURCE_FOLDER = fileURLToPath(new URL("../../../native/", import.meta.url))
 const COMPILERS = ["cc", "gcc", "clang"] as const
 
-/** `temporary`: a private folder that the caller must remove; null when the helper is cached. */
+interface Program {
+  name: string
+  /** Folder of its source. */
+  folder: string
+  flags: readonly string[]
+}
+
+const HELPER: Program = { name: "ork-spawn", folder: SOURCE_FOLDER, flags: [] }
+const CONCEAL: Program = { name: "ork-conceal", folder: join(SOURCE_FOLDER, "conceal"), flags: ["-shared", "-fPIC"] }
+
+/** `temporary`: a private folder that the caller must remove; null when the program is cached. */
 export type NativeHelper = { path: string; temporary: string | null } | { unavailable: string }
 
-export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<NativeHelper> => {
+export const nativeHelper = (cacheFolder = defaultCacheFolder()): Promise<NativeHelper> => findProgram(HELPER, cacheFolder)
+
+/** Returns the library that conceals the secrets of a process that loads it (native/conceal). */
+export const concealLibrary = (cacheFolder = defaultCacheFolder()): Promise<NativeHelper> => findProgram(CONCEAL, cacheFolder)
+
+const findProgram = async (program: Program, cacheFolder: string): Promise<NativeHelper> => {
   if (process.platform !== "linux") return { unavailable: `it requires Linux, this is ${process.platform}` }
-  const { name, files } = readSources()
+  const { name, files } = readSources(program)
   const cached = join(cacheFolder, name)
   const found = [join(SOURCE_FOLDER, name), cached].find(isTrusted)
   if (found !== undefined) return { path: found, temporary: null }
@@ -31,23 +47,23 @@ export const nativeHelper = async (cacheFolder = defaultCacheFolder()): Promise<
     temporary = mkdtempSync(join(tmpdir(), "ork-spawn-"))
     path = join(temporary, name)
   }
-  const problem = await compile(files, path)
+  const problem = await compile(program, files, path)
   if (problem === null) return { path, temporary }
   if (temporary !== null) rmSync(temporary, { recursive: true, force: true })
   return { unavailable: problem }
 }
 
 /** Returns the files to compile, and the name of the program: it contains the hash of the source. */
-const readSources = (): { name: string; files: string[] } => {
-  const sources = readdirSync(SOURCE_FOLDER).filter((name) => name.endsWith(".c") || name.endsWith(".h"))
+const readSources = ({ name: prefix, folder }: Program): { name: string; files: string[] } => {
+  const sources = readdirSync(folder).filter((name) => name.endsWith(".c") || name.endsWith(".h"))
   const hash = createHash("sha256")
   for (const name of sources.toSorted())
     hash
       .update(name)
       .update("\0")
-      .update(readFileSync(join(SOURCE_FOLDER, name)))
-  const files = sources.filter((source) => source.endsWith(".c")).map((source) => join(SOURCE_FOLDER, source))
-  return { name: `ork-spawn-${process.arch}-${hash.digest("hex").slice(0, 16)}`, files }
+      .update(readFileSync(join(folder, name)))
+  const files = sources.filter((source) => source.endsWith(".c")).map((source) => join(folder, source))
+  return { name: `${prefix}-${process.arch}-${hash.digest("hex").slice(0, 16)}`, files }
 }
 
 const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
@@ -74,11 +90,11 @@ const isWritable = (folder: string): boolean => {
 }
 
 /** Returns why it cannot be compiled; null on success. */
-const compile = async (files: string[], path: string): Promise<string | null> => {
+const compile = async ({ flags }: Program, files: string[], path: string): Promise<string | null> => {
   const draft = `${path}.${randomBytes(8).toString("hex")}`
   for (const compiler of COMPILERS) {
     try {
-      await run(compiler, ["-O2", "-o", draft, ...files])
+      await run(compiler, ["-O2", ...flags, "-o", draft, ...files])
       chmodSync(draft, 0o755)
       renameSync(draft, path)
       return null
@@ -91,17 +107,17 @@ const compile = async (files: string[], path: string): Promise<string | null> =>
   return `there is no C compiler (tried ${COMPILERS.join(", ")})`
 }
 
-/** Compiles the helper into a folder of a package or an image. Returns its path. */
-const compileInto = async (folder: string): Promise<string> => {
-  const { name, files } = readSources()
+/** Compiles a program into a folder of a package or an image. Returns its path. */
+const compileInto = async (program: Program, folder: string): Promise<string> => {
+  const { name, files } = readSources(program)
   const path = join(folder, name)
-  const problem = await compile(files, path)
-  if (problem !== null) throw new Error(`the helper could not be compiled: ${problem}`)
+  const problem = await compile(program, files, path)
+  if (problem !== null) throw new Error(`${program.name} could not be compiled: ${problem}`)
   return path
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = process.argv[2]
   if (folder === undefined) throw new Error("name the folder: node native.js FOLDER")
-  process.stdout.write(`${await compileInto(folder)}\n`)
+  for (const program of [HELPER, CONCEAL]) process.stdout.write(`${await compileInto(program, folder)}\n`)
 }

@@ -15,12 +15,21 @@ import { nativeHelper } from "./native.ts"
 import { ProcessExecutor } from "./process.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
 
-type Kind = { helper: "auto" | "native" | "node"; namespace: boolean }
+type Kind = { helper: "auto" | "native" | "node"; namespace: boolean; confined?: boolean; required?: boolean }
+
+const SANDBOX = {
+  user: null,
+  noUser: null,
+  readable: null,
+  limits: { processes: 16_384, memory: 2 ** 40, files: 4096 },
+}
 
 const setup = async ({
   helper,
   namespace,
   leaseMs,
+  confined,
+  required = false,
 }: Kind & { leaseMs?: number }): Promise<ExecutorFixture & { executor: ProcessExecutor }> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-process-"))
   const objects = new FileObjectStore(join(folder, "objects"))
@@ -31,6 +40,9 @@ const setup = async ({
     dataDir: join(folder, "data"),
     namespace,
     ...(leaseMs !== undefined && { leaseMs }),
+    ...(confined === true && {
+      sandbox: { ...SANDBOX, required, dataDir: join(folder, "data"), hide: [join(folder, "data")] },
+    }),
   })
   await executor.start()
   const cleanup = async () => {
@@ -57,6 +69,8 @@ if ("unavailable" in native) {
   if (root) suite("process, compiled helper, pid namespace", { helper: "native", namespace: true }, { ...can, hidden: true })
   else process.stderr.write("SKIPPED: the compiled spawn helper in a pid namespace, which needs root\n")
   suite("process, compiled helper, no namespace", { helper: "native", namespace: false }, can)
+  const confined = { helper: "native", namespace: true, confined: true } as const
+  suite("process, compiled helper, confined", confined, { ...can, hidden: true })
 }
 suite(
   "process, helper in JavaScript",
@@ -154,6 +168,7 @@ test("describe returns the helper in use and the reason", async () => {
     reason: "configured",
     isolation: "environ",
     cgroups: "none",
+    protections: null,
   })
   await fixture.cleanup()
 })
@@ -261,4 +276,40 @@ test.runIf("path" in native)("describe returns how tasks are isolated", async ()
     expect(await fixture.executor.describe()).toMatchObject({ helper: "native", reason: null, isolation })
     await fixture.cleanup()
   }
+})
+
+describe.runIf("path" in native)("confined tasks", () => {
+  test("see only their folders in the data folder, and have the limits", async () => {
+    const fixture = await setup({ helper: "native", namespace: true, confined: true })
+    const script = `ls data; ulimit -Hn; grep NoNewPrivs /proc/self/status`
+    const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }))
+    expect((await result).state).toBe("success")
+    const lines = (await allLines(log)).map(({ line }) => line)
+    expect(lines).toEqual(["bundles", "io", "pushed", "upstream", "work", "4096", "NoNewPrivs:\t1"])
+    expect((await fixture.executor.describe()).protections?.missing).toEqual([])
+    await fixture.cleanup()
+  })
+
+  test("cannot read or signal the server where there are no namespaces, by Landlock", async () => {
+    const fixture = await setup({ helper: "native", namespace: false, confined: true })
+    const { active, missing } = (await fixture.executor.describe()).protections!
+    expect(missing).toEqual([
+      "namespaces: the kernel or the container does not allow them",
+      "the data folder is visible, because there is no mount namespace",
+      ...(root ? ["root in tasks has every right of Ork"] : []),
+    ])
+    expect(active.some((text) => text.includes("Landlock"))).toBe(true)
+    const script = `cat /proc/${process.pid}/environ && exit 7; kill -0 ${process.pid} && exit 8; exit 0`
+    expect(await launch(fixture, assignment(fixture.folder, { shell: script })).result).toMatchObject({ state: "success" })
+    await fixture.cleanup()
+  })
+
+  test("do not start at all where protections are missing and required", async () => {
+    await expect(setup({ helper: "native", namespace: false, confined: true, required: true })).rejects.toThrow(
+      "`sandbox: required` cannot be met here: namespaces: the kernel or the container does not allow them; the data folder is visible",
+    )
+    await expect(setup({ helper: "node", namespace: false, confined: true, required: true })).rejects.toThrow(
+      "`sandbox: required` cannot be met here: the compiled helper is not in use",
+    )
+  })
 })

@@ -59,6 +59,8 @@ export class ProcessExecutor implements Executor {
   readonly #owner = currentOwner()
   readonly #supply: HelperSupply
   readonly #files: AttemptFiles
+  /** User of tasks without `run_as`. */
+  readonly #taskUser: string | undefined
   /** Uploads of logs that are being finished. */
   readonly #storing = new Set<Promise<void>>()
   #server: Environment = {}
@@ -68,6 +70,7 @@ export class ProcessExecutor implements Executor {
     this.#clock = options.clock
     this.#supply = new HelperSupply(options, this.#owner)
     this.#files = new AttemptFiles(options.dataDir)
+    this.#taskUser = options.sandbox?.user?.name
   }
 
   async start(): Promise<void> {
@@ -100,6 +103,7 @@ export class ProcessExecutor implements Executor {
   }
 
   async #run(helper: Helper, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+    this.#supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
     const input = JSON.stringify(assignment.input)
     const request = this.#request(assignment, input.length)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
@@ -115,7 +119,7 @@ export class ProcessExecutor implements Executor {
 
   #request(assignment: Assignment, inputLength: number): StartRequest {
     const { attemptId, prefix, node, command } = assignment
-    const paths = this.#files.paths(attemptId, inputLength, node.runAs)
+    const paths = this.#files.paths(attemptId, inputLength, node.runAs ?? this.#taskUser)
     const env = taskEnvironment(this.#server, assignment, {
       inputPath: paths.input,
       outputPath: paths.output,
@@ -130,7 +134,7 @@ export class ProcessExecutor implements Executor {
       logPath: this.#objects.localPath ? this.#objects.localPath(`${prefix}log`) : join(paths.folder, `${attemptId}.log`),
       outputPath: paths.output,
       runAs: node.runAs ?? "",
-      homeOfUser: node.runAs !== undefined && assignment.env["HOME"] === undefined,
+      homeOfUser: assignment.env["HOME"] === undefined,
       input: null,
       memoryBytes: node.resources?.memoryBytes ?? 0,
       cpuMillis: Math.round((node.resources?.cpu ?? 0) * 1000),

@@ -4,7 +4,7 @@
 const FRAME = { start: 1, kill: 2, lease: 3, hello: 16, started: 17, failed: 18, exited: 19 } as const
 
 /** Steps of a start, any of which may fail. */
-export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork"] as const
+export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork", "sandbox"] as const
 export type Stage = (typeof STAGES)[number]
 
 export const INLINE_MAX = 65_536
@@ -15,6 +15,8 @@ export interface StartRequest {
   /** Content that the helper writes to the stdin file, which it removes at the end; null when the file exists already. */
   input: Uint8Array | string | null
   homeOfUser: boolean
+  /** True for a program of Ork itself, which is not confined. */
+  unconfined?: boolean
   argv: string[]
   /** NAME=value */
   env: string[]
@@ -41,6 +43,8 @@ export interface Hello {
   namespace: boolean
   cgroups: "none" | "v1" | "v2"
   usable: boolean
+  /** Bits of `PROTECTIONS` in sandbox.ts. */
+  protections: number
 }
 
 export interface Failed {
@@ -200,12 +204,14 @@ class FrameReader {
 
 const WRITE_INPUT = 1
 const HOME_OF_USER = 2
+const UNCONFINED = 4
 
 export const encodeRequest = (request: HelperRequest): Buffer => {
   if (request.kind === "lease") return new FrameWriter(FRAME.lease, request.ms, 16).end()
   if (request.kind === "kill") return new FrameWriter(FRAME.kill, request.id, 16).i32(request.signal).end()
   const { start } = request
-  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0)
+  const unconfined = start.unconfined === true ? UNCONFINED : 0
+  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0) | unconfined
   return new FrameWriter(FRAME.start, request.id)
     .u32(flags)
     .list(start.argv)
@@ -244,6 +250,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     pipes: reader.string(),
     maxLogBytes: reader.i64(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
+    unconfined: (flags & UNCONFINED) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null
   return { kind: "start", id, start }
@@ -255,12 +262,13 @@ const INLINE_SOURCES = [null, "output", "line"] as const
 export const encodeEvent = (event: HelperEvent): Buffer => {
   switch (event.kind) {
     case "hello": {
-      const { version, namespace, cgroups, usable } = event.hello
+      const { version, namespace, cgroups, usable, protections } = event.hello
       return new FrameWriter(FRAME.hello, 0, 32)
         .u32(version)
         .u8(namespace ? 1 : 0)
         .u8(CGROUPS.indexOf(cgroups))
         .u8(usable ? 1 : 0)
+        .u8(protections)
         .end()
     }
     case "started":
@@ -331,7 +339,8 @@ const decodeEvent = (type: number, id: number, reader: FrameReader): HelperEvent
       const version = reader.u32()
       const namespace = reader.u8() === 1
       const cgroups = CGROUPS[reader.u8()] ?? "none"
-      return { kind: "hello", hello: { version, namespace, cgroups, usable: reader.u8() === 1 } }
+      const usable = reader.u8() === 1
+      return { kind: "hello", hello: { version, namespace, cgroups, usable, protections: reader.u8() } }
     }
     case FRAME.started:
       return { kind: "started", id, pid: reader.i32() }

@@ -121,10 +121,10 @@ export class FileObjectStore implements ObjectStore {
   /** Creates a file and its folders, and syncs the new folders. Retries, because a concurrent delete may remove the folders. */
   async #create(folder: string, path: string): Promise<FileHandle> {
     for (let tries = 0; ; tries++) {
-      const first = await mkdir(folder, { recursive: true })
+      const first = await mkdir(folder, { recursive: true, mode: 0o700 })
       if (first !== undefined) for (let at = folder; at.length >= first.length; at = dirname(at)) await syncFolder(dirname(at))
       try {
-        return await open(path, "wx")
+        return await open(path, "wx", 0o600)
       } catch (error) {
         if (!isMissing(error) || tries >= 5) throw error
       }

@@ -37,7 +37,7 @@ class LocalLog implements LogSink {
   readonly #masks: Record<LogStream, Mask | null>
 
   constructor(path: string, { secrets, maxLogBytes }: LogSinkOptions) {
-    mkdirSync(dirname(path), { recursive: true })
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     this.#writer = new LogWriter(path, maxLogBytes)
     this.#masks = { stdout: createMask(secrets), stderr: createMask(secrets) }
   }

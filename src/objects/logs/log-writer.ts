@@ -117,8 +117,8 @@ export class LogWriter {
   }
 
   #create(): { log: number; index: number } {
-    mkdirSync(dirname(this.#path), { recursive: true })
-    return { log: openSync(this.#path, "a"), index: openSync(`${this.#path}.idx`, "a") }
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 })
+    return { log: openSync(this.#path, "a", 0o600), index: openSync(`${this.#path}.idx`, "a", 0o600) }
   }
 
   /** Updates the position of the last non-blank line, searching backwards through bytes that were written at `offset`. */

@@ -131,7 +131,21 @@ export const auditQuery = strictObject({
 
 // -- the server ------------------------------------------------------------------------------------------------------------------
 
-export const health = z.object({ status: z.literal("ok"), version: z.string() }).meta({ id: "Health" })
+export const health = z
+  .object({
+    status: z.literal("ok"),
+    version: z.string(),
+    proof: z.string().optional().meta({ description: "Proof that the server has the key of its data folder, for the nonce" }),
+  })
+  .meta({ id: "Health" })
+
+export const healthQuery = strictObject({
+  nonce: z
+    .string()
+    .regex(/^[0-9a-f]{32,64}$/)
+    .optional()
+    .meta({ description: "A random text of 32 to 64 hexadecimal digits, for which the server proves its identity" }),
+})
 
 export const ready = z
   .object({ status: z.literal("ready"), store: z.literal("ok"), objects: z.literal("ok") })

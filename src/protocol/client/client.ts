@@ -311,8 +311,8 @@ export class Client {
     return this.#http.json({ path: "/audit", query })
   }
 
-  health(): Promise<{ status: string; version: string }> {
-    return this.#http.json({ path: "/health" })
+  health(nonce?: string): Promise<{ status: string; version: string; proof?: string }> {
+    return this.#http.json({ path: "/health", query: { nonce } })
   }
 
   stats(): Promise<Stats> {

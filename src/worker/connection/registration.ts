@@ -43,13 +43,21 @@ export interface RegistrationOptions {
   signal: AbortSignal
   /** True: throws if every server rejects the worker. False: retries, because its key may become valid again. */
   first: boolean
+  /** Returns whether a server may get the key; default: every server may. */
+  proves?(server: string): Promise<boolean>
 }
 
 /** Returns null if `signal` aborts. */
 export const register = async (options: RegistrationOptions): Promise<Registration | null> => {
-  const { client, key, body, log, signal, first } = options
+  const { client, key, body, log, signal, first, proves } = options
   let rejections = 0
   for (let failures = 0; ;) {
+    if (proves !== undefined && !(await proves(client.server))) {
+      if (signal.aborted) return null
+      client.useNextServer()
+      await client.backOff(failures++, signal)
+      continue
+    }
     try {
       const response = await client.json<z.output<typeof registeredWorker>>({ path: "/workers", key, body, signal })
       log.info({ worker: response.id, server: client.server }, "registered")

@@ -9,7 +9,8 @@ const MAX_BODY_BYTES = 64 << 20
 const MAX_TOTAL_BYTES = 128 << 20
 
 export interface PushAuthOptions {
-  apiKey: string
+  /** Key that the server signs its requests with. */
+  key: string
   clock: Clock
   /** Limit of one body; smaller in tests. */
   maxBody?: number
@@ -41,8 +42,8 @@ export class PushAuth {
   }
 
   async authenticate(request: IncomingMessage): Promise<AuthenticatedRequest | Rejection> {
-    const { apiKey, clock } = this.#options
-    const proof = readProof(apiKey, request.url ?? "", request.headers, clock.now())
+    const { key, clock } = this.#options
+    const proof = readProof(key, request.url ?? "", request.headers, clock.now())
     if ("problem" in proof) return { status: 401, problem: proof.problem }
     const body = await this.#readBody(request)
     if ("problem" in body) return body

@@ -60,7 +60,7 @@ const setup = async (options: Partial<PushListenerOptions> = {}) => {
   const executor = new ManualExecutor(objects)
   const log = { info: () => {}, warn: vi.fn<(fields: object, message: string) => void>(), error: () => {} }
   const listener = new PushListener({
-    apiKey: KEY,
+    key: KEY,
     host: "127.0.0.1",
     port: 0,
     capacity: 2,

@@ -27,7 +27,7 @@ export const openWake = (path: string, mark: string): WakeFile => {
   return {
     touch() {
       try {
-        writeFileSync(file, `${mark} ${++touches}\n`)
+        writeFileSync(file, `${mark} ${++touches}\n`, { mode: 0o600 })
       } catch {
         // The commit is done; the other processes see it at their next turn.
       }
@@ -35,7 +35,7 @@ export const openWake = (path: string, mark: string): WakeFile => {
     listen(wake) {
       listeners.push(wake)
       if (watcher !== null) return
-      if (read(file) === "") writeFileSync(file, "", { flag: "a" })
+      if (read(file) === "") writeFileSync(file, "", { flag: "a", mode: 0o600 })
       watcher = watch(file, { persistent: false }, changed)
       watcher.on("error", () => undefined)
     },

@@ -1,0 +1,163 @@
+// Decides whether the administrator's policy allows a task: at the deployment for values that are known then, and at the dispatch for all.
+
+import { isObject, type Json } from "../model/json.ts"
+import type { Problem } from "../model/problems.ts"
+import type { CompiledWorkflow, Node, Template } from "../model/workflow.ts"
+import type { Policy, PolicyFields } from "../settings/policy.ts"
+
+/** Capabilities that give a container rights over its machine. */
+const MACHINE_RIGHTS = new Set([
+  "ALL",
+  "BPF",
+  "DAC_READ_SEARCH",
+  "NET_ADMIN",
+  "PERFMON",
+  "SYS_ADMIN",
+  "SYS_BOOT",
+  "SYS_MODULE",
+  "SYS_PTRACE",
+  "SYS_RAWIO",
+])
+
+type Workflow = Pick<CompiledWorkflow, "name" | "tags" | "folder">
+
+/** What a task uses; fields with expressions are missing before it is dispatched. */
+interface TaskUse extends Pick<Node, "executor" | "image" | "runAs"> {
+  fields: { readonly [field: string]: Json }
+}
+
+/** Returns the problems of a workflow with the policy, as far as they are known before its tasks run. */
+export const policyProblems = (policy: Policy, workflow: CompiledWorkflow): Problem[] => {
+  const allowed = allowedFor(policy, workflow)
+  return workflow.nodes.flatMap((node) => {
+    const fields = Object.fromEntries(Object.entries(node.fields).map(([name, template]) => [name, knownPart(template)]))
+    return violations(allowed, { ...node, fields }).map((message) => ({ path: `tasks.${node.name}`, message }))
+  })
+}
+
+/** Returns the first reason why the policy forbids a task that is about to run; null if it allows it. */
+export const policyViolation = (policy: Policy, workflow: Workflow, task: TaskUse): string | null =>
+  violations(allowedFor(policy, workflow), task)[0] ?? null
+
+/** Applies the rules that match the workflow, in order. */
+const allowedFor = ({ fields, rules }: Policy, { name, tags, folder }: Workflow): PolicyFields => {
+  const matching = rules.filter(
+    (rule) =>
+      (rule.workflows === undefined || matches(rule.workflows, name)) &&
+      (rule.tags === undefined || tags.some((tag) => matches(rule.tags!, tag))) &&
+      (rule.folders === undefined || (folder !== undefined && matches(rule.folders, folder))),
+  )
+  return Object.assign({}, fields, ...matching.map((rule) => rule.fields)) as PolicyFields
+}
+
+const violations = (allowed: PolicyFields, { executor, image, runAs, fields }: TaskUse): string[] => {
+  const found: string[] = []
+  const reject = (what: string, setting: string): void =>
+    void found.push(`the policy of this server does not allow ${what} (policy.${setting} in ork.yaml)`)
+  const check = (patterns: readonly string[], value: unknown, what: string, setting: string): void => {
+    if (typeof value === "string" && !matches(patterns, value)) reject(`${what} ${value}`, setting)
+  }
+  check(allowed.executors, executor, "the executor", "executors")
+  check(allowed.images, image, "the image", "images")
+  check(allowed.runAs, runAs, "run_as", "run_as")
+  const docker = objectOf(fields["docker"])
+  const kubernetes = objectOf(fields["kubernetes"])
+  if (executor === "docker") {
+    for (const path of dockerPaths(docker)) if (!isBelow(allowed.mounts, path)) reject(`the mount of ${path}`, "mounts")
+    if (!allowed.privileged) for (const right of dockerRights(docker)) reject(right, "privileged")
+  }
+  if (executor === "kubernetes") {
+    check(allowed.namespaces, kubernetes["namespace"], "the namespace", "namespaces")
+    check(allowed.serviceAccounts, kubernetes["service_account"], "the service account", "service_accounts")
+    for (const path of podPaths(kubernetes)) if (!isBelow(allowed.mounts, path)) reject(`the mount of ${path}`, "mounts")
+    if (!allowed.privileged) for (const right of podRights(objectOf(kubernetes["security"]))) reject(right, "privileged")
+  }
+  if (executor === "http") check(allowed.hosts, hostOf(fields["url"]), "the host", "hosts")
+  return found
+}
+
+type Fields = { readonly [name: string]: Json }
+
+const objectOf = (value: Json | undefined): Fields => (isObject(value) ? value : {})
+const listOf = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : [])
+const textsOf = (value: Json | undefined): string[] => listOf(value).filter((item) => typeof item === "string")
+
+/** Returns the host paths that a container mounts. Volumes have no slash; a relative path that leaves the folder of the run is one too. */
+const dockerPaths = (docker: Fields): string[] =>
+  textsOf(docker["mounts"]).flatMap((mount) => {
+    const [source = ""] = mount.split(":")
+    const path = normalize(source)
+    return path.startsWith("/") || path.startsWith("..") ? [path] : []
+  })
+
+/** Resolves `.` and `..` in a path; a relative path that leaves its folder begins with `..`. */
+const normalize = (path: string): string => {
+  const parts: string[] = []
+  for (const part of path.split("/")) {
+    if (part === "" || part === ".") continue
+    if (part !== "..") parts.push(part)
+    else if (parts.length > 0 && parts.at(-1) !== "..") parts.pop()
+    else if (!path.startsWith("/")) parts.push(part)
+  }
+  return `${path.startsWith("/") ? "/" : ""}${parts.join("/")}`
+}
+
+const dockerRights = (docker: Fields): string[] => [
+  ...(docker["privileged"] === true ? ["privileged containers"] : []),
+  ...machineRights(docker["cap_add"]),
+  ...(typeof docker["network"] === "string" && /^(host|container:.*)$/.test(docker["network"])
+    ? [`the network ${docker["network"]}`]
+    : []),
+]
+
+const podPaths = (kubernetes: Fields): string[] =>
+  listOf(kubernetes["volumes"]).flatMap((volume) => {
+    const { path } = objectOf(objectOf(volume)["hostPath"])
+    return typeof path === "string" ? [normalize(path)] : []
+  })
+
+const podRights = (security: Fields): string[] => [
+  ...(security["privileged"] === true ? ["privileged containers"] : []),
+  ...machineRights(security["capabilities"]),
+]
+
+const machineRights = (capabilities: Json | undefined): string[] =>
+  textsOf(capabilities)
+    .map((name) => name.toUpperCase().replace(/^CAP_/, ""))
+    .filter((name) => MACHINE_RIGHTS.has(name))
+    .map((name) => `the capability ${name}`)
+
+const hostOf = (url: Json | undefined): string | null =>
+  typeof url === "string" && URL.canParse(url) ? new URL(url).hostname : null
+
+const isBelow = (allowed: readonly string[], path: string): boolean =>
+  allowed.some((folder) => folder === "/" || `${path}/`.startsWith(`${normalize(folder)}/`))
+
+/** Returns true if a pattern matches and none that starts with `!` does. */
+const matches = (patterns: readonly string[], value: string): boolean =>
+  patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, value)) &&
+  !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), value))
+
+/** Compares without backtracking: each part between two stars is searched once. */
+const fits = (pattern: string, value: string): boolean => {
+  const [first = "", ...rest] = pattern.split("*")
+  if (rest.length === 0) return value === pattern
+  const last = rest.pop()!
+  if (value.length < first.length + last.length || !value.startsWith(first) || !value.endsWith(last)) return false
+  let at = first.length
+  for (const part of rest) {
+    const found = value.indexOf(part, at)
+    if (found === -1 || found + part.length > value.length - last.length) return false
+    at = found + part.length
+  }
+  return at <= value.length - last.length
+}
+
+/** Returns the literals of a template; null in the place of expressions. */
+const knownPart = (template: Template): Json => {
+  if ("lit" in template) return template.lit
+  if ("list" in template) return template.list.map(knownPart)
+  if ("map" in template)
+    return Object.fromEntries(Object.entries(template.map).map(([name, value]) => [name, knownPart(value)]))
+  return null
+}
