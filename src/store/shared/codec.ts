@@ -35,6 +35,20 @@ export const parkedOf = (
   return { limit, cap: cap!, used: used! }
 }
 
+/** Groups rows by a column, which the grouped rows no longer have. */
+export const groupByColumn = <Column extends string, Row extends { [column in Column]: number }>(
+  rows: readonly Row[],
+  column: Column,
+): Map<number, Omit<Row, Column>[]> => {
+  const groups = new Map<number, Omit<Row, Column>[]>()
+  for (const { [column]: key, ...row } of rows) {
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [row])
+    else group.push(row)
+  }
+  return groups
+}
+
 /** Returns the path of instance `index` of a container. */
 export const instancePath = (containerPath: string, index: number): string =>
   containerPath === "" ? `${index}` : `${containerPath}.${index}`

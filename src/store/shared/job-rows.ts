@@ -1,13 +1,15 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
 import { jobLimitKey } from "../../core/routing/limit-keys.ts"
-import { DEFAULT_JOB_RETRY, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
+import { DEFAULT_JOB_RETRY, JOB_LIMITS, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import type { ClaimedJob } from "../contract/claim.ts"
-import type { NewJob } from "../contract/jobs.ts"
+import type { JobRow, JobStore, NewJob } from "../contract/jobs.ts"
+import { outputOf } from "./codec.ts"
+import type { OutputRow } from "./task-rows.ts"
 
 /** `run_seq` of job rows, which belong to no run. */
 const JOB_RUN_SEQ = 0
@@ -70,4 +72,68 @@ export const DELETED_JOB: ClaimedJob = {
   payload: null,
   retryPolicy: DEFAULT_JOB_RETRY,
   task: null,
+}
+
+/** Columns of a job `j`, joined with its row `t`. */
+export const JOB_COLUMNS = `j.task_id AS "row", j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task, j.concurrency_key,
+  j.status, j.created_at, j.updated_at, t.attempt, t.error, t.exit_code, t.output, t.output_key, t.output_bytes, t.worker,
+  t.attempt_id, t.available_at, t.started_at, t.finished_at`
+
+export interface JobColumns extends ClaimedJobColumns, OutputRow {
+  row: number
+  priority: number
+  concurrency_key: string | null
+  status: JobStatus
+  created_at: string
+  updated_at: string
+  attempt: number
+  error: string | null
+  exit_code: number | null
+  worker: string | null
+  attempt_id: string | null
+  available_at: string | null
+  started_at: string | null
+  finished_at: string | null
+}
+
+export const jobOf = (c: JobColumns, dependencies: string[]): JobRow => ({
+  ...claimedJob(c),
+  row: c.row,
+  priority: c.priority,
+  concurrencyKey: c.concurrency_key,
+  status: c.status,
+  createdAt: c.created_at,
+  updatedAt: c.updated_at,
+  attemptCount: c.attempt,
+  error: c.error,
+  exitCode: c.exit_code,
+  output: outputOf(c.output, c.output_key, c.output_bytes),
+  worker: c.worker,
+  attemptId: c.attempt_id,
+  availableAt: c.available_at,
+  startedAt: c.started_at,
+  finishedAt: c.finished_at,
+  dependencies,
+})
+
+/** The part of a search that is equal in both stores. Jobs are found by priority, newest first. */
+export interface JobSearch {
+  priorities: number[]
+  /** Jobs were created before this time; null: no limit. */
+  createdBefore: string | null
+  /** Jobs of this time with a greater id come first, if any. */
+  ties: { createdAt: string; id: string } | null
+}
+
+export const planSearch = ({ filter, after }: Pick<Parameters<JobStore["searchJobs"]>[0], "filter" | "after">): JobSearch => {
+  const { createdBefore, priorityMin, priorityMax } = filter
+  const { min, max } = JOB_LIMITS.priority
+  const from = Math.max(min, priorityMin ?? min)
+  const to = Math.min(max, priorityMax ?? max)
+  const endsBeforeCursor = createdBefore !== undefined && (after === undefined || createdBefore <= after.createdAt)
+  return {
+    priorities: Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i),
+    createdBefore: endsBeforeCursor ? createdBefore : (after?.createdAt ?? null),
+    ties: endsBeforeCursor ? null : (after ?? null),
+  }
 }

@@ -1,6 +1,7 @@
 // Schedules of a deployed version, and their identity, in both stores.
 
 import type { ScheduleSpec } from "../../core/model/workflow.ts"
+import type { ScheduleRow } from "../contract/catalog.ts"
 
 export interface DeployedSchedules {
   workflowId: number
@@ -18,3 +19,16 @@ export const scheduleText = (position: number, { cron, timezone }: ScheduleSpec)
 /** Returns whether both fire at the same times. */
 export const sameTimes = (a: ScheduleSpec, b: ScheduleSpec): boolean =>
   a.cron === b.cron && a.timezone === b.timezone && a.jitterMs === b.jitterMs && a.start === b.start && a.end === b.end
+
+export const SCHEDULE_COLUMNS = `
+SELECT s.id, s.workflow_id AS "workflowId", w.name AS workflow, s.version_id AS "versionId", s.position, s.spec,
+  NOT s.active AS paused, s.next_at AS "nextAt", s.last_tick_at AS "lastTickAt"
+FROM schedules s JOIN workflows w ON w.id = s.workflow_id`
+
+export type ScheduleColumns = Omit<ScheduleRow, "spec" | "paused"> & { spec: string; paused: boolean | number }
+
+export const scheduleOf = (columns: ScheduleColumns): ScheduleRow => ({
+  ...columns,
+  spec: JSON.parse(columns.spec) as ScheduleSpec,
+  paused: Boolean(columns.paused),
+})

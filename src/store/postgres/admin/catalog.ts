@@ -1,9 +1,9 @@
 // Reads deployed workflows and their versions. A list reads the rows of workflows and, for each, the newest runs by an index; its
 // cost does not depend on the history.
 
-import type { RunId } from "../../../core/model/ids.ts"
-import type { RunStatus } from "../../../core/model/status.ts"
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
+import { groupByColumn } from "../../shared/codec.ts"
+import { LAST_RUN_COLUMNS, VERSION_COLUMNS, WORKFLOW_COLUMNS } from "../../shared/workflow-rows.ts"
 import type { Access } from "../tx.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
@@ -40,11 +40,6 @@ const CURRENT_TIME = statement("current_time", `SELECT floor(extract(epoch FROM 
 const currentTime = async (connection: SqlRunner): Promise<number> =>
   (await connection.run<{ ms: number }>(CURRENT_TIME))[0]!.ms
 
-const COLUMNS = `
-SELECT w.id, w.name, v.version, v.id AS "versionId", v.hash, v.source, w.paused, w.created_at AS "createdAt",
-  w.updated_at AS "updatedAt"
-FROM workflows w JOIN versions v ON v.id = w.deployed_version`
-
 type Columns = Omit<WorkflowRow, "compiled">
 
 type Listed = Omit<Awaited<ReturnType<Catalog["listWorkflows"]>>[number], "workflow"> & { workflow: Columns }
@@ -58,7 +53,7 @@ const withCompiled = async (workflows: Workflows, listed: readonly Listed[]): Re
 
 const LIST = statement(
   "workflows_list",
-  `${COLUMNS}
+  `${WORKFLOW_COLUMNS}
    WHERE w.name > :after AND (:search::text IS NULL OR strpos(lower(w.name), lower(:search)) > 0)
      AND (:tag::text IS NULL OR w.tags::jsonb ? :tag)
    ORDER BY w.name LIMIT :limit::int`,
@@ -66,7 +61,7 @@ const LIST = statement(
 
 const LAST_RUNS = statement(
   "workflows_last_runs",
-  `SELECT w.id AS workflow, r.id, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt"
+  `SELECT w.id AS workflow, ${LAST_RUN_COLUMNS}
    FROM unnest(:ids::bigint[]) AS w (id) CROSS JOIN LATERAL (
      SELECT * FROM runs r WHERE r.workflow_id = w.id ${NEWEST_OF} LIMIT :runs::int
    ) r ORDER BY r.created_at DESC, r.id DESC`,
@@ -77,22 +72,7 @@ const NEXT_AT = statement(
   "SELECT workflow_id, min(next_at) AS next FROM schedules WHERE workflow_id = ANY (:ids::bigint[]) AND active GROUP BY workflow_id",
 )
 
-interface LastRun {
-  workflow: number
-  id: RunId
-  status: RunStatus
-  createdAt: string
-  startedAt: string | null
-  finishedAt: string | null
-}
-
-const lastRunOf = ({ id, status, createdAt, startedAt, finishedAt }: LastRun): Omit<LastRun, "workflow"> => ({
-  id,
-  status,
-  createdAt,
-  startedAt,
-  finishedAt,
-})
+type LastRun = Listed["lastRuns"][number]
 
 const listWorkflows = async (
   connection: SqlRunner,
@@ -101,23 +81,22 @@ const listWorkflows = async (
   const { after = "", search = null, tag = null, limit } = query
   const rows = await connection.run<Columns>(LIST, { after, search, tag, limit })
   const ids = rows.map(({ id }) => id)
-  const lastRuns = connection.run<LastRun>(LAST_RUNS, { ids, runs: query.runs })
+  const lastRuns = connection.run<LastRun & { workflow: number }>(LAST_RUNS, { ids, runs: query.runs })
   const nextAt = connection.run<{ workflow_id: number; next: string | null }>(NEXT_AT, { ids })
-  const runs = Map.groupBy(await lastRuns, ({ workflow }) => workflow)
+  const runs = groupByColumn(await lastRuns, "workflow")
   const next = new Map((await nextAt).map((row) => [row.workflow_id, row.next]))
   return rows.map((workflow) => ({
     workflow,
-    lastRuns: runs.get(workflow.id)?.map(lastRunOf) ?? [],
+    lastRuns: runs.get(workflow.id) ?? [],
     nextAt: next.get(workflow.id) ?? null,
   }))
 }
 
-const GET = statement("workflows_get", `${COLUMNS} WHERE w.name = :name`)
+const GET = statement("workflows_get", `${WORKFLOW_COLUMNS} WHERE w.name = :name`)
 
 const VERSIONS = statement(
   "workflows_versions",
-  `SELECT v.version, v.id AS "versionId", v.hash, v.source, v.created_at AS "createdAt"
-   FROM workflows w JOIN versions v ON v.workflow_id = w.id
+  `${VERSION_COLUMNS}
    WHERE w.name = :name AND v.version < :before::int ORDER BY v.version DESC LIMIT :limit::int`,
 )
 

@@ -1,8 +1,8 @@
 // Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
-import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
+import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
 import type { Access, Tx } from "../tx.ts"
 import { excludeTaskWrites } from "../claim/queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
@@ -17,24 +17,7 @@ export const queueStore = ({ read, writeAndNotify, workflows }: Access): QueueSt
   putQueue: (name, settings) => writeAndNotify((tx) => putQueue(tx, name, settings)),
 })
 
-const SETTINGS = statement("queues_settings", "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues")
-
-interface Columns {
-  name: string
-  concurrency: number | null
-  rate_limit: number | null
-  rate_period_ms: number | null
-  paused: boolean
-}
-
-const settingsOf = ({ concurrency, rate_limit: limit, rate_period_ms: periodMs, paused }: Columns): QueueSettings => ({
-  concurrency,
-  rate: limit === null || periodMs === null ? null : { limit, periodMs },
-  paused,
-})
-
-/** Condition: the lane belongs to a queue, not to a private run or the gate. */
-const IN_QUEUE = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
+const SETTINGS = statement("queues_settings", `SELECT ${QUEUE_COLUMNS} FROM queues`)
 
 const READY_BY_LANE = statement(
   "queues_ready",
@@ -49,37 +32,22 @@ const RUNNING_BY_LANE = statement(
    WHERE t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL AND ${IN_QUEUE} GROUP BY t.lane`,
 )
 
-const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
-
 export const listQueues = async (connection: SqlRunner, workflows: Workflows): Promise<QueueRow[]> => {
-  const settings = connection.run<Columns>(SETTINGS)
+  const settings = connection.run<QueueColumns>(SETTINGS)
   const ready = pipelined(connection.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE))
-  const running = pipelined(connection.run<{ lane: string; count: number }>(RUNNING_BY_LANE))
-  const queues = new Map<string, QueueRow>()
-  const add = (name: string, stored: QueueSettings): QueueRow => {
-    const row = { name, ...stored, ready: 0, running: 0, oldestReadyMs: null }
-    queues.set(name, row)
-    return row
-  }
-  const ofLane = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
-  for (const columns of await settings) add(columns.name, settingsOf(columns))
+  const running = pipelined(connection.run<LaneCount>(RUNNING_BY_LANE))
+  const lanes: LaneCount[] = []
   for (const lane of await ready) {
-    const row = ofLane(lane.lane)
-    row.ready += lane.count
     const since = await oldestReady(connection, workflows, lane)
-    if (since !== null) row.oldestReadyMs = Math.max(row.oldestReadyMs ?? 0, Date.parse(lane.now) - since)
+    lanes.push({ ...lane, ageMs: since === null ? null : Date.parse(lane.now) - since })
   }
-  for (const { lane, count } of await running) ofLane(lane).running += count
-  return [...queues.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  return queuesOf(await settings, lanes, await running)
 }
 
 const getQueue = async (connection: SqlRunner, workflows: Workflows, name: string): Promise<QueueRow | null> =>
   (await listQueues(connection, workflows)).find((queue) => queue.name === name) ?? null
 
-const GET = statement(
-  "queue_get",
-  "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues WHERE name = :name FOR UPDATE",
-)
+const GET = statement("queue_get", `SELECT ${QUEUE_COLUMNS} FROM queues WHERE name = :name FOR UPDATE`)
 
 const PUT = statement(
   "queue_put",
@@ -104,8 +72,8 @@ const DELETE_LIMIT = statement("queue_delete_limit", "DELETE FROM limits WHERE k
 /** Changes the settings. A new limit counts the attempts in flight, so that it holds at once and each finish frees its slot. */
 const putQueue = async (tx: Tx, name: string, change: Partial<QueueSettings>): Promise<QueueRow> => {
   await excludeTaskWrites(tx)
-  const [before] = await tx.run<Columns>(GET, { name })
-  const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
+  const [before] = await tx.run<QueueColumns>(GET, { name })
+  const { concurrency, rate, paused } = { ...settingsOf(before), ...change }
   await tx.run(PUT, { name, concurrency, limit: rate?.limit ?? null, periodMs: rate?.periodMs ?? null, paused })
   const row = (await getQueue(tx, tx.workflows, name))!
   const key = queueLimitKey(name)

@@ -4,7 +4,14 @@
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
-import { type DeployedSchedules, sameTimes, scheduleText } from "../../shared/schedules.ts"
+import {
+  type DeployedSchedules,
+  sameTimes,
+  SCHEDULE_COLUMNS,
+  type ScheduleColumns,
+  scheduleOf,
+  scheduleText,
+} from "../../shared/schedules.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import type { Tx } from "../tx.ts"
@@ -74,20 +81,11 @@ export const resumeSchedules = async (tx: SqlRunner, workflowId: number, nextAt:
   })
 }
 
-const COLUMNS = `
-SELECT s.id, s.workflow_id AS "workflowId", w.name AS workflow, s.version_id AS "versionId", s.position, s.spec,
-  NOT s.active AS paused, s.next_at AS "nextAt", s.last_tick_at AS "lastTickAt"
-FROM schedules s JOIN workflows w ON w.id = s.workflow_id`
-
-type Columns = Omit<ScheduleRow, "spec"> & { spec: string }
-
-const scheduleOf = (columns: Columns): ScheduleRow => ({ ...columns, spec: JSON.parse(columns.spec) as ScheduleSpec })
-
-const LIST = statement("schedules_list", `${COLUMNS} WHERE s.id > :after::bigint ORDER BY s.id LIMIT :limit::int`)
+const LIST = statement("schedules_list", `${SCHEDULE_COLUMNS} WHERE s.id > :after::bigint ORDER BY s.id LIMIT :limit::int`)
 
 const LIST_OF_WORKFLOW = statement(
   "schedules_list_of_workflow",
-  `${COLUMNS} WHERE s.id > :after::bigint AND w.name = :workflow ORDER BY s.id LIMIT :limit::int`,
+  `${SCHEDULE_COLUMNS} WHERE s.id > :after::bigint AND w.name = :workflow ORDER BY s.id LIMIT :limit::int`,
 )
 
 export const listSchedules = async (
@@ -96,27 +94,27 @@ export const listSchedules = async (
 ): Promise<ScheduleRow[]> => {
   const rows =
     workflow === undefined
-      ? await connection.run<Columns>(LIST, { after, limit })
-      : await connection.run<Columns>(LIST_OF_WORKFLOW, { after, limit, workflow })
+      ? await connection.run<ScheduleColumns>(LIST, { after, limit })
+      : await connection.run<ScheduleColumns>(LIST_OF_WORKFLOW, { after, limit, workflow })
   return rows.map(scheduleOf)
 }
 
 const DUE = statement(
   "schedules_due",
-  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= ${NOW}
+  `${SCHEDULE_COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.next_at <= ${NOW}
    ORDER BY s.next_at, s.id LIMIT :limit::int`,
 )
 
 export const dueSchedules = async (connection: SqlRunner, limit: number): Promise<ScheduleRow[]> =>
-  (await connection.run<Columns>(DUE, { limit })).map(scheduleOf)
+  (await connection.run<ScheduleColumns>(DUE, { limit })).map(scheduleOf)
 
 const AHEAD = statement(
   "schedules_ahead",
-  `${COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.last_tick_at > ${NOW} ORDER BY s.id`,
+  `${SCHEDULE_COLUMNS} WHERE s.active AND s.next_at IS NOT NULL AND s.last_tick_at > ${NOW} ORDER BY s.id`,
 )
 
 export const schedulesAhead = async (connection: SqlRunner): Promise<ScheduleRow[]> =>
-  (await connection.run<Columns>(AHEAD)).map(scheduleOf)
+  (await connection.run<ScheduleColumns>(AHEAD)).map(scheduleOf)
 
 const MOVE = statement(
   "schedules_move",

@@ -5,6 +5,7 @@ import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
+import { statsOf } from "../../shared/queue-rows.ts"
 import type { Access } from "../tx.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
@@ -90,13 +91,5 @@ const stats = async (connection: SqlRunner, workflows: Workflows): Promise<Stats
   const inFlight = connection.run<{ running: number; bytes: number }>(RUNNING)
   const runs = new Map((await counted).map(({ status, count }) => [status, count]))
   const { running, bytes } = (await inFlight)[0]!
-  const ready = (await listQueues(connection, workflows)).filter((queue) => queue.ready > 0)
-  const ages = ready.flatMap(({ oldestReadyMs }) => oldestReadyMs ?? [])
-  return {
-    runs: { pending: runs.get("pending") ?? 0, running: runs.get("running") ?? 0 },
-    ready: ready.map(({ name, ready: count }) => ({ queue: name, count })),
-    running,
-    oldestReadyMs: ages.length === 0 ? null : Math.max(...ages),
-    databaseBytes: bytes,
-  }
+  return statsOf(runs, await listQueues(connection, workflows), { running, databaseBytes: bytes })
 }

@@ -1,8 +1,8 @@
 // Searches jobs, newest first, then by id. It reads one page per matching priority by the index of the other filters and merges
 // them, so that the cost of a page does not depend on the number of jobs.
 
-import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
+import { planSearch } from "../../shared/job-rows.ts"
 import { readJobs } from "./reads.ts"
 import { type SqlRunner, type Statement, statement } from "../connection/statement.ts"
 
@@ -32,15 +32,14 @@ const statementOf = ({ queue, status }: JobFilter): { page: Statement; params: {
   return { page: OF_QUEUE_BY_STATUS, params: { queue, status } }
 }
 
-export const searchJobs = async (connection: SqlRunner, { filter, limit, after }: Query): Promise<JobRow[]> => {
+export const searchJobs = async (connection: SqlRunner, query: Query): Promise<JobRow[]> => {
+  const { filter, limit } = query
   const { page, params } = statementOf(filter)
-  const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
-  const upper = cut ? filter.createdBefore! : (after?.createdAt ?? "infinity")
-  const ties = cut || after === undefined ? null : after
+  const { priorities, createdBefore, ties } = planSearch(query)
   const rows = await connection.run<{ task_id: number }>(page, {
-    priorities: prioritiesOf(filter),
+    priorities,
     from: filter.createdAfter ?? "-infinity",
-    before: upper,
+    before: createdBefore ?? "infinity",
     cursorAt: ties?.createdAt ?? null,
     cursorId: ties?.id ?? null,
     limit,
@@ -50,11 +49,4 @@ export const searchJobs = async (connection: SqlRunner, { filter, limit, after }
     connection,
     rows.map(({ task_id }) => task_id),
   )
-}
-
-const prioritiesOf = ({ priorityMin, priorityMax }: JobFilter): number[] => {
-  const { min, max } = JOB_LIMITS.priority
-  const from = Math.max(min, priorityMin ?? min)
-  const to = Math.min(max, priorityMax ?? max)
-  return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)
 }

@@ -1,16 +1,13 @@
 // Reads runs. Counts of finished tasks are columns of the run; tasks in flight are counted from the table of rows in flight.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { JsonObject } from "../../../core/model/json.ts"
-import { RUN_STATUSES, type RunStatus } from "../../../core/model/status.ts"
-import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../../contract/store.ts"
+import type { RunRow } from "../../contract/store.ts"
+import { kindsOf, RUN_COLUMNS, type RunColumns, runOf, type RunQuery, upperBound } from "../../shared/run-rows.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 
 const COLUMNS = `
-SELECT r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r.trigger, r.params,
-  r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_pending,
-  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.root_run_id, r.parent_run, r.parent_task,
+SELECT ${RUN_COLUMNS},
   f.dispatched, f.running + (
     SELECT count(*) FROM tasks t
     WHERE t.run_seq = r.seq AND t.waiting_on IS NOT NULL AND t.holder IS NULL AND NOT t.hook)::int AS running
@@ -21,44 +18,13 @@ CROSS JOIN LATERAL (
   FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
 ) f`
 
-interface Columns {
-  seq: number
-  id: RunId
-  name: string
-  workflow_id: number
-  version_id: number
-  version: number
-  status: RunStatus
-  paused: boolean
-  cancelling: CancelReason | null
-  trigger: string
-  params: string
-  priority: number
-  logical_date: string | null
-  created_at: string
-  started_at: string | null
-  finished_at: string | null
-  error: string | null
-  private: boolean
-  working_dir: string | null
-  hooks_pending: number
-  tasks_total: number
-  tasks_success: number
-  tasks_failed: number
-  tasks_skipped: number
-  tasks_cancelled: number
-  root_run_id: RunId | null
-  parent_run: RunId | null
-  parent_task: string | null
-  dispatched: number
-  running: number
-}
+type Columns = RunColumns & { dispatched: number; running: number }
 
 const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY (:seqs::bigint[])`)
 
 export const readRuns = async (connection: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
   const rows = await connection.run<Columns>(BY_SEQS, { seqs: [...new Set(seqs)] })
-  return new Map(rows.map((row) => [row.seq, runOf(row)]))
+  return new Map(rows.map((row) => [row.seq, runOf(row, row)]))
 }
 
 const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[])`)
@@ -66,7 +32,7 @@ const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[
 /** Returns the runs with these ids in the same order, null for an id that does not exist. */
 export const getRuns = async (connection: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
   const rows = await connection.run<Columns>(BY_IDS, { ids: [...new Set(ids)] })
-  const runs = new Map(rows.map((row) => [row.id, runOf(row)]))
+  const runs = new Map(rows.map((row) => [row.id, runOf(row, row)]))
   return ids.map((id) => runs.get(id) ?? null)
 }
 
@@ -103,15 +69,13 @@ const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-fffffffffff
 /** Sorts before every run of the same instant. */
 const FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
-type RunQuery = Parameters<Store["listRuns"]>[0]
-
 /**
  * Lists runs, newest first. A filter by status or trigger reads a page of every matching kind by the index of kinds and merges
  * them, so that its cost does not depend on the number of other runs.
  */
 export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
   const { status, trigger, workflow } = query
-  const { createdAt, id } = upperBound(query)
+  const { createdAt, id } = upperBound(query, LATEST, FIRST_ID)
   const page = { beforeAt: createdAt, beforeId: id, from: query.createdAfter ?? "-infinity", limit: query.limit }
   const list = (): Promise<Columns[]> => {
     if (status === undefined && trigger === undefined)
@@ -125,51 +89,5 @@ export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<
       ? connection.run(LIST_OF_KINDS, { ...page, ...columns })
       : connection.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })
   }
-  return (await list()).map(runOf)
-}
-
-/** Returns the earlier of the cursor and `createdBefore`. */
-const upperBound = ({ before, createdBefore }: RunQuery): { createdAt: string; id: string } => {
-  if (createdBefore !== undefined && (before === undefined || createdBefore <= before.createdAt))
-    return { createdAt: createdBefore, id: FIRST_ID }
-  return before ?? LATEST
-}
-
-const kindsOf = ({ trigger, status }: RunQuery): { trigger: NewRun["trigger"]; status: RunStatus }[] => {
-  const statuses = status === undefined ? RUN_STATUSES : [status]
-  return (trigger === undefined ? TRIGGERS : [trigger]).flatMap((one) =>
-    statuses.map((each) => ({ trigger: one, status: each })),
-  )
-}
-
-const runOf = (c: Columns): RunRow => {
-  const { dispatched, running } = c
-  const finished = { success: c.tasks_success, failed: c.tasks_failed, skipped: c.tasks_skipped, cancelled: c.tasks_cancelled }
-  const pending =
-    c.tasks_total - finished.success - finished.failed - finished.skipped - finished.cancelled - dispatched - running
-  return {
-    seq: c.seq,
-    id: c.id,
-    workflow: c.name,
-    workflowId: c.workflow_id,
-    versionId: c.version_id,
-    version: c.version,
-    status: c.status,
-    paused: c.paused,
-    cancelling: c.cancelling,
-    trigger: c.trigger,
-    params: JSON.parse(c.params) as JsonObject,
-    priority: c.priority,
-    logicalDate: c.logical_date,
-    createdAt: c.created_at,
-    startedAt: c.started_at,
-    finishedAt: c.finished_at,
-    error: c.error,
-    private: c.private,
-    workingDir: c.working_dir,
-    rootRunId: c.root_run_id,
-    parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
-    hooksPending: c.hooks_pending,
-    tasks: { pending, dispatched, running, ...finished },
-  }
+  return (await list()).map((row) => runOf(row, row))
 }

@@ -1,64 +1,35 @@
 // Reads tasks, their attempts and outputs.
 
-import type { Output, Usage } from "../../../core/model/change.ts"
-import type { AttemptId, RunId } from "../../../core/model/ids.ts"
+import type { Output } from "../../../core/model/change.ts"
+import type { RunId } from "../../../core/model/ids.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
 import type { NodeState } from "../../../core/rules/retry-plan.ts"
-import type { AttemptState, SkipReason, TaskStatus } from "../../../core/model/status.ts"
 import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
+import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
-import { fromJson, outputOf, parkedOf } from "../../shared/codec.ts"
-import type { AttemptRow, ChildOutput, RowKind, TaskRow } from "../../contract/store.ts"
+import { outputOf } from "../../shared/codec.ts"
+import {
+  ATTEMPT_COLUMNS,
+  type AttemptColumns,
+  attemptOf,
+  averageDurations,
+  type ChildColumns,
+  childOutputOf,
+  NODE_COLUMNS,
+  type NodeDuration,
+  type OutputRow,
+  TASK_COLUMNS,
+  type TaskColumns,
+  taskOf,
+} from "../../shared/task-rows.ts"
 import { NEWEST_OF } from "./run-reads.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-const COLUMNS = `
-SELECT t.id, t.node, t.path, t.kind, t.status, t.skip_reason, t.attempt, t.failures, t.losses, t.attempt_id, t.priority, t.item,
-  t.output, t.output_key, t.output_bytes, t.error, t.exit_code, t.worker, t.external_id, t.usage, t.last_attempt_state, t.available_at,
-  t.dispatched_at, t.started_at, t.finished_at, t.parked, l.key AS limit_key, l.cap, l.used, t.upstream_pending,
-  t.waiting_on, t.resume_at, t.progress`
-
-interface Columns {
-  id: number
-  node: number
-  path: string
-  kind: RowKind
-  status: TaskStatus
-  skip_reason: SkipReason | null
-  attempt: number
-  failures: number
-  losses: number
-  attempt_id: AttemptId | null
-  priority: number
-  item: string | null
-  output: string | null
-  output_key: string | null
-  output_bytes: number | null
-  error: string | null
-  exit_code: number | null
-  worker: string | null
-  external_id: string | null
-  usage: string | null
-  last_attempt_state: AttemptState | null
-  available_at: string | null
-  dispatched_at: string | null
-  started_at: string | null
-  finished_at: string | null
-  parked: number | null
-  limit_key: string | null
-  cap: number | null
-  used: number | null
-  upstream_pending: number
-  waiting_on: string | null
-  resume_at: string | null
-  progress: string | null
-}
-
 const RUN = statement("tasks_run", "SELECT seq, version_id FROM runs WHERE id = :runId::uuid")
 
-const PAGE = `${COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
+const PAGE = `SELECT ${TASK_COLUMNS} FROM page p JOIN tasks t ON t.id = p.id LEFT JOIN limits l ON l.id = t.parked ORDER BY t.id`
 
 /** Lists rows in order of their ids: reads top-level rows by their nodes, inner rows by the index of rows with a parent. */
 const LIST = statement(
@@ -111,20 +82,20 @@ export const listTasks = async (
   if (only !== null && (node === undefined || isGroup(node))) return []
   const rows =
     node !== undefined && isTop(node)
-      ? await connection.run<Columns>(LIST_OF_TASK, { seq: run.seq, only, after, limit })
-      : await connection.run<Columns>(LIST, {
+      ? await connection.run<TaskColumns>(LIST_OF_TASK, { seq: run.seq, only, after, limit })
+      : await connection.run<TaskColumns>(LIST, {
           seq: run.seq,
           nodes: only === null ? nodesOf(compiled, isTop) : [],
           after,
           limit,
           only,
         })
-  return rows.map((row) => taskOf(row, runId, nodes[row.node]!.name))
+  return rows.map((row) => taskOf(row, runId, compiled))
 }
 
 const GET = statement(
   "task_get",
-  `${COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = :seq AND t.node = :node AND t.path = :path`,
+  `SELECT ${TASK_COLUMNS} FROM tasks t LEFT JOIN limits l ON l.id = t.parked WHERE t.run_seq = :seq AND t.node = :node AND t.path = :path`,
 )
 
 export const getTask = async (
@@ -134,51 +105,15 @@ export const getTask = async (
 ): Promise<TaskRow | null> => {
   const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return null
-  const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
-  const [row] = await connection.run<Columns>(GET, { seq: run.seq, node, path })
-  return row === undefined ? null : taskOf(row, runId, name)
+  const compiled = await workflows.compiled(run.version_id)
+  const node = compiled.nodes.findIndex((candidate) => candidate.name === name)
+  const [row] = await connection.run<TaskColumns>(GET, { seq: run.seq, node, path })
+  return row === undefined ? null : taskOf(row, runId, compiled)
 }
-
-const taskOf = (c: Columns, runId: RunId, name: string): TaskRow => ({
-  row: c.id,
-  runId,
-  node: c.node,
-  name,
-  path: c.path,
-  kind: c.kind,
-  status: c.status,
-  skipReason: c.skip_reason,
-  attempt: c.attempt,
-  failures: c.failures,
-  losses: c.losses,
-  attemptId: c.attempt_id,
-  priority: c.priority,
-  item: fromJson(c.item),
-  output: outputOf(c.output, c.output_key, c.output_bytes),
-  error: c.error,
-  exitCode: c.exit_code,
-  worker: c.worker,
-  externalId: c.external_id,
-  usage: usageOf(c.usage),
-  lastAttemptState: c.last_attempt_state,
-  availableAt: c.available_at,
-  dispatchedAt: c.dispatched_at,
-  startedAt: c.started_at,
-  finishedAt: c.finished_at,
-  parked: parkedOf(c.parked, c.limit_key, c.cap, c.used),
-  upstreamPending: c.upstream_pending,
-  waitingOn: c.waiting_on === null ? null : (JSON.parse(c.waiting_on) as TaskRow["waitingOn"]),
-  resumeAt: c.resume_at,
-  progress: c.progress === null ? null : (JSON.parse(c.progress) as TaskRow["progress"]),
-})
-
-const usageOf = (text: string | null): Usage | null => (text === null ? null : (JSON.parse(text) as Usage))
-
-const STATE = `t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason", t.children_created AS "childrenCreated", t.children_total AS total`
 
 const NODES = statement(
   "nodes_list",
-  `SELECT ${STATE} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
+  `SELECT ${NODE_COLUMNS} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
    WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
@@ -191,7 +126,7 @@ export const listNodes = async (connection: SqlRunner, workflows: Workflows, run
 /** Rows inside containers, except task instances of a fan-out. */
 const INNER = statement(
   "inner_list",
-  `SELECT t.id AS row, ${STATE} FROM tasks t
+  `SELECT t.id AS row, ${NODE_COLUMNS} FROM tasks t
    WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND (t.kind <> 'task' OR t.node = ANY (:nodes::int[]))
    ORDER BY t.run_seq, t.id LIMIT :limit`,
 )
@@ -208,17 +143,10 @@ export const listInner = async (
   return connection.run(INNER, { seq: run.seq, after, limit, nodes: nodesOf(compiled, ({ fan }) => fan === undefined) })
 }
 
-const ATTEMPTS = statement(
-  "attempts_list",
-  `SELECT attempt, attempt_id AS "attemptId", state, worker, external_id AS "externalId", exit_code AS "exitCode", error, usage,
-     dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"
-   FROM attempts WHERE task_id = :row ORDER BY attempt`,
-)
+const ATTEMPTS = statement("attempts_list", `SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE task_id = :row ORDER BY attempt`)
 
-export const listAttempts = async (connection: SqlRunner, row: number): Promise<AttemptRow[]> => {
-  const rows = await connection.run<Omit<AttemptRow, "usage"> & { usage: string | null }>(ATTEMPTS, { row })
-  return rows.map((attempt) => ({ ...attempt, usage: usageOf(attempt.usage) }))
-}
+export const listAttempts = async (connection: SqlRunner, row: number): Promise<AttemptRow[]> =>
+  (await connection.run<AttemptColumns>(ATTEMPTS, { row })).map(attemptOf)
 
 /** Instances have ids in the order of their indexes: they are inserted in this order and reset in place. */
 const INSTANCES = statement(
@@ -227,21 +155,10 @@ const INSTANCES = statement(
    ORDER BY parent_id, id LIMIT :limit`,
 )
 
-type OutputRow = { output: string | null; output_key: string | null; output_bytes: number | null }
-
 export const instanceOutputs = async (
   connection: SqlRunner,
-  { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
-): Promise<ChildOutput[]> => {
-  type Row = OutputRow & { id: number; node: number; status: TaskStatus }
-  const rows = await connection.run<Row>(INSTANCES, { containerRow, after, limit })
-  return rows.map(({ id, node, status, output, output_key, output_bytes }) => ({
-    row: id,
-    node,
-    status,
-    output: status === "success" ? outputOf(output, output_key, output_bytes) : null,
-  }))
-}
+  query: { containerRow: number; after: number; limit: number },
+): Promise<ChildOutput[]> => (await connection.run<ChildColumns>(INSTANCES, query)).map(childOutputOf)
 
 const CACHED = statement(
   "cache_get",
@@ -292,12 +209,7 @@ export const pastDurations = async (
   workflows: Workflows,
   workflow: string,
 ): Promise<Map<string, number>> => {
-  const sums = new Map<string, { seconds: number; count: number }>()
-  type Sum = { version_id: number; node: number; seconds: number; count: number }
-  for (const { version_id, node, seconds, count } of await connection.run<Sum>(DURATIONS, { workflow })) {
-    const { name } = (await workflows.compiled(version_id)).nodes[node]!
-    const sum = sums.get(name) ?? { seconds: 0, count: 0 }
-    sums.set(name, { seconds: sum.seconds + seconds, count: sum.count + count })
-  }
-  return new Map([...sums].map(([name, { seconds, count }]) => [name, Math.round((seconds / count) * 1000) / 1000]))
+  const durations = await connection.run<NodeDuration>(DURATIONS, { workflow })
+  await workflows.load(durations.map(({ version_id }) => version_id))
+  return averageDurations(durations, (versionId) => workflows.getLoaded(versionId))
 }

@@ -31,28 +31,26 @@ const createKey = (tx: Tx, { id, name, scopes, queues, hash, createdBy, expiresI
   return { id, name, scopes, queues, createdAt: tx.at, createdBy, lastUsedAt: null, expiresAt }
 }
 
-const COLUMNS = "SELECT id, name, scopes, queues, created_at, created_by, last_used_at, expires_at FROM api_keys"
+const COLUMNS = `
+SELECT id, name, scopes, queues, created_at AS "createdAt", created_by AS "createdBy", last_used_at AS "lastUsedAt",
+  expires_at AS "expiresAt"
+FROM api_keys`
 const VALID = "(expires_at IS NULL OR expires_at > ?2)"
 const BY_HASH = `${COLUMNS} WHERE (hash = ?1 OR previous_hash = ?1 AND previous_until > ?2) AND ${VALID}`
 const BY_ID = `${COLUMNS} WHERE id = ?1 AND ${VALID}`
 const LIST = `${COLUMNS} ORDER BY created_at, id`
 
-type Columns = [string, string, string, string | null, string, string | null, string | null, string | null]
+type Columns = Omit<KeyRow, "scopes" | "queues"> & { scopes: string; queues: string | null }
 
-const keyOf = ([id, name, scopes, queues, createdAt, createdBy, lastUsedAt, expiresAt]: Columns): KeyRow => ({
-  id,
-  name,
-  scopes: JSON.parse(scopes) as KeyScope[],
-  queues: queues === null ? null : (JSON.parse(queues) as string[]),
-  createdAt,
-  createdBy,
-  lastUsedAt,
-  expiresAt,
+const keyOf = (columns: Columns): KeyRow => ({
+  ...columns,
+  scopes: JSON.parse(columns.scopes) as KeyScope[],
+  queues: columns.queues === null ? null : (JSON.parse(columns.queues) as string[]),
 })
 
 const findKey = (session: Session, by: { hash: string } | { id: string }): KeyRow | null => {
   const now = iso(session.clock.now())
-  const found = "hash" in by ? session.db.get<Columns>(BY_HASH, by.hash, now) : session.db.get<Columns>(BY_ID, by.id, now)
+  const found = "hash" in by ? session.db.find<Columns>(BY_HASH, by.hash, now) : session.db.find<Columns>(BY_ID, by.id, now)
   return found === undefined ? null : keyOf(found)
 }
 
@@ -63,7 +61,7 @@ const rotateKey = (tx: Tx, { id, hash, overlapMs }: { id: string; hash: string; 
   return findKey(tx, { id })
 }
 
-const listKeys = (session: Session): KeyRow[] => session.db.all<Columns>(LIST).map(keyOf)
+const listKeys = (session: Session): KeyRow[] => session.db.list<Columns>(LIST).map(keyOf)
 
 const REMOVE = "DELETE FROM api_keys WHERE id = ?"
 
@@ -115,18 +113,11 @@ const trimAudit = (tx: Tx, { olderThanMs, limit }: { olderThanMs: number; limit:
   return count
 }
 
-const FIELDS = "SELECT seq, at, key_id, actor, address, action, target, result, details, hash FROM audit"
+const FIELDS = `SELECT seq, at, key_id AS "keyId", actor, address, action, target, result, details, hash FROM audit`
 const AUDIT = `${FIELDS} WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0`
 const AUDIT_AFTER = `${FIELDS} WHERE seq > ? ORDER BY seq LIMIT ? + 0`
 
-type Text = string | null
-type AuditColumns = [number, string, Text, Text, Text, string, string, Text, Text, Text]
-
-const listAudit = (session: Session, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
-  (after === undefined
-    ? session.db.all<AuditColumns>(AUDIT, before ?? Number.MAX_SAFE_INTEGER, limit)
-    : session.db.all<AuditColumns>(AUDIT_AFTER, after, limit)
-  ).map(([seq, at, keyId, actor, address, action, target, result, details, hash]) => {
-    const who = { keyId, actor, address }
-    return { seq, at, ...who, action, target, result, details, hash }
-  })
+const listAudit = ({ db }: Session, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
+  after === undefined
+    ? db.list<AuditRow>(AUDIT, before ?? Number.MAX_SAFE_INTEGER, limit)
+    : db.list<AuditRow>(AUDIT_AFTER, after, limit)

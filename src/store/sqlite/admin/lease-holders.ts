@@ -1,18 +1,17 @@
 // Lease holders: registration, leases, and the attempts of dead ones. A worker dies with its lease. A server or an `ork run` is
 // dead when its process is gone (`isDead`); its lease is informational.
 
-import type { AttemptId, HolderId, RunId } from "../../../core/model/ids.ts"
+import type { HolderId, RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { WorkerCapabilities } from "../../../core/routing/capabilities.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type {
   AbandonedRun,
-  CancelReason,
   InFlightAttempt,
   LeaseHolderRow,
-  OrphanedAttempt,
   NewLeaseHolder,
-  RowKind,
+  OrphanedAttempt,
+  OrphanedTask,
 } from "../../contract/store.ts"
 import { jobOfOrphan } from "../claim/job-claim.ts"
 import type { Session, Tx } from "../tx.ts"
@@ -61,38 +60,30 @@ export const deregisterHolder = (tx: Tx, id: HolderId): void => {
 }
 
 const LIST = `
-SELECT id, kind, name, process, run_id, lease_ms, lease_until, dead, capabilities, coalesce(a.in_flight, 0)
+SELECT id, kind, name, process, run_id AS "runId", lease_ms AS "leaseMs", lease_until AS "leaseUntil", dead, capabilities,
+  coalesce(a.in_flight, 0) AS "inFlight"
 FROM holders LEFT JOIN (
   SELECT holder, count(*) AS in_flight FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
 ) a ON a.holder = holders.seq ORDER BY seq`
 
-type Columns = [HolderId, LeaseHolderRow["kind"], string, string, RunId | null, number, string, number, string | null, number]
+type Columns = Omit<LeaseHolderRow, "dead" | "capabilities"> & { dead: number; capabilities: string | null }
 
 export const listHolders = (session: Session): LeaseHolderRow[] =>
-  session.db.all<Columns>(LIST).map(([id, kind, name, process, runId, leaseMs, leaseUntil, dead, capabilities, inFlight]) => ({
-    id,
-    kind,
-    name,
-    process,
-    runId,
-    leaseMs,
-    leaseUntil,
-    dead: dead === 1,
-    capabilities: capabilities === null ? null : (JSON.parse(capabilities) as WorkerCapabilities),
-    inFlight,
+  session.db.list<Columns>(LIST).map((columns) => ({
+    ...columns,
+    dead: columns.dead === 1,
+    capabilities: columns.capabilities === null ? null : (JSON.parse(columns.capabilities) as WorkerCapabilities),
   }))
 
 const STOP = "iif(EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const IN_FLIGHT = `
-SELECT t.id, t.attempt_id, ${STOP}, iif(t.waiting_on IS NULL, 0, t.resumes) FROM tasks t INDEXED BY tasks_in_flight
+SELECT t.id AS "row", t.attempt_id AS "attemptId", ${STOP} AS stop, iif(t.waiting_on IS NULL, 0, t.resumes) AS resumes FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 
 export const listInFlight = (session: Session, id: HolderId): InFlightAttempt[] =>
-  session.db
-    .all<[number, AttemptId, CancelReason | null, number]>(IN_FLIGHT, id)
-    .map(([row, attemptId, stop, resumes]) => ({ row, attemptId, stop, resumes }))
+  session.db.list<InFlightAttempt>(IN_FLIGHT, id)
 
 const OF_DEAD = `
 FROM tasks t INDEXED BY tasks_in_flight JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
@@ -106,26 +97,9 @@ const RELEASE_RESUMED = `
 UPDATE tasks SET holder = NULL, resume_at = ? WHERE id IN (SELECT t.id ${OF_DEAD} AND t.status = 'running' AND t.waiting_on IS NOT NULL)`
 
 const ORPHANED = `
-SELECT t.id, t.attempt_id, t.run_seq, r.id AS run_id, r.version_id, t.node, t.path, t.kind, t.attempt, t.failures, t.losses, t.started_at,
-  t.external_id, ${STOP}
+SELECT t.id AS "row", t.attempt_id AS "attemptId", t.run_seq AS "runSeq", r.id AS "runId", r.version_id AS "versionId", t.node, t.path,
+  t.kind, t.attempt, t.failures, t.losses, t.started_at AS "startedAt", t.external_id AS "externalId", ${STOP} AS cancelling
 ${OF_DEAD} AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL ORDER BY t.id LIMIT ? + 0`
-
-type OrphanedColumns = [
-  number,
-  AttemptId,
-  number,
-  RunId,
-  number,
-  number,
-  string,
-  RowKind,
-  number,
-  number,
-  number,
-  string | null,
-  string | null,
-  CancelReason | null,
-]
 
 const ABANDONED = `
 SELECT root.id, root.finished_at IS NOT NULL FROM (
@@ -148,12 +122,11 @@ export const reapHolders = (
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
   for (const holder of listHolders(tx)) if (!holder.dead && hasDied(holder)) tx.db.run(MARK_DEAD, holder.id)
   if (tx.db.run(RELEASE_GATES) + tx.db.run(RELEASE_RESUMED, tx.at) > 0) tx.wakeOthers = true
-  const orphaned = tx.db.all<OrphanedColumns>(ORPHANED, limit)
+  const orphaned = tx.db.list<OrphanedTask>(ORPHANED, limit)
   tx.db.run(REMOVE_IDLE)
-  return orphaned.map((c) => {
-    const attempt = { row: c[0], attemptId: c[1], attempt: c[8], startedAt: c[11], externalId: c[12], cancelling: c[13] }
-    if (isJobRow(c[2])) return { ...attempt, kind: "job", job: jobOfOrphan(tx, c[0]) }
-    const task = { runSeq: c[2], runId: c[3], versionId: c[4], node: c[5], path: c[6] }
-    return { ...attempt, ...task, kind: c[7], failures: c[9], losses: c[10] }
+  return orphaned.map((task): OrphanedAttempt => {
+    if (!isJobRow(task.runSeq)) return task
+    const { row, attemptId, attempt, startedAt, externalId, cancelling } = task
+    return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOfOrphan(tx, row) }
   })
 }

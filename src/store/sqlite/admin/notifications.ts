@@ -1,7 +1,7 @@
 // Notifications that are due: each is a row until it was delivered.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewNotification, NotificationKind } from "../../../core/rules/notifications.ts"
+import type { NewNotification } from "../../../core/rules/notifications.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import type { Access, Tx } from "../tx.ts"
@@ -14,17 +14,13 @@ export const addNotifications = (tx: Tx, runId: RunId, notifications: readonly N
 
 const DUE = "SELECT id FROM notifications INDEXED BY notifications_due WHERE due_at <= ? ORDER BY due_at, id LIMIT ? + 0"
 
-const CLAIM = "UPDATE notifications SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING run_id, kind, target, tries"
+const CLAIM = `
+UPDATE notifications SET due_at = ?, tries = tries + 1 WHERE id = ? RETURNING id, run_id AS "runId", kind, target, tries`
 
-const claim = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] =>
-  tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => {
-    const [runId, kind, target, tries] = tx.db.get<[RunId, NotificationKind, number, number]>(
-      CLAIM,
-      tx.iso(tx.now + leaseMs),
-      id,
-    )!
-    return { id, runId, kind, target, tries }
-  })
+const claim = (tx: Tx, { limit, leaseMs }: { limit: number; leaseMs: number }): NotificationRow[] => {
+  const until = tx.iso(tx.now + leaseMs)
+  return tx.db.all<[number]>(DUE, tx.at, limit).map(([id]) => tx.db.find<NotificationRow>(CLAIM, until, id)!)
+}
 
 const POSTPONE = "UPDATE notifications SET due_at = ? WHERE id = ?"
 

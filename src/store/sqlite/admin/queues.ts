@@ -1,9 +1,9 @@
 // Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
-import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
-import { oldestReady } from "./ready-age.ts"
+import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
+import { oldestReady, type ReadyLane } from "./ready-age.ts"
 import { READY } from "../claim/ready-queue.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
@@ -13,46 +13,23 @@ export const queueStore = ({ read, write }: Access): QueueStore => ({
   putQueue: (name, settings) => write((tx) => putQueue(tx, name, settings)),
 })
 
-const SETTINGS = "SELECT name, concurrency, rate_limit, rate_period_ms, paused FROM queues"
-
-type Columns = [string, number | null, number | null, number | null, number]
-
-const settingsOf = ([, concurrency, limit, periodMs, paused]: Columns): QueueSettings => ({
-  concurrency,
-  rate: limit === null || periodMs === null ? null : { limit, periodMs },
-  paused: paused === 1,
-})
-
-/** Condition: the lane belongs to a queue, not to a private run or the gate. */
-const IN_QUEUE = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
+const SETTINGS = `SELECT ${QUEUE_COLUMNS} FROM queues`
 
 const READY_BY_LANE = `
-SELECT lane, count(*), min(iif(run_seq > 0, run_seq, NULL)), min(iif(run_seq = 0, id, NULL))
+SELECT lane, count(*) AS count, min(iif(run_seq > 0, run_seq, NULL)) AS "runSeq", min(iif(run_seq = 0, id, NULL)) AS job
 FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${IN_QUEUE} GROUP BY lane`
 
 const RUNNING_BY_LANE = `
-SELECT lane, count(*) FROM tasks INDEXED BY tasks_in_flight
+SELECT lane, count(*) AS count FROM tasks INDEXED BY tasks_in_flight
 WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${IN_QUEUE} GROUP BY lane`
 
-const NONE: QueueSettings = { concurrency: null, rate: null, paused: false }
-
 export const listQueues = (session: Session): QueueRow[] => {
-  const queues = new Map<string, QueueRow>()
-  const add = (name: string, settings: QueueSettings): QueueRow => {
-    const row = { name, ...settings, ready: 0, running: 0, oldestReadyMs: null }
-    queues.set(name, row)
-    return row
-  }
-  const ofLane = (lane: string): QueueRow => queues.get(queueOfLane(lane)!) ?? add(queueOfLane(lane)!, NONE)
-  for (const columns of session.db.all<Columns>(SETTINGS)) add(columns[0], settingsOf(columns))
-  for (const [lane, count, runSeq, job] of session.db.all<[string, number, number | null, number | null]>(READY_BY_LANE)) {
-    const row = ofLane(lane)
-    row.ready += count
-    const since = oldestReady(session, lane, runSeq, job)
-    if (since !== null) row.oldestReadyMs = Math.max(row.oldestReadyMs ?? 0, session.clock.now() - since)
-  }
-  for (const [lane, count] of session.db.all<[string, number]>(RUNNING_BY_LANE)) ofLane(lane).running += count
-  return [...queues.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const { db, clock } = session
+  const ready = db.list<LaneCount & ReadyLane>(READY_BY_LANE).map((lane) => {
+    const since = oldestReady(session, lane)
+    return { ...lane, ageMs: since === null ? null : clock.now() - since }
+  })
+  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE))
 }
 
 const GET = `${SETTINGS} WHERE name = ?`
@@ -70,8 +47,8 @@ const DELETE_LIMIT = "DELETE FROM limits WHERE key = ?"
 
 /** Changes the settings. A new limit counts the attempts in flight, so that it holds at once and each finish frees its slot. */
 const putQueue = (tx: Tx, name: string, change: Partial<QueueSettings>): QueueRow => {
-  const before = tx.db.get<Columns>(GET, name)
-  const { concurrency, rate, paused } = { ...(before === undefined ? NONE : settingsOf(before)), ...change }
+  const before = tx.db.find<QueueColumns>(GET, name)
+  const { concurrency, rate, paused } = { ...settingsOf(before), ...change }
   tx.db.run(PUT, name, concurrency, rate?.limit ?? null, rate?.periodMs ?? null, paused ? 1 : 0, tx.at)
   const row = listQueues(tx).find((queue) => queue.name === name)!
   if (concurrency === null) tx.db.run(DELETE_LIMIT, queueLimitKey(name))

@@ -14,8 +14,15 @@ type Row = [number, number, string, number, number | null, number, string | null
 
 const JOB = "SELECT updated_at FROM jobs WHERE task_id = ?"
 
-/** Returns epoch milliseconds, or null. `runSeq`, `job`: the oldest run and the first job with ready rows in the lane. */
-export const oldestReady = (session: Session, lane: string, runSeq: number | null, job: number | null): number | null => {
+/** A lane with ready rows: its oldest run, and the row of its first job. */
+export interface ReadyLane {
+  lane: string
+  runSeq: number | null
+  job: number | null
+}
+
+/** Returns epoch milliseconds, or null when it is unknown. */
+export const oldestReady = (session: Session, { lane, runSeq, job }: ReadyLane): number | null => {
   const times: string[] = []
   if (job !== null) times.push(session.db.get<[string]>(JOB, job)![0])
   const row = runSeq === null ? undefined : session.db.get<Row>(FIRST_ROW, runSeq, lane)

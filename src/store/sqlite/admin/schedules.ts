@@ -4,7 +4,14 @@
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
-import { type DeployedSchedules, sameTimes, scheduleText } from "../../shared/schedules.ts"
+import {
+  type DeployedSchedules,
+  sameTimes,
+  SCHEDULE_COLUMNS,
+  type ScheduleColumns,
+  scheduleOf,
+  scheduleText,
+} from "../../shared/schedules.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import { readRun } from "../runs/run-reads.ts"
@@ -48,47 +55,29 @@ export const resumeSchedules = (tx: Tx, workflowId: number, nextAt: readonly (st
   for (const [position, next] of nextAt.entries()) tx.db.run(RESUME, next, workflowId, position)
 }
 
-const COLUMNS = `
-SELECT s.id, s.workflow_id, w.name, s.version_id, s.position, s.spec, s.active, s.next_at, s.last_tick_at
-FROM schedules s JOIN workflows w ON w.id = s.workflow_id`
-
-const LIST = `${COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ? + 0`
-const LIST_OF_WORKFLOW = `${COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ? + 0`
+const LIST = `${SCHEDULE_COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ? + 0`
+const LIST_OF_WORKFLOW = `${SCHEDULE_COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ? + 0`
 
 const DUE = `
-${COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
+${SCHEDULE_COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
 WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ? + 0`
-
-type Columns = [number, number, string, number, number, string, number, string | null, string | null]
-
-const scheduleOf = (c: Columns): ScheduleRow => ({
-  id: c[0],
-  workflowId: c[1],
-  workflow: c[2],
-  versionId: c[3],
-  position: c[4],
-  spec: JSON.parse(c[5]) as ScheduleSpec,
-  paused: c[6] === 0,
-  nextAt: c[7],
-  lastTickAt: c[8],
-})
 
 export const listSchedules = (
   session: Session,
   { workflow, after, limit }: { workflow?: string; after?: number; limit: number },
 ): ScheduleRow[] =>
   (workflow === undefined
-    ? session.db.all<Columns>(LIST, after ?? 0, limit)
-    : session.db.all<Columns>(LIST_OF_WORKFLOW, after ?? 0, workflow, limit)
+    ? session.db.list<ScheduleColumns>(LIST, after ?? 0, limit)
+    : session.db.list<ScheduleColumns>(LIST_OF_WORKFLOW, after ?? 0, workflow, limit)
   ).map(scheduleOf)
 
 export const dueSchedules = (session: Session, limit: number): ScheduleRow[] =>
-  session.db.all<Columns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)
+  session.db.list<ScheduleColumns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)
 
-const AHEAD = `${COLUMNS} WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.last_tick_at > ? ORDER BY s.id`
+const AHEAD = `${SCHEDULE_COLUMNS} WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.last_tick_at > ? ORDER BY s.id`
 
 export const schedulesAhead = (session: Session): ScheduleRow[] =>
-  session.db.all<Columns>(AHEAD, iso(session.clock.now())).map(scheduleOf)
+  session.db.list<ScheduleColumns>(AHEAD, iso(session.clock.now())).map(scheduleOf)
 
 const MOVE = "UPDATE schedules SET next_at = ?, last_tick_at = NULL WHERE id = ? AND active = 1 AND next_at = ?"
 

@@ -5,6 +5,7 @@ import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
+import { statsOf } from "../../shared/queue-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
 import type { Access, Session } from "../tx.ts"
@@ -54,15 +55,8 @@ const RUNNING = `SELECT count(*) ${IN_FLIGHT} AND t.kind = 'task'`
 
 const BYTES = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 
-const stats = (session: Session): Stats => {
-  const runs = new Map(session.db.all<[RunStatus, number]>(RUNS))
-  const ready = listQueues(session).filter((queue) => queue.ready > 0)
-  const ages = ready.flatMap(({ oldestReadyMs }) => (oldestReadyMs === null ? [] : [oldestReadyMs]))
-  return {
-    runs: { pending: runs.get("pending") ?? 0, running: runs.get("running") ?? 0 },
-    ready: ready.map(({ name, ready: count }) => ({ queue: name, count })),
+const stats = (session: Session): Stats =>
+  statsOf(new Map(session.db.all<[RunStatus, number]>(RUNS)), listQueues(session), {
     running: session.db.get<[number]>(RUNNING)![0],
-    oldestReadyMs: ages.length === 0 ? null : Math.max(...ages),
     databaseBytes: session.db.get<[number]>(BYTES)![0],
-  }
-}
+  })

@@ -16,26 +16,12 @@ export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "err
 }
 
 const READ = `
-SELECT r.id, w.name, r.workflow_id, r.version_id, r."trigger", r.params, r.priority, r.logical_date, r.created_at, r.private,
-  r.working_dir, r.timezone, r.root_run_id, r.depth
+SELECT r.seq, r.id, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", r."trigger", r.params, r.priority,
+  r.logical_date AS "logicalDate", r.created_at AS "createdAt", r.private, r.working_dir AS "workingDir", r.timezone,
+  r.root_run_id AS "rootRunId", r.depth
 FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
 
-type Columns = [
-  RunId,
-  string,
-  number,
-  number,
-  string,
-  string,
-  number,
-  string | null,
-  string,
-  number,
-  string | null,
-  string | null,
-  RunId | null,
-  number,
-]
+type Columns = Omit<RunInfo, "params" | "private"> & { params: string; private: number }
 
 export class RunInfoCache {
   readonly #db: Database
@@ -48,41 +34,9 @@ export class RunInfoCache {
   get(seq: number): RunInfo {
     const cached = this.#cache.get(seq)
     if (cached !== undefined) return cached
-    const found = this.#db.get<Columns>(READ, seq)
+    const found = this.#db.find<Columns>(READ, seq)
     if (found === undefined) throw new NotFound(`there is no run ${seq} in ${this.#db.where}`)
-    const [
-      id,
-      workflow,
-      workflowId,
-      versionId,
-      trigger,
-      params,
-      priority,
-      logicalDate,
-      createdAt,
-      isPrivate,
-      workingDir,
-      timezone,
-      rootRunId,
-      depth,
-    ] = found
-    const run: RunInfo = {
-      seq,
-      id,
-      workflow,
-      workflowId,
-      versionId,
-      trigger,
-      params: JSON.parse(params) as JsonObject,
-      priority,
-      logicalDate,
-      createdAt,
-      private: isPrivate === 1,
-      workingDir,
-      timezone,
-      rootRunId,
-      depth,
-    }
+    const run: RunInfo = { ...found, params: JSON.parse(found.params) as JsonObject, private: found.private === 1 }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, run)
     return run

@@ -21,6 +21,12 @@ test.each([
     expect(db.get("SELECT z FROM t WHERE z = 9")).toBeUndefined()
     expect(db.all("SELECT z, ?2 FROM t WHERE z <= ?1 AND ?2 = 'b'", 1, "b")).toEqual([[1, "b"]])
     expect(db.get("SELECT ?2 - ?1", 1, 3)).toEqual([2])
+    expect(db.list('SELECT z, a AS "letter" FROM t ORDER BY z')).toEqual([
+      { z: 1, letter: "x" },
+      { z: 2, letter: null },
+    ])
+    expect(db.find("SELECT a FROM t WHERE z = ?1 AND ?2 = 'b'", 1, "b")).toStrictEqual({ a: "x" })
+    expect(db.find("SELECT a FROM t WHERE z = 9")).toBeUndefined()
     expect(db.run("UPDATE t SET a = ?2 WHERE z = ?1", 2, "y")).toBe(1)
     db.close()
     expect(db.open).toBe(false)

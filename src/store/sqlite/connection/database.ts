@@ -1,5 +1,5 @@
-// One connection of node:sqlite with prepared statements. Rows are arrays, which cost half as much as objects. All calls are
-// synchronous; writer.ts combines them into transactions.
+// One connection of node:sqlite with prepared statements. `get` and `all` return rows as arrays, which cost half as much as the objects
+// of `find` and `list`. All calls are synchronous; writer.ts combines them into transactions.
 //
 // Node before 22.16 returns rows as objects and binds numbered parameters by name. So the columns of a statement need distinct names,
 // and a statement numbers all of its parameters or none. Tests check both rules.
@@ -60,6 +60,7 @@ export class Database {
   readonly where: string
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, Prepared>()
+  readonly #objectStatements = new Map<string, Prepared>()
   readonly #abilities: Abilities
   #open = true
 
@@ -97,6 +98,17 @@ export class Database {
     return (this.#abilities.arrays ? rows : rows.map((row) => Object.values(row))) as unknown as T[]
   }
 
+  /** Returns one row as an object. */
+  find<T>(sql: string, ...values: Value[]): T | undefined {
+    return this.list<T>(sql, ...values)[0]
+  }
+
+  /** Returns rows as objects, for reads outside of the loop. */
+  list<T>(sql: string, ...values: Value[]): T[] {
+    const { statement, named } = this.#prepared(sql, false)
+    return (named ? statement.all(byName(values)) : statement.all(...values)).map((row) => ({ ...row }) as T)
+  }
+
   exec(sql: string): void {
     this.#db.exec(sql)
   }
@@ -117,16 +129,17 @@ export class Database {
   close(): void {
     this.#open = false
     this.#statements.clear()
+    this.#objectStatements.clear()
     this.#db.close()
   }
 
-  #prepared(sql: string): Prepared {
-    let prepared = this.#statements.get(sql)
+  #prepared(sql: string, arrays = this.#abilities.arrays): Prepared {
+    const statements = arrays ? this.#statements : this.#objectStatements
+    let prepared = statements.get(sql)
     if (prepared === undefined) {
-      const { arrays, numbers } = this.#abilities
-      prepared = { statement: this.#db.prepare(sql), named: !numbers && NUMBERED.test(sql) }
+      prepared = { statement: this.#db.prepare(sql), named: !this.#abilities.numbers && NUMBERED.test(sql) }
       if (arrays) prepared.statement.setReturnArrays(true)
-      this.#statements.set(sql, prepared)
+      statements.set(sql, prepared)
     }
     return prepared
   }

@@ -1,8 +1,8 @@
 // Searches jobs, newest first, then by id. It reads one page per matching priority by the index of the other filters and merges
 // them, so that the cost of a page does not depend on the number of jobs.
 
-import { JOB_LIMITS } from "../../../core/rules/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
+import { planSearch } from "../../shared/job-rows.ts"
 import type { Value } from "../connection/database.ts"
 import { readJob } from "./reads.ts"
 import type { Session } from "../tx.ts"
@@ -19,21 +19,21 @@ const indexOf = ({ queue, status }: JobFilter): { index: string; where: string; 
 }
 
 export const searchJobs = (session: Session, query: Query): JobRow[] => {
-  const { filter, limit, after } = query
+  const { filter, limit } = query
   const { index, where, values } = indexOf(filter)
   const jobs = `SELECT task_id, created_at, id FROM jobs INDEXED BY ${index} WHERE ${where} priority = ?`
   const same = `${jobs} AND created_at = ? AND created_at >= ? AND id > ? ORDER BY id LIMIT ? + 0`
   const before = `${jobs} AND created_at < ? AND created_at >= ? ORDER BY created_at DESC, id LIMIT ? + 0`
 
-  const cut = filter.createdBefore !== undefined && (after === undefined || filter.createdBefore <= after.createdAt)
-  const upper = cut ? filter.createdBefore! : (after?.createdAt ?? LATEST)
+  const { priorities, createdBefore, ties } = planSearch(query)
+  const upper = createdBefore ?? LATEST
   const lower = filter.createdAfter ?? ""
   const page = (priority: number): FoundJob[] => {
     const those: Value[] = [...values, priority]
-    const ties = cut || after === undefined ? [] : session.db.all<FoundJob>(same, ...those, upper, lower, after.id, limit)
-    return [...ties, ...session.db.all<FoundJob>(before, ...those, upper, lower, limit - ties.length)]
+    const first = ties === null ? [] : session.db.all<FoundJob>(same, ...those, upper, lower, ties.id, limit)
+    return [...first, ...session.db.all<FoundJob>(before, ...those, upper, lower, limit - first.length)]
   }
-  return prioritiesOf(filter)
+  return priorities
     .flatMap(page)
     .toSorted(compare)
     .slice(0, limit)
@@ -42,13 +42,6 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
 
 /** Text that sorts after every instant. */
 const LATEST = "~"
-
-const prioritiesOf = ({ priorityMin, priorityMax }: JobFilter): number[] => {
-  const { min, max } = JOB_LIMITS.priority
-  const from = Math.max(min, priorityMin ?? min)
-  const to = Math.min(max, priorityMax ?? max)
-  return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => from + i)
-}
 
 const compare = ([, atA, a]: FoundJob, [, atB, b]: FoundJob): number =>
   atA !== atB ? (atA > atB ? -1 : 1) : a < b ? -1 : a > b ? 1 : 0

@@ -20,9 +20,18 @@ class Explained extends Database {
   readonly plans: string[] = []
 
   override all<T extends readonly unknown[]>(sql: string, ...values: Value[]): T[] {
+    this.#explain(sql, values)
+    return super.all<T>(sql, ...values)
+  }
+
+  override list<T>(sql: string, ...values: Value[]): T[] {
+    this.#explain(sql, values)
+    return super.list<T>(sql, ...values)
+  }
+
+  #explain(sql: string, values: Value[]): void {
     const steps = super.all<[number, number, number, string]>(`EXPLAIN QUERY PLAN ${sql}`, ...values)
     this.plans.push(...steps.map((step) => step[3]))
-    return super.all<T>(sql, ...values)
   }
 
   override get<T extends readonly unknown[]>(sql: string, ...values: Value[]): T | undefined {
