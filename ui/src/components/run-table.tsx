@@ -6,6 +6,16 @@ import type { Run, TaskStatus } from "../api/types.ts"
 import { StatusBadge } from "./badge.tsx"
 import { lookOf } from "./status.ts"
 import { Duration, Time } from "./time.tsx"
+import { Table } from "./table.tsx"
+
+const COLUMNS = [
+  "Run",
+  "Status",
+  { text: "Tasks", className: "wide" },
+  { text: "Trigger", className: "wide" },
+  "Created",
+  { text: "Duration", className: "end" },
+]
 
 export interface Selection {
   ids: ReadonlySet<string>
@@ -26,71 +36,57 @@ export const RunTable = ({
   workflow?: boolean
   selection?: Selection
 }): ReactElement => (
-  <table className="table">
-    <thead>
-      <tr>
+  <Table
+    columns={COLUMNS}
+    first={
+      selection === undefined ? null : (
+        <th scope="col" className="fit">
+          <input
+            type="checkbox"
+            className="check"
+            aria-label="Select all runs shown"
+            checked={runs.every((run) => selection.ids.has(run.id))}
+            onChange={(event) => selection.setAll(event.target.checked)}
+          />
+        </th>
+      )
+    }
+  >
+    {runs.map((run) => (
+      <tr key={run.id} data-row="">
         {selection === undefined ? null : (
-          <th scope="col" className="fit">
+          <td className="fit">
             <input
               type="checkbox"
               className="check"
-              aria-label="Select all runs shown"
-              checked={runs.every((run) => selection.ids.has(run.id))}
-              onChange={(event) => selection.setAll(event.target.checked)}
+              aria-label={`Select run ${shortId(run.id)} of ${run.workflow}`}
+              checked={selection.ids.has(run.id)}
+              onChange={(event) => selection.set(run.id, event.target.checked)}
             />
-          </th>
+          </td>
         )}
-        <th scope="col">Run</th>
-        <th scope="col">Status</th>
-        <th scope="col" className="wide">
-          Tasks
-        </th>
-        <th scope="col" className="wide">
-          Trigger
-        </th>
-        <th scope="col">Created</th>
-        <th scope="col" className="end">
-          Duration
-        </th>
+        <td>
+          <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
+            {workflow ? run.workflow : shortId(run.id)}
+          </Link>
+          {workflow ? <span className="faint mono small run-id">{shortId(run.id)}</span> : null}
+        </td>
+        <td className="fit">
+          <StatusBadge status={run.paused ? "paused" : run.status} />
+        </td>
+        <td className="fit wide">
+          <Progress tasks={run.tasks} />
+        </td>
+        <td className="fit soft wide">{run.trigger}</td>
+        <td className="fit soft">
+          <Time at={run.created_at} />
+        </td>
+        <td className="fit end">
+          <Duration from={run.started_at} to={run.finished_at} />
+        </td>
       </tr>
-    </thead>
-    <tbody>
-      {runs.map((run) => (
-        <tr key={run.id} data-row="">
-          {selection === undefined ? null : (
-            <td className="fit">
-              <input
-                type="checkbox"
-                className="check"
-                aria-label={`Select run ${shortId(run.id)} of ${run.workflow}`}
-                checked={selection.ids.has(run.id)}
-                onChange={(event) => selection.set(run.id, event.target.checked)}
-              />
-            </td>
-          )}
-          <td>
-            <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
-              {workflow ? run.workflow : shortId(run.id)}
-            </Link>
-            {workflow ? <span className="faint mono small run-id">{shortId(run.id)}</span> : null}
-          </td>
-          <td className="fit">
-            <StatusBadge status={run.paused ? "paused" : run.status} />
-          </td>
-          <td className="fit wide">
-            <Progress tasks={run.tasks} />
-          </td>
-          <td className="fit soft wide">{run.trigger}</td>
-          <td className="fit soft">
-            <Time at={run.created_at} />
-          </td>
-          <td className="fit end">
-            <Duration from={run.started_at} to={run.finished_at} />
-          </td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    ))}
+  </Table>
 )
 
 const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]

@@ -9,6 +9,9 @@ import { StatusBadge, Tag } from "../components/badge.tsx"
 import { PageHead } from "../components/page-head.tsx"
 import { Empty, Loaded } from "../components/states.tsx"
 import { Time } from "../components/time.tsx"
+import { Table } from "../components/table.tsx"
+
+const COLUMNS = ["Name", "Kind", "State", "Load", "Queues", "Labels", "Version", "Last seen"]
 
 export const WorkersPage = (): ReactElement => {
   const query = useQuery(workersQuery)
@@ -34,54 +37,40 @@ const KINDS = { server: "server", worker: "worker", run: "ork run" } as const
 
 const WorkerTable = ({ workers }: { workers: readonly Worker[] }): ReactElement => (
   <div className="table-frame">
-    <table className="table">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Kind</th>
-          <th scope="col">State</th>
-          <th scope="col">Load</th>
-          <th scope="col">Queues</th>
-          <th scope="col">Labels</th>
-          <th scope="col">Version</th>
-          <th scope="col">Last seen</th>
+    <Table columns={COLUMNS}>
+      {workers.map((worker) => (
+        <tr key={worker.id}>
+          <td className="mono">
+            {worker.name}
+            {worker.run_id === null ? null : (
+              <>
+                {" "}
+                <Link to="/runs/$runId" params={{ runId: worker.run_id }}>
+                  its run
+                </Link>
+              </>
+            )}
+          </td>
+          <td className="fit">{KINDS[worker.kind]}</td>
+          <td className="fit">
+            <StatusBadge status={worker.alive ? "alive" : "dead"} />
+          </td>
+          <td className="fit">
+            <Load running={worker.running} capacity={worker.capacity} />
+          </td>
+          <td>
+            <Names names={worker.queues} all="every queue" none="its own run" />
+          </td>
+          <td>
+            <Names names={worker.labels} all="any" none="–" />
+          </td>
+          <td className="fit soft">{worker.version ?? "–"}</td>
+          <td className="fit soft">
+            <Time at={worker.last_seen_at} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {workers.map((worker) => (
-          <tr key={worker.id}>
-            <td className="mono">
-              {worker.name}
-              {worker.run_id === null ? null : (
-                <>
-                  {" "}
-                  <Link to="/runs/$runId" params={{ runId: worker.run_id }}>
-                    its run
-                  </Link>
-                </>
-              )}
-            </td>
-            <td className="fit">{KINDS[worker.kind]}</td>
-            <td className="fit">
-              <StatusBadge status={worker.alive ? "alive" : "dead"} />
-            </td>
-            <td className="fit">
-              <Load running={worker.running} capacity={worker.capacity} />
-            </td>
-            <td>
-              <Names names={worker.queues} all="every queue" none="its own run" />
-            </td>
-            <td>
-              <Names names={worker.labels} all="any" none="–" />
-            </td>
-            <td className="fit soft">{worker.version ?? "–"}</td>
-            <td className="fit soft">
-              <Time at={worker.last_seen_at} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   </div>
 )
 

@@ -7,6 +7,9 @@ import { absoluteTime, durationText, plural } from "../format/time.ts"
 import { drawingOf, type TimelineModel } from "./model.ts"
 import type { Row } from "./rows.ts"
 import type { Segment } from "./segments.ts"
+import { Table } from "../components/table.tsx"
+
+const COLUMNS = ["Task", "Status", "Began", "Waited", "Ran", "Attempts", "Critical path"]
 
 const PAGE = 200
 
@@ -30,24 +33,11 @@ export const TimelineTable = ({
   return (
     <>
       <div className="table-frame">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Task</th>
-              <th scope="col">Status</th>
-              <th scope="col">Began</th>
-              <th scope="col">Waited</th>
-              <th scope="col">Ran</th>
-              <th scope="col">Attempts</th>
-              <th scope="col">Critical path</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, count).map((row) => (
-              <TableRow key={row.id} row={row} model={model} now={now} onOpen={onOpen} />
-            ))}
-          </tbody>
-        </table>
+        <Table columns={COLUMNS}>
+          {rows.slice(0, count).map((row) => (
+            <TableRow key={row.id} row={row} model={model} now={now} onOpen={onOpen} />
+          ))}
+        </Table>
       </div>
       {rows.length <= count ? null : (
         <div className="pager">

@@ -20,6 +20,17 @@ import { useListKeys } from "../../keyboard/use-shortcuts.ts"
 import { useMay } from "../../session/session.ts"
 import { JOB_STATUSES, jobsSearch, PRIORITIES } from "../search.ts"
 import { QueueTable } from "./queue-table.tsx"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = [
+  "Job",
+  "Status",
+  "Queue",
+  { text: "Priority", className: "end wide" },
+  { text: "Attempts", className: "end wide" },
+  "Created",
+  { text: "Duration", className: "end" },
+]
 
 const route = getRouteApi("/shell/jobs")
 
@@ -102,49 +113,30 @@ export const JobsPage = (): ReactElement => {
 }
 
 const JobTable = ({ jobs }: { jobs: readonly Job[] }): ReactElement => (
-  <table className="table">
-    <thead>
-      <tr>
-        <th scope="col">Job</th>
-        <th scope="col">Status</th>
-        <th scope="col">Queue</th>
-        <th scope="col" className="end wide">
-          Priority
-        </th>
-        <th scope="col" className="end wide">
-          Attempts
-        </th>
-        <th scope="col">Created</th>
-        <th scope="col" className="end">
-          Duration
-        </th>
+  <Table columns={COLUMNS}>
+    {jobs.map((job) => (
+      <tr key={job.id} data-row="">
+        <td>
+          <Link to="/jobs/$jobId" params={{ jobId: job.id }} className="row-link">
+            {job.name}
+          </Link>
+          {job.error === null ? null : <div className="soft small clip job-error">{job.error}</div>}
+        </td>
+        <td className="fit">
+          <StatusBadge status={job.status} />
+        </td>
+        <td className="fit mono">{job.queue}</td>
+        <td className="fit end number wide">{job.priority}</td>
+        <td className="fit end number wide">
+          {job.attempt_count} of {job.retry_policy.max_attempts}
+        </td>
+        <td className="fit soft">
+          <Time at={job.created_at} />
+        </td>
+        <td className="fit end">
+          <Duration from={job.started_at} to={job.finished_at} />
+        </td>
       </tr>
-    </thead>
-    <tbody>
-      {jobs.map((job) => (
-        <tr key={job.id} data-row="">
-          <td>
-            <Link to="/jobs/$jobId" params={{ jobId: job.id }} className="row-link">
-              {job.name}
-            </Link>
-            {job.error === null ? null : <div className="soft small clip job-error">{job.error}</div>}
-          </td>
-          <td className="fit">
-            <StatusBadge status={job.status} />
-          </td>
-          <td className="fit mono">{job.queue}</td>
-          <td className="fit end number wide">{job.priority}</td>
-          <td className="fit end number wide">
-            {job.attempt_count} of {job.retry_policy.max_attempts}
-          </td>
-          <td className="fit soft">
-            <Time at={job.created_at} />
-          </td>
-          <td className="fit end">
-            <Duration from={job.started_at} to={job.finished_at} />
-          </td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    ))}
+  </Table>
 )

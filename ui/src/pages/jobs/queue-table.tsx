@@ -10,6 +10,18 @@ import { showMessage, showProblem } from "../../components/toast.tsx"
 import { countText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = [
+  "Queue",
+  { text: "Ready", className: "end" },
+  { text: "Oldest", className: "end" },
+  { text: "Running", className: "end" },
+  { text: "Ended per minute", className: "end" },
+  { text: "At once", className: "end" },
+  { text: "Rate", className: "end" },
+  "Active",
+]
 
 /** All queues: ready and running tasks, age, rate and pause. */
 export const QueueTable = (): ReactElement => {
@@ -25,37 +37,11 @@ export const QueueTable = (): ReactElement => {
             <Empty title="No queue has been used yet" icon="jobs" />
           ) : (
             <div className="table-frame">
-              <table className="table">
-                <thead>
-                  <tr>
-                    <th scope="col">Queue</th>
-                    <th scope="col" className="end">
-                      Ready
-                    </th>
-                    <th scope="col" className="end">
-                      Oldest
-                    </th>
-                    <th scope="col" className="end">
-                      Running
-                    </th>
-                    <th scope="col" className="end">
-                      Ended per minute
-                    </th>
-                    <th scope="col" className="end">
-                      At once
-                    </th>
-                    <th scope="col" className="end">
-                      Rate
-                    </th>
-                    <th scope="col">Active</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {queues.map((queue) => (
-                    <QueueRow key={queue.name} queue={queue} />
-                  ))}
-                </tbody>
-              </table>
+              <Table columns={COLUMNS}>
+                {queues.map((queue) => (
+                  <QueueRow key={queue.name} queue={queue} />
+                ))}
+              </Table>
             </div>
           )
         }

@@ -9,6 +9,9 @@ import { Facts } from "../../components/facts.tsx"
 import { Duration, ExactTime, Time } from "../../components/time.tsx"
 import { bytesText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = ["#", "Status", "Started", { text: "Duration", className: "end" }, "Worker", "Error"]
 
 /** `log` is shown below the error. */
 export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): ReactElement => (
@@ -89,38 +92,24 @@ const Attempts = ({ attempts }: { attempts: readonly Attempt[] }): ReactElement 
   <section className="stack" aria-label="Attempts">
     <h3>Attempts</h3>
     <div className="table-frame" tabIndex={0} role="region" aria-label="Attempts, rows">
-      <table className="table">
-        <thead>
-          <tr>
-            <th scope="col">#</th>
-            <th scope="col">Status</th>
-            <th scope="col">Started</th>
-            <th scope="col" className="end">
-              Duration
-            </th>
-            <th scope="col">Worker</th>
-            <th scope="col">Error</th>
+      <Table columns={COLUMNS}>
+        {attempts.map((attempt) => (
+          <tr key={attempt.id}>
+            <td className="fit">{attempt.attempt}</td>
+            <td className="fit">
+              <StatusBadge status={attempt.status} />
+            </td>
+            <td className="fit soft">
+              <Time at={attempt.started_at} />
+            </td>
+            <td className="fit end">
+              <Duration from={attempt.started_at} to={attempt.finished_at} />
+            </td>
+            <td className="fit soft">{attempt.worker ?? "–"}</td>
+            <td className="attempt-error">{attempt.error ?? "–"}</td>
           </tr>
-        </thead>
-        <tbody>
-          {attempts.map((attempt) => (
-            <tr key={attempt.id}>
-              <td className="fit">{attempt.attempt}</td>
-              <td className="fit">
-                <StatusBadge status={attempt.status} />
-              </td>
-              <td className="fit soft">
-                <Time at={attempt.started_at} />
-              </td>
-              <td className="fit end">
-                <Duration from={attempt.started_at} to={attempt.finished_at} />
-              </td>
-              <td className="fit soft">{attempt.worker ?? "–"}</td>
-              <td className="attempt-error">{attempt.error ?? "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </div>
   </section>
 )

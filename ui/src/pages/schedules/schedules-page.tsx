@@ -14,6 +14,9 @@ import { PauseSwitch } from "../workflows/pause-switch.tsx"
 import { TICKS_ASKED } from "./calendar.ts"
 import { DayCalendar } from "./day-calendar.tsx"
 import { WeekCalendar } from "./week-calendar.tsx"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = ["Workflow", "Cron", "Zone", "Next tick", "Last tick", "Missed ticks", "Overlap", "Active"]
 
 const route = getRouteApi("/shell/schedules")
 
@@ -67,48 +70,29 @@ export const SchedulesPage = (): ReactElement => {
 
 const ScheduleTable = ({ schedules }: { schedules: readonly Schedule[] }): ReactElement => (
   <section className="card table-frame" aria-label="All schedules">
-    <table className="table">
-      <thead>
-        <tr>
-          <th scope="col">Workflow</th>
-          <th scope="col">Cron</th>
-          <th scope="col">Zone</th>
-          <th scope="col">Next tick</th>
-          <th scope="col">Last tick</th>
-          <th scope="col">Missed ticks</th>
-          <th scope="col">Overlap</th>
-          <th scope="col">Active</th>
+    <Table columns={COLUMNS}>
+      {schedules.map((schedule) => (
+        <tr key={schedule.id} data-row="">
+          <td>
+            <Link to="/workflows/$name" params={{ name: schedule.workflow }} search={{ tab: "schedules" }} className="row-link">
+              {schedule.workflow}
+            </Link>
+          </td>
+          <td className="fit mono">{schedule.cron}</td>
+          <td className="fit soft">{schedule.timezone}</td>
+          <td className="fit">
+            {schedule.paused ? <StatusBadge status="paused" /> : <Time at={schedule.next_ticks[0] ?? null} none="none" />}
+          </td>
+          <td className="fit soft">
+            <Time at={schedule.last_tick_at} none="none yet" />
+          </td>
+          <td className="fit soft">{schedule.catchup}</td>
+          <td className="fit soft">{schedule.overlap}</td>
+          <td className="fit">
+            <PauseSwitch workflow={{ name: schedule.workflow, paused: schedule.paused, schedules: [schedule] }} />
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {schedules.map((schedule) => (
-          <tr key={schedule.id} data-row="">
-            <td>
-              <Link
-                to="/workflows/$name"
-                params={{ name: schedule.workflow }}
-                search={{ tab: "schedules" }}
-                className="row-link"
-              >
-                {schedule.workflow}
-              </Link>
-            </td>
-            <td className="fit mono">{schedule.cron}</td>
-            <td className="fit soft">{schedule.timezone}</td>
-            <td className="fit">
-              {schedule.paused ? <StatusBadge status="paused" /> : <Time at={schedule.next_ticks[0] ?? null} none="none" />}
-            </td>
-            <td className="fit soft">
-              <Time at={schedule.last_tick_at} none="none yet" />
-            </td>
-            <td className="fit soft">{schedule.catchup}</td>
-            <td className="fit soft">{schedule.overlap}</td>
-            <td className="fit">
-              <PauseSwitch workflow={{ name: schedule.workflow, paused: schedule.paused, schedules: [schedule] }} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   </section>
 )

@@ -6,6 +6,9 @@ import type { AuditEntry } from "../../api/types.ts"
 import { Listed } from "../../components/listed.tsx"
 import { Empty } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = ["When", "Who", "Address", "Result", "Action", "What", "Details"]
 
 /** The audit log, newest first. */
 export const AuditLog = (): ReactElement => {
@@ -13,36 +16,23 @@ export const AuditLog = (): ReactElement => {
   return (
     <Listed query={query} noun="change" empty={<Empty title="No changes yet" icon="info" />}>
       {(entries) => (
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">When</th>
-              <th scope="col">Who</th>
-              <th scope="col">Address</th>
-              <th scope="col">Result</th>
-              <th scope="col">Action</th>
-              <th scope="col">What</th>
-              <th scope="col">Details</th>
+        <Table columns={COLUMNS}>
+          {entries.map((entry) => (
+            <tr key={entry.id}>
+              <td className="fit soft">
+                <Time at={entry.at} />
+              </td>
+              <td className="fit">{entry.actor}</td>
+              <td className="fit mono">{entry.address}</td>
+              <td className="fit">{entry.result === "ok" ? "" : entry.result}</td>
+              <td className="fit mono">{entry.action}</td>
+              <td className="mono">
+                <Target action={entry.action} target={entry.target} />
+              </td>
+              <td className="soft small">{entry.details}</td>
             </tr>
-          </thead>
-          <tbody>
-            {entries.map((entry) => (
-              <tr key={entry.id}>
-                <td className="fit soft">
-                  <Time at={entry.at} />
-                </td>
-                <td className="fit">{entry.actor}</td>
-                <td className="fit mono">{entry.address}</td>
-                <td className="fit">{entry.result === "ok" ? "" : entry.result}</td>
-                <td className="fit mono">{entry.action}</td>
-                <td className="mono">
-                  <Target action={entry.action} target={entry.target} />
-                </td>
-                <td className="soft small">{entry.details}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </Listed>
   )

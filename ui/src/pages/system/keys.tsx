@@ -13,6 +13,9 @@ import { Field } from "../../components/field.tsx"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = ["Name", "Scopes", "Made", "Last used", { hidden: "Actions" }]
 
 const SCOPES: readonly { scope: Scope; about: string }[] = [
   { scope: "read", about: "to look" },
@@ -75,44 +78,31 @@ export const Keys = (): ReactElement => {
 
 const KeyTable = ({ keys, onRemove }: { keys: readonly Key[]; onRemove: (key: Key) => void }): ReactElement => (
   <div className="table-frame">
-    <table className="table">
-      <thead>
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Scopes</th>
-          <th scope="col">Made</th>
-          <th scope="col">Last used</th>
-          <th scope="col">
-            <span className="hidden">Actions</span>
-          </th>
+    <Table columns={COLUMNS}>
+      {keys.map((key) => (
+        <tr key={key.id}>
+          <td>{key.name}</td>
+          <td>
+            <span className="row">
+              {key.scopes.map((scope) => (
+                <Tag key={scope}>{scope}</Tag>
+              ))}
+            </span>
+          </td>
+          <td className="fit soft">
+            <Time at={key.created_at} />
+          </td>
+          <td className="fit soft">
+            <Time at={key.last_used_at} none="never" />
+          </td>
+          <td className="fit end">
+            <Button kind="danger" icon="trash" aria-label={`Remove key ${key.name}`} onClick={() => onRemove(key)}>
+              Remove
+            </Button>
+          </td>
         </tr>
-      </thead>
-      <tbody>
-        {keys.map((key) => (
-          <tr key={key.id}>
-            <td>{key.name}</td>
-            <td>
-              <span className="row">
-                {key.scopes.map((scope) => (
-                  <Tag key={scope}>{scope}</Tag>
-                ))}
-              </span>
-            </td>
-            <td className="fit soft">
-              <Time at={key.created_at} />
-            </td>
-            <td className="fit soft">
-              <Time at={key.last_used_at} none="never" />
-            </td>
-            <td className="fit end">
-              <Button kind="danger" icon="trash" aria-label={`Remove key ${key.name}`} onClick={() => onRemove(key)}>
-                Remove
-              </Button>
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+      ))}
+    </Table>
   </div>
 )
 

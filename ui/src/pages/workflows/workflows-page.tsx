@@ -20,6 +20,17 @@ import { useListKeys } from "../../keyboard/use-shortcuts.ts"
 import { useMay } from "../../session/session.ts"
 import { PauseSwitch } from "./pause-switch.tsx"
 import { successRate } from "./ticks.ts"
+import { Table } from "../../components/table.tsx"
+
+const COLUMNS = [
+  "Workflow",
+  "Last runs",
+  { text: "Success", className: "end wide" },
+  "Latest",
+  { text: "Next tick", className: "wide" },
+  { text: "Schedule", className: "wide" },
+  { hidden: "Actions" },
+]
 
 const route = getRouteApi("/shell/workflows")
 
@@ -77,32 +88,11 @@ export const WorkflowsPage = (): ReactElement => {
 }
 
 const WorkflowTable = ({ workflows }: { workflows: readonly WorkflowSummary[] }): ReactElement => (
-  <table className="table">
-    <thead>
-      <tr>
-        <th scope="col">Workflow</th>
-        <th scope="col">Last runs</th>
-        <th scope="col" className="end wide">
-          Success
-        </th>
-        <th scope="col">Latest</th>
-        <th scope="col" className="wide">
-          Next tick
-        </th>
-        <th scope="col" className="wide">
-          Schedule
-        </th>
-        <th scope="col">
-          <span className="hidden">Actions</span>
-        </th>
-      </tr>
-    </thead>
-    <tbody>
-      {workflows.map((workflow) => (
-        <WorkflowRow key={workflow.name} workflow={workflow} />
-      ))}
-    </tbody>
-  </table>
+  <Table columns={COLUMNS}>
+    {workflows.map((workflow) => (
+      <WorkflowRow key={workflow.name} workflow={workflow} />
+    ))}
+  </Table>
 )
 
 const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement => {

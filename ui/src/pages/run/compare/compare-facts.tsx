@@ -7,6 +7,9 @@ import type { Run } from "../../../api/types.ts"
 import { Empty, Loaded } from "../../../components/states.tsx"
 import { Diff } from "../../workflow/versions.tsx"
 import type { ParamRow } from "./compare.ts"
+import { Table } from "../../../components/table.tsx"
+
+const COLUMNS = ["Param", "This run", "The other"]
 
 const shown = (value: unknown): string => (value === undefined ? "–" : JSON.stringify(value))
 
@@ -26,27 +29,18 @@ export const ParamTable = ({ rows }: { rows: readonly ParamRow[] }): ReactElemen
       <p className="card-body soft">Neither run has params.</p>
     ) : (
       <div className="table-frame" tabIndex={0} role="region" aria-label="Params, rows">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Param</th>
-              <th scope="col">This run</th>
-              <th scope="col">The other</th>
+        <Table columns={COLUMNS}>
+          {rows.map(({ name, here, there, same }) => (
+            <tr key={name} className={same ? "" : "compare-differs"}>
+              <td>
+                {name}
+                {same ? null : <span className="tag compare-tag">differs</span>}
+              </td>
+              <td className="mono">{shown(here)}</td>
+              <td className="mono">{shown(there)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ name, here, there, same }) => (
-              <tr key={name} className={same ? "" : "compare-differs"}>
-                <td>
-                  {name}
-                  {same ? null : <span className="tag compare-tag">differs</span>}
-                </td>
-                <td className="mono">{shown(here)}</td>
-                <td className="mono">{shown(there)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
     )}
   </section>

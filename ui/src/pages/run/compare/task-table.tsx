@@ -10,6 +10,16 @@ import { Loaded } from "../../../components/states.tsx"
 import { bytesText } from "../../../format/size.ts"
 import { durationText, plural } from "../../../format/time.ts"
 import { type Comparison, sameJson, type TaskRow, type TaskSide } from "./compare.ts"
+import { Table } from "../../../components/table.tsx"
+
+const COLUMNS = [
+  "Task",
+  "This run",
+  "The other",
+  { text: "Duration", className: "compare-bars-head" },
+  { text: "Difference", className: "end" },
+  { hidden: "Outputs" },
+]
 
 const SHOWN = 100
 
@@ -35,36 +45,18 @@ export const TaskTable = ({
         </span>
       </header>
       <div className="table-frame" tabIndex={0} role="region" aria-label="Tasks, rows">
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">Task</th>
-              <th scope="col">This run</th>
-              <th scope="col">The other</th>
-              <th scope="col" className="compare-bars-head">
-                Duration
-              </th>
-              <th scope="col" className="end">
-                Difference
-              </th>
-              <th scope="col">
-                <span className="hidden">Outputs</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <Row
-                key={row.name}
-                row={row}
-                longest={longest}
-                open={opened === row.name}
-                onOpen={() => setOpened(opened === row.name ? null : row.name)}
-                runs={{ here, there }}
-              />
-            ))}
-          </tbody>
-        </table>
+        <Table columns={COLUMNS}>
+          {rows.map((row) => (
+            <Row
+              key={row.name}
+              row={row}
+              longest={longest}
+              open={opened === row.name}
+              onOpen={() => setOpened(opened === row.name ? null : row.name)}
+              runs={{ here, there }}
+            />
+          ))}
+        </Table>
       </div>
       {rows.length < tasks.length ? (
         <div className="pager">
