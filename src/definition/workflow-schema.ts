@@ -4,12 +4,16 @@
 import { z } from "zod"
 import type { TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
 import { RUN_WHEN } from "../core/model/workflow.ts"
-import { cloudrunFields } from "./cloudrun-fields.ts"
-import { dockerFields } from "./docker-fields.ts"
-import { kubernetesFields } from "./kubernetes-fields.ts"
-import { headersField, httpFields, urlField } from "./http-fields.ts"
+import {
+  cloudrunFields,
+  dockerFields,
+  headersField,
+  httpFields,
+  kubernetesFields,
+  slurmFields,
+  urlField,
+} from "./executor-fields.ts"
 import { count, cpu, duration, either, json, memory, object, record, strictObject, text } from "./schema-parts.ts"
-import { slurmFields } from "./slurm-fields.ts"
 
 /** A host name or an address, optionally with a port; `*.` at the start stands for all names below. */
 const DEFER_HOST = /^(?:(?:\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

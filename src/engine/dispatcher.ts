@@ -4,13 +4,13 @@
 import type { Attempts } from "./attempts/attempts.ts"
 import { logFieldsOf } from "./attempts/claims.ts"
 import type { Gate } from "./gate/gate.ts"
-import { type Lanes, lanesOf, withAbandoned } from "./loop/lanes.ts"
 import type { Dispatch } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "../executors/executor.ts"
 import type { AbandonedRun, Advanced, Batch, Claim, TaskClaim } from "../store/contract/store.ts"
+import { gateLane, localLane, REMOTE_WILDCARD, remoteLane, type RunLaneKey } from "../core/routing/lanes.ts"
 
 const MAX_GATE_CLAIMS = 256
 const DEFAULT_REMOTE_CONCURRENCY = 1000
@@ -147,5 +147,34 @@ export class Dispatcher implements Dispatch {
 
   #release(claim: Claim): void {
     this.#parts.submit({ ...fenceOf(claim), kind: "release" })
+  }
+}
+
+/** The lanes that an engine claims from. */
+interface Lanes {
+  /** Work for this machine. */
+  local: string[]
+  /** Work that runs elsewhere; empty without an executor for it. */
+  remote: string[]
+  gate: string[]
+}
+
+const privateRunOf = (id: string): RunLaneKey => ({ id, private: true })
+
+const lanesOf = ({ privateRun, lanes, executors }: EngineOptions): Lanes => {
+  const run = { id: privateRun ?? "", private: privateRun !== null }
+  const local = privateRun === null ? lanes : [localLane(run, { queue: "", labels: [] })]
+  const remote = privateRun === null ? REMOTE_WILDCARD : remoteLane(run, { queue: "" })
+  const hasRemote = [...executors.values()].some((executor) => executor.remote === true)
+  return { local, remote: hasRemote ? [remote] : [], gate: [gateLane(run)] }
+}
+
+/** Adds the lanes in which rows of dead `ork run` processes wait for a server: for the gate, and hooks of closed runs. */
+const withAbandoned = ({ local, remote, gate }: Lanes, runs: readonly AbandonedRun[]): Lanes => {
+  const closed = runs.filter((run) => run.closed).map(({ runId }) => privateRunOf(runId))
+  return {
+    local: [...local, ...closed.map((run) => localLane(run, { queue: "", labels: [] }))],
+    remote: remote.length === 0 ? [] : [...remote, ...closed.map((run) => remoteLane(run, { queue: "" }))],
+    gate: [...gate, ...runs.map(({ runId }) => gateLane(privateRunOf(runId)))],
   }
 }

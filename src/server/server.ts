@@ -9,7 +9,6 @@ import { DiskUsage } from "./disk-usage.ts"
 import { FolderDeployer } from "./folder-deployer.ts"
 import { Housekeeping } from "./housekeeping.ts"
 import { Metrics } from "./metrics.ts"
-import { combineObservers } from "./observers.ts"
 import { PushExecutor } from "./push-executor.ts"
 import { runShutdownSteps, type ShutdownStep } from "./shutdown-steps.ts"
 import type { Tls } from "./listening.ts"
@@ -351,3 +350,19 @@ const workerLease = (env: ServerOptions["env"]): { leaseMs?: number } => {
 const ignoreConflict = (error: unknown): void => {
   if (!(error instanceof Conflict)) throw error
 }
+
+/** Returns an observer that calls all of the given ones. */
+const combineObservers = (observers: readonly Observer[]): Observer => ({
+  turn: (batch) => {
+    for (const observer of observers) observer.turn?.(batch)
+  },
+  environment: (claim) => Object.assign({}, ...observers.map((observer) => observer.environment?.(claim))) as Env,
+  attemptEnded: (claim, node, result) => {
+    for (const observer of observers) observer.attemptEnded?.(claim, node, result)
+  },
+  cancelled: () => {
+    for (const observer of observers) observer.cancelled?.()
+  },
+})
+
+type Env = ReturnType<NonNullable<Observer["environment"]>>

@@ -1,12 +1,13 @@
 // Chooses the reporter of a run: JSON lines with `--json`, a live view on a terminal, plain lines otherwise.
 
 import type { Context } from "../target/context.ts"
-import { printError } from "../terminal/output.ts"
+import { print, printError } from "../terminal/output.ts"
 import { wantsColour } from "../terminal/style.ts"
-import { jsonReporter, plainReporter } from "./line-reporters.ts"
 import type { Reporter } from "./reporter.ts"
 import type { RunView } from "./run-view.ts"
 import type { ProgressSource } from "./source.ts"
+import { eventLine } from "./event-text.ts"
+import { eventShape } from "../../protocol/api/shapes.ts"
 
 export interface ReporterOptions {
   json: boolean
@@ -33,3 +34,19 @@ export const createReporter = async (
     printWarning: (text) => printError(context, `ork: warning: ${text}`),
   })
 }
+
+const plainReporter = (context: Context): Reporter => ({
+  start: () => {},
+  event(event) {
+    const line = eventLine(event)
+    if (line !== null) print(context, line)
+  },
+  note: (text) => printError(context, `ork: ${text}`),
+  warn: (text) => printError(context, `ork: warning: ${text}`),
+  stop: () => {},
+})
+
+const jsonReporter = (context: Context): Reporter => ({
+  ...plainReporter(context),
+  event: (event) => print(context, JSON.stringify(eventShape(event))),
+})

@@ -1,13 +1,13 @@
 // Formats the summary of a finished run: status, duration, critical path, counts, and for each failure its error and the tail of
 // its log. Pure; the caller reads the logs.
 
-import { criticalSteps, type Step } from "./critical-path.ts"
 import type { RunView, TaskView } from "./run-view.ts"
 import { taskLabel } from "./event-text.ts"
 import { iconOf } from "./icons.ts"
 import { TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
 import type { Span } from "../terminal/style.ts"
 import { duration, plural, printable } from "../terminal/text.ts"
+import { criticalPath, latestFinished } from "../../core/model/critical-path.ts"
 
 export interface Failure {
   task: string
@@ -97,3 +97,18 @@ const failureLines = (runId: string, failure: Failure, lastLines: string[]): Spa
   ...lastLines.map((line): Span[] => ["    ", [printable(line), "dim"]]),
   ...(failure.attempt > 0 ? [["  full log: ", logCommand(runId, failure)]] : []),
 ]
+
+export interface Step {
+  name: string
+  startedAt: number
+  finishedAt: number
+}
+
+export const criticalSteps = (view: RunView): Step[] => {
+  const last = latestFinished(view.tasks.filter(({ hook, depth }) => !hook && depth === 0))
+  const upstream = (task: TaskView): TaskView | null =>
+    latestFinished(view.workflow.nodes[task.node]!.upstream.map((index) => view.tasks[index]!))
+  return criticalPath(last, upstream).flatMap(({ name, startedAt, finishedAt }) =>
+    startedAt === null || finishedAt === null ? [] : [{ name, startedAt, finishedAt }],
+  )
+}

@@ -19,7 +19,7 @@ export interface JobDefaults {
   region: string
 }
 
-/** Returns the task's options, whose shape definition/cloudrun-fields.ts has checked. */
+/** Returns the task's options, whose shape definition/executor-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): CloudrunDefinition =>
   (assignment.fields["cloudrun"] ?? {}) as CloudrunDefinition
 

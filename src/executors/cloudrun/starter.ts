@@ -9,7 +9,6 @@ import { backoff, delay } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
 import type { CloudRunApi } from "./api.ts"
 import { ApiError, errorOf, isRateLimited, isTransient, mayHaveSucceeded } from "./api-error.ts"
-import { readMarker, writeMarker } from "./marker.ts"
 import type { ExecutionPoller } from "./poller.ts"
 import { type Execution, idOf, type JobName, type RunRequest } from "./shapes.ts"
 
@@ -151,3 +150,23 @@ export class Starter {
     })
   }
 }
+
+/** Lies in the object store. The next server continues from it. */
+interface Marker {
+  job: JobName
+  /** Time before the start, by the clock of the server. */
+  at: number
+  /** Last part of the execution's name; null when not known. */
+  execution: string | null
+}
+
+/** The key lies outside of the attempt's prefix, whose objects the next server deletes. */
+const keyOf = (prefix: string): string => `${prefix.slice(0, -1)}.cloudrun.json`
+
+const readMarker = async (objects: ObjectStore, prefix: string): Promise<Marker | null> => {
+  const content = await objects.get(keyOf(prefix))
+  return content === null ? null : (JSON.parse(Buffer.from(content).toString("utf8")) as Marker)
+}
+
+const writeMarker = (objects: ObjectStore, prefix: string, marker: Marker): Promise<void> =>
+  objects.put(keyOf(prefix), JSON.stringify(marker))

@@ -45,7 +45,7 @@ interface Mount {
 
 export const containerName = (attemptId: string): string => `ork-${attemptId}`
 
-/** Returns the task's options, whose shape definition/docker-fields.ts has checked. */
+/** Returns the task's options, whose shape definition/executor-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): DockerDefinition => (assignment.fields["docker"] ?? {}) as DockerDefinition
 
 export const containerEnvironment = (assignment: Assignment): Environment => ({

@@ -1,9 +1,9 @@
 // Classifies a Job and its pod, as the cluster shows them, into the state of an attempt. Pure.
 
 import type { Outcome } from "../remote/remote-attempt.ts"
-import { describeExit, describeStartFailure } from "./messages.ts"
 import { LatestObject, type TrackedAttempt } from "./namespace-watch.ts"
 import { type Condition, CONTAINER, hasCondition, type JobObject, type PodObject, type Terminated } from "./shapes.ts"
+import { describeExitCode, describeMissingProgram, outOfMemory } from "../container-messages.ts"
 
 export interface JobOutcome extends Outcome {
   /** The container's termination message: its output, or the reason of its failure. */
@@ -209,3 +209,16 @@ const waitingPod = (pod: PodObject): JobState => {
   if (scheduled?.status === "False") return { phase: "waiting", reason: messageOr(scheduled, "it is not scheduled") }
   return { phase: "waiting", reason: reason || null }
 }
+
+/** Characters of the termination message that an error quotes. */
+const MAX_MESSAGE = 1000
+
+const describeExit = ({ exitCode, reason, message = "" }: Terminated, memoryBytes: number): string => {
+  const exit = describeExitCode(exitCode)
+  if (reason === "OOMKilled") return `${exit}: ${outOfMemory(memoryBytes)}`
+  const last = message.trim()
+  return last === "" ? exit : `${exit}: ${last.slice(-MAX_MESSAGE)}`
+}
+
+const describeStartFailure = (message: string): string =>
+  describeMissingProgram(message) ?? (message || "the container could not be run")

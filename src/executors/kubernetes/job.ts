@@ -26,7 +26,7 @@ const MIN_TTL_MS = 60_000
 /** Seconds between the end that Ork enforces and the cluster's own deadline, which is for times without a server. */
 const DEADLINE_MARGIN_S = 60
 
-/** Returns the task's options, whose shape definition/kubernetes-fields.ts has checked. */
+/** Returns the task's options, whose shape definition/executor-fields.ts has checked. */
 export const optionsOf = (assignment: Assignment): KubernetesDefinition =>
   (assignment.fields["kubernetes"] ?? {}) as KubernetesDefinition
 

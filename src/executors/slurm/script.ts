@@ -17,7 +17,7 @@ export const FILES = {
   exit: "exit",
 } as const
 
-/** Returns the task's options, whose shape definition/slurm-fields.ts has checked. */
+/** Returns the task's options, whose shape definition/executor-fields.ts has checked. */
 const optionsOf = (assignment: Assignment): SlurmDefinition => (assignment.fields["slurm"] ?? {}) as SlurmDefinition
 
 /** Returns the options that request resources. Attempts with equal options may share an array. */

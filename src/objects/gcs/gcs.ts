@@ -3,8 +3,7 @@
 // the store does not respond.
 
 import { ObjectStoreError } from "../errors.ts"
-import { type ClientOptions, GcsClient, isTransient } from "./client.ts"
-import { explainGcs, isBeyondEnd, isMissing } from "./errors.ts"
+import { type ClientOptions, explainGcs, GcsClient, isBeyondEnd, isMissing, isTransient } from "./client.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"

@@ -19,13 +19,12 @@ import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
 import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
-import type { WaitingOn } from "../../core/model/waiting-on.ts"
+import type { WaitingOn, WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { CancelReason, Claim, OrphanedAttempt, RowKind, TaskClaim } from "./claim.ts"
-import type { Progress, StoreEvent } from "./store-event.ts"
+import type { JobStatus } from "../../core/rules/jobs.ts"
 
 export type * from "./claim.ts"
-export type { Progress, StoreEvent } from "./store-event.ts"
 
 export interface Store {
   readonly kind: "sqlite" | "postgres"
@@ -357,3 +356,31 @@ export interface AbandonedRun {
 
 /** `stop`: why the holder must stop the attempt, or null. `resumes`: how often the row was resumed, 0 unless it waits. */
 export type InFlightAttempt = Fence & { stop: CancelReason | null; resumes: number }
+
+/** Event of a commit: one for each status change of a run, a task or a job, in order, and for the progress of a task. */
+export type StoreEvent = EventFields &
+  ({ type: "run" | "task"; jobId?: string; status: RunStatus | TaskStatus } | { type: "job"; jobId: string; status: JobStatus })
+
+interface EventFields {
+  /** Empty for jobs. */
+  runId: RunId
+  task?: string
+  path?: string
+  attempt?: number
+  /** ISO instant. */
+  at: string
+  error?: string
+  /** Set for a pending task or job that waits for its retry. */
+  availableAt?: string
+  /** Set for an expanded fan-out: the number of its instances. */
+  total?: number
+  /** Set for a task that waits without a slot. */
+  waiting?: WaitingView
+  progress?: Progress
+}
+
+export interface Progress {
+  /** 0 to 1. */
+  fraction: number | null
+  details: Json
+}

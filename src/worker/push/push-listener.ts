@@ -6,20 +6,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net"
 import { mkdir, readdir, rm } from "node:fs/promises"
 import { join } from "node:path"
+import type { z } from "zod"
 import { messageOf } from "../../core/model/error-message.ts"
-import { pushedAssignment } from "./push-assignment.ts"
 import { PushAuth, type PushAuthOptions } from "./push-auth.ts"
-import { resultMessage, deliverResult } from "./push-result.ts"
+import { deliverResult, resultMessage } from "./push-result.ts"
 import { SeenTokens } from "./seen-tokens.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Random } from "../../core/model/ports.ts"
 import { uuidv7 } from "../../core/model/ids.ts"
 import type { Logger } from "../../engine/ports.ts"
 import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
-import type { Executor } from "../../executors/executor.ts"
+import type { Assignment, Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { aliveBody, executeBody, stopBody } from "../../protocol/api/workers.ts"
-import type { z } from "zod"
+import { bareNode } from "../tasks/bare-node.ts"
 
 export interface PushListenerOptions extends PushAuthOptions {
   host: string
@@ -225,3 +225,29 @@ const send = (response: ServerResponse, [status, body]: Reply): void => {
   response.writeHead(status, { "content-type": "application/json", ...(status >= 400 && { connection: "close" }) })
   response.end(JSON.stringify(body))
 }
+
+const MAX_OUTPUT_BYTES = 1 << 20
+
+const pushedAssignment = (
+  pushed: z.output<typeof executeBody>,
+  local: Pick<Assignment, "attemptId" | "workingDir" | "prefix" | "graceMs">,
+): Assignment => ({
+  ...local,
+  runId: pushed.run_id,
+  taskId: pushed.task_instance_id,
+  attempt: pushed.attempt,
+  workflow: "",
+  task: pushed.task_id,
+  path: "",
+  parallelIndex: null,
+  parallelCount: null,
+  logicalDate: null,
+  node: bareNode({ name: pushed.task_id, executor: "process", timeoutMs: pushed.timeout_ms }),
+  input: (pushed.input ?? null) as Json,
+  fields: {},
+  command: typeof pushed.command === "string" ? { shell: pushed.command } : { argv: pushed.command },
+  env: pushed.env,
+  upstreamDir: null,
+  maxOutputBytes: MAX_OUTPUT_BYTES,
+  secrets: [],
+})

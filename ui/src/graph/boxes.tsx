@@ -6,10 +6,10 @@ import { Icon } from "../components/icon.tsx"
 import { lookOf } from "../components/status.ts"
 import { Duration } from "../components/time.tsx"
 import { plural } from "../format/time.ts"
-import { endedOf, totalOf } from "../run/state.ts"
+import { type Counts, endedOf, totalOf } from "../run/state.ts"
 import { type BoxView, useBoxView } from "./feed.ts"
 import { type Box, type GraphTask, MOST_INSTANCES } from "./model.ts"
-import { CountBar } from "./count-bar.tsx"
+import type { TaskStatus } from "../api/types.ts"
 
 export interface BoxData extends Record<string, unknown> {
   box: Box
@@ -195,3 +195,20 @@ export const FrameBox = memo(({ data: { box, task, fold } }: NodeProps<BoxNode>)
     </div>
   )
 })
+
+const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]
+
+/** The number of instances by status, as a bar. Other elements state the same as text. */
+const CountBar = ({ counts }: { counts: Counts }): ReactElement => (
+  <span className="count-bar" aria-hidden="true">
+    {totalOf(counts) === 0
+      ? null
+      : ORDER.filter((status) => counts[status] > 0).map((status) => (
+          <span
+            key={status}
+            className={`progress-part progress-${status} tone-${lookOf(status).tone}`}
+            style={{ flexGrow: counts[status] }}
+          />
+        ))}
+  </span>
+)

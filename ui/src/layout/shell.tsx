@@ -12,13 +12,13 @@ import { Menu } from "../components/menu.tsx"
 import { ProblemState } from "../components/states.tsx"
 import { showProblem } from "../components/toast.tsx"
 import { focusSearch, useKeyboard, useShortcut } from "../keyboard/use-shortcuts.ts"
-import { WatchContext } from "../live/live.ts"
+import { useConnection, WatchContext } from "../live/live.ts"
 import { SessionContext } from "../session/session.ts"
 import { Announcer } from "./announcer.tsx"
-import { ConnectionBanner } from "./connection-banner.tsx"
 import { HelpDialog } from "./help-dialog.tsx"
 import { Navigation } from "./navigation.tsx"
 import { setTheme, type Theme, useTheme } from "./theme.ts"
+import { Icon } from "../components/icon.tsx"
 
 export const Shell = (): ReactNode => {
   const session = useQuery(sessionQuery)
@@ -121,5 +121,20 @@ const SignOut = (): ReactElement => {
       icon="signout"
       onClick={() => void signOut().catch((error: unknown) => showProblem("Could not sign out", error))}
     />
+  )
+}
+
+/** States that the shown data may be old. Disappears when the stream is connected again. */
+const ConnectionBanner = (): ReactElement => {
+  const lost = useConnection() === "lost"
+  return (
+    <div role="status" className="banner-place">
+      {lost ? (
+        <p className="banner">
+          <Icon name="warning" />
+          The connection to the server is lost. What you see may be old; it is being connected again by itself.
+        </p>
+      ) : null}
+    </div>
   )
 }

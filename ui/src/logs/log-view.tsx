@@ -1,5 +1,6 @@
 // The log viewer: opens at the end, follows a growing log, and reaches any part by scrolling, searching or jumping.
 
+import "../styles/logs.css"
 import { type ReactElement, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react"
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { Button } from "../components/button.tsx"
@@ -14,8 +15,6 @@ import { LogToolbar } from "./log-toolbar.tsx"
 import { firstError, landmarkBefore } from "./scan.ts"
 import { type Log, useLog } from "./use-log.ts"
 import { type LogSearch, useLogSearch } from "./use-log-search.ts"
-import { useLogPreference } from "./preferences.ts"
-import "../styles/logs.css"
 
 export interface LogViewProps {
   address: LogAddress
@@ -238,4 +237,17 @@ const Place = ({ start, size, onPlace }: { start: number; size: number; onPlace:
       onKeyUp={() => onPlace(Math.floor((size * value) / STEPS))}
     />
   )
+}
+
+type LogPreference = "wrap" | "times"
+
+const keyOf = (name: LogPreference): string => `ork-log-${name}`
+
+const useLogPreference = (name: LogPreference): readonly [boolean, () => void] => {
+  const [on, setOn] = useState(() => localStorage.getItem(keyOf(name)) === "1")
+  const toggle = (): void => {
+    localStorage.setItem(keyOf(name), on ? "0" : "1")
+    setOn(!on)
+  }
+  return [on, toggle]
 }

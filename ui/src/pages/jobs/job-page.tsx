@@ -18,7 +18,8 @@ import { Duration, ExactTime, Time } from "../../components/time.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { durationText } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
-import { JobLog } from "./job-log.tsx"
+import { jobLogAddress } from "../../logs/log-port.ts"
+import { LogView } from "../../logs/log-view.tsx"
 
 const route = getRouteApi("/shell/jobs/$jobId")
 
@@ -187,3 +188,22 @@ const Actions = ({ job }: { job: Job }): ReactNode => {
     </>
   )
 }
+
+/** The log of the latest attempt. */
+const JobLog = ({ job, live }: { job: Job; live: boolean }): ReactElement => (
+  <section className="stack" aria-labelledby="log-title">
+    <h2 id="log-title">Log</h2>
+    {job.attempt_count === 0 ? (
+      <p className="soft">It has not begun.</p>
+    ) : (
+      <LogView
+        key={job.attempt_count}
+        address={jobLogAddress(job.id)}
+        live={live}
+        label={`Log of ${job.name}`}
+        fileName={`${job.id}.log`}
+        small
+      />
+    )}
+  </section>
+)

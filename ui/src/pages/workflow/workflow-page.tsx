@@ -1,16 +1,16 @@
 // The page of one workflow: graph, runs, versions, schedules.
 
-import { useQuery } from "@tanstack/react-query"
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"
-import { workflowQuery } from "../../api/queries.ts"
+import { runsQuery, workflowQuery } from "../../api/queries.ts"
 import type { Workflow } from "../../api/types.ts"
 import { StatusBadge, Tag } from "../../components/badge.tsx"
 import { buttonClass } from "../../components/button.tsx"
 import { Code } from "../../components/code.tsx"
 import { Icon } from "../../components/icon.tsx"
 import { PageHead } from "../../components/page-head.tsx"
-import { Loaded, Loading } from "../../components/states.tsx"
+import { Empty, Loaded, Loading } from "../../components/states.tsx"
 import { TabNav } from "../../components/tab-nav.tsx"
 import { Time } from "../../components/time.tsx"
 import { useMay } from "../../session/session.ts"
@@ -19,9 +19,11 @@ import { PauseSwitch } from "../workflows/pause-switch.tsx"
 import { readable } from "./diff.ts"
 import { ParamTable } from "./param-table.tsx"
 import { RemoveWorkflow } from "./remove-workflow.tsx"
-import { WorkflowRuns } from "./workflow-runs.tsx"
 import { WorkflowSchedules } from "./workflow-schedules.tsx"
 import { Versions } from "./versions.tsx"
+import { Listed } from "../../components/listed.tsx"
+import { RunTable } from "../../components/run-table.tsx"
+import { useListKeys } from "../../keyboard/use-shortcuts.ts"
 
 const Graph = lazy(async () => ({ default: (await import("../../graph/workflow-graph.tsx")).WorkflowGraph }))
 
@@ -119,4 +121,14 @@ const View = ({ workflow, tab }: { workflow: Workflow; tab: (typeof WORKFLOW_TAB
     default:
       return tab satisfies never
   }
+}
+
+const WorkflowRuns = ({ name }: { name: string }): ReactElement => {
+  const query = useInfiniteQuery(runsQuery({ workflow: name }))
+  useListKeys()
+  return (
+    <Listed query={query} noun="run" empty={<Empty title="It has not run yet" icon="runs" />}>
+      {(runs) => <RunTable runs={runs} workflow={false} />}
+    </Listed>
+  )
 }

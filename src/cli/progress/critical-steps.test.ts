@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { criticalSteps } from "./critical-path.ts"
+import { criticalSteps } from "./summary.ts"
 import { applyEvent, newView } from "./run-view.ts"
 import { event, RUN, type Sketch, workflowOf } from "../../../test/support/view-sketch.ts"
 
