@@ -15,7 +15,7 @@ const flow = workflow(
   { name: "foreach" },
 )
 const started = performance.now()
-const run = await engine.trigger(request(await put(store, flow)))
+const { run } = await engine.trigger(request(await put(store, flow)))
 const ended = await engine.waitForRun(run.id)
 const seconds = (performance.now() - started) / 1000
 

@@ -75,7 +75,7 @@ const all = async (): Promise<number> => {
   const runs = await Promise.all(
     Array.from({ length: RUNS }, () => engine.trigger({ ...request(wide), workingDir: folder.path })),
   )
-  await Promise.all(runs.map((run) => engine.waitForRun(run.id)))
+  await Promise.all(runs.map(({ run }) => engine.waitForRun(run.id)))
   return (performance.now() - startedAt) / 1000
 }
 await all()
@@ -89,7 +89,7 @@ waits.length = 0
 const STEPS = 300
 const long = await put(store, withFunctions(chain(STEPS)))
 const startedAt = performance.now()
-await engine.waitForRun((await engine.trigger({ ...request(long), workingDir: folder.path })).id)
+await engine.waitForRun((await engine.trigger({ ...request(long), workingDir: folder.path })).run.id)
 const step = (performance.now() - startedAt) / STEPS
 const sorted = waits.toSorted((a, b) => a - b)
 

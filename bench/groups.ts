@@ -31,7 +31,7 @@ const watch = setInterval(() => {
   live = Math.max(live, process.memoryUsage().heapUsed)
 }, 100)
 const started = performance.now()
-const run = await engine.trigger(request(await put(store, flow)))
+const { run } = await engine.trigger(request(await put(store, flow)))
 const ended = await engine.waitForRun(run.id)
 const seconds = (performance.now() - started) / 1000
 clearInterval(watch)

@@ -21,7 +21,7 @@ const make = async (url: string, tasks: number) => {
   const end = async (version: typeof wide, runs: number): Promise<number> => {
     const started = performance.now()
     const made = await Promise.all(Array.from({ length: runs }, () => engine.trigger(request(version))))
-    await Promise.all(made.map((run) => engine.waitForRun(run.id)))
+    await Promise.all(made.map(({ run }) => engine.waitForRun(run.id)))
     return performance.now() - started
   }
   const seen: { rate: number[]; step: number[] } = { rate: [], step: [] }

@@ -18,7 +18,7 @@ const RUNS = 100
 const layers = async (): Promise<number> => {
   const started = performance.now()
   const runs = await Promise.all(Array.from({ length: RUNS }, () => engine.trigger(request(wide))))
-  await Promise.all(runs.map((run) => engine.waitForRun(run.id)))
+  await Promise.all(runs.map(({ run }) => engine.waitForRun(run.id)))
   return (performance.now() - started) / 1000
 }
 
@@ -32,7 +32,7 @@ const perTask = count.transactions / tasks
 const STEPS = 1000
 const long = await put(store, chain(STEPS))
 const startedAt = performance.now()
-await engine.waitForRun((await engine.trigger(request(long))).id)
+await engine.waitForRun((await engine.trigger(request(long))).run.id)
 const step = (performance.now() - startedAt) / STEPS
 
 print({

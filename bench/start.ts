@@ -25,7 +25,7 @@ const version = await put(store, workflow({ only: {} }, { name: "one" }))
 const times: number[] = []
 for (let i = 0; i < ROUNDS + 50; i++) {
   const requestedAt = performance.now()
-  const run = await engine.trigger(request(version))
+  const { run } = await engine.trigger(request(version))
   await engine.waitForRun(run.id)
   if (i >= 50) times.push(startedAt - requestedAt)
 }

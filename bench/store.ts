@@ -36,11 +36,11 @@ const createRuns = async (target: Store, compiled: CompiledWorkflow, count: numb
 const drain = async (target: Store, taker: HolderId): Promise<number> => {
   let inbox: Change[] = []
   for (let transactions = 1; ; transactions++) {
-    const gate = { lanes: ["g"], limit: 0 }
+    const gate = { lanes: ["g"], maxClaims: 0 }
     const { claims, more } = await target.advance({
       holder: taker,
       changes: inbox,
-      claim: { lanes: LANES, limit: SLOTS },
+      claim: { lanes: LANES, maxClaims: SLOTS },
       gate,
     })
     if (claims.length === 0 && !more) return transactions

@@ -67,15 +67,15 @@ export class Dispatcher implements Dispatch {
     const { local, remote } = this.#lanes
     const freeLocal = concurrency - (attempts.size - attempts.remote) - reserved
     const freeRemote = remote.length === 0 ? 0 : remoteConcurrency - attempts.remote - reserved
-    if (freeRemote <= 0) return { lanes: local, limit: Math.max(0, freeLocal) }
-    if (freeLocal <= 0 || local.length === 0) return { lanes: remote, limit: freeRemote }
-    return { lanes: [...local, ...remote], limit: Math.min(freeLocal, freeRemote) }
+    if (freeRemote <= 0) return { lanes: local, maxClaims: Math.max(0, freeLocal) }
+    if (freeLocal <= 0 || local.length === 0) return { lanes: remote, maxClaims: freeRemote }
+    return { lanes: [...local, ...remote], maxClaims: Math.min(freeLocal, freeRemote) }
   }
 
   gateCapacity(chunks: number): Batch["gate"] {
     return {
       lanes: this.#lanes.gate,
-      limit: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks),
+      maxClaims: Math.max(0, MAX_GATE_CLAIMS - this.#gateClaims.size - chunks),
     }
   }
 

@@ -138,13 +138,14 @@ export class Engine {
 
   // -- runs ------------------------------------------------------------------------------------------------------------------------
 
-  async trigger(request: TriggerRequest): Promise<RunRow> {
+  /** `created` is false when the idempotency key was used before: `run` is then the run that it created first. */
+  async trigger(request: TriggerRequest): Promise<{ run: RunRow; created: boolean }> {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [created] = await this.#thenWake(store.createRuns([{ ...request, id, private: privateRun !== null }]))
-    const { run, created: isNew } = created!
-    if (isNew) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
-    return run
+    const [result] = await this.#thenWake(store.createRuns([{ ...request, id, private: privateRun !== null }]))
+    const { run, created } = result!
+    if (created) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
+    return { run, created }
   }
 
   async cancel(runId: RunId): Promise<void> {

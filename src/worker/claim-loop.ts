@@ -37,7 +37,7 @@ const INVENTORY_MS = 3000
 const MAX_BACKOFF = 6
 
 /** Response of a poll that was cut short. */
-const NO_RESPONSE: Claimed = { assignments: [], stop: [], lost: [], over: [] }
+const NO_RESPONSE: Claimed = { assignments: [], stop: [], lost: [], closed: [] }
 
 /** Claims tasks until `signal` aborts or the worker is evicted. */
 export const claimTasks = async (options: ClaimLoopOptions, signal: AbortSignal): Promise<void> => {
@@ -91,7 +91,7 @@ const poll = async (
 }
 
 const apply = ({ tasks, folders, clock, onAssigned }: ClaimLoopOptions, response: Claimed): void => {
-  const { assignments, stop, lost, over, gone = [] } = response
+  const { assignments, stop, lost, closed, gone = [] } = response
   for (const wire of assignments) {
     if (tasks.has(wire.attempt_id)) continue
     const task = new AssignedTask(wire)
@@ -100,8 +100,8 @@ const apply = ({ tasks, folders, clock, onAssigned }: ClaimLoopOptions, response
   }
   tasks.requestStops(stop)
   tasks.abandon(lost)
-  folders.runsEnded(over, gone, clock.now())
+  folders.runsEnded(closed, gone, clock.now())
 }
 
-const isEmpty = ({ assignments, stop, lost, over }: Claimed): boolean =>
-  assignments.length + stop.length + lost.length + over.length === 0
+const isEmpty = ({ assignments, stop, lost, closed }: Claimed): boolean =>
+  assignments.length + stop.length + lost.length + closed.length === 0

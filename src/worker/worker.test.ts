@@ -46,7 +46,7 @@ const serve = async (respond: Respond) => {
 }
 
 const error = (code: string, message: string) => ({ error: { code, message } })
-const NOTHING = { assignments: [], stop: [], lost: [], over: [] }
+const NOTHING = { assignments: [], stop: [], lost: [], closed: [] }
 let made = 0
 const registered = (): [number, unknown] => [
   201,

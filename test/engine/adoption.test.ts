@@ -125,7 +125,7 @@ const setup = async () => {
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
     const compiled = bundle === undefined ? parsed.workflow : { ...parsed.workflow, bundle }
     const version = await store.putWorkflow({ ...parsed, compiled, deploy: true })
-    const run = await engine.trigger({
+    const { run } = await engine.trigger({
       id: newRunId(Date.now(), systemRandom.hex128()),
       ...version,
       trigger: "manual",

@@ -156,7 +156,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     const { parsed, version } = await deploy(text)
     const bound = bindParams(parsed.workflow, { values: params })
     if (!bound.ok) throw new Error(JSON.stringify(bound.problems))
-    const run = await engine.trigger({
+    const { run } = await engine.trigger({
       id: newRunId(clock.now(), random.hex128()),
       workflowId: version.workflowId,
       versionId: version.versionId,

@@ -101,8 +101,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
       },
       {
         file: "src/store/postgres/advance/finish-successes.ts",
-        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus",
-        replace: "WHERE t.id = c.id AND ${sourceStatus",
+        find: "WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState",
+        replace: "WHERE t.id = c.id AND ${sourceState",
       },
     ],
     // The simulation seldom has a store that still caches an attempt which another one has reaped.

@@ -1,4 +1,4 @@
-// Runs: list, get, explain, cancel, retry, pause, remove.
+// Runs: list, get, explain, cancel, retry, pause, remove. `POST /workflows/{name}/runs` in workflows.ts creates them.
 
 import type { RunId } from "../../core/model/ids.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"

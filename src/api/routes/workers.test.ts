@@ -64,7 +64,7 @@ test("a claim that the worker does not know is released uncounted and claimed ag
   const runId = await run()
   const [first] = (await polling).assignments
   const known = await worker.claim({ known: [first!.attempt_id] })
-  expect(known).toEqual({ assignments: [], stop: [], lost: [], over: [] })
+  expect(known).toEqual({ assignments: [], stop: [], lost: [], closed: [] })
   const again = await worker.poll({ known: [] })
   expect(again.assignments[0]!.attempt_id).not.toBe(first!.attempt_id)
   expect(await task(runId)).toMatchObject({ status: "dispatched", attempt: 1 })
@@ -88,10 +88,10 @@ test("a cancel request ends a long poll also without free slots, and is repeated
   await worker.report({ ...fence(assignment!), kind: "ended", result })
   expect((await api.engine.waitForRun(runId as never)).status).toBe("cancelled")
   const withRuns = { runs: [runId] }
-  expect(await worker.claim(withRuns)).toMatchObject({ over: [runId] })
+  expect(await worker.claim(withRuns)).toMatchObject({ closed: [runId] })
   expect((await worker.claim(withRuns)).gone).toBeUndefined()
   expect((await api.call("DELETE", `/runs/${runId}`)).status).toBe(204)
-  expect(await worker.claim(withRuns)).toMatchObject({ over: [runId], gone: [runId] })
+  expect(await worker.claim(withRuns)).toMatchObject({ closed: [runId], gone: [runId] })
 })
 
 test("the token of a worker works only for that worker, the token of an attempt only for that attempt", async () => {

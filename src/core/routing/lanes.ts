@@ -67,6 +67,15 @@ const BOTH: LaneRange = { from: QUEUES.from, to: REMOTE.to }
 /** Range of all lanes of functions. */
 export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
 
+/** Ranges of the lanes of all queues. They contain no lane of a private run or of the gate. */
+export const LANES_OF_QUEUES: readonly LaneRange[] = [BOTH, { from: "h:", to: "h;" }, FUNCTION_LANES]
+
+/** Returns the lanes of one queue, and the prefixes of its lanes with labels or functions. */
+export const lanesOfQueue = (queue: string): { lanes: string[]; prefixes: string[] } => ({
+  lanes: [`q:${queue}`, `h:${queue}`, `s:${queue}`],
+  prefixes: [`q:${queue}|`, `f:${queue}|`],
+})
+
 export const isFunctionLane = (lane: string): boolean => lane.startsWith(FUNCTION_LANES.from)
 
 /** Returns the range that the queue and remote wildcards of a claim cover; null without them. */

@@ -30,7 +30,8 @@ export const queueLimitKey = (queue: string): string => `${QUEUE}${queue}`
 /** Returns whether the limit is one of a concurrency key, which exists only while unfinished rows are under it. */
 export const isKeyLimit = (key: string): boolean => key.startsWith(KEY)
 
-export const isQueueLimit = (key: string): boolean => key.startsWith(QUEUE)
+/** Returns the queue to whose `concurrency` a limit belongs; null for other limits. */
+export const queueOfLimit = (key: string): string | null => (key.startsWith(QUEUE) ? key.slice(QUEUE.length) : null)
 
 /** Returns the task or group to whose `concurrency` a limit belongs; null for other limits. */
 export const taskOfLimit = (key: string): { runId: string; node: number } | null => {

@@ -21,8 +21,10 @@ export interface Admission {
   unpark: Map<number, number>
 }
 
-/** Stands for a full limit in `park` when the run is paused. */
+/** Stands for a full limit in `park`, and in the column `parked`, when the run is paused. */
 export const PARKED_BY_PAUSE = 0
+/** Value of the column `parked` of rows below a group that waits for its slots. */
+export const PARKED_BY_GROUP = -1
 
 /**
  * Decides which candidates are claimed, and which are parked. `limits` contains the limits that this transaction could lock. A candidate

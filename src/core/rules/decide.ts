@@ -1,7 +1,7 @@
 // Turns the result of an attempt into a change of its task. No other code chooses between success, retry, failure and cancel.
 
 import type { AttemptResult, Change, Fence } from "../model/change.ts"
-import { type BackoffStrategy, retryDelay, shouldRetry } from "./jobs.ts"
+import { backoffDelay, type BackoffStrategy, shouldRetry } from "./jobs.ts"
 import type { Node, RetryPolicy } from "../model/workflow.ts"
 
 export interface AttemptHistory extends Fence {
@@ -20,14 +20,7 @@ const STRATEGY = {
 
 /** Returns the delay in milliseconds after `failed` failed attempts. With jitter, `random` in [0, 1) selects 50 to 100 % of it. */
 export const retryDelayMs = (policy: RetryPolicy, failed: number, random: number): number => {
-  const delay = retryDelay(
-    {
-      backoff_strategy: STRATEGY[policy.backoff],
-      base_delay_seconds: policy.baseDelayMs,
-      max_delay_seconds: policy.maxDelayMs,
-    },
-    failed,
-  )
+  const delay = backoffDelay(STRATEGY[policy.backoff], policy.baseDelayMs, policy.maxDelayMs, failed)
   return Math.round(policy.jitter ? delay * (0.5 + random / 2) : delay)
 }
 

@@ -128,18 +128,21 @@ export const selectNextJobs = <T extends OrderedJob>(ready: readonly T[], runnin
 
 // -- retries -------------------------------------------------------------------------------------------------------------------
 
-/** Returns the delay in the unit of the policy. `attemptNumber` (from 1) is the attempt that failed. FIXED ignores the maximum. */
-export const retryDelay = (policy: Omit<JobRetryPolicy, "max_attempts">, attemptNumber: number): number => {
-  const { base_delay_seconds: base, max_delay_seconds: cap } = policy
-  switch (policy.backoff_strategy) {
+/** Returns the delay in seconds. `attemptNumber` (from 1) is the attempt that failed. FIXED ignores the maximum. */
+export const retryDelay = (policy: Omit<JobRetryPolicy, "max_attempts">, attemptNumber: number): number =>
+  backoffDelay(policy.backoff_strategy, policy.base_delay_seconds, policy.max_delay_seconds, attemptNumber)
+
+/** Returns the delay in the unit of `base` and `max`. */
+export const backoffDelay = (strategy: BackoffStrategy, base: number, max: number, attemptNumber: number): number => {
+  switch (strategy) {
     case "FIXED":
       return base
     case "LINEAR":
-      return Math.min(base * attemptNumber, cap)
+      return Math.min(base * attemptNumber, max)
     case "EXPONENTIAL":
-      return Math.min(base * 2 ** (attemptNumber - 1), cap)
+      return Math.min(base * 2 ** (attemptNumber - 1), max)
     default:
-      return policy.backoff_strategy satisfies never
+      return strategy satisfies never
   }
 }
 

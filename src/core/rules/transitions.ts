@@ -1,5 +1,5 @@
-// The legal source and target states of every change to a task row. Both stores reject a change whose row is in any other
-// state; Postgres generates the conditions of its statements from this table (store/shared/source-state.ts).
+// The kinds and statuses of task rows to which each change applies. Both stores reject a change whose row is in any other state: SQLite
+// by `isLegal`, Postgres by conditions that store/shared/source-state.ts generates. docs/architecture.md draws the resulting states.
 
 import type { Change } from "../model/change.ts"
 import type { RowKind } from "../model/row.ts"
@@ -11,7 +11,6 @@ export interface Transition {
   from: readonly TaskStatus[]
   /** true: a running row must also be waiting, that is, running without a slot. */
   runningMustWait: boolean
-  to: readonly TaskStatus[]
 }
 
 const ANY_KIND = ["task", "fan", "group"] as const
@@ -20,22 +19,22 @@ const IN_FLIGHT = ["dispatched", "running"] as const
 
 export const TRANSITIONS = {
   // Reports about an attempt in flight. `started` may arrive twice: the second one changes nothing.
-  started: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["running"] },
-  progress: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: IN_FLIGHT },
-  finish: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["success", "failed", "cancelled"] },
-  retry: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false, to: ["pending"] },
+  started: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false },
+  progress: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false },
+  finish: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false },
+  retry: { kinds: ["task"], from: IN_FLIGHT, runningMustWait: false },
   // The gate starts to wait, an attempt in flight goes on to wait, or a resumed row waits again.
-  wait: { kinds: ["task"], from: ["pending", "dispatched", "running"], runningMustWait: false, to: ["running"] },
+  wait: { kinds: ["task"], from: ["pending", "dispatched", "running"], runningMustWait: false },
   // The holder returns a claim that it has not started. A running row was started, unless it waits and was resumed.
-  release: { kinds: ANY_KIND, from: ["pending", "dispatched", "running"], runningMustWait: true, to: ["pending", "running"] },
+  release: { kinds: ANY_KIND, from: ["pending", "dispatched", "running"], runningMustWait: true },
   // Decisions of the gate about a pending row that it has claimed.
-  enqueue: { kinds: ["task"], from: ["pending"], runningMustWait: false, to: ["pending"] },
-  skip: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["skipped"] },
-  fail: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["failed"] },
-  reuse: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false, to: ["success"] },
-  expand: { kinds: ["fan"], from: ["pending"], runningMustWait: false, to: ["pending", "running"] },
-  open_group: { kinds: ["group"], from: ["pending"], runningMustWait: false, to: ["pending", "running"] },
-  gather: { kinds: CONTAINER, from: ["pending"], runningMustWait: false, to: ["success", "failed", "cancelled"] },
+  enqueue: { kinds: ["task"], from: ["pending"], runningMustWait: false },
+  skip: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false },
+  fail: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false },
+  reuse: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false },
+  expand: { kinds: ["fan"], from: ["pending"], runningMustWait: false },
+  open_group: { kinds: ["group"], from: ["pending"], runningMustWait: false },
+  gather: { kinds: CONTAINER, from: ["pending"], runningMustWait: false },
 } as const satisfies Record<Change["kind"], Transition>
 
 export interface SourceRow {

@@ -50,8 +50,8 @@ const setup = () => {
     dispatcher: {
       idle: true,
       has: () => false,
-      claimCapacity: (reserved) => ({ lanes: ["q:default"], limit: Math.max(0, 2 - reserved) }),
-      gateCapacity: () => ({ lanes: [], limit: 0 }),
+      claimCapacity: (reserved) => ({ lanes: ["q:default"], maxClaims: Math.max(0, 2 - reserved) }),
+      gateCapacity: () => ({ lanes: [], maxClaims: 0 }),
       dispatch: () => undefined,
     },
     holderId: () => "holder" as HolderId,
@@ -97,10 +97,10 @@ describe("Loop", () => {
     await rest()
     loop.add(changeOf(2))
     await rest()
-    expect(open.map(({ batch }) => batch.claim.limit)).toEqual([2, 0])
+    expect(open.map(({ batch }) => batch.claim.maxClaims)).toEqual([2, 0])
     const turns = [...open]
     for (const i of order) await commit(turns[i]!)
-    expect(open.map(({ batch }) => batch.claim.limit)).toEqual([2])
+    expect(open.map(({ batch }) => batch.claim.maxClaims)).toEqual([2])
     await commit(open[0]!)
     expect(open).toEqual([])
   })

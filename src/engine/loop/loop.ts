@@ -23,7 +23,7 @@ const MAX_SLEEP_MS = 60_000
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 5000
 
-export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], limit: 0 }
+export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], maxClaims: 0 }
 
 /** The part of the dispatcher that the loop uses. */
 export interface Dispatch {
@@ -201,7 +201,7 @@ export class Loop {
     this.#turnsSince.set(turn, begunAt)
     try {
       const advancing = store.advance(turn.batch)
-      if (turn.taken.remaining > 0) void this.#turn()
+      if (turn.taken.concurrentChanges > 0) void this.#turn()
       const advanced = await advancing
       const { length: changes } = turn.batch.changes
       observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.monotonic() - begunAt })
@@ -225,18 +225,19 @@ export class Loop {
     const taken = this.#inbox.nextBatch()
     const { dispatcher, holderId } = this.#parts
     const draining = this.#phase === "draining"
-    const sharedCapacity = taken.remaining > 0 || this.#reserved > 0
-    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + taken.remaining)
+    const sharedCapacity = taken.concurrentChanges > 0 || this.#reserved > 0
+    // Each change of the concurrent advance may end an attempt and unblock a task, which that advance then claims.
+    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + taken.concurrentChanges)
     const gate = dispatcher.gateCapacity(this.#inbox.chunks)
     const batch: Batch = {
       holder: holderId(),
       changes: taken.changes,
       claim,
-      gate: draining ? { ...gate, limit: 0 } : gate,
+      gate: draining ? { ...gate, maxClaims: 0 } : gate,
     }
-    this.#reserved += batch.claim.limit
+    this.#reserved += batch.claim.maxClaims
     if (!sharedCapacity) this.#mayClaimMore = false
-    return { taken, batch, reserved: batch.claim.limit, sharedCapacity }
+    return { taken, batch, reserved: batch.claim.maxClaims, sharedCapacity }
   }
 
   #unreserve(turn: Turn): void {
@@ -251,10 +252,10 @@ export class Loop {
     this.#unreserve(turn)
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
-    if (advanced.claims.length === batch.claim.limit) {
+    if (advanced.claims.length === batch.claim.maxClaims) {
       if (sharedCapacity) this.#mayClaimMore = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
-      else if (batch.claim.limit > 0 && this.#hasCapacity()) this.#wakeAfterCoalescing()
+      else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeAfterCoalescing()
     }
     if (this.#mayClaimMore && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
@@ -268,7 +269,7 @@ export class Loop {
   }
 
   #hasCapacity(): boolean {
-    return this.#parts.dispatcher.claimCapacity(this.#reserved).limit > 0
+    return this.#parts.dispatcher.claimCapacity(this.#reserved).maxClaims > 0
   }
 
   #resolveIfDrained(): void {

@@ -10,8 +10,8 @@ export interface InboxBatch {
   changes: Change[]
   /** Shards that the changes come from; busy until the batch is completed or requeued. */
   shards: Inbox[]
-  /** Size of another shard that is worth a concurrent advance; 0: none is. */
-  remaining: number
+  /** Number of changes in another shard that is worth a concurrent advance; 0: none is. */
+  concurrentChanges: number
   /** No other batch was in flight at any time together with this one. */
   exclusive: boolean
 }
@@ -69,10 +69,10 @@ export class ShardedInbox {
     const shards = together ? this.#shards : [this.#largestIdle()]
     const changes: Change[] = []
     for (const shard of shards) changes.push(...shard.nextBatch({ expansions: changes.length < MAX_BATCH / 2 }))
-    const batch: InboxBatch = { changes, shards, remaining: 0, exclusive: this.idle }
+    const batch: InboxBatch = { changes, shards, concurrentChanges: 0, exclusive: this.idle }
     for (const other of this.#busy.values()) other.exclusive = false
     for (const shard of shards) this.#busy.set(shard, batch)
-    if (this.canAdvance) batch.remaining = this.#largestIdle().size
+    if (this.canAdvance) batch.concurrentChanges = this.#largestIdle().size
     return batch
   }
 

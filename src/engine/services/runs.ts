@@ -3,7 +3,7 @@
 
 import { removeRun } from "./retention.ts"
 import type { Engine } from "../engine.ts"
-import { newRunId, type RunId } from "../../core/model/ids.ts"
+import type { RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Problem } from "../../core/model/problems.ts"
@@ -38,8 +38,7 @@ export interface RunRequest {
   idempotencyKey: string | null
 }
 
-/** `created` is false when the idempotency key was used before: `run` is then the run that it created first. */
-export type TriggeredRun = { run: RunRow; created: boolean } | { problems: Problem[] }
+export type TriggeredRun = Awaited<ReturnType<Engine["trigger"]>> | { problems: Problem[] }
 
 export class RunService {
   readonly #options: RunServiceOptions
@@ -52,18 +51,14 @@ export class RunService {
   async trigger({ workflow, params, ...request }: RunRequest): Promise<TriggeredRun> {
     const bound = bindParams(workflow.compiled, { values: params })
     if (!bound.ok) return { problems: bound.problems }
-    const { engine, clock, random } = this.#options
-    const id = newRunId(clock.now(), random.hex128())
     describeChange({ target: ([first]: { run: RunRow }[]) => first!.run.id })
-    const run = await engine.trigger({
-      id,
+    return await this.#options.engine.trigger({
       workflowId: workflow.id,
       versionId: workflow.versionId,
       params: bound.params,
       workingDir: null,
       ...request,
     })
-    return { run, created: run.id === id }
   }
 
   cancel(runId: RunId): Promise<void> {

@@ -12,11 +12,11 @@ const setup = (serve: (free: number) => Served | Error) => {
   const polls = new ClaimPolls({ clock, log }, async (poll) => {
     const served = serve(poll.free)
     if (served instanceof Error) throw served
-    poll.respond({ ...NOTHING, over: ["served"] })
+    poll.respond({ ...NOTHING, closed: ["served"] })
     return served
   })
   const open = (free: number) =>
-    polls.add({ worker, free, stopping: new Set() }, 20_000, new AbortController().signal).then(({ over }) => over)
+    polls.add({ worker, free, stopping: new Set() }, 20_000, new AbortController().signal).then(({ closed }) => closed)
   return { clock, polls, warnings, open }
 }
 

@@ -13,7 +13,7 @@ const RETRY_MS = 1000
 
 export type Claimed = z.output<typeof wire.claimReply>
 
-export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], over: [] }
+export const NOTHING: Claimed = { assignments: [], stop: [], lost: [], closed: [] }
 
 export interface ClaimPoll {
   worker: RegisteredWorker

@@ -119,8 +119,8 @@ export class WorkerService {
   /** Compares what the worker knows with the store. Returns null when the worker is up to date. */
   async #reconcile(worker: RegisteredWorker, body: z.output<typeof wire.claimBody>): Promise<Claimed | null> {
     const ended = await this.#endedAmong(body.runs)
-    const { over } = ended
-    if (body.known === undefined) return over.length > 0 ? { ...NOTHING, ...ended } : null
+    const { closed } = ended
+    if (body.known === undefined) return closed.length > 0 ? { ...NOTHING, ...ended } : null
     const known = new Set<string>(body.known)
     const inFlight = await this.#options.store.listInFlight(worker.id)
     const unknown = inFlight.filter(({ attemptId }) => !known.has(attemptId))
@@ -129,25 +129,25 @@ export class WorkerService {
     const lost = body.known.filter((attemptId) => !owned.has(attemptId))
     const stopping = new Set(body.stopping)
     const stop = stopRequests(inFlight, (attemptId) => known.has(attemptId) && !stopping.has(attemptId))
-    return over.length + lost.length + stop.length > 0 ? { assignments: [], stop, lost, ...ended } : null
+    return closed.length + lost.length + stop.length > 0 ? { assignments: [], stop, lost, ...ended } : null
   }
 
   /** Returns which of the runs have ended, and which of these were removed. */
-  async #endedAmong(runs: readonly string[]): Promise<Pick<Claimed, "over" | "gone">> {
-    const over: string[] = []
+  async #endedAmong(runs: readonly string[]): Promise<Pick<Claimed, "closed" | "gone">> {
+    const closed: string[] = []
     const gone: string[] = []
     for (const runId of runs) {
       const run = await this.#options.store.getRun(runId as RunId)
       if (run === null) gone.push(runId)
-      if (run === null || (isRunClosed(run.status) && run.hooksPending === 0)) over.push(runId)
+      if (run === null || (isRunClosed(run.status) && run.hooksPending === 0)) closed.push(runId)
     }
-    return { over, ...(gone.length > 0 && { gone }) }
+    return { closed, ...(gone.length > 0 && { gone }) }
   }
 
   /** Claims work for an open poll. */
   async #serve(poll: ClaimPoll): Promise<Served> {
     const { worker, free } = poll
-    const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, limit: free })
+    const advanced = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, maxClaims: free })
     const { claims, cancelling, stopRequests: mustEnd, more, nextDueMs } = advanced
     const cancels = cancelling.length + mustEnd.length > 0
     const inFlight = cancels ? await this.#options.store.listInFlight(worker.id) : []

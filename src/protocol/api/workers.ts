@@ -99,8 +99,8 @@ export const claimReply = z
     assignments: z.array(assignment),
     stop: stops,
     lost: z.array(z.string()).meta({ description: "Attempts that the worker no longer holds" }),
-    over: z.array(z.string()).meta({ description: "Runs of `runs` that have ended" }),
-    gone: z.array(z.string()).optional().meta({ description: "Runs of `over` that were removed" }),
+    closed: z.array(z.string()).meta({ description: "Runs of `runs` that have closed and whose hooks have finished" }),
+    gone: z.array(z.string()).optional().meta({ description: "Runs of `closed` that were removed" }),
   })
   .meta({ id: "Claimed" })
 

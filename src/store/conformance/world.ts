@@ -106,8 +106,8 @@ export const setup = async <S extends Store>(open: Open<S>, seed = 1) => {
       await store.advance({
         holder: input.holder ?? holder,
         changes: input.changes ?? [],
-        claim: { lanes: input.lanes ?? [WORK], limit: input.claim ?? 0 },
-        gate: { lanes: input.gateLanes ?? [GATE], limit: input.gate ?? 0 },
+        claim: { lanes: input.lanes ?? [WORK], maxClaims: input.claim ?? 0 },
+        gate: { lanes: input.gateLanes ?? [GATE], maxClaims: input.gate ?? 0 },
       }),
     )
 

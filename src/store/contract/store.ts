@@ -204,9 +204,9 @@ export interface Batch {
   /** At most 1,000, applied in order. Several changes of one row may follow each other (started, finish). */
   changes: Change[]
   /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claim-order.ts. */
-  claim: { lanes: string[]; limit: number }
+  claim: { lanes: string[]; maxClaims: number }
   /** Claims for the gate. */
-  gate: { lanes: string[]; limit: number }
+  gate: { lanes: string[]; maxClaims: number }
 }
 
 export interface Advanced {

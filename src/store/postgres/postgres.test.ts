@@ -46,7 +46,7 @@ const join = async (url: string, schema: string, silenceMs?: number): Promise<Se
     store,
     holder,
     turn: (changes = [], limit = 0) =>
-      store.advance({ holder, changes, claim: { lanes: [WORK], limit }, gate: { lanes: ["g"], limit: 0 } }),
+      store.advance({ holder, changes, claim: { lanes: [WORK], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
   }
 }
 
@@ -322,7 +322,7 @@ describe("a limit", () => {
     })
     await store.createRuns([newRunOf(version)])
     const turn = (changes: Change[]) =>
-      store.advance({ holder, changes, claim: { lanes: ["q:*"], limit: 9 }, gate: { lanes: ["g"], limit: 0 } })
+      store.advance({ holder, changes, claim: { lanes: ["q:*"], maxClaims: 9 }, gate: { lanes: ["g"], maxClaims: 0 } })
     const { claims } = await turn([])
     const parked = () =>
       query<{ id: number }>(`SELECT id, xmin::text FROM "${schema}".tasks WHERE parked IS NOT NULL ORDER BY id`)
@@ -555,8 +555,8 @@ describe("a row for the gate", () => {
       return server.store.advance({
         holder,
         changes: [],
-        claim: { lanes: [WORK], limit: 1 },
-        gate: { lanes: ["g"], limit: gate },
+        claim: { lanes: [WORK], maxClaims: 1 },
+        gate: { lanes: ["g"], maxClaims: gate },
       })
     }
     await turn(9)

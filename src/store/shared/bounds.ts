@@ -15,8 +15,6 @@ export const PAST_RUNS = 5
 /** Batches that one read of the event log reads. */
 export const MAX_BATCHES = 500
 
-/** Value of `parked` for rows below a group that waits for its slots. */
-export const PARKED_BY_GROUP = -1
 
 /** Time for which the messages of removed runs are remembered: longer than a signature is accepted. */
 export const MESSAGE_MS = 3_600_000

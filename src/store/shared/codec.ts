@@ -1,8 +1,12 @@
 // Codec of columns in both stores: JSON as text, outputs as inline JSON or as the key of an object, paths of instances.
+//
+// The column `limits` of a task row holds the ids of its limits, NULL without any (core/routing/limit-keys.ts explains their keys): JSON
+// text in SQLite (connection/limit-column.ts), `bigint[]` in Postgres. A statement of Postgres about one row takes a list of numbers; one
+// about many rows takes a text for each row (`arrayParam`) and casts it, because an array of arrays would have to be rectangular.
 
+import { PARKED_BY_GROUP } from "../../core/rules/admit.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Json } from "../../core/model/json.ts"
-import { PARKED_BY_GROUP } from "./bounds.ts"
 import type { TaskRow } from "../contract/store.ts"
 
 export const toJson = (value: Json): string | null => (value === null ? null : JSON.stringify(value))

@@ -12,7 +12,7 @@ import { outputOf } from "./codec.ts"
 import type { OutputRow } from "./task-rows.ts"
 
 /** `run_seq` of job rows, which belong to no run. */
-const JOB_RUN_SEQ = 0
+export const JOB_RUN_SEQ = 0
 
 /** Tells the row of a job from that of a run's task. */
 export const isJobRow = (runSeq: number): boolean => runSeq === JOB_RUN_SEQ

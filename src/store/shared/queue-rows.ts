@@ -1,6 +1,6 @@
 // Queues as both stores list them, and the statistics that are made of them.
 
-import { queueOfLane } from "../../core/routing/lanes.ts"
+import { LANES_OF_QUEUES, queueOfLane } from "../../core/routing/lanes.ts"
 import type { RunStatus } from "../../core/model/status.ts"
 import type { QueueRow, QueueSettings } from "../contract/queues.ts"
 import type { Stats } from "../contract/stats.ts"
@@ -25,7 +25,7 @@ export const settingsOf = (columns: QueueColumns | undefined): QueueSettings => 
 }
 
 /** Condition: the lane belongs to a queue, not to a private run or the gate. */
-export const IN_QUEUE = "(lane > 'q:' AND lane < 's;' OR lane > 'h:' AND lane < 'h;' OR lane > 'f:' AND lane < 'f;')"
+export const IN_QUEUE = `(${LANES_OF_QUEUES.map(({ from, to }) => `lane > '${from}' AND lane < '${to}'`).join(" OR ")})`
 
 /** Number of rows in a lane; `ageMs`: age of the oldest ready one, or null. */
 export interface LaneCount {

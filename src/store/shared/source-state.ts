@@ -3,12 +3,18 @@
 import type { Change } from "../../core/model/change.ts"
 import { type Transition, TRANSITIONS } from "../../core/rules/transitions.ts"
 
-const list = (values: readonly string[]): string => values.map((value) => `'${value}'`).join(", ")
+const oneOf = (column: string, values: readonly string[]): string =>
+  values.length === 1 ? `${column} = '${values[0]!}'` : `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`
 
-/** Condition on the columns `status` and `waiting_on` of a task row. `row`: its alias. */
-export const sourceStatus = (change: Change["kind"], row = "tasks"): string => {
-  const { from, runningMustWait }: Transition = TRANSITIONS[change]
-  if (!runningMustWait) return from.length === 1 ? `${row}.status = '${from[0]!}'` : `${row}.status IN (${list(from)})`
+/** Condition on the columns `kind`, `status` and `waiting_on` of a task row. `row`: its alias. */
+export const sourceState = (change: Change["kind"], row = "tasks"): string => {
+  const { kinds, from, runningMustWait }: Transition = TRANSITIONS[change]
   const others = from.filter((status) => status !== "running")
-  return `(${row}.status IN (${list(others)}) OR ${row}.status = 'running' AND ${row}.waiting_on IS NOT NULL)`
+  const status = runningMustWait
+    ? `(${oneOf(`${row}.status`, others)} OR ${row}.status = 'running' AND ${row}.waiting_on IS NOT NULL)`
+    : oneOf(`${row}.status`, from)
+  return kinds.length === ROW_KINDS ? status : `${oneOf(`${row}.kind`, kinds)} AND ${status}`
 }
+
+/** Number of kinds: a change that applies to all of them needs no condition. */
+const ROW_KINDS = 3

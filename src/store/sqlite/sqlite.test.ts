@@ -43,7 +43,7 @@ const WORKER = `
     const { workflowId, versionId } = version
     const made = store.createRuns([{ id: newRunId(clock.now(), random.hex128()), workflowId, versionId, trigger: "manual", params: {},
       priority: null, logicalDate: null, idempotencyKey: null, private: false, workingDir: null }])
-    const batch = { holder, changes, claim: { lanes: ["q:default"], limit: 10 }, gate: { lanes: ["g"], limit: 0 } }
+    const batch = { holder, changes, claim: { lanes: ["q:default"], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 0 } }
     const { claims, rejected } = await store.advance(batch)
     if (rejected.length > 0) throw new Error("rejected")
     say("run " + (await made)[0].run.id)
@@ -142,7 +142,12 @@ describe("an attempt claimed from this store", () => {
     const holder = newHolderId(clock.now(), random.hex128())
     await store.registerHolder({ id: holder, kind: "server", name: "mine", leaseMs: 1000, process: "", runId: null })
     const turn = async (by: SqliteStore, changes: Change[], limit = 0) =>
-      await by.advance({ holder, changes, claim: { lanes: ["q:default"], limit }, gate: { lanes: ["g"], limit: 0 } })
+      await by.advance({
+        holder,
+        changes,
+        claim: { lanes: ["q:default"], maxClaims: limit },
+        gate: { lanes: ["g"], maxClaims: 0 },
+      })
     const [claim] = (await turn(store, [], 1)).claims
     const fence = fenceOf(claim!)
     const started: Change = { ...fence, kind: "started", at: clock.now() }

@@ -118,7 +118,7 @@ export class CommitLog {
       if (kind === "approval" || kind === "callback") this.#simulation.onExternalWait(change.row, change.attemptId, kind)
     }
     for (const { runId } of advanced.closed) this.paused.delete(runId)
-    if (batch.claim.limit > 0) process.holder = batch.holder
+    if (batch.claim.maxClaims > 0) process.holder = batch.holder
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
     this.#checkPriority(batch, advanced)
@@ -211,7 +211,7 @@ export class CommitLog {
 
   /** When all slots are in use, no ready row without a limit may have a higher priority than a claimed one. */
   #checkPriority(batch: Batch, advanced: Advanced): void {
-    if (advanced.claims.length < batch.claim.limit || advanced.more) return
+    if (advanced.claims.length < batch.claim.maxClaims || advanced.more) return
     const { tables, database } = this.#simulation
     const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
     const last = database.claimsNewHooks ? tables.lastTask() : this.#lastTaskBefore

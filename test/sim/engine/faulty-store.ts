@@ -98,7 +98,7 @@ class FaultyCalls {
   /** Sends the changes of a batch again after `ms`, without claiming, as a network may do. */
   #repeat(batch: Batch, ms: number): void {
     if (batch.changes.length === 0) return
-    const again: Batch = { ...batch, claim: { lanes: [], limit: 0 }, gate: { lanes: [], limit: 0 } }
+    const again: Batch = { ...batch, claim: { lanes: [], maxClaims: 0 }, gate: { lanes: [], maxClaims: 0 } }
     this.#process.clock.after(ms, () => {
       this.#simulation.log(this.#process, `a batch of ${batch.changes.length} changes arrives again`)
       this.#process.hasUnseenCommits = true

@@ -102,7 +102,7 @@ export class Users {
     this.#request({
       spec,
       send: ({ engine }) => engine.trigger(request),
-      succeeded: (created, process) => {
+      succeeded: ({ run: created }, process) => {
         this.#simulation.log(process, `acknowledges ${spec.label}`)
         this.#simulation.setLabel(created.id, spec.label)
         this.acknowledged.set(created.id, spec)

@@ -1,5 +1,6 @@
 // Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
+import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
@@ -21,8 +22,8 @@ const SETTINGS = statement("queues_settings", `SELECT ${QUEUE_COLUMNS} FROM queu
 
 const READY_BY_LANE = statement(
   "queues_ready",
-  `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq > 0) AS "runSeq",
-     min(id) FILTER (WHERE run_seq = 0) AS job, ${NOW}::timestamptz(3) AS now
+  `SELECT lane, count(*)::int AS count, min(run_seq) FILTER (WHERE run_seq <> ${JOB_RUN_SEQ}) AS "runSeq",
+     min(id) FILTER (WHERE run_seq = ${JOB_RUN_SEQ}) AS job, ${NOW}::timestamptz(3) AS now
    FROM ready_queue WHERE ${IN_QUEUE} GROUP BY lane`,
 )
 

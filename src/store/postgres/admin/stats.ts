@@ -1,6 +1,7 @@
 // Statistics and holders of limits, read from the tables and indexes of unfinished rows.
 
-import { isQueueLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
+import { lanesOfQueue } from "../../../core/routing/lanes.ts"
+import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
@@ -51,10 +52,7 @@ const OPEN_GROUPS = statement(
 
 const QUEUE_HOLDERS = statement(
   "queue_holders",
-  HOLDERS(
-    `(t.lane = :key::text OR starts_with(t.lane, :key || '|') OR t.lane IN ('h' || substr(:key, 2), 's' || substr(:key, 2))
-     OR starts_with(t.lane, 'f' || substr(:key, 2) || '|'))`,
-  ),
+  HOLDERS("(t.lane = ANY (:lanes::text[]) OR t.lane ^@ ANY (:prefixes::text[]))"),
 )
 
 interface Holder {
@@ -66,7 +64,11 @@ interface Holder {
 
 const limitHolders = async (connection: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
-  const tasks = await connection.run<Holder>(isQueueLimit(key) ? QUEUE_HOLDERS : LIMIT_HOLDERS, { key, limit })
+  const queue = queueOfLimit(key)
+  const tasks =
+    queue === null
+      ? await connection.run<Holder>(LIMIT_HOLDERS, { key, limit })
+      : await connection.run<Holder>(QUEUE_HOLDERS, { ...lanesOfQueue(queue), limit })
   const groups = task === null ? [] : await connection.run<Holder>(OPEN_GROUPS, { runId: task.runId, node: task.node, limit })
   return [...tasks, ...groups]
 }

@@ -1,6 +1,10 @@
 // One turn of the loop in one transaction: timers, changes and what they unblock, cancels, closed runs, freed slots, claims. Statements
 // that do not depend on a reply are sent together: changes, claims and the poll first, then what the claims need and COMMIT. Only a turn
 // that meets limits, cancels, timers or closed runs takes more round trips.
+//
+// The order of `await` matters: `tx.run` sends its statement when it is called, and statements of a transaction run in the order in which
+// they are sent. A function that "sends its statement before it returns" may be called without awaiting it, under `pipelined`, so that the
+// next statement follows in the same round trip; an `await` before that would add one.
 
 import type { Fence } from "../../../core/model/change.ts"
 import { soonest } from "../../../core/time/soonest.ts"
@@ -82,17 +86,17 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
   changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
-  const canClaim = first.claimed.work.length < batch.claim.limit
+  const canClaim = first.claimed.work.length < batch.claim.maxClaims
   const unparked = await (canClaim ? changes.freed.applyForClaim(tx, batch.claim.lanes) : changes.freed.apply(tx))
   const becameReady =
     cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
-  const gateMissed = first.pending.gateReady && !first.gateClaimed
+  const gateMissed = first.pending.gateReady && !first.gateTried
   const nowClaimed =
     becameReady || first.claimLater || gateMissed || claims.byQueue(batch)
       ? await claims.claimRest(tx, batch, first.claimed)
       : first.claimed
   const unparkedRest = await changes.freed.unparkRest(tx, nowClaimed.work)
-  const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.limit
+  const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.maxClaims
   const claimed = { ...nowClaimed, more: nowClaimed.more || mayClaimMore }
   const changesTimers =
     cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
@@ -126,8 +130,8 @@ interface FirstSteps {
   jobs: DependentChanges
   resumed: ClaimedRow[]
   claimed: Claimed
-  /** Whether rows for the gate were claimed, or looked for. */
-  gateClaimed: boolean
+  /** Whether this turn has asked for rows for the gate, or leaves that to `claimRest`. */
+  gateTried: boolean
   /** Whether rows may be ready that were not claimed yet. */
   claimLater: boolean
   pending: PendingWork
@@ -149,7 +153,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
     { verifyEachFence, claim: null },
   )
   const changes = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
-  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.limit))
+  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims))
   const polling = pipelined(pollPendingWork(tx, batch))
   const jobs = await finishJobs(tx, plan.updates, changes)
   return {
@@ -157,7 +161,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
     jobs,
     resumed,
     claimed: NOTHING_CLAIMED,
-    gateClaimed: true,
+    gateTried: true,
     claimLater: true,
     pending: await polling,
     timersFired: false,
@@ -189,8 +193,8 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
     jobs,
     resumed: [],
     claimed,
-    gateClaimed: sent.gate !== null,
-    claimLater: claimsUnblocked && claimable && unblocked.length < batch.claim.limit,
+    gateTried: sent.gate !== null,
+    claimLater: claimsUnblocked && claimable && unblocked.length < batch.claim.maxClaims,
     pending: await polling,
     timersFired: false,
     timersReady: 0,
@@ -211,7 +215,7 @@ const finishClaims = async (
 /** Fires timers that the loop did not expect, and polls again. */
 const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
   const timersReady = await fire(tx, overdue)
-  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.limit - first.claimed.gates.length))
+  const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
   const pending = await pollPendingWork(tx, batch)
   return { ...first, resumed, pending, claimLater: true, timersFired: true, timersReady }
 }
@@ -226,7 +230,7 @@ const fire = async (tx: Tx, overdue: Set<number>): Promise<number> => {
 const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest => ({
   holder,
   lanes: gate.lanes,
-  maxClaims: Math.min(Math.ceil(gate.limit / 2), available),
+  maxClaims: Math.min(Math.ceil(gate.maxClaims / 2), available),
 })
 
 interface Outcome extends FirstSteps {
@@ -304,8 +308,8 @@ const finishTurn = async (
     cancelling: cancelling.length,
     gateReady: pending.gateReady,
     gatesClaimed: gateRows.length,
-    gateLimit: batch.gate.limit,
-    queueDrained: !advanced.more && claimed.work.length < batch.claim.limit,
+    gateLimit: batch.gate.maxClaims,
+    queueDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
   }
   return { advanced, observed, updates: plan.updates, applied: changes.applied, results, rows: [...gateRows, ...claimed.work] }
 }

@@ -3,7 +3,7 @@
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import { INNER_RUN, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
@@ -17,14 +17,14 @@ const START = statement(
   `UPDATE tasks t SET status = 'running', started_at = CASE WHEN t.status = 'dispatched' THEN c.at ELSE t.started_at END,
      external_id = COALESCE(c.external_id, t.external_id)
    FROM unnest(:rows::bigint[], :attempts::uuid[], :startTimes::timestamptz[], :externalIds::text[]) AS c (id, attempt_id, at, external_id)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("started", "t")}
+   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("started", "t")}
    RETURNING c.attempt_id`,
 )
 
 const PROGRESS = statement(
   "progress",
   `UPDATE tasks t SET progress = c.progress FROM unnest(:rows::bigint[], :attempts::uuid[], :progress::text[]) AS c (id, attempt_id, progress)
-   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("progress", "t")}
+   WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("progress", "t")}
    RETURNING c.attempt_id`,
 )
 
@@ -38,7 +38,7 @@ const RETRY = statement(
      SELECT t.id, t.attempt, t.attempt_id, c.state, t.worker, COALESCE(c.external_id, t.external_id) AS external_id, c.exit_code,
        c.error, c.usage, t.dispatched_at, COALESCE(c.started_at, t.started_at) AS started_at, c.finished_at, c.delay, c.lost
      FROM change c JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-     WHERE ${sourceStatus("retry", "t")}
+     WHERE ${sourceState("retry", "t")}
      FOR UPDATE OF t
    ), kept AS (
      INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at,
@@ -71,7 +71,7 @@ const RELEASE = statement(
        resume_at = CASE WHEN t.waiting_on IS NOT NULL THEN ${NOW} END,
        inner_run = CASE WHEN t.waiting_on IS NULL THEN ${INNER_RUN("t")} END
      FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("release", "t")}
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("release", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
    ), enqueued AS (
      ${insertInto("ready_queue", "released")}
@@ -86,7 +86,7 @@ const ENQUEUE = statement(
   `WITH admitted AS (
      UPDATE tasks t SET lane = c.lane, limits = c.limits::bigint[], attempt_id = NULL, holder = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :lanes::text[], :limits::text[]) AS c (id, attempt_id, lane, limits)
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("enqueue", "t")}
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("enqueue", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
    ), enqueued AS (
      ${insertInto("ready_queue", "admitted")}

@@ -2,6 +2,7 @@
 // instances stay until those have ended, for the gate to gather. Edges are not followed: all downstream rows are pending in the same
 // run, and are cancelled too.
 
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
@@ -58,7 +59,7 @@ const UNPARK_CONTAINERS = statement(
   "cancel_unpark",
   `WITH unparked AS (
      UPDATE tasks t SET parked = NULL
-     WHERE t.parked = 0 AND t.run_seq = ANY (:runs::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.children_created > 0
+     WHERE t.parked = ${PARKED_BY_PAUSE} AND t.run_seq = ANY (:runs::bigint[]) AND t.status = 'pending' AND t.kind <> 'task' AND t.children_created > 0
      RETURNING ${READINESS("t")}
    )
    ${insertInto("ready_queue", "unparked")}`,

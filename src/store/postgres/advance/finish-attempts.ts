@@ -6,7 +6,7 @@ import type { AttemptId } from "../../../core/model/ids.ts"
 import { upstreamEnd } from "../../../core/model/status.ts"
 import { type Edge, edgesOf } from "../../../core/rules/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import type { ClaimRequest } from "../claim/candidates.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
@@ -33,8 +33,8 @@ const FINISH_ATTEMPTS = statement(
        attempt_id = CASE WHEN c.from_state IN ('gate', 'container') THEN NULL ELSE t.attempt_id END
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.from_state
-       WHEN 'gate' THEN ${sourceStatus("skip", "t")} WHEN 'container' THEN ${sourceStatus("gather", "t")} AND t.kind <> 'task'
-       ELSE ${sourceStatus("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
+       WHEN 'gate' THEN ${sourceState("skip", "t")} WHEN 'container' THEN ${sourceState("gather", "t")}
+       ELSE ${sourceState("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
      RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits,
        t.started_at IS NOT NULL AS opened, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},

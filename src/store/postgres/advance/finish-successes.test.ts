@@ -326,7 +326,7 @@ describe("a turn of successes", () => {
     onTestFinished(() => lock.end())
     await lock.query(`BEGIN; SELECT 1 FROM ${schema}.runs FOR UPDATE`)
     const holder = await world.join("second")
-    const wanted = { claim: { lanes: [WORK], limit: 0 }, gate: { lanes: [GATE], limit: 0 } }
+    const wanted = { claim: { lanes: [WORK], maxClaims: 0 }, gate: { lanes: [GATE], maxClaims: 0 } }
     const first = other.advance({ holder, changes: [world.ended(x)], ...wanted })
     await waiting(1)
     const second = next(world, [a])

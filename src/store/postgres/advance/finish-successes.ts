@@ -12,7 +12,7 @@ import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { precedesQueued } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
 import { TASK_COLUMNS, TASK_COLUMN_NAMES, type ClaimedRow, ATTEMPT_ID } from "../claim/claimed-row.ts"
@@ -54,15 +54,17 @@ const IF_OK = " AND (SELECT ok FROM guard)"
 const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 
 /**
- * CTEs of the statement. Runs are locked in order before rows, so that transactions cannot wait for each other; and before the first
- * write, so that the transaction ids of turns on one run, and with them their event batches, are in the order of the turns. Conditions
- * such as `count(*) FROM counted >= 0` make Postgres run those parts first. `frozen`: no task of the run may start. `round_robin`: several
- * lanes or workflows share the next claims. The path is a column, because with a constant Postgres may read all rows of that path.
- * `guard`: a query with one column `ok`; nothing is written unless it is true.
+ * CTEs of the statement; each has a comment. Conditions such as `(SELECT count(*) FROM counted) >= 0` are always true and make Postgres
+ * run that part first. `guard`: a query with one column `ok`; nothing is written unless it is true.
  */
-export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZED (
+export const SUCCESSES = (guard: string | null): string => `
+   -- Locks the runs in order and before any row, so that transactions cannot wait for each other, and before the first write, so that
+   -- the transaction ids of turns on one run are in the order of the turns.
+   locked AS MATERIALIZED (
      SELECT seq, status, open_tasks FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
-   ), ${guard === null ? "" : `guard AS MATERIALIZED (${guard}), `}counted AS (
+   ), ${guard === null ? "" : `guard AS MATERIALIZED (${guard}), `}
+   -- Counts the finished tasks in their runs. frozen: no task of the run may start.
+   counted AS (
      UPDATE runs r SET open_tasks = GREATEST(r.open_tasks - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
        tasks_success = r.tasks_success + e.tasks
      FROM (
@@ -71,33 +73,44 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
      ) e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0${guard === null ? "" : IF_OK}
      RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
        r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS frozen
-   ), finished AS (
+   ),
+   -- Finishes the tasks whose fence holds.
+   finished AS (
      UPDATE tasks t SET status = 'success', skip_reason = NULL, last_attempt_state = 'success', error = NULL, ${RESULT_COLUMNS}
      FROM (
        SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
          :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
          AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
-     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceStatus("finish", "t")}
+     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}
        AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
      RETURNING t.id, t.run_seq
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "finished")}
-   ), claimer AS MATERIALIZED (
+   ),
+   -- The holder, unless it is dead or a queue of the downstream tasks has settings: then nothing is claimed here.
+   claimer AS MATERIALIZED (
      SELECT h.name FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead
        AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY (:downstreamQueues::text[]))
-   ), heads AS MATERIALIZED (
+   ),
+   -- The first queued row of each lane of the claim.
+   heads AS MATERIALIZED (
      SELECT f.* FROM unnest(:lanes::text[]) AS l (lane) CROSS JOIN LATERAL (
        SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane = l.lane ORDER BY ${QUEUE_ORDER} LIMIT 1
      ) f
      UNION ALL
      (SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane > :laneFrom::text AND q.lane < :laneTo::text ORDER BY ${QUEUE_ORDER} LIMIT 1)
-   ), head AS MATERIALIZED (
+   ),
+   -- The first queued row of all. round_robin: several lanes or workflows share the next claims.
+   head AS MATERIALIZED (
      SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow_id,
        min(h.run_seq) AS head_run_seq, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
          SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
        ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS round_robin
      FROM heads h
-   ), unblocked AS (
+   ),
+   -- Counts down the downstream rows and claims those that IS_CLAIMED selects. The path is a column of k, because with a constant
+   -- Postgres may read all rows of that path.
+   unblocked AS (
      UPDATE tasks t SET upstream_pending = GREATEST(t.upstream_pending - k.finished, 0), ${IF_CLAIMED("status", "'dispatched'")},
        ${IF_CLAIMED("attempt", "t.attempt + 1")}, ${IF_CLAIMED("attempt_id", ATTEMPT_ID("k.number"))},
        ${IF_CLAIMED("holder", ":holder::uuid")}, ${IF_CLAIMED("worker", "k.holder_name")}, ${IF_CLAIMED("dispatched_at", NOW)}
@@ -117,7 +130,9 @@ export const SUCCESSES = (guard: string | null): string => `locked AS MATERIALIZ
      ${insertInto("in_flight", "claimed")}
    ), enqueued AS (
      ${insertInto("ready_queue", "unblocked")}
-   ), summary AS (
+   ),
+   -- One row for the caller: all_held is false when a fence was lost. claimable: rows are left that the claim could take.
+   summary AS (
      SELECT (SELECT count(*) FROM finished) = cardinality(:rows) AS all_held, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
        (count(*) FILTER (WHERE ready))::int AS enqueued, COALESCE(bool_or(ready AND lane = ANY (:gateLanes::text[])), false) AS gate_ready,
        ${FREED_QUEUE_LIMITS} AS queue_limits,

@@ -5,7 +5,7 @@
 
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults } from "../cache/cache.ts"
 import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
@@ -29,7 +29,7 @@ const GUARD = `
      SELECT (SELECT count(*) FROM (
        SELECT 1 FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
        JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-       WHERE ${sourceStatus("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
+       WHERE ${sourceState("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
      ) held) = cardinality(:rows)
        AND NOT EXISTS (SELECT 1 FROM locked l WHERE l.status = 'running' AND l.open_tasks <= (:finishedTasks::int[])[1])
        AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedQueues::text[])) AS ok`
@@ -149,8 +149,8 @@ const toAdvanced = async (
     closed: [],
     events: tx.events,
     more:
-      (claimable && unblocked.length < claim.limit) ||
-      ((gateReady || pending.gateReady) && gate.limit > 0) ||
+      (claimable && unblocked.length < claim.maxClaims) ||
+      ((gateReady || pending.gateReady) && gate.maxClaims > 0) ||
       cancelling.length > 0 ||
       (dueMs !== null && dueMs <= 0),
     nextDueMs: dueMs === null ? null : Math.max(0, Math.ceil(dueMs)),
@@ -163,6 +163,6 @@ const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gat
   cancelling: pending.cancelling.length,
   gateReady: gateReady || pending.gateReady,
   gatesClaimed: 0,
-  gateLimit: gate.limit,
+  gateLimit: gate.maxClaims,
   queueDrained: !claimable,
 })

@@ -101,7 +101,7 @@ export const pollPendingWork = async (
   const [row] = await tx.run<Row>(POLL, {
     holder,
     gateLanes: gate.lanes,
-    resumeLanes: gate.limit > 0 ? gate.lanes : [],
+    resumeLanes: gate.maxClaims > 0 ? gate.lanes : [],
     measure: changes.length === 0 || planAge.isSmall,
   })
   const { cancelling, stopRequests, tableBytes, ...rest } = row!

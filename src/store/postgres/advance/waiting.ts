@@ -1,11 +1,13 @@
 // Running rows that hold no slot: how they start to wait, what makes them due, and how due ones are claimed again. A row waits while
 // `holder` is NULL; a resumed row is claimed by the gate, under the id of its attempt.
 
+import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { type ClaimRequest, RUN_COLUMNS } from "../claim/candidates.ts"
 import { CLAIM_COLUMNS, type ClaimedRow } from "../claim/claimed-row.ts"
@@ -28,8 +30,8 @@ const WAIT = statement(
        progress = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, inner_run = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOnTexts::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
        :resumes::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes)
-     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.kind = 'task' AND t.run_seq <> 0
-       AND ${sourceStatus("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.run_seq <> ${JOB_RUN_SEQ}
+       AND ${sourceState("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "waiting")}
@@ -82,7 +84,7 @@ const CLAIM_RESUMED = statement(
        r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.must_end AS paused, d.attempt_id, NULL::bool AS enqueued_here
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
-     UPDATE tasks t SET parked = 0, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
+     UPDATE tasks t SET parked = ${PARKED_BY_PAUSE}, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused
    ), resumed AS (
      UPDATE tasks t SET holder = :holder::uuid, resume_at = NULL, resumes = t.resumes + 1 FROM k WHERE t.id = k.id AND NOT k.paused
      RETURNING ${CLAIM_COLUMNS}, t.waiting_on, t.resumes, t.must_end, (EXTRACT(epoch FROM ${NOW} - t.started_at) * 1000)::float8 AS elapsed
@@ -125,7 +127,7 @@ export const resumeCancelled = async (tx: Tx, runs: readonly number[]): Promise<
 
 const RESUME_UNPAUSED = statement(
   "resume_unpaused",
-  `UPDATE tasks SET resume_at = ${NOW}, parked = NULL WHERE run_seq = :run::bigint AND waiting_on IS NOT NULL AND parked = 0`,
+  `UPDATE tasks SET resume_at = ${NOW}, parked = NULL WHERE run_seq = :run::bigint AND waiting_on IS NOT NULL AND parked = ${PARKED_BY_PAUSE}`,
 )
 
 /** Makes the rows due that were parked because their run was paused. */

@@ -20,10 +20,10 @@ export interface ClaimRequest {
   maxClaims: number
 }
 
-export const claimRequest = (holder: HolderId, { lanes, limit }: Batch["claim"]): ClaimRequest => ({
+export const claimRequest = (holder: HolderId, { lanes, maxClaims }: Batch["claim"]): ClaimRequest => ({
   holder,
   lanes,
-  maxClaims: limit,
+  maxClaims,
 })
 
 /** Rows are claimed for the gate, which evaluates them, or for work. */
@@ -60,7 +60,10 @@ export const LOCK_CANDIDATES = (where: string, limit: string): string =>
   FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE ${where}
   ORDER BY ${QUEUE_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
 
-/** In a run that is being cancelled, the gate claims only containers whose children have ended. It uses no slots. */
+/**
+ * In a run that is being cancelled, the gate claims only containers whose children have ended. Other rows stay in the ready queue until
+ * `cancelPending` finishes them; SQLite parks them (sqlite/claim/claim.ts). Hooks begin after the run has closed. The gate uses no slots.
+ */
 const KINDS = {
   work: { claimable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" },
   gate: {

@@ -45,7 +45,7 @@ export class Claims {
   /** Sends the claims of these kinds. */
   send(tx: Tx, batch: Batch, kinds: { gate: boolean; work: boolean }): SentClaims {
     const send = (claims: KindClaims, request: Batch["claim"]): Promise<ClaimReply[]> | null =>
-      request.limit > 0 && request.lanes.length > 0 ? claims.send(tx, claimRequest(batch.holder, request)) : null
+      request.maxClaims > 0 && request.lanes.length > 0 ? claims.send(tx, claimRequest(batch.holder, request)) : null
     return {
       gate: kinds.gate ? send(this.#gate, batch.gate) : null,
       work: kinds.work && !this.byQueue(batch) ? send(this.#work, batch.claim) : null,
@@ -65,8 +65,8 @@ export class Claims {
     const { holder, gate, claim } = batch
     const remaining = {
       ...batch,
-      gate: { ...gate, limit: gate.limit - claimed.gates.length },
-      claim: { ...claim, limit: claim.limit - claimed.work.length },
+      gate: { ...gate, limit: gate.maxClaims - claimed.gates.length },
+      claim: { ...claim, limit: claim.maxClaims - claimed.work.length },
     }
     const next = await this.finish(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
     const maxClaims = remaining.claim.limit - next.work.length

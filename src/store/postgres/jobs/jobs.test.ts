@@ -37,7 +37,7 @@ const openServer = async (schema: string, random: Random): Promise<Server> => {
   return {
     store,
     turn: (changes, limit) =>
-      store.advance({ holder, changes, claim: { lanes: ["q:*"], limit }, gate: { lanes: ["g"], limit: 0 } }),
+      store.advance({ holder, changes, claim: { lanes: ["q:*"], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
   }
 }
 

@@ -1,5 +1,6 @@
 // Requests about an unfinished run: cancel, pause, unpause.
 
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
@@ -29,7 +30,7 @@ const PAUSE = statement("control_pause", "UPDATE runs SET paused = :paused WHERE
 
 const UNPARK = statement(
   "control_unpark",
-  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = 0 AND t.run_seq = :seq RETURNING ${READINESS("t")})
+  `WITH unparked AS (UPDATE tasks t SET parked = NULL WHERE t.parked = ${PARKED_BY_PAUSE} AND t.run_seq = :seq RETURNING ${READINESS("t")})
    ${insertInto("ready_queue", "unparked")}`,
 )
 

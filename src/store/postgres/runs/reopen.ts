@@ -1,8 +1,8 @@
 // Reopens a finished run for its retry: resets the rows of the plan. The attempts of reset rows move to the history; attempt numbers
 // continue, retry budgets start again.
 
+import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
-import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { RESET_COLUMNS, HAS_ATTEMPT, OWN_LIMITS, SUPERSEDE_FROM } from "./reset.ts"

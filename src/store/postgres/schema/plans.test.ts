@@ -22,7 +22,7 @@ interface Plan {
   Plans?: Plan[]
 }
 
-const NOTHING = { lanes: [], limit: 0 }
+const NOTHING = { lanes: [], maxClaims: 0 }
 
 const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
 
@@ -50,7 +50,7 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   const id = newRunId(Date.now(), random.hex128())
   await store.createRuns([{ ...run, id, idempotencyKey: null, private: false, workingDir: null }])
   const turn = (changes: Parameters<typeof store.advance>[0]["changes"]) =>
-    store.advance({ holder, changes, claim: { lanes: [WORK], limit: 10 }, gate: { lanes: ["g"], limit: 10 } })
+    store.advance({ holder, changes, claim: { lanes: [WORK], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 10 } })
   const [first, second] = (await turn([])).claims
   const result = { startedAt: 1, finishedAt: 2 }
   await turn([

@@ -1,5 +1,6 @@
 // Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
 
+import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
@@ -16,7 +17,7 @@ export const queueStore = ({ read, write }: Access): QueueStore => ({
 const SETTINGS = `SELECT ${QUEUE_COLUMNS} FROM queues`
 
 const READY_BY_LANE = `
-SELECT lane, count(*) AS count, min(iif(run_seq > 0, run_seq, NULL)) AS "runSeq", min(iif(run_seq = 0, id, NULL)) AS job
+SELECT lane, count(*) AS count, min(iif(run_seq <> ${JOB_RUN_SEQ}, run_seq, NULL)) AS "runSeq", min(iif(run_seq = ${JOB_RUN_SEQ}, id, NULL)) AS job
 FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND ${IN_QUEUE} GROUP BY lane`
 
 const RUNNING_BY_LANE = `

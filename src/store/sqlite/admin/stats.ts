@@ -1,6 +1,7 @@
 // Statistics and holders of limits, read from the indexes of unfinished rows.
 
-import { isQueueLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
+import { lanesOfQueue } from "../../../core/routing/lanes.ts"
+import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import type { StatsStore, Stats } from "../../contract/stats.ts"
@@ -25,8 +26,9 @@ SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT}
 ORDER BY t.id LIMIT ?2 + 0`
 
 const QUEUE_HOLDERS = `
-SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT} AND (t.lane = ?1 OR t.lane GLOB ?1 || '|*' OR t.lane IN ('h' || substr(?1, 2), 's' || substr(?1, 2)) OR t.lane GLOB 'f' || substr(?1, 2) || '|*')
-ORDER BY t.id LIMIT ?2 + 0`
+SELECT t.run_seq, t.node, t.path, t.id ${IN_FLIGHT} AND (t.lane IN (SELECT value FROM json_each(?1))
+  OR EXISTS (SELECT 1 FROM json_each(?2) AS prefix WHERE instr(t.lane, prefix.value) = 1))
+ORDER BY t.id LIMIT ?3 + 0`
 
 /** A group holds slots of its own limit while it is open. */
 const OPEN_GROUPS = `
@@ -41,12 +43,18 @@ type Holder = [runSeq: number, node: number, path: string, row: number]
 const limitHolders = (session: Session, key: string, limit: number): string[] => {
   const { db } = session
   const task = taskOfLimit(key)
-  const tasks = db.all<Holder>(isQueueLimit(key) ? QUEUE_HOLDERS : HOLDERS, key, limit)
+  const queue = queueOfLimit(key)
+  const tasks = queue === null ? db.all<Holder>(HOLDERS, key, limit) : queueHolders(session, queue, limit)
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
     return taskDisplayName(session.versions.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
   })
+}
+
+const queueHolders = ({ db }: Session, queue: string, limit: number): Holder[] => {
+  const { lanes, prefixes } = lanesOfQueue(queue)
+  return db.all<Holder>(QUEUE_HOLDERS, JSON.stringify(lanes), JSON.stringify(prefixes), limit)
 }
 
 const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"

@@ -43,13 +43,12 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const unblocked = claimUnblocked(tx, claimer, claim, effects.unblocked)
   // Resumed rows may use half of the gate's capacity; new rows use the rest.
-  const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, limit: Math.ceil(gate.limit / 2) })
-  const gates = claimGates(tx, claimer, { lanes: gate.lanes, limit: gate.limit - resumed.claims.length }, cursors.gate)
-  const work = claimWork(tx, claimer, { ...claim, limit: claim.limit - unblocked.length }, cursors.work)
+  const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: Math.ceil(gate.maxClaims / 2) })
+  const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
+  const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - unblocked.length }, cursors.work)
   const dispatched = [...unblocked, ...work.rows]
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
-  tx.limits.save()
-  const resumeMs = gate.limit > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
+  const resumeMs = gate.maxClaims > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {
     rejected,
     claims: toClaims(tx, dispatched),

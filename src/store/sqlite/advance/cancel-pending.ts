@@ -1,6 +1,7 @@
 // Cancels the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in
 // flight. Containers with children stay until the children have finished, for the gate to gather.
 
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
@@ -28,7 +29,7 @@ const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) W
 /** A paused run must not keep the gate from gathering finished children. */
 const UNPARK_CONTAINERS = `
 UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
-WHERE parked = 0 AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
+WHERE parked = ${PARKED_BY_PAUSE} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
   const { timeoutMs } = tx.versions.get(tx.runs.get(seq).versionId)

@@ -8,7 +8,7 @@ import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/transitions.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
-import { sourceStatus } from "../../shared/source-state.ts"
+import { sourceState } from "../../shared/source-state.ts"
 import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
@@ -198,7 +198,7 @@ const RETRY = `
 UPDATE tasks SET status = 'pending', attempt_id = NULL, holder = NULL, available_at = ?, failures = failures + ?, losses = losses + ?,
   last_attempt_state = ?, error = ?, exit_code = ?, usage = NULL, worker = NULL, external_id = NULL, dispatched_at = NULL, started_at = NULL,
   waiting_on = NULL, resume_at = NULL, must_end = 0, parked = NULL, progress = NULL
-WHERE id = ? AND attempt_id = ? AND ${sourceStatus("retry")}`
+WHERE id = ? AND attempt_id = ? AND ${sourceState("retry")}`
 
 const retry = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"retry">): boolean => {
   const { result, lost } = change

@@ -1,6 +1,7 @@
 // Rows that wait: running without a slot, `waiting_on` set. A row is resumed when its time has come or an event arrives
 // (`resume_at`); the gate then claims it under the attempt id that it has. `holder` is NULL while nobody has claimed it.
 
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
@@ -64,16 +65,16 @@ type Columns = [...CandidateColumns, ...WaitingColumns]
 
 const CLAIM = "UPDATE tasks SET holder = ?, resume_at = NULL, resumes = resumes + 1 WHERE id = ?"
 
-const PARK = "UPDATE tasks SET parked = 0, resume_at = NULL WHERE id = ?"
+const PARK = `UPDATE tasks SET parked = ${PARKED_BY_PAUSE}, resume_at = NULL WHERE id = ?`
 
 /** Claims waiting rows that are due. Rows of a paused run are parked until the run continues. */
 export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): GateClaims => {
-  if (claimer === null || request.limit <= 0) return { claims: [], more: false }
+  if (claimer === null || request.maxClaims <= 0) return { claims: [], more: false }
   const claimed: ClaimedRow[] = []
   const stateOf = runStates(tx)
   let seen = 0
   for (const resumeLane of request.lanes) {
-    for (const columns of tx.db.all<Columns>(DUE, resumeLane, tx.at, request.limit - seen)) {
+    for (const columns of tx.db.all<Columns>(DUE, resumeLane, tx.at, request.maxClaims - seen)) {
       seen++
       const [attemptId, waitingOn, startedAt, resumes, lane, mustEnd] = columns.slice(-6) as WaitingColumns
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
@@ -89,7 +90,7 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): G
       })
     }
   }
-  return { claims: toTaskClaims(tx, claimed), more: seen === request.limit }
+  return { claims: toTaskClaims(tx, claimed), more: seen === request.maxClaims }
 }
 
 interface WaitingState {
@@ -146,7 +147,7 @@ export const resumeCancelled = (tx: Tx, runSeq: number, limit: number): number =
   tx.db.run(RESUME_CANCELLED, tx.at, runSeq, limit)
 
 const RESUME_UNPAUSED = `
-UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waiting_on IS NOT NULL AND parked = 0`
+UPDATE tasks INDEXED BY tasks_waiting SET resume_at = ?, parked = NULL WHERE run_seq = ? AND waiting_on IS NOT NULL AND parked = ${PARKED_BY_PAUSE}`
 
 /** Resumes the rows that were parked while their run was paused. */
 export const resumeUnpaused = (tx: Tx, runSeq: number): void => {

@@ -32,7 +32,7 @@ export interface Candidate {
   childrenPending: number | null
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
-  /** The run is paused, or is being cancelled and the row is no container to gather: the claim parks the row. */
+  /** The run is paused, or is being cancelled and the row is no container to gather: the claim parks the row (see claim.ts). */
   paused: boolean
   run: RunState
   /** null until the row is claimed. */

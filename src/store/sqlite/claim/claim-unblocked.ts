@@ -33,7 +33,7 @@ export const claimUnblocked = (
   unblocked: readonly UnblockedRow[],
 ): ClaimedRow[] => {
   const { lanes } = request
-  const limit = Math.min(request.limit, MAX_CANDIDATES)
+  const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
   const isIdle = unblocked.length === 0 || claimer === null || limit <= 0 || wildcardFunctions(lanes).length > 0
   const rows = isIdle ? null : inClaimOrder(tx, unblocked, limit)
   const head = rows === null ? "shared" : headOfQueue(tx, lanes)

@@ -1,8 +1,9 @@
 // Claims ready rows for work or for the gate. A row that meets a full limit or a paused run is parked, so that a claim reads it
 // only once. Settings of a queue bound its lanes as a whole: rows beyond them stay ready and unread.
 //
-// A run that is being cancelled gives out only containers whose children have finished; its other rows are parked until
-// `cancelPending` finishes them.
+// A run that is being cancelled gives out only containers whose children have finished. Its other rows are parked like those of a paused
+// run until `cancelPending` finishes them, so that claims do not read them again. Postgres, where parking costs a second write
+// in the ready queue, leaves them there, and its claims filter them.
 
 import { admit } from "../../../core/rules/admit.ts"
 import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
@@ -17,7 +18,7 @@ import type { Tx } from "../tx.ts"
 
 export interface ClaimRequest {
   lanes: readonly string[]
-  limit: number
+  maxClaims: number
 }
 
 export interface ClaimedRows {
@@ -54,15 +55,15 @@ export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, curs
 type Purpose = "work" | "gate"
 
 const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, purpose: Purpose): ClaimedRows => {
-  if (claimer === null || request.limit <= 0 || request.lanes.length === 0) return { rows: [], more: false }
+  if (claimer === null || request.maxClaims <= 0 || request.lanes.length === 0) return { rows: [], more: false }
   const rows: ClaimedRow[] = []
   const { sets: firstSets, isPartial } = laneSets(tx, request.lanes, cursor)
   let sets = firstSets
   let seen = 0
-  while (sets.length > 0 && rows.length < request.limit && seen < MAX_CANDIDATES) {
+  while (sets.length > 0 && rows.length < request.maxClaims && seen < MAX_CANDIDATES) {
     const nonEmpty: LaneSet[] = []
     for (const [i, set] of sets.entries()) {
-      const left = Math.min(request.limit - rows.length, MAX_CANDIDATES - seen)
+      const left = Math.min(request.maxClaims - rows.length, MAX_CANDIDATES - seen)
       if (left === 0) break
       const candidates = pickCandidates(tx, set.lanes, Math.ceil(left / (sets.length - i)), cursor)
       if (candidates.length === 0) continue
@@ -73,7 +74,7 @@ const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: Roun
     }
     sets = nonEmpty
   }
-  return { rows, more: rows.length < request.limit && (isPartial || sets.length > 0) }
+  return { rows, more: rows.length < request.maxClaims && (isPartial || sets.length > 0) }
 }
 
 const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"

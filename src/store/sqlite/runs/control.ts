@@ -1,5 +1,6 @@
 // Requests about an unfinished run: cancel, pause, unpause.
 
+import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"
@@ -20,7 +21,7 @@ const PAUSE = "UPDATE runs SET paused = ? WHERE seq = ?"
 
 const UNPARK = `
 UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
-WHERE parked = 0 AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
+WHERE parked = ${PARKED_BY_PAUSE} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL`
 
 export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
   const run = tx.db.get<[number]>(ACTIVE, runId)

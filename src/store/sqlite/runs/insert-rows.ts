@@ -9,7 +9,10 @@ const INSERT = `
 INSERT INTO tasks (run_seq, workflow_id, hook, path, status, kind, lane, priority, limits, node, upstream_pending)
 SELECT ?1, ?2, ?3, '', 'pending', ?4, ?5, ?6, ?7, ?8 + key, value FROM json_each(?9)`
 
-/** Inserts consecutive rows that differ only in node and number of upstream tasks by one statement. */
+/**
+ * Inserts consecutive rows that differ only in node and number of upstream tasks by one statement. Rows of a run get ids in the order of
+ * their nodes, without gaps: batch-effects.ts finds downstream rows by it.
+ */
 export const insertRows = (tx: Tx, run: { seq: number; workflowId: number }, rows: readonly NewRow[], hook: boolean): void => {
   for (let first = 0; first < rows.length;) {
     const { node, kind, lane, priority, limits } = rows[first]!

@@ -1,8 +1,8 @@
 // Reopens a finished run for its retry: resets the rows of the plan. The attempts of reset rows move to the history; attempt numbers
 // continue, retry budgets start again.
 
+import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
 import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
-import { PARKED_BY_GROUP } from "../../shared/bounds.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"
