@@ -75,46 +75,22 @@ export const DELETED_JOB: ClaimedJob = {
 }
 
 /** Columns of a job `j`, joined with its row `t`. */
-export const JOB_COLUMNS = `j.task_id AS "row", j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task, j.concurrency_key,
-  j.status, j.created_at, j.updated_at, t.attempt, t.error, t.exit_code, t.output, t.output_key, t.output_bytes, t.worker,
-  t.attempt_id, t.available_at, t.started_at, t.finished_at`
+export const JOB_COLUMNS = `j.task_id AS "row", j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task,
+  j.concurrency_key AS "concurrencyKey", j.status, j.created_at AS "createdAt", j.updated_at AS "updatedAt",
+  t.attempt AS "attemptCount", t.error, t.exit_code AS "exitCode", t.output, t.output_key, t.output_bytes, t.worker,
+  t.attempt_id AS "attemptId", t.available_at AS "availableAt", t.started_at AS "startedAt", t.finished_at AS "finishedAt"`
 
-export interface JobColumns extends ClaimedJobColumns, OutputRow {
-  row: number
-  priority: number
-  concurrency_key: string | null
-  status: JobStatus
-  created_at: string
-  updated_at: string
-  attempt: number
-  error: string | null
-  exit_code: number | null
-  worker: string | null
-  attempt_id: string | null
-  available_at: string | null
-  started_at: string | null
-  finished_at: string | null
+export type JobColumns = Omit<JobRow, keyof ClaimedJob | "output" | "dependencies"> & ClaimedJobColumns & OutputRow
+
+export const jobOf = (columns: JobColumns, dependencies: string[]): JobRow => {
+  const { id, name, queue, payload, retry_policy, task, output, output_key, output_bytes, ...row } = columns
+  return {
+    ...claimedJob({ id, name, queue, payload, retry_policy, task }),
+    ...row,
+    output: outputOf(output, output_key, output_bytes),
+    dependencies,
+  }
 }
-
-export const jobOf = (c: JobColumns, dependencies: string[]): JobRow => ({
-  ...claimedJob(c),
-  row: c.row,
-  priority: c.priority,
-  concurrencyKey: c.concurrency_key,
-  status: c.status,
-  createdAt: c.created_at,
-  updatedAt: c.updated_at,
-  attemptCount: c.attempt,
-  error: c.error,
-  exitCode: c.exit_code,
-  output: outputOf(c.output, c.output_key, c.output_bytes),
-  worker: c.worker,
-  attemptId: c.attempt_id,
-  availableAt: c.available_at,
-  startedAt: c.started_at,
-  finishedAt: c.finished_at,
-  dependencies,
-})
 
 /** The part of a search that is equal in both stores. Jobs are found by priority, newest first. */
 export interface JobSearch {

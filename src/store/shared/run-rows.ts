@@ -3,71 +3,44 @@
 import type { RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../core/model/status.ts"
-import { type CancelReason, type NewRun, type RunRow, type Store, TRIGGERS } from "../contract/store.ts"
+import { type NewRun, type RunRow, type Store, TRIGGERS } from "../contract/store.ts"
 
 /** Columns of a run `r`, joined with its workflow `w` and version `v`. */
-export const RUN_COLUMNS = `r.seq, r.id, w.name, r.workflow_id, r.version_id, v.version, r.status, r.paused, r.cancelling, r."trigger",
-  r.params, r.priority, r.logical_date, r.created_at, r.started_at, r.finished_at, r.error, r.private, r.working_dir, r.hooks_pending,
-  r.tasks_total, r.tasks_success, r.tasks_failed, r.tasks_skipped, r.tasks_cancelled, r.root_run_id, r.parent_run, r.parent_task`
+export const RUN_COLUMNS = `r.seq, r.id, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", v.version,
+  r.status, r.paused, r.cancelling, r."trigger", r.params, r.priority, r.logical_date AS "logicalDate", r.created_at AS "createdAt",
+  r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.error, r.private, r.working_dir AS "workingDir",
+  r.hooks_pending AS "hooksPending", r.tasks_total AS total, r.tasks_success AS success, r.tasks_failed AS failed,
+  r.tasks_skipped AS skipped, r.tasks_cancelled AS cancelled, r.root_run_id AS "rootRunId", r.parent_run AS parent,
+  r.parent_task AS "parentTask"`
 
-export interface RunColumns {
-  seq: number
-  id: RunId
-  name: string
-  workflow_id: number
-  version_id: number
-  version: number
-  status: RunStatus
+export interface RunColumns extends Omit<RunRow, "paused" | "private" | "params" | "parent" | "tasks"> {
   paused: boolean | number
-  cancelling: CancelReason | null
-  trigger: string
-  params: string
-  priority: number
-  logical_date: string | null
-  created_at: string
-  started_at: string | null
-  finished_at: string | null
-  error: string | null
   private: boolean | number
-  working_dir: string | null
-  hooks_pending: number
-  tasks_total: number
-  tasks_success: number
-  tasks_failed: number
-  tasks_skipped: number
-  tasks_cancelled: number
-  root_run_id: RunId | null
-  parent_run: RunId | null
-  parent_task: string | null
+  params: string
+  parent: RunId | null
+  parentTask: string | null
+  total: number
+  success: number
+  failed: number
+  skipped: number
+  cancelled: number
 }
 
-/** `dispatched`, `running`: number of its tasks in these states, hooks excluded. */
-export const runOf = (c: RunColumns, { dispatched, running }: { dispatched: number; running: number }): RunRow => {
-  const { tasks_success: success, tasks_failed: failed, tasks_skipped: skipped, tasks_cancelled: cancelled } = c
-  const pending = c.tasks_total - success - failed - skipped - cancelled - dispatched - running
+/** Number of a run's tasks in these states, hooks excluded. */
+export interface InFlightCounts {
+  dispatched: number
+  running: number
+}
+
+export const runOf = (columns: RunColumns, { dispatched, running }: InFlightCounts): RunRow => {
+  const { params, parent, parentTask, total, success, failed, skipped, cancelled, ...row } = columns
+  const pending = total - success - failed - skipped - cancelled - dispatched - running
   return {
-    seq: c.seq,
-    id: c.id,
-    workflow: c.name,
-    workflowId: c.workflow_id,
-    versionId: c.version_id,
-    version: c.version,
-    status: c.status,
-    paused: Boolean(c.paused),
-    cancelling: c.cancelling,
-    trigger: c.trigger,
-    params: JSON.parse(c.params) as JsonObject,
-    priority: c.priority,
-    logicalDate: c.logical_date,
-    createdAt: c.created_at,
-    startedAt: c.started_at,
-    finishedAt: c.finished_at,
-    error: c.error,
-    private: Boolean(c.private),
-    workingDir: c.working_dir,
-    rootRunId: c.root_run_id,
-    parent: c.parent_run === null ? null : { runId: c.parent_run, task: c.parent_task! },
-    hooksPending: c.hooks_pending,
+    ...row,
+    paused: Boolean(row.paused),
+    private: Boolean(row.private),
+    params: JSON.parse(params) as JsonObject,
+    parent: parent === null ? null : { runId: parent, task: parentTask! },
     tasks: { pending, dispatched, running, success, failed, skipped, cancelled },
   }
 }

@@ -10,6 +10,8 @@ const COLUMNS = `${JOB_COLUMNS}, ARRAY(
 
 type Columns = JobColumns & { dependencies: string[] }
 
+const toJob = ({ dependencies, ...columns }: Columns): JobRow => jobOf(columns, dependencies)
+
 const BY_ROW = statement(
   "jobs_by_row",
   `SELECT ${COLUMNS} FROM unnest(:ids::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id JOIN tasks t ON t.id = j.task_id`,
@@ -20,11 +22,11 @@ const BY_ID = statement("job_by_id", `SELECT ${COLUMNS} FROM jobs j JOIN tasks t
 /** Returns the jobs of these rows, in their order. Each must exist. */
 export const readJobs = async (connection: SqlRunner, rows: readonly number[]): Promise<JobRow[]> => {
   if (rows.length === 0) return []
-  const found = new Map((await connection.run<Columns>(BY_ROW, { ids: rows })).map((c) => [c.row, jobOf(c, c.dependencies)]))
+  const found = new Map((await connection.run<Columns>(BY_ROW, { ids: rows })).map((c) => [c.row, toJob(c)]))
   return rows.map((row) => found.get(row)!)
 }
 
 export const getJob = async (connection: SqlRunner, id: string): Promise<JobRow | null> => {
   const [found] = await connection.run<Columns>(BY_ID, { id })
-  return found === undefined ? null : jobOf(found, found.dependencies)
+  return found === undefined ? null : toJob(found)
 }

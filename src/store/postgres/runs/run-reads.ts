@@ -2,7 +2,15 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { RunRow } from "../../contract/store.ts"
-import { kindsOf, RUN_COLUMNS, type RunColumns, runOf, type RunQuery, upperBound } from "../../shared/run-rows.ts"
+import {
+  type InFlightCounts,
+  kindsOf,
+  RUN_COLUMNS,
+  type RunColumns,
+  runOf,
+  type RunQuery,
+  upperBound,
+} from "../../shared/run-rows.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 
@@ -18,13 +26,15 @@ CROSS JOIN LATERAL (
   FROM ${IN_FLIGHT_ROWS("WHERE run_seq = r.seq")} WHERE t.kind = 'task' AND NOT t.hook
 ) f`
 
-type Columns = RunColumns & { dispatched: number; running: number }
+type Columns = RunColumns & InFlightCounts
+
+const toRun = ({ dispatched, running, ...columns }: Columns): RunRow => runOf(columns, { dispatched, running })
 
 const BY_SEQS = statement("runs_by_seq", `${COLUMNS} WHERE r.seq = ANY (:seqs::bigint[])`)
 
 export const readRuns = async (connection: SqlRunner, seqs: Iterable<number>): Promise<Map<number, RunRow>> => {
   const rows = await connection.run<Columns>(BY_SEQS, { seqs: [...new Set(seqs)] })
-  return new Map(rows.map((row) => [row.seq, runOf(row, row)]))
+  return new Map(rows.map((row) => [row.seq, toRun(row)]))
 }
 
 const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[])`)
@@ -32,7 +42,7 @@ const BY_IDS = statement("runs_by_id", `${COLUMNS} WHERE r.id = ANY (:ids::uuid[
 /** Returns the runs with these ids in the same order, null for an id that does not exist. */
 export const getRuns = async (connection: SqlRunner, ids: readonly RunId[]): Promise<(RunRow | null)[]> => {
   const rows = await connection.run<Columns>(BY_IDS, { ids: [...new Set(ids)] })
-  const runs = new Map(rows.map((row) => [row.id, runOf(row, row)]))
+  const runs = new Map(rows.map((row) => [row.id, toRun(row)]))
   return ids.map((id) => runs.get(id) ?? null)
 }
 
@@ -89,5 +99,5 @@ export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<
       ? connection.run(LIST_OF_KINDS, { ...page, ...columns })
       : connection.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })
   }
-  return (await list()).map((row) => runOf(row, row))
+  return (await list()).map(toRun)
 }
