@@ -13,7 +13,6 @@ import { printError } from "./terminal/output.ts"
 
 const COMMANDS = [RUN_COMMANDS, WORKFLOW_COMMANDS, JOB_COMMANDS, PROCESS_COMMANDS, ADMIN_COMMANDS].flat()
 
-/** Runs one command line and returns the exit code. */
 export const main = async (context: Context, args: string[]): Promise<number> => {
   const program = createProgram(context)
   let exitCode = 0

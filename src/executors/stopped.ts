@@ -3,7 +3,6 @@
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Assignment, StopReason } from "./executor.ts"
 
-/** Returns the result of an attempt that was stopped before it ended by itself. */
 export const stoppedResult = (reason: StopReason, base: Omit<AttemptResult, "state">, { node }: Assignment): AttemptResult => {
   switch (reason) {
     case "cancel":

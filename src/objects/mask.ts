@@ -58,7 +58,6 @@ const replaceInJson = (value: Json, texts: readonly string[]): Json => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [replaceInText(key, texts), replaceInJson(item, texts)]))
 }
 
-/** Masks secrets in a stream of bytes. */
 export const maskStream = (data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncIterable<Uint8Array> => {
   const mask = createMask(secrets)
   return mask === null ? data : applyMask(data, mask)

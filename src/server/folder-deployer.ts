@@ -29,7 +29,6 @@ export interface FolderDeployerOptions {
   policy: Policy
 }
 
-/** Returns the file names of the definitions in a folder. */
 export const definitionsIn = async (folder: string): Promise<string[]> =>
   (await readdir(folder)).filter((file) => /\.(ya?ml|json)$/.test(file) && !file.startsWith(".")).toSorted()
 

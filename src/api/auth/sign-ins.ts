@@ -71,7 +71,6 @@ export class SignIns {
   }
 }
 
-/** Returns the session of a Cookie header, or null. */
 export const cookieOf = (header: string | undefined): string | null => {
   for (const part of header?.split(";") ?? []) {
     const [name, value] = part.trim().split("=", 2)

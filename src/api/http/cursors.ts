@@ -40,7 +40,6 @@ export const parseNumberCursor = (kind: string, cursor: string): number => {
   return value
 }
 
-/** Cursor of lists ordered by name. */
 export const nameCursor = (kind: string, name: string): string => encode(`${kind}|${name}`)
 
 export const parseNameCursor = (kind: string, cursor: string): string => {

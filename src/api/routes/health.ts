@@ -16,7 +16,6 @@ const STALLED_MS = 10_000
 
 const checks = new WeakMap<Api, ExpiringCache<Promise<string[]>>>()
 
-/** Returns the names of the parts that are unavailable. */
 const unavailableParts = (api: Api): Promise<string[]> => {
   const cache = checks.get(api) ?? new ExpiringCache<Promise<string[]>>(1, CHECK_MS, () => api.clock.monotonic())
   checks.set(api, cache)

@@ -78,7 +78,6 @@ const readBundle = async ({ objects }: Api, hash: string, workflow: CompiledWork
   return { hash, bytes: Buffer.from(bytes) }
 }
 
-/** Returns the Idempotency-Key header, or null. */
 const idempotencyKey = (header: string | string[] | undefined): string | null => {
   if (typeof header !== "string" || header === "") return null
   if (header.length > 255) throw invalidField("Idempotency-Key", "must be at most 255 characters")

@@ -119,7 +119,6 @@ export const followTask = (api: Api, task: TaskRow, only: number | undefined): L
 
 // -- jobs ----------------------------------------------------------------------------------------------------------------------
 
-/** Returns the log of the job's latest attempt, or null when there is none. */
 export const jobLog = (api: Api, job: JobRow): TaskLog | null =>
   job.attemptId === null ? null : new TaskLog(api.objects, jobAttemptPrefix(job.id, job.attemptId))
 

@@ -55,7 +55,6 @@ export const workflowSummaryShape = ({
   })),
 })
 
-/** Returns the tasks of a definition with their dependencies. */
 export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflows.graphTask>[] =>
   nodes.map((node) => ({
     name: node.name,

@@ -202,7 +202,6 @@ export const countInside = (view: RunView, group: TaskView): { ended: number; to
   return { ended, total }
 }
 
-/** Returns the task and its enclosing groups. */
 const withEnclosingGroups = (view: RunView, task: TaskView): TaskView[] => [
   task,
   ...enclosingGroups(view.workflow, view.workflow.nodes[task.node]!).map((index) => view.tasks[index]!),

@@ -67,7 +67,6 @@ export interface Inspection {
   surroundings: { name: string; state: "ok" | "warn" | "none"; detail: string }[]
 }
 
-/** Argument of every command. */
 export interface Context extends Terminal {
   backends: Backends
   cwd: string

@@ -24,7 +24,6 @@ export const loadDefinition = async (cwd: string, file: string, profiles: Worker
   throw new InputError(parsed.problems.map((problem) => problemText(problem, file)).join("\n"))
 }
 
-/** Returns the message for a file that could not be read. */
 export const unreadableFile = (file: string, error: NodeJS.ErrnoException): string => {
   switch (error.code) {
     case "ENOENT":

@@ -37,7 +37,6 @@ const lookUp = async <Found extends { id: string }>(text: string, lookup: RunLoo
 
 const noSuchRun = (text: string): InputError => new InputError(`there is no run ${text}; \`ork runs\` lists the runs`)
 
-/** Finds a run of a server. */
 export const findServerRun = (client: Client, text: string): Promise<Run> =>
   lookUp(text, {
     byId: (id) => client.getRun(id),

@@ -6,7 +6,6 @@ import { printable, table } from "./text.ts"
 
 export interface Listing<Item> {
   items: readonly Item[]
-  /** Text for an empty list. */
   none: string
   header: readonly string[]
   row(item: Item): readonly string[]

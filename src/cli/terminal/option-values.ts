@@ -44,7 +44,6 @@ export const parseWholeNumber = <Text extends string | undefined>(
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1000
 
-/** Parses `--limit N`. */
 export const parseLimit = (text: string | undefined): number => parseWholeNumber("--limit", text, 1, MAX_LIMIT) ?? DEFAULT_LIMIT
 
 /** Parses `--index N` or `--path 1.2`; returns undefined if neither was given. */

@@ -9,7 +9,6 @@ export interface Reference {
   path: (string | number)[]
 }
 
-/** Variables of an expression. */
 export const EXPRESSION_VARIABLES = ["params", "tasks", "run", "item", "index", "parent"] as const
 
 const IDENT = /[A-Za-z_][A-Za-z0-9_]*/y

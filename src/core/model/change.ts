@@ -49,7 +49,6 @@ export interface Fence {
 type FencedTask = Omit<Fence, "shardKey"> & { runSeq: number }
 type FencedJob = Omit<Fence, "shardKey"> & { kind: "job" }
 
-/** Returns the fence of a claimed task or job. */
 export const fenceOf = (claim: FencedTask | FencedJob): Required<Fence> => {
   const { row, attemptId } = claim
   return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }

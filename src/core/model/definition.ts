@@ -20,7 +20,6 @@ export interface RetryDefinition {
 /** A secret; `prefix` is put before its value, such as `Bearer `. */
 export type SecretDefinition = { secret: string; prefix?: string }
 
-/** Options of `http` tasks. */
 export type HttpDefinition = {
   /** Statuses that count as success: 200, "2xx". */
   expect?: (number | string)[]
@@ -30,7 +29,6 @@ export type HttpDefinition = {
   max_body?: number | string
 }
 
-/** Options of the container of a `docker` task. */
 export type DockerDefinition = {
   pull?: "missing" | "always" | "never"
   platform?: string
@@ -96,7 +94,6 @@ export type KubernetesSecurity = {
   seccomp?: "RuntimeDefault" | "Unconfined"
 }
 
-/** Options of the Cloud Run job of a `cloudrun` task. */
 export type CloudrunDefinition = {
   project?: string
   region?: string
@@ -108,7 +105,6 @@ export type CloudrunDefinition = {
   exec?: boolean
 }
 
-/** Options of the job of a `slurm` task. */
 export type SlurmDefinition = {
   partition?: string
   account?: string

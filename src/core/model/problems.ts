@@ -28,12 +28,10 @@ export class ProblemCollector {
   /** The first `MAX_PROBLEMS`. */
   readonly list: DefinitionProblem[] = []
 
-  /** Adds a problem of the value at the path. */
   add(path: Path, message: string, suggestion?: string): void {
     this.#push(suggestion === undefined ? { path, message } : { path, message, suggestion })
   }
 
-  /** Adds a problem of the key at the path. */
   addKey(path: Path, message: string, suggestion?: string): void {
     this.#push(suggestion === undefined ? { path, message, key: true } : { path, message, suggestion, key: true })
   }

@@ -56,7 +56,6 @@ export interface RunStart {
   deadlineMs: number | undefined
 }
 
-/** Returns what a run starts with. */
 export const planStart = (workflow: CompiledWorkflow, run: PlannedRun): RunStart => {
   const rows = initialRows(workflow, run)
   return {

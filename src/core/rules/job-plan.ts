@@ -19,7 +19,6 @@ export interface JobNode {
   dependencies: readonly string[]
 }
 
-/** Existing jobs by id. */
 type Existing = Pick<ReadonlyMap<string, { status: JobStatus }>, "has">
 
 /** Returns why these jobs cannot be created together, or null. A dependency may be another job of the same call. */

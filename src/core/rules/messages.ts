@@ -9,5 +9,4 @@ export const taskFailed = (name: string): string => `task ${name} failed`
 
 export const blockedBy = (dependency: string): string => `dependency ${dependency} did not complete`
 
-/** Error of a cancelled job. */
 export const JOB_CANCELLED = "cancelled"

@@ -80,7 +80,6 @@ export const planRetry = (
   return { reset: { nodes: planner.resets(), ...endedAt }, ...planner.names() }
 }
 
-/** Returns a node and everything downstream of it. */
 const withDownstream = (workflow: CompiledWorkflow, start: number): Set<number> => {
   const found = new Set<number>([start])
   const queue = [start]

@@ -16,7 +16,6 @@ export type QueueConfig = { [queue: string]: QueueSettings }
 export const QUEUES_HINT =
   "a map of queues, each with concurrency (a whole number), rate_limit ({ limit, period_seconds }) and paused (true or false)"
 
-/** Parses the setting; null when it is not valid. */
 export const parseQueues = (value: unknown): QueueConfig | null => {
   const map = mapSetting(value)
   if (map === null) return null

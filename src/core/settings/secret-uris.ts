@@ -15,7 +15,6 @@ export const SECRET_URIS_HINT =
 /** Allowed names of secrets; they are names of variables and files too. */
 export const SECRET_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/
 
-/** Parses the setting; null when it is not valid. */
 export const parseSecretUris = (value: unknown): SecretUris | null => {
   const map = mapSetting(value)
   if (map === null) return null

@@ -21,7 +21,6 @@ const parseCron = (expression: string, timezone: string): Cron => {
   )
 }
 
-/** Returns the problem of an expression, or null. */
 export const cronProblem = (expression: string): string | null => {
   if (!expression.startsWith("@") && !/^\S+(\s+\S+){4,5}$/.test(expression.trim())) {
     return "it needs five fields (minute hour day month weekday), six with seconds first, or one of @hourly, @daily, @weekly, @monthly, @yearly"

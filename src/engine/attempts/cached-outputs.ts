@@ -12,7 +12,6 @@ export const CACHE_PREFIX = "cache/"
 type Options = Pick<EngineOptions, "objects">
 type LargeOutput = Extract<Output, { key: string }>
 
-/** Returns the cache's copy of a large output. */
 export const copyToCache = async ({ objects }: Options, claim: TaskClaim, output: LargeOutput): Promise<Output> => {
   const key = `${CACHE_PREFIX}${claim.workflowId}/${claim.attemptId}/output.json`
   const bytes = await copyObject(objects, output.key, key)

@@ -33,13 +33,11 @@ export const cancellingOf = (claim: Claim): CancelReason | null => (claim.kind =
 /** Returns the id of the run or job whose folder and objects an attempt uses. */
 export const ownerOf = (claim: Claim): string => (claim.kind === "job" ? claim.job.id : claim.runId)
 
-/** Returns the prefix of an attempt's objects. */
 export const objectPrefixOf = (claim: Claim, node: Node): string =>
   claim.kind === "job"
     ? jobAttemptPrefix(claim.job.id, claim.attemptId)
     : attemptPrefix(claim.runId, node.name, claim.attemptId)
 
-/** Returns the fields of a log line about a claim. */
 export const logFieldsOf = (claim: Claim): { run: string } | { job: string } =>
   claim.kind === "job" ? { job: claim.job.id } : { run: claim.runId }
 

@@ -48,10 +48,8 @@ export class LocalFolders implements Folders {
   }
 }
 
-/** Returns the folder of a run or a job. */
 export const runFolder = (dataDir: string, id: string): string => join(dataDir, "work", id)
 
-/** Removes the folder of a finished job. */
 export const removeJobFolder = async ({ dataDir, log }: Pick<EngineOptions, "dataDir" | "log">, id: string): Promise<void> => {
   await rm(runFolder(dataDir, id), { recursive: true, force: true }).catch((error: unknown) =>
     log.warn({ job: id, error: String(error) }, "failed to remove the folder of a job"),

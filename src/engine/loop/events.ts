@@ -80,7 +80,6 @@ export class Events {
     return waiters
   }
 
-  /** Returns the run if it and its hooks have ended, else null. */
   async #readEnded(runId: RunId): Promise<RunRow | null> {
     const run = await this.#store.getRun(runId)
     if (run === null) throw new Error(`there is no run ${runId}`)

@@ -101,7 +101,6 @@ export const removeUnusedCachedOutputs = async (
   }
 }
 
-/** Removes an ended run with its objects and files. */
 export const removeRun = async (
   { store, objects, dataDir }: { store: Pick<Store, "removeRun">; objects: Pick<ObjectStore, "deletePrefix">; dataDir: string },
   runId: RunId,

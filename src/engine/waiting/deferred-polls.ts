@@ -30,7 +30,6 @@ const MAX_BACKOFF_MS = 300_000
 export class DeferredPolls {
   readonly #options: EngineOptions
   readonly #stop = new AbortController()
-  /** Polls in flight by service. */
   readonly #inFlight = new Map<string, number>()
   /** Time of the next postponed poll by service, for those with polls in flight. */
   readonly #nextPostponed = new Map<string, number>()

@@ -39,7 +39,6 @@ export interface ExecStart {
   environment: { [name: string]: string }
 }
 
-/** Writes the spec of the attempt to the object store. */
 export const writeSpec = async (
   objects: ObjectStore,
   assignment: Assignment,

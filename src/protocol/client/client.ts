@@ -343,7 +343,6 @@ export async function* everyItem<Item>(page: (cursor: string | undefined) => Pro
   }
 }
 
-/** Collects the first `limit` items, or all. */
 export const collect = async <Item>(items: AsyncIterable<Item>, limit = Infinity): Promise<Item[]> => {
   const collected: Item[] = []
   for await (const item of items) {

@@ -24,7 +24,6 @@ export const headersProblem = ({ timestamp, signature }: Omit<SignedMessage, "bo
   return age > MAX_AGE_SECONDS ? "X-Ork-Timestamp differs from the server's clock by more than five minutes" : null
 }
 
-/** Returns the problem of a signature, or null. */
 export const signatureProblem = (secret: string, message: SignedMessage, nowMs: number): string | null => {
   const problem = headersProblem(message, nowMs)
   if (problem !== null) return problem

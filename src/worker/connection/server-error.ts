@@ -30,7 +30,6 @@ export class ServerError extends Error {
   }
 }
 
-/** Reads the error from an unsuccessful response. */
 export const readServerError = async (response: Response): Promise<ServerError> => {
   const text = await response.text().catch(() => "")
   try {

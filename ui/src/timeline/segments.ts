@@ -8,7 +8,6 @@ export interface Segment {
   kind: "wait" | "run" | "retry"
   from: number
   to: number
-  /** Status of an attempt. */
   status: TaskStatus | AttemptState
   attempt: number
   /** The segment is still open: its end is the current time. */

@@ -264,7 +264,6 @@ export interface FinishLanes {
   freedQueues: readonly string[]
 }
 
-/** Parameters of SUCCESSES. */
 export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesPlan, lanes: FinishLanes) => {
   const { runs, downstream, queues } = effects
   return {

@@ -46,7 +46,6 @@ const timeoutOf = (workflows: Workflows, { versionId, node }: GroupRow): number 
 
 const REMOVE = statement("deadlines_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
 
-/** Removes the deadlines of groups that have finished. */
 export const removeDeadlines = async (tx: Tx, finished: readonly GroupRow[]): Promise<void> => {
   const timed = finished.filter((group) => timeoutOf(tx.workflows, group) !== null)
   if (timed.length > 0) await tx.run(REMOVE, { groups: timed.map(({ row }) => row) })

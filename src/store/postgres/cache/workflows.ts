@@ -36,7 +36,6 @@ export class Workflows {
     return cached
   }
 
-  /** Returns whether the version is loaded. */
   isLoaded(versionId: number): boolean {
     return this.#compiled.get(versionId) !== undefined
   }

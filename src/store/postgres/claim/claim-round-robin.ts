@@ -73,7 +73,6 @@ const claimRoundRobinOf = (kind: ClaimKind) =>
 
 const CLAIM_ROUND_ROBIN = { gate: claimRoundRobinOf("gate"), work: claimRoundRobinOf("work") } as const
 
-/** A lane to be served. */
 export interface ServedLane {
   lane: string
   position: number

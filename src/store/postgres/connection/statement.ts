@@ -51,7 +51,6 @@ export const statement = (name: string, sql: string): Statement => {
   return { name, text, params: parameters.map((parameter) => ({ name: parameter, type: types.get(parameter) })) }
 }
 
-/** Whether the statement has a parameter of that name. */
 export const hasParam = ({ params }: Statement, name: string): boolean => params.some((param) => param.name === name)
 
 /** Values of the numbered parameters. Throws when one is missing. A list of values is already in their order. */
