@@ -10,9 +10,8 @@ import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Caller, hashKey, OWN_KEY_NAME } from "./auth.ts"
 import { equalText } from "../../protocol/wire/signature.ts"
-import { type ApiError, conflict, rateLimited, unauthorized } from "../http/errors.ts"
-import { ExpiringCache } from "../http/expiring-cache.ts"
-import type { ApiConfig } from "../http/ports.ts"
+import { type ApiError, conflict, rateLimited, unauthorized } from "../shared/errors.ts"
+import { ExpiringCache } from "../shared/expiring-cache.ts"
 import { ROLE_SCOPES, type User } from "./oidc.ts"
 import { cookieOf, type SignIns, type Subject } from "./sign-ins.ts"
 import { Throttle } from "./throttle.ts"
@@ -44,7 +43,7 @@ export class Authenticator {
   readonly #usedKeys = new Set<string>()
   #cancelTouchKeys: (() => void) | null = null
 
-  constructor(store: CredentialStore, clock: Clock, signIns: SignIns, config: ApiConfig) {
+  constructor(store: CredentialStore, clock: Clock, signIns: SignIns, config: { apiKey: string; failuresPerMinute?: number }) {
     this.#store = store
     this.#clock = clock
     this.#signIns = signIns

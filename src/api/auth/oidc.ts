@@ -5,7 +5,7 @@ import * as client from "openid-client"
 import type { SecretSource } from "../../core/model/ports.ts"
 import { type OidcSettings, type Role, roleOf } from "../../core/settings/oidc.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
-import { ApiError, unavailable } from "../http/errors.ts"
+import { ApiError, unavailable } from "../shared/errors.ts"
 
 export const CALLBACK_PATH = "/ui/sign-in/callback"
 const COOKIE = "ork_oidc"

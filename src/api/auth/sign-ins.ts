@@ -3,7 +3,7 @@
 
 import type { Random } from "../../core/model/ports.ts"
 import type { KeyStore } from "../../store/contract/keys.ts"
-import { ExpiringCache } from "../http/expiring-cache.ts"
+import { ExpiringCache } from "../shared/expiring-cache.ts"
 import { hashKey } from "./auth.ts"
 import type { User } from "./oidc.ts"
 

@@ -1,7 +1,7 @@
 // Slows down guessing: an address that sends too many wrong credentials in a minute has to wait before it may send another wrong one.
 // Callers check the credential first, so that a valid one is never rejected, whatever others behind the same address send.
 
-import { ExpiringCache } from "../http/expiring-cache.ts"
+import { ExpiringCache } from "../shared/expiring-cache.ts"
 
 const WINDOW_MS = 60_000
 const MAX_ADDRESSES = 10_000

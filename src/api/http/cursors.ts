@@ -1,7 +1,7 @@
 // Cursors of lists: Base64 of the position after which the next page begins. A cursor that does not parse is a VALIDATION_ERROR.
 
 import { isUuid } from "../../core/model/ids.ts"
-import { invalidField } from "./errors.ts"
+import { invalidField } from "../shared/errors.ts"
 
 export interface TimePosition {
   createdAt: string

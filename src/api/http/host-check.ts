@@ -5,7 +5,7 @@
 import { isIP } from "node:net"
 import { hostname } from "node:os"
 import type { FastifyInstance } from "fastify"
-import { ApiError } from "./errors.ts"
+import { ApiError } from "../shared/errors.ts"
 
 const LOCAL_SUFFIXES = [".localhost", ".svc", ".svc.cluster.local"]
 

@@ -19,8 +19,8 @@ import type { AuditLog } from "../auth/audit-log.ts"
 import type { Authenticator } from "../auth/authenticator.ts"
 import type { Oidc } from "../auth/oidc.ts"
 import type { SignIns } from "../auth/sign-ins.ts"
-import type { EventFeed } from "../streams/event-feed.ts"
-import type { Streams } from "../streams/streams.ts"
+import type { EventFeed } from "../feed/event-feed.ts"
+import type { Streams } from "../feed/streams.ts"
 
 /** Members of the store that handlers may use. None of them changes anything. */
 export const STORE_READS = [

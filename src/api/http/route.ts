@@ -57,7 +57,8 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   path: string
   /** Further paths of the route, which the OpenAPI document does not list. */
   aliases?: readonly string[]
-  tag: string
+  /** Section of the OpenAPI document. Default: that of the file, in routes/table.ts. */
+  tag?: string
   summary: string
   /** null: no key required. */
   scope: KeyScope | null
@@ -78,21 +79,23 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   handle(call: Call<z.output<Params>, z.output<Query>, Body>): Promise<RouteResponse | typeof STREAMED> | RouteResponse
 }
 
-export type Route = RouteSpec<z.ZodType, z.ZodType, unknown>
+export type UntaggedRoute = RouteSpec<z.ZodType, z.ZodType, unknown>
+
+export type Route = UntaggedRoute & { tag: string }
 
 /** Infers the types of a handler from its schemas. */
 export function route<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, z.output<Body>>, "body"> & { body: { schema: Body; required?: boolean } },
-): Route
+): UntaggedRoute
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, TextBody>, "body"> & { body: { text: readonly string[]; example: string } },
-): Route
+): UntaggedRoute
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, AsyncIterable<Uint8Array>>, "body"> & { body: { bytes: true } },
-): Route
+): UntaggedRoute
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, undefined>, "body">,
-): Route
-export function route(spec: Route): Route {
+): UntaggedRoute
+export function route(spec: UntaggedRoute): UntaggedRoute {
   return spec
 }

@@ -1,7 +1,7 @@
 // Rejects requests that match no route, before the body is read: 405 when the path exists with another method, otherwise 404.
 
 import type { FastifyInstance, FastifyRequest } from "fastify"
-import { ApiError, notFound } from "./errors.ts"
+import { ApiError, notFound } from "../shared/errors.ts"
 
 interface KnownRoute {
   segments: readonly string[]

@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { pathText, type Problem } from "../../core/model/problems.ts"
 import { problemsOfIssues } from "../../definition/schema-issues.ts"
-import { invalid } from "./errors.ts"
+import { invalid } from "../shared/errors.ts"
 
 export const validate = <Schema extends z.ZodType>(schema: Schema, value: unknown, maxProblems?: number): z.output<Schema> => {
   const parsed = schema.safeParse(value, { reportInput: true })

@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { createReadStream, existsSync, readdirSync, statSync } from "node:fs"
 import { extname, join } from "node:path"
-import { notFound } from "./errors.ts"
+import { notFound } from "../shared/errors.ts"
 
 const POLICY = [
   "default-src 'none'",

@@ -9,7 +9,6 @@ export const auditRoutes = [
   route({
     method: "GET",
     path: "/audit",
-    tag: "keys",
     summary: "List changes, sign-ins and refusals, newest first; with `after`, oldest first",
     scope: "admin",
     query: auditQuery,

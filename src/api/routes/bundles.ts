@@ -4,10 +4,8 @@ import { bundleKey, hashOf, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundl
 import { InvalidArchive, readTar } from "../../objects/bundles/tar.ts"
 import { bundle, bundleParams } from "../../protocol/api/workflows.ts"
 import { collectBody } from "../http/body.ts"
-import { invalidField, notFound } from "../http/errors.ts"
+import { invalidField, notFound } from "../shared/errors.ts"
 import { route } from "../http/route.ts"
-
-const TAG = "workflows"
 
 const checkArchive = (bytes: Buffer): void => {
   try {
@@ -22,7 +20,6 @@ export const bundleRoutes = [
   route({
     method: "PUT",
     path: "/bundles/{hash}",
-    tag: TAG,
     summary: "Store the files of a definition as a tar archive of at most 16 MiB, under its SHA-256",
     scope: "author",
     params: bundleParams,
@@ -41,7 +38,6 @@ export const bundleRoutes = [
   route({
     method: "GET",
     path: "/bundles/{hash}",
-    tag: TAG,
     summary: "Get the files of a workflow version",
     scope: "worker",
     params: bundleParams,

@@ -7,8 +7,6 @@ import { SSE_TYPE } from "../streams/log-format.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
-const TAG = "events"
-
 const EVENTS = {
   200: {
     description:
@@ -22,7 +20,6 @@ export const eventRoutes = [
   route({
     method: "GET",
     path: "/events",
-    tag: TAG,
     summary: "Stream the events of all runs and jobs",
     scope: "read",
     query: eventQuery,
@@ -35,7 +32,6 @@ export const eventRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/events",
-    tag: TAG,
     summary: "Stream the events of a run",
     scope: "read",
     params: runParams,

@@ -3,7 +3,7 @@
 import { approvalBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
 import type { Json } from "../../core/model/json.ts"
 import { findTask, taskDetails } from "../views/find-task.ts"
-import { notFound } from "../http/errors.ts"
+import { notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { findRun } from "./runs.ts"
@@ -13,7 +13,6 @@ export const externalSignalRoutes = [
     route({
       method: "POST",
       path: `/runs/{id}/tasks/{name}/${verb}`,
-      tag: "tasks",
       summary:
         verb === "approve" ? "Approve a task that waits for approval" : "Reject a task that waits for approval, which fails it",
       scope: "trigger",
@@ -37,7 +36,6 @@ export const externalSignalRoutes = [
   route({
     method: "POST",
     path: "/callbacks/{token}",
-    tag: "tasks",
     summary: "Finish a task that deferred its work; the token (ORK_CALLBACK_URL) works once",
     scope: null,
     params: callbackParams,

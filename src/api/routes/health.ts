@@ -2,12 +2,11 @@
 
 import { health, healthQuery, ready } from "../../protocol/api/service.ts"
 import { serverProof } from "../../protocol/wire/server-proof.ts"
-import { unavailable } from "../http/errors.ts"
-import { ExpiringCache } from "../http/expiring-cache.ts"
+import { unavailable } from "../shared/errors.ts"
+import { ExpiringCache } from "../shared/expiring-cache.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
-const TAG = "server"
 /** Minimum time between two checks, because the route requires no key. */
 const CHECK_MS = 1000
 const TIMEOUT_MS = 5000
@@ -50,7 +49,6 @@ export const healthRoutes = [
   route({
     method: "GET",
     path: "/health",
-    tag: TAG,
     summary: "Check that the server is alive",
     scope: null,
     query: healthQuery,
@@ -64,7 +62,6 @@ export const healthRoutes = [
   route({
     method: "GET",
     path: "/ready",
-    tag: TAG,
     summary: "Check that the database and the object store are available, and that the server commits its work",
     scope: null,
     responses: { 200: { description: "The server is ready", schema: ready } },
@@ -82,7 +79,6 @@ export const healthRoutes = [
   route({
     method: "GET",
     path: "/metrics",
-    tag: TAG,
     summary: "Get the metrics of the server for Prometheus",
     scope: "read",
     requires: "metrics",

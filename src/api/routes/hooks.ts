@@ -10,7 +10,7 @@ import { runShape } from "../../protocol/api/shapes.ts"
 import { equalText, headersProblem, SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../../protocol/wire/signature.ts"
 import { parseJson } from "../http/body.ts"
 import type { Api } from "../http/ports.ts"
-import { ApiError, conflict, invalid, unauthorized, unavailable } from "../http/errors.ts"
+import { ApiError, conflict, invalid, unauthorized, unavailable } from "../shared/errors.ts"
 import { route } from "../http/route.ts"
 
 const single = (header: string | string[] | undefined): string | undefined => (typeof header === "string" ? header : undefined)
@@ -55,7 +55,6 @@ export const hookRoutes = [
   route({
     method: "POST",
     path: "/hooks/{name}",
-    tag: "hooks",
     summary: "Trigger a workflow by its webhook; the body has the params, X-Ork-Signature and X-Ork-Timestamp sign it",
     scope: null,
     params: workflowParams,

@@ -11,13 +11,11 @@ import { parseValue } from "../../definition/parse.ts"
 import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, mayCall } from "../auth/auth.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
-import { ApiError, conflict, invalid, invalidField, notFound } from "../http/errors.ts"
+import { ApiError, conflict, invalid, invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { jobResultShape, jobShape } from "../views/shapes.ts"
-
-const TAG = "jobs"
 
 export const findJob = async (api: Api, id: string): Promise<JobRow> => {
   const found = await api.store.getJob(id)
@@ -127,7 +125,6 @@ export const jobRoutes = [
   route({
     method: "POST",
     path: "/jobs",
-    tag: TAG,
     summary: "Create a job",
     scope: "trigger",
     body: { schema: newJob, required: true },
@@ -144,7 +141,6 @@ export const jobRoutes = [
   route({
     method: "POST",
     path: "/jobs/batch",
-    tag: TAG,
     summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
     body: { schema: newJobs, required: true },
@@ -163,7 +159,6 @@ export const jobRoutes = [
   route({
     method: "GET",
     path: "/jobs",
-    tag: TAG,
     summary: "List jobs, newest first, then by id",
     scope: "read",
     query: jobQuery,
@@ -178,7 +173,6 @@ export const jobRoutes = [
   route({
     method: "GET",
     path: "/jobs/{job_id}",
-    tag: TAG,
     summary: "Get a job",
     scope: "read",
     params: jobParams,
@@ -190,7 +184,6 @@ export const jobRoutes = [
   route({
     method: "PUT",
     path: "/jobs/{job_id}",
-    tag: TAG,
     summary: "Change a job that has not ended; its id, status, times and attempts cannot be changed",
     scope: "trigger",
     params: jobParams,
@@ -206,7 +199,6 @@ export const jobRoutes = [
   route({
     method: "DELETE",
     path: "/jobs/{job_id}",
-    tag: TAG,
     summary: "Delete a job that no other job depends on; a running job is killed",
     scope: "trigger",
     params: jobParams,
@@ -222,7 +214,6 @@ export const jobRoutes = [
   route({
     method: "POST",
     path: "/jobs/{job_id}/cancel",
-    tag: TAG,
     summary: "Cancel a job: it becomes FAILED with the error `cancelled`, and jobs that depend on it become BLOCKED",
     scope: "trigger",
     params: jobParams,
@@ -237,7 +228,6 @@ export const jobRoutes = [
   route({
     method: "GET",
     path: "/jobs/{job_id}/result",
-    tag: TAG,
     summary: "Get the result of a job: its status, output and error",
     scope: "read",
     params: jobParams,

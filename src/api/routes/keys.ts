@@ -2,19 +2,16 @@
 
 import { parseDuration } from "../../core/model/quantities.ts"
 import { createdKey, keyParams, keyRotation, keys, newKey } from "../../protocol/api/service.ts"
-import { notFound } from "../http/errors.ts"
+import { notFound } from "../shared/errors.ts"
 import type { KeyRow } from "../../store/contract/keys.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { keyShape } from "../views/shapes.ts"
 
-const TAG = "keys"
-
 export const keyRoutes = [
   route({
     method: "GET",
     path: "/keys",
-    tag: TAG,
     summary: "List the API keys by name and scope, without the keys themselves",
     scope: "admin",
     responses: { 200: { description: "The keys", schema: keys } },
@@ -25,7 +22,6 @@ export const keyRoutes = [
   route({
     method: "POST",
     path: "/keys",
-    tag: TAG,
     summary: "Create a key; only this response shows it",
     scope: "admin",
     body: { schema: newKey, required: true },
@@ -41,7 +37,6 @@ export const keyRoutes = [
   route({
     method: "POST",
     path: "/keys/{id}/rotate",
-    tag: TAG,
     summary: "Replace the secret of a key; only this response shows the new one",
     scope: "admin",
     params: keyParams,
@@ -57,7 +52,6 @@ export const keyRoutes = [
   route({
     method: "DELETE",
     path: "/keys/{id}",
-    tag: TAG,
     summary: "Remove a key, which ends its sessions and streams and evicts its workers",
     scope: "admin",
     params: keyParams,

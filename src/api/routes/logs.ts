@@ -11,8 +11,6 @@ import { route, STREAMED } from "../http/route.ts"
 import { findJob } from "./jobs.ts"
 import { findRun } from "./runs.ts"
 
-const TAG = "logs"
-
 const LOG = {
   200: {
     description:
@@ -28,7 +26,6 @@ export const logRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}/logs",
-    tag: TAG,
     summary: "Read or follow the log of a task",
     scope: "read",
     params: taskParams,
@@ -46,7 +43,6 @@ export const logRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}/logs/times",
-    tag: TAG,
     summary: "Get the times and the streams of the bytes of a task's log",
     scope: "read",
     params: taskParams,
@@ -60,7 +56,6 @@ export const logRoutes = [
   route({
     method: "GET",
     path: "/jobs/{job_id}/logs",
-    tag: TAG,
     summary: "Read or follow the log of a job's latest attempt",
     scope: "read",
     params: jobParams,
@@ -77,7 +72,6 @@ export const logRoutes = [
   route({
     method: "GET",
     path: "/jobs/{job_id}/logs/times",
-    tag: TAG,
     summary: "Get the times and the streams of the bytes of a job's log",
     scope: "read",
     params: jobParams,

@@ -5,7 +5,7 @@ import type { FastifyRequest } from "fastify"
 import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
 import { BODY_LIMIT, OPEN_BODY_LIMIT } from "../http/body.ts"
-import { ApiError, conflict, unauthorized } from "../http/errors.ts"
+import { ApiError, conflict, unauthorized } from "../shared/errors.ts"
 import type { Api, PushedResult } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 
@@ -29,7 +29,6 @@ export const pushRoutes = [
   route({
     method: "POST",
     path: "/internal/task-result",
-    tag: "worker protocol",
     summary: "Report the result of a task that was pushed to a worker",
     scope: null,
     admit,

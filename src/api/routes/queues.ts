@@ -1,18 +1,15 @@
 // Queues: their depth and age, and their limits.
 
 import { queue, queueParams, queues, queueSettings } from "../../protocol/api/service.ts"
-import { notFound } from "../http/errors.ts"
+import { notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { queueShape } from "../views/shapes.ts"
-
-const TAG = "queues"
 
 export const queueRoutes = [
   route({
     method: "GET",
     path: "/queues",
-    tag: TAG,
     summary: "List the queues",
     scope: "read",
     responses: { 200: { description: "The queues", schema: queues } },
@@ -26,7 +23,6 @@ export const queueRoutes = [
   route({
     method: "GET",
     path: "/queues/{name}",
-    tag: TAG,
     summary: "Get a queue",
     scope: "read",
     params: queueParams,
@@ -40,7 +36,6 @@ export const queueRoutes = [
   route({
     method: "PUT",
     path: "/queues/{name}",
-    tag: TAG,
     summary: "Set the concurrency or the rate limit of a queue, or pause it; other settings stay as they are",
     scope: "admin",
     params: queueParams,

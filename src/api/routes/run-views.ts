@@ -18,7 +18,6 @@ export const runViewRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/graph",
-    tag: "runs",
     summary: "Get the graph of a run's own workflow version, with the status of each task",
     scope: "read",
     params: runParams,
@@ -37,7 +36,6 @@ export const runViewRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/instances",
-    tag: "runs",
     summary: "List the task instances of a run with their times, in large pages, without input, output and error",
     scope: "read",
     params: runParams,

@@ -5,12 +5,10 @@ import { explainQuery, explanations, retryBody, retryPlan, run, runList, runPara
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { RunRow } from "../../store/contract/store.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
-import { notFound } from "../http/errors.ts"
+import { notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
-
-const TAG = "runs"
 
 export const findRun = async (api: Api, id: string): Promise<RunRow> => {
   const found = await api.store.getRun(id as RunId)
@@ -24,7 +22,6 @@ export const runRoutes = [
   route({
     method: "GET",
     path: "/runs",
-    tag: TAG,
     summary: "List runs, newest first",
     scope: "read",
     query: runQuery,
@@ -45,7 +42,6 @@ export const runRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}",
-    tag: TAG,
     summary: "Get a run with the number of its tasks by status",
     scope: "read",
     params: runParams,
@@ -57,7 +53,6 @@ export const runRoutes = [
   route({
     method: "DELETE",
     path: "/runs/{id}",
-    tag: TAG,
     summary: "Remove an ended run with its tasks, logs and outputs",
     scope: "admin",
     params: runParams,
@@ -72,7 +67,6 @@ export const runRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/explain",
-    tag: TAG,
     summary: "Explain why tasks wait, failed or were skipped",
     scope: "read",
     requires: "explain",
@@ -87,7 +81,6 @@ export const runRoutes = [
   route({
     method: "POST",
     path: "/runs/{id}/cancel",
-    tag: TAG,
     summary: "Cancel a run: pending tasks immediately, running tasks when their processes have exited",
     scope: "trigger",
     params: runParams,
@@ -102,7 +95,6 @@ export const runRoutes = [
   route({
     method: "POST",
     path: "/runs/{id}/retry",
-    tag: TAG,
     summary: "Retry the failed, skipped and cancelled tasks of a run, or one task and everything downstream of it",
     scope: "trigger",
     params: runParams,
@@ -129,7 +121,6 @@ export const runRoutes = [
     route({
       method: "POST",
       path: `/runs/{id}/${verb}`,
-      tag: TAG,
       summary: verb === "pause" ? "Pause a run: no further task starts" : "Resume a paused run",
       scope: "trigger",
       params: runParams,

@@ -2,7 +2,7 @@
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
-import { invalidField } from "../http/errors.ts"
+import { invalidField } from "../shared/errors.ts"
 import { route } from "../http/route.ts"
 import { scheduleShape } from "../views/shapes.ts"
 
@@ -13,7 +13,6 @@ export const scheduleRoutes = [
   route({
     method: "GET",
     path: "/schedules",
-    tag: "schedules",
     summary: "List the schedules with their next ticks",
     scope: "read",
     query: scheduleQuery,

@@ -4,14 +4,12 @@ import { answerQuery, session, signInBody, signInMethods, tokenQuery } from "../
 import type { FastifyRequest } from "fastify"
 import type { NewAuditEntry } from "../../store/contract/keys.ts"
 import { CALLBACK_PATH, type Oidc, pendingCookie } from "../auth/oidc.ts"
-import { ApiError, notFound, unauthorized } from "../http/errors.ts"
+import { ApiError, notFound, unauthorized } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { OWN_KEY_NAME } from "../auth/auth.ts"
 import { setCookie } from "../auth/sign-ins.ts"
-
-const TAG = "signing in"
 
 /** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
 const WELCOME = "/ui/welcome"
@@ -51,7 +49,6 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: "/session",
-    tag: TAG,
     summary: "Get the key and the scopes of the caller",
     scope: "read",
     responses: { 200: { description: "The caller", schema: session } },
@@ -64,7 +61,6 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: "/ui/sign-in",
-    tag: TAG,
     summary: "Exchange the token of a sign-in link for a session cookie; the token works once",
     scope: null,
     query: tokenQuery,
@@ -96,7 +92,6 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: "/ui/sign-in/methods",
-    tag: TAG,
     summary: "Get the ways to sign in besides a key",
     scope: null,
     responses: { 200: { description: "The ways", schema: signInMethods } },
@@ -107,7 +102,6 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: "/ui/sign-in/oidc",
-    tag: TAG,
     summary: "Begin to sign a user in through the OpenID provider",
     scope: null,
     responses: { 303: { description: "Redirects to the provider" } },
@@ -120,7 +114,6 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: CALLBACK_PATH,
-    tag: TAG,
     summary: "Complete the sign-in of a user with the provider's answer",
     scope: null,
     query: answerQuery,
@@ -145,7 +138,6 @@ export const signInRoutes = [
   route({
     method: "POST",
     path: "/ui/sign-in",
-    tag: TAG,
     summary: "Exchange an API key for a session cookie",
     scope: null,
     body: { schema: signInBody, required: true },
@@ -162,7 +154,6 @@ export const signInRoutes = [
   route({
     method: "POST",
     path: "/ui/sign-out",
-    tag: TAG,
     summary: "End the session of this browser on every server",
     scope: null,
     responses: { 204: { description: "Signed out" } },

@@ -8,7 +8,6 @@ export const statsRoutes = [
   route({
     method: "GET",
     path: "/stats",
-    tag: "server",
     summary: "Get the statistics of the server",
     scope: "read",
     query: statsQuery,

@@ -1,7 +1,7 @@
 // The table of all routes, in the order of the OpenAPI document.
 
 import type { ApiParts } from "../http/ports.ts"
-import type { Route } from "../http/route.ts"
+import type { Route, UntaggedRoute } from "../http/route.ts"
 import { externalSignalRoutes } from "./external-signals.ts"
 import { auditRoutes } from "./audit.ts"
 import { bundleRoutes } from "./bundles.ts"
@@ -22,26 +22,29 @@ import { taskRoutes } from "./tasks.ts"
 import { workerRoutes } from "./workers.ts"
 import { workflowRoutes } from "./workflows.ts"
 
+/** Tags the routes that have no tag of their own. */
+const tagged = (tag: string, routes: readonly UntaggedRoute[]): Route[] => routes.map((route) => ({ tag, ...route }))
+
 export const ROUTES: readonly Route[] = [
-  ...workflowRoutes,
-  ...bundleRoutes,
-  ...runRoutes,
-  ...taskRoutes,
-  ...runViewRoutes,
-  ...externalSignalRoutes,
-  ...logRoutes,
-  ...eventRoutes,
-  ...jobRoutes,
-  ...queueRoutes,
-  ...scheduleRoutes,
-  ...workerRoutes,
-  ...pushRoutes,
-  ...hookRoutes,
-  ...keyRoutes,
-  ...auditRoutes,
-  ...statsRoutes,
-  ...healthRoutes,
-  ...signInRoutes,
+  ...tagged("workflows", workflowRoutes),
+  ...tagged("workflows", bundleRoutes),
+  ...tagged("runs", runRoutes),
+  ...tagged("tasks", taskRoutes),
+  ...tagged("runs", runViewRoutes),
+  ...tagged("tasks", externalSignalRoutes),
+  ...tagged("logs", logRoutes),
+  ...tagged("events", eventRoutes),
+  ...tagged("jobs", jobRoutes),
+  ...tagged("queues", queueRoutes),
+  ...tagged("schedules", scheduleRoutes),
+  ...tagged("workers", workerRoutes),
+  ...tagged("worker protocol", pushRoutes),
+  ...tagged("hooks", hookRoutes),
+  ...tagged("keys", keyRoutes),
+  ...tagged("keys", auditRoutes),
+  ...tagged("server", statsRoutes),
+  ...tagged("server", healthRoutes),
+  ...tagged("signing in", signInRoutes),
 ]
 
 /** Leaves out the routes that require a part that the server lacks. */

@@ -16,20 +16,18 @@ import { json, strictObject } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { findRetryTarget, findTask, taskSummary, taskDetails } from "../views/find-task.ts"
-import { notFound } from "../http/errors.ts"
+import { notFound } from "../shared/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "./runs.ts"
 
-const TAG = "tasks"
 const instance = strictObject({ ...instanceQuery })
 
 export const taskRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks",
-    tag: TAG,
     summary: "List the task instances of a run with their attempts",
     scope: "read",
     params: runParams,
@@ -55,7 +53,6 @@ export const taskRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}",
-    tag: TAG,
     summary: "Get one instance of a task",
     scope: "read",
     params: taskParams,
@@ -69,7 +66,6 @@ export const taskRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}/output",
-    tag: TAG,
     summary: "Get the output of a task, whatever its size",
     scope: "read",
     params: taskParams,
@@ -85,7 +81,6 @@ export const taskRoutes = [
   route({
     method: "POST",
     path: "/runs/{id}/tasks/{name}/retry",
-    tag: TAG,
     summary: "Retry one instance of a task, or one item of a group, and everything downstream of it",
     scope: "trigger",
     params: taskParams,
@@ -111,7 +106,6 @@ export const taskRoutes = [
   route({
     method: "POST",
     path: "/runs/{id}/tasks/{name}/mark",
-    tag: TAG,
     summary: "Override the outcome of a task",
     scope: "admin",
     params: taskParams,

@@ -9,12 +9,11 @@ import { decodeFrames } from "../../protocol/wire/log-frames.ts"
 import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-service.ts"
 import type { Caller } from "../auth/auth.ts"
 import { collectBody } from "../http/body.ts"
-import { ApiError, conflict, invalid, notFound } from "../http/errors.ts"
+import { ApiError, conflict, invalid, notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Call, route } from "../http/route.ts"
 import { workerShape } from "../views/shapes.ts"
 
-const TAG = "workers"
 const WORK = "worker protocol"
 
 /** Common fields of the routes that a worker calls for itself. They return 409 once the worker is evicted. */
@@ -67,7 +66,6 @@ export const workerRoutes = [
   route({
     method: "GET",
     path: "/workers",
-    tag: TAG,
     summary: "List the processes that run tasks",
     scope: "read",
     responses: { 200: { description: "The processes", schema: workers } },

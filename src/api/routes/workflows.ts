@@ -25,14 +25,13 @@ import type { ParsedDefinition } from "../../definition/parse.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../http/cursors.ts"
-import { conflict, invalid, invalidField, notFound } from "../http/errors.ts"
+import { conflict, invalid, invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import type { StoredVersion } from "../../store/contract/store.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, type TextBody } from "../http/route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../views/shapes.ts"
 
-const TAG = "workflows"
 /** Latest runs that the list shows of each workflow. */
 const LATEST_RUNS = 20
 
@@ -88,7 +87,6 @@ export const workflowRoutes = [
   route({
     method: "GET",
     path: "/workflows",
-    tag: TAG,
     summary: "List the deployed workflows by name, with their latest runs and next tick",
     scope: "read",
     query: workflowQuery,
@@ -107,7 +105,6 @@ export const workflowRoutes = [
   route({
     method: "POST",
     path: "/workflows",
-    tag: TAG,
     summary: "Deploy a definition; with If-None-Match: * only under a new name",
     scope: "author",
     query: definitionQuery,
@@ -142,7 +139,6 @@ export const workflowRoutes = [
   route({
     method: "POST",
     path: "/workflows/validate",
-    tag: TAG,
     summary: "Validate a definition and return every problem; store nothing",
     scope: "author",
     query: definitionQuery,
@@ -161,7 +157,6 @@ export const workflowRoutes = [
   route({
     method: "GET",
     path: "/workflows/{name}",
-    tag: TAG,
     summary: "Get a workflow with its definition, params and graph",
     scope: "read",
     params: workflowParams,
@@ -173,7 +168,6 @@ export const workflowRoutes = [
   route({
     method: "DELETE",
     path: "/workflows/{name}",
-    tag: TAG,
     summary: "Remove a workflow and its schedules; its runs stay",
     scope: "admin",
     params: workflowParams,
@@ -187,7 +181,6 @@ export const workflowRoutes = [
   route({
     method: "GET",
     path: "/workflows/{name}/versions",
-    tag: TAG,
     summary: "List the versions of a workflow, newest first",
     scope: "read",
     params: workflowParams,
@@ -204,7 +197,6 @@ export const workflowRoutes = [
     method: "POST",
     path: "/workflows/{name}/runs",
     aliases: ["/workflows/{name}/run"],
-    tag: TAG,
     summary: "Trigger a run; a repeated idempotency key (or Idempotency-Key header) returns the first run",
     scope: "trigger",
     params: workflowParams,
@@ -237,7 +229,6 @@ export const workflowRoutes = [
     route({
       method: "POST",
       path: `/workflows/{name}/${verb}`,
-      tag: TAG,
       summary: verb === "pause" ? "Pause the workflow's schedules" : "Resume the workflow's schedules",
       scope: "admin",
       params: workflowParams,
@@ -252,7 +243,6 @@ export const workflowRoutes = [
   route({
     method: "POST",
     path: "/workflows/{name}/backfill",
-    tag: TAG,
     summary: "Create one run for each tick of the schedule in a range; with `plan`, only list the ticks",
     scope: "trigger",
     params: workflowParams,

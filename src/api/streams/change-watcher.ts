@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { LoggedEvent } from "../../store/contract/event-log.ts"
-import type { EventFeed } from "./event-feed.ts"
+import type { EventFeed } from "../feed/event-feed.ts"
 
 export interface WatchTarget {
   /** null: a job. */

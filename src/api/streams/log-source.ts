@@ -7,7 +7,7 @@ import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
-import { invalidField } from "../http/errors.ts"
+import { invalidField } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { ChangeWatcher, type WatchTarget } from "./change-watcher.ts"
 

@@ -2,11 +2,11 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { TaskLog } from "../../objects/logs/task-log.ts"
-import { invalidField } from "../http/errors.ts"
+import { invalidField } from "../shared/errors.ts"
 import { CONTENT_TYPES, formatOf, lineText, type LogFormat } from "./log-format.ts"
 import type { LogSource } from "./log-source.ts"
 import type { Api } from "../http/ports.ts"
-import type { Stream } from "./streams.ts"
+import type { Stream } from "../feed/streams.ts"
 
 export interface LogRequest {
   api: Api

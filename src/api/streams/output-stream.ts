@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify"
 import type { Output } from "../../core/model/change.ts"
 import type { Api } from "../http/ports.ts"
-import type { Stream } from "./streams.ts"
+import type { Stream } from "../feed/streams.ts"
 
 const PIECE_BYTES = 1 << 20
 

@@ -4,11 +4,11 @@
 import type { RunId } from "../../core/model/ids.ts"
 import { instanceIndex } from "../../protocol/api/shapes.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
-import type { Frame } from "./event-feed.ts"
+import type { Frame } from "../feed/event-feed.ts"
 import { lineShape } from "./log-format.ts"
 import { currentLog } from "./log-source.ts"
 import type { Api } from "../http/ports.ts"
-import type { Stream } from "./streams.ts"
+import type { Stream } from "../feed/streams.ts"
 
 /** Maximum number of logs that one stream follows at a time. Further tasks are left out. */
 const MAX_FOLLOWED = 64

@@ -15,6 +15,5 @@ export const PAST_RUNS = 5
 /** Batches that one read of the event log reads. */
 export const MAX_BATCHES = 500
 
-
 /** Time for which the messages of removed runs are remembered: longer than a signature is accepted. */
 export const MESSAGE_MS = 3_600_000

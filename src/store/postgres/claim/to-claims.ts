@@ -15,7 +15,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { JOB_CLAIM, type JobClaimColumns } from "./job-claim.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
-import { loadRuns } from "./run-info.ts"
+import { loadRuns } from "../cache/run-info.ts"
 
 /** Results of the tasks that the transaction finished, by `taskKey`. */
 export type Results = ReadonlyMap<string, FinishedTask>

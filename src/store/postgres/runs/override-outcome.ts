@@ -178,7 +178,8 @@ const COUNT_FAILED = statement(
 const COUNT = statement(
   "override_count",
   `UPDATE runs SET generation = generation + 1, failed = failed + :runFailed,
-     tasks_success = tasks_success + :success, tasks_failed = tasks_failed + :failed, tasks_skipped = tasks_skipped + :skipped, tasks_cancelled = tasks_cancelled + :cancelled
+     tasks_success = tasks_success + :success, tasks_failed = tasks_failed + :failed,
+     tasks_skipped = tasks_skipped + :skipped, tasks_cancelled = tasks_cancelled + :cancelled
    WHERE seq = :seq`,
 )
 

@@ -54,7 +54,8 @@ const REMOVE_TASKS = statement(
 
 const REMOVE_LIMITS = statement(
   "remove_limits",
-  `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || :runId::text OR key >= '${LIMIT_PREFIX.task}' || :runId::text || ':' AND key < '${LIMIT_PREFIX.task}' || :runId::text || ';'`,
+  `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || :runId::text
+     OR key >= '${LIMIT_PREFIX.task}' || :runId::text || ':' AND key < '${LIMIT_PREFIX.task}' || :runId::text || ';'`,
 )
 
 const MARK = statement("remove_mark", "UPDATE runs SET removing = true WHERE seq = :seq AND NOT removing")

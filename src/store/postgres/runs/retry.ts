@@ -13,7 +13,8 @@ import { reopenRun } from "./reopen.ts"
 const FINISHED = statement(
   "retry_finished",
   `SELECT ${STARTABLE_RUN} FROM runs
-   WHERE id = :runId::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND NOT removing AND finished_at = COALESCE(:endedAt::timestamptz, finished_at)
+   WHERE id = :runId::uuid AND finished_at IS NOT NULL AND hooks_pending = 0 AND NOT removing
+     AND finished_at = COALESCE(:endedAt::timestamptz, finished_at)
    FOR UPDATE`,
 )
 

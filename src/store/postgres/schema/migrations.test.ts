@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
-import { migrationLockSuite } from "../../conformance/migrations.ts"
+import { migrationLockSuite } from "../../conformance/admin/migrations.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Store } from "../../contract/store.ts"

@@ -78,7 +78,8 @@ export const listHolders = (session: Session): LeaseHolderRow[] =>
 const STOP = "iif(EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id), 'cancel', r.cancelling)"
 
 const IN_FLIGHT = `
-SELECT t.id AS "row", t.attempt_id AS "attemptId", ${STOP} AS stop, iif(t.waiting_on IS NULL, 0, t.resumes) AS resumes FROM tasks t INDEXED BY tasks_in_flight
+SELECT t.id AS "row", t.attempt_id AS "attemptId", ${STOP} AS stop, iif(t.waiting_on IS NULL, 0, t.resumes) AS resumes
+FROM tasks t INDEXED BY tasks_in_flight
 JOIN holders h ON h.seq = t.holder LEFT JOIN runs r ON r.seq = t.run_seq
 WHERE t.holder IS NOT NULL AND h.id = ? ORDER BY t.id`
 

@@ -10,7 +10,9 @@ import { type ClaimedRow, toClaims } from "../claim/to-claims.ts"
 import type { Tx } from "../tx.ts"
 import { waitingOnOf } from "../advance/waiting.ts"
 
-const IN_FLIGHT = `SELECT ${CANDIDATE}, waiting_on, started_at, resumes FROM tasks WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
+const IN_FLIGHT = `
+SELECT ${CANDIDATE}, waiting_on, started_at, resumes FROM tasks
+WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND kind = 'task'`
 
 export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
   const found: ClaimedRow[] = []

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest"
 import { systemClock as clock, systemRandom as random } from "../../../engine/system.ts"
-import { migrationLockSuite } from "../../conformance/migrations.ts"
+import { migrationLockSuite } from "../../conformance/admin/migrations.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"
 import { Database } from "../connection/database.ts"
 import { migrate, MIGRATIONS } from "./migrations.ts"

@@ -1,0 +1,96 @@
+// Tasks that call registered functions have lanes of their own, which only holders with the function claim from.
+
+import { describe, expect, it } from "vitest"
+import { FUNCTION_EXECUTOR } from "../../../core/model/function.ts"
+import { workflow } from "../../../core/testing.ts"
+import type { JobStore } from "../../contract/jobs.ts"
+import type { QueueStore } from "../../contract/queues.ts"
+import type { Store } from "../../contract/store.ts"
+import { create } from "../jobs/jobs.ts"
+import { type Open, setup, type World } from "../world.ts"
+
+type Backend = Store & QueueStore & JobStore
+
+const call = (name: string, queue = "default", labels: string[] = []) =>
+  workflow(
+    { [name]: { executor: FUNCTION_EXECUTOR, function: name, queue, labels } },
+    { name: `${name}-${queue}${labels.join("")}` },
+  )
+
+const taken = async (world: World<Backend>, ...lanes: string[]): Promise<string[]> => {
+  const { claims } = await world.turn({ claim: 9, lanes })
+  return claims.map(({ run }) => run.workflow).toSorted()
+}
+
+export const callTests = (open: Open<Backend>): void => {
+  describe("calls of registered functions", () => {
+    it("are claimed only through lanes that name queue, function and labels", async () => {
+      const world = await setup(open)
+      await world.start(call("resize"))
+      await world.start(call("resize", "media", ["gpu"]))
+      await world.start(call("send"))
+      expect(await taken(world, "q:*")).toEqual([])
+      expect(await taken(world, "q:default", "q:media|gpu", "h:default")).toEqual([])
+      expect(await taken(world, "f:default|resize", "f:media|resize")).toEqual(["resize-default"])
+      expect(await taken(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
+    })
+
+    it("are claimed from every queue through the lane of the function in all queues", async () => {
+      const world = await setup(open)
+      await world.start(call("resize"))
+      await world.start(call("resize", "media", ["gpu"]))
+      await world.start(call("send"))
+      await world.start(workflow({ a: {} }, { name: "plain" }))
+      expect(await taken(world, "f:*|res", "f:*|resizes")).toEqual([])
+      expect(await taken(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-mediagpu"])
+      expect(await taken(world, "q:*", "f:*|resize")).toEqual([])
+      expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
+    })
+
+    it("obey the settings of their queue and count towards them", async () => {
+      const world = await setup(open)
+      await world.store.putQueue("media", { paused: true })
+      await world.start(call("resize", "media"))
+      await world.start(call("send", "media"))
+      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toEqual([])
+      await world.store.putQueue("media", { paused: false, concurrency: 1 })
+      expect(await taken(world, "q:*", "f:*|resize", "f:*|send")).toHaveLength(1)
+      expect(await taken(world, "f:media|resize", "f:media|send")).toEqual([])
+      expect(await world.store.getQueue("media")).toMatchObject({ ready: 1, running: 1 })
+    })
+
+    it("of 70 queues are served in turn, whether or not others are paused", async () => {
+      const world = await setup(open)
+      const queues = Array.from({ length: 70 }, (_, i) => `q${String(i).padStart(2, "0")}`)
+      const task = (queue: string) => ({ executor: FUNCTION_EXECUTOR, function: "f", queue })
+      const names = queues.flatMap((queue) => [`a${queue}`, `b${queue}`])
+      await world.start(workflow(Object.fromEntries(names.map((name) => [name, task(name.slice(1))]))))
+      const served = new Set<string>()
+      for (let i = 0; i < 70; i++) {
+        const { claims } = await world.turn({ claim: 1, lanes: ["f:*|f"] })
+        for (const { versionId, node } of claims) served.add(world.store.compiledNow(versionId).nodes[node]!.queue)
+      }
+      expect(served.size).toBe(70)
+      for (const name of queues) await world.store.putQueue(name, { paused: true })
+      await world.start(call("f", "zz"))
+      expect(await taken(world, "f:*|f")).toEqual(["f-zz"])
+      expect(await world.turn({ claim: 9, lanes: ["f:*|f"] })).toMatchObject({ claims: [], more: false })
+    })
+
+    it("of 70 queues are all served by claims that ask for more", async () => {
+      const world = await setup(open)
+      const task = (i: number) => ({ executor: FUNCTION_EXECUTOR, function: "f", queue: `q${i}` })
+      await world.start(workflow(Object.fromEntries(Array.from({ length: 70 }, (_, i) => [`t${i}`, task(i)]))))
+      const first = await world.turn({ claim: 1000, lanes: ["f:*|f"] })
+      const rest = first.more ? await world.turn({ claim: 1000, lanes: ["f:*|f"] }) : null
+      expect([...first.claims, ...(rest?.claims ?? [])]).toHaveLength(70)
+    })
+
+    it("made by jobs wait in the same lanes", async () => {
+      const world = await setup(open)
+      await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })
+      expect((await world.turn({ claim: 9, lanes: ["q:*", "h:media"] })).jobs).toEqual([])
+      expect((await world.turn({ claim: 9, lanes: ["f:media|resize"] })).jobs).toHaveLength(1)
+    })
+  })
+}
