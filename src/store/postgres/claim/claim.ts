@@ -65,11 +65,11 @@ export class Claims {
     const { holder, gate, claim } = batch
     const remaining = {
       ...batch,
-      gate: { ...gate, limit: gate.maxClaims - claimed.gates.length },
-      claim: { ...claim, limit: claim.maxClaims - claimed.work.length },
+      gate: { ...gate, maxClaims: gate.maxClaims - claimed.gates.length },
+      claim: { ...claim, maxClaims: claim.maxClaims - claimed.work.length },
     }
     const next = await this.finish(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
-    const maxClaims = remaining.claim.limit - next.work.length
+    const maxClaims = remaining.claim.maxClaims - next.work.length
     const byQueue = this.byQueue(batch) ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
     if (byQueue?.headSuffices === true) this.#work.byQueue = false
     const queued = byQueue?.claimed ?? []
