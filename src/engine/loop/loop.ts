@@ -291,7 +291,7 @@ export class Loop {
     const releases: Change[] = []
     for (let part = parts[0]; part !== undefined && this.#phase !== "stopped"; part = parts[0]) {
       try {
-        const gate = { ...batch.gate, limit: 0 }
+        const gate = { ...batch.gate, maxClaims: 0 }
         this.#handle(part, await this.#options.store.advance({ ...batch, changes: part, claim: CLAIM_NOTHING, gate }))
         parts.shift()
       } catch (error) {
