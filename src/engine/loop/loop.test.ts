@@ -34,14 +34,17 @@ const changeOf = (run: number): Change => ({
 const setup = () => {
   const clock = new VirtualClock()
   const open: { batch: Batch; commit: () => void }[] = []
+  const seen: Batch[] = []
   /** Tells which batches the store rejects because of a value. */
   const rejects: { batch: (batch: Batch) => boolean } = { batch: () => false }
   const store = {
     advanceConcurrency: { maxConcurrent: 2, minBatch: 1 },
-    advance: (batch: Batch): Promise<Advanced> =>
-      rejects.batch(batch)
+    advance: (batch: Batch): Promise<Advanced> => {
+      seen.push(batch)
+      return rejects.batch(batch)
         ? Promise.reject(new InvalidValue("no"))
-        : new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) })),
+        : new Promise((resolve) => open.push({ batch, commit: () => resolve(NOTHING) }))
+    },
     listInFlight: async () => [],
   } as unknown as EngineOptions["store"]
   const log = { info: () => {}, warn: () => {}, error: () => {} }
@@ -51,7 +54,7 @@ const setup = () => {
       idle: true,
       has: () => false,
       claimCapacity: (reserved) => ({ lanes: ["q:default"], maxClaims: Math.max(0, 2 - reserved) }),
-      gateCapacity: () => ({ lanes: [], maxClaims: 0 }),
+      gateCapacity: () => ({ lanes: ["g"], maxClaims: 5 }),
       dispatch: () => undefined,
     },
     holderId: () => "holder" as HolderId,
@@ -80,7 +83,7 @@ const setup = () => {
       await rest()
     }
   }
-  return { loop, open, rest, commit, rejects, untilCommitted }
+  return { loop, seen, open, rest, commit, rejects, untilCommitted }
 }
 
 describe("Loop", () => {
@@ -116,5 +119,17 @@ describe("Loop", () => {
     rejects.batch = () => false
     await untilCommitted("release")
     expect(loop.pendingChanges).toBe(0)
+  })
+
+  it("claims nothing while it commits a rejected batch in parts", async () => {
+    const { loop, rejects, seen, untilCommitted } = setup()
+    rejects.batch = ({ changes }) => changes.length > 1
+    loop.start()
+    loop.add(changeOf(1))
+    loop.add(changeOf(3))
+    await untilCommitted("enqueue")
+    const parts = seen.filter(({ changes }) => changes.length === 1)
+    expect(parts.map(({ claim, gate }) => [claim.maxClaims, gate.maxClaims])).toContainEqual([0, 0])
+    expect(parts.every(({ gate }) => gate.maxClaims === 0)).toBe(true)
   })
 })

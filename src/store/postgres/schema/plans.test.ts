@@ -218,7 +218,7 @@ it("a connection discards the plans of an empty table when the table has grown",
   await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
   const client = await connect(database)
   await client.query("VACUUM ork.tasks")
-  const turn = () => store.advance({ holder, changes: [], claim: { lanes: [WORK], limit: 1 }, gate: NOTHING })
+  const turn = () => store.advance({ holder, changes: [], claim: { lanes: [WORK], maxClaims: 1 }, gate: NOTHING })
   for (let idle = 0; idle < 16; idle++) await turn()
   const compiled = workflow(Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [`t${i}`, {}])))
   const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: "1", source: "", deploy: true })
