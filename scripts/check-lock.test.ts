@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { accepts, missingOptional, tooNew, withAddress } from "./check-lock.ts"
+import { accepts, missingOptional, tooNew, withAddress, withInstallScript, withoutIntegrity } from "./check-lock.ts"
 
 test.each([
   "*",
@@ -55,4 +55,22 @@ test("an optional package is searched beside its owner and in the folders above,
   expect(missingOptional(packages)).toEqual([
     "node_modules/a/node_modules/tool: its optional @tool/other is missing, and `npm ci` refuses that",
   ])
+})
+
+test("a package without a checksum is reported; a tool for another platform only before a release", () => {
+  const packages = {
+    "": {},
+    ui: {},
+    "node_modules/ui": { link: true },
+    "node_modules/fine": { integrity: "sha512-x" },
+    "node_modules/bare": { version: "1.0.0" },
+    "node_modules/fine/node_modules/@tool/mac": { version: "1.0.0", dev: true, optional: true },
+  }
+  expect(withoutIntegrity(packages, false)).toEqual([expect.stringContaining("node_modules/bare: has no integrity")])
+  expect(withoutIntegrity(packages, true)).toHaveLength(2)
+})
+
+test("an install script of a package that users install is reported, that of a tool is not", () => {
+  const packages = { "node_modules/a": { hasInstallScript: true }, "node_modules/b": { hasInstallScript: true, dev: true } }
+  expect(withInstallScript(packages)).toEqual([expect.stringContaining("node_modules/a: runs a script")])
 })

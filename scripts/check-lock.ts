@@ -1,7 +1,7 @@
-// Prints the problems of the lock file, and nothing if there are none. It looks for three: a runtime package that needs a newer Node than
+// Prints the problems of the lock file, and nothing if there are none. It looks for four: a package that users install without a checksum, or a tool without one that the registry has; a runtime package that needs a newer Node than
 // `engines` in package.json promises; the address of a private registry; and platform packages that npm left out because the registry did
 // not have them, after which `npm ci` fails.
-// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the parent of this file's folder.
+// `node scripts/check-lock.ts [--strict] [FOLDER]`: `--strict` is for a release, and also reports install scripts; FOLDER is the root of the checkout, by default the parent of this file's folder.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,6 +11,9 @@ interface Package {
   dev?: boolean
   link?: boolean
   resolved?: string
+  integrity?: string
+  optional?: boolean
+  hasInstallScript?: boolean
   engines?: { node?: string }
   optionalDependencies?: { [name: string]: string }
 }
@@ -82,6 +85,20 @@ export const withAddress = (packages: Packages): string[] =>
       : [`${path}: has the address ${resolved}; see omit-lockfile-registry-resolved`],
   )
 
+/** Packages without a checksum. Tools for other platforms may lack it where the registry does not have them; `strict` reports them too. */
+export const withoutIntegrity = (packages: Packages, strict: boolean): string[] =>
+  Object.entries(packages).flatMap(([path, { integrity, link, dev, optional }]) => {
+    const isPackage = /(^|\/)node_modules\//.test(path) && link !== true
+    if (!isPackage || integrity !== undefined || (!strict && dev === true && optional === true)) return []
+    return [`${path}: has no integrity; run \`npm install\` with a registry that has the package`]
+  })
+
+/** Packages that would run a script when a user installs Ork. */
+export const withInstallScript = (packages: Packages): string[] =>
+  Object.entries(packages).flatMap(([path, { hasInstallScript, dev }]) =>
+    hasInstallScript === true && dev !== true ? [`${path}: runs a script when Ork is installed; replace it`] : [],
+  )
+
 export const missingOptional = (packages: Packages): string[] =>
   Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies)
@@ -98,11 +115,18 @@ const found = (packages: Packages, path: string, name: string): boolean => {
 }
 
 if (import.meta.main) {
-  const root = process.argv[2] ?? join(import.meta.dirname, "..")
+  const strict = process.argv.includes("--strict")
+  const root = process.argv.slice(2).find((word) => word !== "--strict") ?? join(import.meta.dirname, "..")
   const read = <T>(file: string): T => JSON.parse(readFileSync(join(root, file), "utf8")) as T
   const { engines } = read<{ engines: { node: string } }>("package.json")
   const { packages } = read<{ packages: Packages }>("package-lock.json")
-  const problems = [...tooNew(engines.node, packages), ...withAddress(packages), ...missingOptional(packages)]
+  const problems = [
+    ...tooNew(engines.node, packages),
+    ...withAddress(packages),
+    ...missingOptional(packages),
+    ...withoutIntegrity(packages, strict),
+    ...(strict ? withInstallScript(packages) : []),
+  ]
   for (const problem of problems) console.log(problem)
   process.exitCode = problems.length > 0 ? 1 : 0
 }

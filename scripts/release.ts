@@ -1,0 +1,81 @@
+// Builds what a release consists of, in a folder: the package, its SBOM (CycloneDX), its provenance (in-toto, SLSA 1) and checksums.
+// `node scripts/release.ts FOLDER`. Refuses a checkout with changes, a lock file with problems, and base images without a digest.
+
+import { execFileSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+
+const ROOT = join(import.meta.dirname, "..")
+
+/** Returns the base images of Dockerfiles and Compose files that no digest pins. Stages and Ork's own image need none. */
+export const unpinnedImages = (text: string): string[] => {
+  const stages = new Set([...text.matchAll(/^FROM \S+ AS (\S+)/gm)].map(([, name]) => name))
+  const images = [...text.matchAll(/^(?:FROM|\s*image:) ?(\S+)/gm)].map(([, image]) => image!)
+  return [...new Set(images)].filter((image) => image !== "ork" && !stages.has(image) && !/@sha256:[0-9a-f]{64}$/.test(image))
+}
+
+export interface Subject {
+  name: string
+  digest: { sha256: string }
+}
+
+/** Returns an in-toto statement about how the files were built. */
+export const provenanceOf = (subject: Subject[], source: { commit: string; lockHash: string; node: string }): object => ({
+  _type: "https://in-toto.io/Statement/v1",
+  subject,
+  predicateType: "https://slsa.dev/provenance/v1",
+  predicate: {
+    buildDefinition: {
+      buildType: "urn:ork:npm-pack:1",
+      externalParameters: { command: "node scripts/release.ts" },
+      internalParameters: { node: source.node },
+      resolvedDependencies: [
+        { uri: "git+ork", digest: { gitCommit: source.commit } },
+        { uri: "package-lock.json", digest: { sha256: source.lockHash } },
+      ],
+    },
+    runDetails: { builder: { id: "urn:ork:scripts/release.ts" } },
+  },
+})
+
+const sha256 = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex")
+
+const run = (command: string, ...args: string[]): string =>
+  execFileSync(command, args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], maxBuffer: 1 << 28 })
+
+const release = (folder: string): void => {
+  if (run("git", "status", "--porcelain") !== "") throw new Error("the checkout has changes; commit them first")
+  run(process.execPath, "scripts/check-lock.ts", "--strict")
+  const images = ["deploy/Dockerfile", "deploy/compose.yaml"].flatMap((file) =>
+    unpinnedImages(readFileSync(join(ROOT, file), "utf8")),
+  )
+  if (images.length > 0) {
+    throw new Error(
+      `base images without a digest: ${images.join(", ")}; pin them with \`docker buildx imagetools inspect IMAGE\``,
+    )
+  }
+  mkdirSync(folder, { recursive: true })
+  run("npm", "run", "build")
+  const [packed] = JSON.parse(run("npm", "pack", "--json", "--ignore-scripts", "--pack-destination", folder)) as [
+    { filename: string },
+  ]
+  const base = packed.filename.replace(/\.tgz$/, "")
+  writeFileSync(
+    join(folder, `${base}.cdx.json`),
+    run("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only"),
+  )
+  const files = [packed.filename, `${base}.cdx.json`]
+  const subject = files.map((name) => ({ name, digest: { sha256: sha256(join(folder, name)) } }))
+  const commit = run("git", "rev-parse", "HEAD").trim()
+  const source = { commit, lockHash: sha256(join(ROOT, "package-lock.json")), node: process.version }
+  writeFileSync(join(folder, `${base}.provenance.json`), `${JSON.stringify(provenanceOf(subject, source), null, 2)}\n`)
+  const sums = [...files, `${base}.provenance.json`].map((name) => `${sha256(join(folder, name))}  ${name}\n`)
+  writeFileSync(join(folder, "SHA256SUMS"), sums.join(""))
+}
+
+if (import.meta.main) {
+  const folder = process.argv[2]
+  if (folder === undefined) throw new Error("name the folder: node scripts/release.ts FOLDER")
+  release(resolve(folder))
+}
