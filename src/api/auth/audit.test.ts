@@ -36,6 +36,8 @@ test("a change has its entry when the response arrives, with key, name, address 
     action: "run.create",
     target: run.body["id"],
   })
+  expect(run.body["created_by"]).toBe("ci")
+  expect((await api.call("GET", `/runs/${run.body["id"] as string}`)).body["created_by"]).toBe("ci")
   const job = await api.call("POST", "/jobs", { body: { name: "j", queue: "q" } })
   expect(await api.last()).toMatchObject({ action: "job.create", target: job.body["id"] })
 })

@@ -10,6 +10,7 @@ import { newRunId } from "../../core/model/ids.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import { ticksIn } from "../../core/time/schedule.ts"
 import type { ScheduleSpec } from "../../core/model/workflow.ts"
+import { currentActor } from "../../store/contract/audit-scope.ts"
 import type { Catalog, WorkflowRow } from "../../store/contract/catalog.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { NewRun, Store } from "../../store/contract/store.ts"
@@ -100,6 +101,7 @@ const newRun = async (
     params: params.values,
     priority: null,
     logicalDate: iso(tick),
+    createdBy: currentActor(),
     idempotencyKey: `backfill:${position}:${iso(tick)}`,
     private: false,
     workingDir: null,

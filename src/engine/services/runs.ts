@@ -12,7 +12,7 @@ import { bindParams } from "../../core/rules/params.ts"
 import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
-import { describeChange } from "../../store/contract/audit-scope.ts"
+import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -57,6 +57,7 @@ export class RunService {
       versionId: workflow.versionId,
       params: bound.params,
       workingDir: null,
+      createdBy: currentActor(),
       ...request,
     })
   }

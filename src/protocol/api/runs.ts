@@ -38,6 +38,10 @@ export const run = z
     priority,
     logical_date: dateTime.nullable(),
     created_at: dateTime,
+    created_by: z
+      .string()
+      .nullable()
+      .meta({ description: "Name of the key or user that started it. null: a schedule, a webhook, another run or `ork run`" }),
     started_at: dateTime.nullable(),
     finished_at: dateTime.nullable(),
     error: z.string().nullable(),

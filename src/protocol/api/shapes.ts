@@ -36,6 +36,7 @@ export interface RunFields {
   priority: number
   logicalDate: string | null
   createdAt: string
+  createdBy: string | null
   startedAt: string | null
   finishedAt: string | null
   error: string | null
@@ -112,6 +113,7 @@ export const runShape = (run: RunFields): RunShape => ({
   priority: run.priority,
   logical_date: run.logicalDate,
   created_at: run.createdAt,
+  created_by: run.createdBy,
   started_at: run.startedAt,
   finished_at: run.finishedAt,
   error: run.error,

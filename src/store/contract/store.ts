@@ -172,6 +172,8 @@ export interface NewRun {
   priority: number | null
   logicalDate: string | null
   idempotencyKey: string | null
+  /** Name of the key or user that started it; null or not given: nobody. */
+  createdBy?: string | null
   /** Only the engine that names the lanes of this run claims its tasks (`ork run`). */
   private: boolean
   /** Working directory of the tasks; null: a folder of the run. */
@@ -248,6 +250,7 @@ export interface RunRow {
   priority: number
   logicalDate: string | null
   createdAt: string
+  createdBy: string | null
   startedAt: string | null
   finishedAt: string | null
   error: string | null

@@ -18,22 +18,22 @@ const INSERT = statement(
   "create_runs",
   `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
      working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open_tasks, tasks_total, parent_row, parent_run,
-     parent_task, root_run_id, depth)
+     parent_task, root_run_id, depth, created_by)
    SELECT id, workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, wait_for_schedule, ${NOW},
      CASE WHEN NOT starts_pending THEN ${NOW} END,
      ${NOW} + timeout * interval '1 millisecond', open_tasks, total, parent_row,
-     parent_run, parent_task, root_run_id, depth
+     parent_run, parent_task, root_run_id, depth, created_by
    FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :startsPendingFlags::boolean[], :triggers::text[],
      :params::text[], :priorities::smallint[], :logicalDates::text[], :idempotencyKeys::text[], :privateFlags::boolean[],
      :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :waitForScheduleFlags::boolean[], :timeouts::bigint[],
      :openTasks::int[], :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[],
-     :depths::int[]) WITH ORDINALITY
+     :depths::int[], :creators::text[]) WITH ORDINALITY
    AS c (id, workflow_id, version_id, starts_pending, trigger,
      params, priority, logical_date, idempotency_key, private,
      working_dir, timezone, schedule_id, wait_for_schedule, timeout,
      open_tasks, total, parent_row, parent_run, parent_task, root_run_id,
-     depth, position) ORDER BY position
+     depth, created_by, position) ORDER BY position
    ON CONFLICT DO NOTHING
    RETURNING seq, id`,
 )
@@ -132,6 +132,7 @@ const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: 
     parentTasks: planned.map(({ run }) => run.parent?.task ?? null),
     rootRunIds: planned.map(({ run }) => run.parent?.rootRunId ?? null),
     depths: planned.map(({ run }) => run.parent?.depth ?? 0),
+    creators: planned.map(({ run }) => run.createdBy ?? null),
   })
 
 /** Finds the runs that have the idempotency keys or ids of these; returns requested run id and number. */

@@ -11,8 +11,8 @@ import type { Tx } from "../tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
-  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth)
-VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth, created_by)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 RETURNING seq`
 
@@ -61,6 +61,7 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.task ?? null,
     run.parent?.rootRunId ?? null,
     run.parent?.depth ?? 0,
+    run.createdBy ?? null,
   )
   if (row !== undefined) return { seq: row[0], created: true }
   const [seq] = tx.db.get<[number]>(BY_ID, id) ?? tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)!

@@ -110,7 +110,7 @@ const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElemen
           </Link>,
         ],
         ["Version", String(run.version)],
-        ["Trigger", run.trigger],
+        ["Trigger", run.created_by === null ? run.trigger : `${run.trigger}, by ${run.created_by}`],
         run.logical_date === null ? null : ["Logical date", <Time key="logical" at={run.logical_date} />],
         ["Created", <Time key="created" at={run.created_at} />],
         ["Duration", <Duration key="duration" from={run.started_at} to={run.finished_at} />],
