@@ -203,7 +203,7 @@ test("from another folder, the address and a key with the right scope are suffic
   const by = { ...env, ORK_API_KEY: key }
   expect((await ork(["trigger", "etl", "--wait"], { cwd: elsewhere, env: by })).code).toBe(0)
   const denied = await ork(["deploy", join(cwd, "etl.yaml")], { cwd: elsewhere, env: by })
-  expect([denied.code, denied.stderr]).toEqual([1, matching(/^ork: .*admin.*\n$/)])
+  expect([denied.code, denied.stderr]).toEqual([1, matching(/^ork: .*scope author is required.*\n$/)])
   const doctor = await ork(["doctor"], { cwd: elsewhere, env: by })
   expect([doctor.code, doctor.stdout]).toEqual([0, matching(/^ok +key /m)])
 })
