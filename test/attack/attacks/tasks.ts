@@ -24,6 +24,9 @@ const readsSecret = (name: string, script: string, { quick = false } = {}): Atta
   },
 })
 
+/** Folders inside the data folder, which only its owner enters, that tasks of other users get mounted. */
+const TASK_FOLDERS = new Set(["work", "bundles", "upstream", "pushed", "io"])
+
 export const taskAttacks: Attack[] = [
   readsSecret("reads the environment of every process", "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' || true", {
     quick: true,
@@ -34,12 +37,12 @@ export const taskAttacks: Attack[] = [
   ),
   readsSecret(
     "reads the key file",
-    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find /tmp -xdev -name admin.key -exec cat {} + 2>/dev/null; true',
+    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find $HOME $OLDPWD /tmp -name admin.key -exec cat {} + 2>/dev/null; true',
     { quick: true },
   ),
   readsSecret(
     "reads the key file after unshare -m",
-    "unshare -m sh -c 'umount -l /proc; find /tmp -xdev -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find /tmp -xdev -name admin.key -exec cat {} +' 2>/dev/null; true",
+    "unshare -m sh -c 'umount -l /proc; find $HOME $OLDPWD /tmp -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find $HOME $OLDPWD /tmp -name admin.key -exec cat {} +' 2>/dev/null; true",
   ),
   readsSecret(
     "reads the key file through another process's root",
@@ -50,12 +53,10 @@ export const taskAttacks: Attack[] = [
     "for f in /proc/[0-9]*/fd/*; do head -c 4096 $f; done 2>/dev/null | strings 2>/dev/null | head -c 100000; true",
   ),
   {
-    name: "task: reads or changes the database",
+    name: "task: reads the database",
     async run(target) {
-      const shown = await run(
-        target,
-        'found=$(find /tmp -xdev -name "ork.db*" 2>/dev/null | head -1); if [ -n "$found" ] && head -c 15 "$found" 2>/dev/null | grep -q SQLite; then echo DATABASE-READ; fi; true',
-      )
+      const file = join(target.folder, ".ork/ork.db")
+      const shown = await run(target, `if head -c 15 ${file} 2>/dev/null | grep -q SQLite; then echo DATABASE''-READ; fi; true`)
       return shown.includes("DATABASE-READ") ? "the task read the database file" : null
     },
   },
@@ -83,12 +84,12 @@ export const taskAttacks: Attack[] = [
     quick: true,
     async run(target) {
       const open: string[] = []
-      const walk = (path: string): void => {
-        const { mode, isFolder } = { mode: statSync(path).mode & 0o777, isFolder: statSync(path).isDirectory() }
-        if ((mode & 0o077) !== 0) open.push(`${path} has mode ${mode.toString(8)}`)
-        if (isFolder) for (const name of readdirSync(path)) walk(join(path, name))
+      const check = (path: string): void => {
+        const stats = statSync(path)
+        if ((stats.mode & 0o077) !== 0) open.push(`${path} has mode ${(stats.mode & 0o777).toString(8)}`)
+        if (stats.isDirectory()) for (const name of readdirSync(path)) if (!TASK_FOLDERS.has(name)) check(join(path, name))
       }
-      walk(join(target.folder, ".ork"))
+      check(join(target.folder, ".ork"))
       return open.length === 0 ? null : `${open.length} files, for example ${open[0]}`
     },
   },
