@@ -27,11 +27,18 @@
 #define CAP_BPF 39
 #endif
 #define LANDLOCK_MAKE_BLOCK (1ULL << 11)
+#define LANDLOCK_REFER (1ULL << 13)
 #define LANDLOCK_SCOPE_SIGNAL (1ULL << 1)
+#define LANDLOCK_FOLDER 1
 
 struct landlock {
   uint64_t files, network, scoped;
 };
+
+struct landlock_folder {
+  uint64_t allowed;
+  int32_t fd;
+} __attribute__((packed));
 
 static int wanted;  // tasks are confined
 static const char *hidden[FOLDERS_MAX], *shown[FOLDERS_MAX];
@@ -152,13 +159,22 @@ static int create_root_ids(int proc) {
   return fd;
 }
 
+// Any ruleset forbids to read other processes. This one forbids little else: block devices, and signals to others. Version 1 would also
+// forbid to move files between folders.
 static int create_landlock(void) {
   int version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
-  if (version < 1) return -1;
-  // Any ruleset forbids to read other processes. This one forbids little else: block devices, and signals to others.
-  struct landlock rules = {LANDLOCK_MAKE_BLOCK, 0, version >= 6 ? LANDLOCK_SCOPE_SIGNAL : 0};
+  if (version < 2) return -1;
+  struct landlock rules = {LANDLOCK_MAKE_BLOCK | LANDLOCK_REFER, 0, version >= 6 ? LANDLOCK_SCOPE_SIGNAL : 0};
   int fd = syscall(SYS_landlock_create_ruleset, &rules, version >= 6 ? 24 : version >= 4 ? 16 : 8, 0);
-  if (fd >= 0 && version >= 6) active |= SANDBOX_SIGNALS;
+  if (fd < 0) return -1;
+  struct landlock_folder root = {LANDLOCK_REFER, open("/", O_PATH | O_CLOEXEC)};
+  int failed = root.fd < 0 || syscall(SYS_landlock_add_rule, fd, LANDLOCK_FOLDER, &root, 0);
+  close(root.fd);
+  if (failed) {
+    close(fd);
+    return -1;
+  }
+  if (version >= 6) active |= SANDBOX_SIGNALS;
   return fd;
 }
 

@@ -95,7 +95,8 @@ export class Authenticator {
     if (session === null) return null
     const hash = hashKey(session)
     const caller = await Promise.resolve(this.#bySession(request.ip, hash)).catch(() => null)
-    if (caller !== null) describeChange({ target: caller.name, actor: caller.name, keyId: caller.keyId })
+    if (caller === null) return null
+    describeChange({ target: caller.name, actor: caller.name, keyId: caller.keyId })
     await this.#signIns.end(hash)
     this.#sessions.delete(hash)
     return caller

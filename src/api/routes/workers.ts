@@ -23,7 +23,7 @@ const OF_WORKER = {
   scope: "worker",
   params: wire.workerParams,
   errors: [409],
-  needs: "workers",
+  requires: "workers",
 } as const
 
 /** Returns the id of the calling worker. Throws FORBIDDEN when the caller is not the worker of the path. */

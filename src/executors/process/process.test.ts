@@ -304,6 +304,13 @@ describe.runIf("path" in native)("confined tasks", () => {
     await fixture.cleanup()
   })
 
+  test("can move files between folders where there are no namespaces", async () => {
+    const fixture = await setup({ helper: "native", namespace: false, confined: true })
+    const script = 'mkdir a b; echo x > a/f; ln a/f b/g && python3 -c \'import os; os.rename("a/f", "b/f")\''
+    expect(await launch(fixture, assignment(fixture.folder, { shell: script })).result).toMatchObject({ state: "success" })
+    await fixture.cleanup()
+  })
+
   test("do not start at all where protections are missing and required", async () => {
     await expect(setup({ helper: "native", namespace: false, confined: true, required: true })).rejects.toThrow(
       "`sandbox: required` cannot be met here: namespaces: the kernel or the container does not allow them; the data folder is visible",

@@ -11,7 +11,7 @@ export interface ChangeDescription {
   /** Replaces the caller of the request, for example by the key that signs in. */
   actor?: string
   keyId?: string | null
-  /** Whether the transaction made the change. Default: it returned neither false nor a rejection. */
+  /** Whether the transaction made the change. Default: it returned neither false nor null nor a rejection. */
   made?: (result: never) => boolean
 }
 
@@ -29,8 +29,13 @@ export const withAudit = async <T>(
   work: () => Promise<T> | T,
 ): Promise<{ result: T; left: NewAuditEntry | null }> => {
   const scope: AuditScope = { entry, description: {}, taken: false }
-  const result = await scopes.run(scope, work)
-  return { result, left: scope.taken ? null : complete(scope, undefined) }
+  try {
+    const result = await scopes.run(scope, work)
+    return { result, left: scope.taken ? null : complete(scope, undefined) }
+  } finally {
+    // Timers that the work has set run in this scope too: their transactions make other changes.
+    scope.taken = true
+  }
 }
 
 /** Describes the change of the present scope, before it is made. */
@@ -58,7 +63,7 @@ export const takeChange = (): ((result: unknown) => NewAuditEntry | null) | null
 }
 
 const isChange = (result: unknown): boolean =>
-  result !== false && !(typeof result === "object" && result !== null && "rejected" in result)
+  result !== false && result !== null && !(typeof result === "object" && "rejected" in result)
 
 const complete = ({ entry, description }: AuditScope, result: unknown): NewAuditEntry => ({
   ...entry,

@@ -56,7 +56,8 @@ export const extendWorkerLeases = async (tx: SqlRunner): Promise<void> => {
 const TOKEN = statement(
   "worker_token",
   `SELECT h.token_hash AS "tokenHash" FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
-   WHERE h.id = :id::uuid AND h.kind = 'worker' AND NOT h.dead AND (k.expires_at IS NULL OR k.expires_at > ${NOW})`,
+   WHERE h.id = :id::uuid AND h.kind = 'worker' AND NOT h.dead
+     AND (h.key_id IS NULL OR (k.id IS NOT NULL AND (k.expires_at IS NULL OR k.expires_at > ${NOW})))`,
 )
 
 export const workerToken = async (connection: SqlRunner, id: HolderId): Promise<string | null> =>

@@ -54,10 +54,11 @@ const findKey = (session: Session, by: { hash: string } | { id: string }): KeyRo
   return found === undefined ? null : keyOf(found)
 }
 
-const ROTATE = "UPDATE api_keys SET previous_hash = hash, previous_until = ?, hash = ? WHERE id = ?"
+const ROTATE = `
+UPDATE api_keys SET previous_hash = hash, previous_until = ?, hash = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)`
 
 const rotateKey = (tx: Tx, { id, hash, overlapMs }: { id: string; hash: string; overlapMs: number }): KeyRow | null => {
-  tx.db.run(ROTATE, tx.iso(tx.now + overlapMs), hash, id)
+  tx.db.run(ROTATE, tx.iso(tx.now + overlapMs), hash, id, tx.at)
   return findKey(tx, { id })
 }
 

@@ -42,7 +42,7 @@ export const extendWorkerLeases = (tx: Tx): void => void tx.db.run(EXTEND, tx.at
 
 const TOKEN = `
 SELECT h.token_hash FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
-WHERE h.id = ? AND h.kind = 'worker' AND h.dead = 0 AND (k.expires_at IS NULL OR k.expires_at > ?)`
+WHERE h.id = ? AND h.kind = 'worker' AND h.dead = 0 AND (h.key_id IS NULL OR (k.id IS NOT NULL AND (k.expires_at IS NULL OR k.expires_at > ?)))`
 
 export const workerToken = (session: Session, id: HolderId): string | null =>
   session.db.get<[string | null]>(TOKEN, id, iso(session.clock.now()))?.[0] ?? null
