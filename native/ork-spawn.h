@@ -77,7 +77,7 @@ struct launch {
   uint32_t id;
   char **argv, **env;
   char *cwd, *stdin_path, *log_path, *output_path, *run_as;
-  int write_input, set_home, unconfined;
+  int write_input, set_home;
   char *input;
   uint32_t input_len;
   uint64_t memory;

@@ -172,7 +172,7 @@ static void set_limits(struct child *child) {
   struct rlimit memory = {child->launch->memory, child->launch->memory};
   if (memory.rlim_cur && !task->cgroup && setrlimit(RLIMIT_AS, &memory)) fail(child, STAGE_LIMITS, errno);
   setrlimit(RLIMIT_NOFILE, &files_before);
-  if (!child->launch->unconfined) sandbox_limit();
+  sandbox_limit();
 }
 
 // The user's home, or the working folder for a user without one.
@@ -191,7 +191,7 @@ static _Noreturn void run_child(struct child *child) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   setsid();
-  struct user found, *user = launch->unconfined ? NULL : sandbox_user();
+  struct user found, *user = sandbox_user();
   if (*launch->run_as) {
     int error = find_user(launch->run_as, &found);
     if (error) fail(child, STAGE_USER, error);
@@ -208,13 +208,13 @@ static _Noreturn void run_child(struct child *child) {
   for (int i = 1; i < 3 && user && geteuid() == 0; i++)
     if (fchown(i, user->uid, user->gid)) fail(child, STAGE_FILES, errno);
   set_limits(child);
-  if (!launch->unconfined && sandbox_enter(user ? user->uid : geteuid())) fail(child, STAGE_SANDBOX, errno);
+  if (sandbox_enter(user ? user->uid : geteuid())) fail(child, STAGE_SANDBOX, errno);
   if (user && geteuid() == 0 &&
       (setgroups(user->group_count, user->groups) || setgid(user->gid) || setuid(user->uid)))
     fail(child, STAGE_USER, errno);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (chdir(launch->cwd)) fail(child, STAGE_CWD, errno);
-  if (!launch->unconfined && sandbox_seal()) fail(child, STAGE_SANDBOX, errno);
+  if (sandbox_seal()) fail(child, STAGE_SANDBOX, errno);
   fail(child, STAGE_EXEC, exec_path(launch->argv, launch->env));
 }
 

@@ -1,15 +1,16 @@
 // Starts worker processes by the spawn helper: a folder with the four pipes, a minimal environment, the runtime's program.
 
+import { execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { promisify } from "node:util"
+import { messageOf } from "../../core/model/error-message.ts"
 import { ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
 import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
-import type { Helper } from "../process/helper.ts"
-import { startFailureReason } from "../process/messages.ts"
 import { pipePaths } from "./pipes.ts"
 import type { Runtime } from "./runtime.ts"
 import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
@@ -49,7 +50,7 @@ export class WorkerStarter {
     const folder = join(this.#folder, name)
     mkdirSync(folder, { mode: 0o700 })
     try {
-      await this.#createPipes(helper, folder)
+      await createPipes(folder)
       // The worker has its own name in the variable by which processes are found; its children have that of the attempt.
       const env = { ...this.server, [OWNER_VARIABLE]: this.#owner, [ATTEMPT_VARIABLE]: name }
       return await PoolWorker.start(helper, {
@@ -64,36 +65,17 @@ export class WorkerStarter {
       remove(folder)
     }
   }
+}
 
-  /** Creates the pipes by `mkfifo`, because Node.js cannot. */
-  #createPipes(helper: Helper, folder: string): Promise<void> {
-    const argv = ["mkfifo", "-m", "600", ...pipePaths(folder)]
-    const request = {
-      argv,
-      env: [`PATH=${this.server["PATH"] ?? "/usr/bin:/bin"}`],
-      cwd: "/",
-      input: null,
-      stdinPath: "",
-      logPath: "",
-      outputPath: "",
-      runAs: "",
-      homeOfUser: false,
-      unconfined: true,
-      memoryBytes: 0,
-      cpuMillis: 0,
-      secrets: [],
-      pipes: "",
-      maxLogBytes: 0,
-    }
-    return new Promise((resolve, reject) => {
-      const fail = (reason: string): void => reject(new WorkerNotStarted(`its pipes could not be created: ${reason}`))
-      helper.run(request, {
-        started: () => {},
-        failed: (failed) => fail(startFailureReason(failed, request)),
-        exited: ({ code }) => (code === 0 ? resolve() : fail(`mkfifo ended with exit code ${code}`)),
-        lost: fail,
-      })
-    })
+/**
+ * Creates the pipes by `mkfifo`, because Node.js cannot. Not through the helper: its processes share the tasks' pid namespace, and a task
+ * could enter the root folder of one that is not confined.
+ */
+const createPipes = async (folder: string): Promise<void> => {
+  try {
+    await promisify(execFile)("mkfifo", ["-m", "600", ...pipePaths(folder)])
+  } catch (error) {
+    throw new WorkerNotStarted(`its pipes could not be created: ${messageOf(error)}`)
   }
 }
 

@@ -16,7 +16,6 @@ const request: fc.Arbitrary<HelperRequest> = fc.oneof(
     start: fc.record({
       input: fc.oneof(fc.constant(null), bytes),
       homeOfUser: fc.boolean(),
-      unconfined: fc.boolean(),
       argv: fc.array(text),
       env: fc.array(text),
       cwd: text,

@@ -15,8 +15,6 @@ export interface StartRequest {
   /** Content that the helper writes to the stdin file, which it removes at the end; null when the file exists already. */
   input: Uint8Array | string | null
   homeOfUser: boolean
-  /** True for a program of Ork itself, which is not confined. */
-  unconfined?: boolean
   argv: string[]
   /** NAME=value */
   env: string[]
@@ -204,14 +202,12 @@ class FrameReader {
 
 const WRITE_INPUT = 1
 const HOME_OF_USER = 2
-const UNCONFINED = 4
 
 export const encodeRequest = (request: HelperRequest): Buffer => {
   if (request.kind === "lease") return new FrameWriter(FRAME.lease, request.ms, 16).end()
   if (request.kind === "kill") return new FrameWriter(FRAME.kill, request.id, 16).i32(request.signal).end()
   const { start } = request
-  const unconfined = start.unconfined === true ? UNCONFINED : 0
-  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0) | unconfined
+  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0)
   return new FrameWriter(FRAME.start, request.id)
     .u32(flags)
     .list(start.argv)
@@ -250,7 +246,6 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     pipes: reader.string(),
     maxLogBytes: reader.i64(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
-    unconfined: (flags & UNCONFINED) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null
   return { kind: "start", id, start }
