@@ -72,7 +72,7 @@ export interface EngineOptions {
   /** Provides the folders of attempts. Default: folders in `dataDir`. */
   folders?: Folders
   secret: SecretSource
-  /** What tasks may use; default: everything. */
+  /** Policy about what tasks may use. Default: everything is allowed. */
   policy?: Policy
   observer?: Observer
   /** Returns the address of the API, for callbacks; null: not known yet. */

@@ -118,7 +118,7 @@ export interface ApiConfig {
   version: string
   /** Profiles that `worker` of a task may name. Default: none. */
   profiles?: WorkerProfiles
-  /** What tasks may use; default: everything. */
+  /** Policy about what tasks may use. Default: everything is allowed. */
   policy?: Policy
   /** Folder of the built web UI. Without it, the server has no web UI. */
   webUiDir?: string

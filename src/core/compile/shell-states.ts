@@ -1,4 +1,4 @@
-// What the scanner of shell scripts knows at a position (the nested syntax around it), and what it returns.
+// State of the scanner of shell scripts at a position (the nested syntax around it), and its result.
 
 import type { Word } from "./code-arguments.ts"
 

@@ -28,7 +28,7 @@ const mistake = (where: string, what: string): never => {
   throw new Mistake(`${where} ${what}`)
 }
 
-/** What the author of a task allows its deferrals. */
+/** Permissions that the author of a task gives its deferrals. */
 export interface DeferralLimits {
   secrets: readonly string[]
   /** Hosts that secrets may be sent to. */

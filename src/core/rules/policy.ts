@@ -21,7 +21,7 @@ const MACHINE_RIGHTS = new Set([
 
 type Workflow = Pick<CompiledWorkflow, "name" | "tags" | "folder">
 
-/** What a task uses; fields with expressions are missing before it is dispatched. */
+/** Resources that a task uses. Fields with expressions are missing before it is dispatched. */
 interface TaskUse extends Pick<Node, "executor" | "image" | "runAs"> {
   fields: { readonly [field: string]: Json }
 }

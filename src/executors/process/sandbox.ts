@@ -1,4 +1,4 @@
-// What confines tasks: the options of the compiled helper, and what of them is active (native/sandbox.c).
+// Confinement of tasks: the options of the compiled helper, and the protections that are active (native/sandbox.c).
 
 import { chmodSync, mkdirSync } from "node:fs"
 import { join } from "node:path"

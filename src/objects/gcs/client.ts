@@ -3,7 +3,7 @@
 
 import { GoogleAuth } from "google-auth-library"
 import { messageOf } from "../../core/model/error-message.ts"
-import { type Patience, patiently } from "../shared/patience.ts"
+import { NETWORK_CODES, type Patience, patiently } from "../shared/patience.ts"
 
 export interface GcsRequest {
   method: "GET" | "POST" | "PUT" | "DELETE"
@@ -48,16 +48,6 @@ const REQUEST_MS = 60_000
 const PATIENCE_MS = 300_000
 /** Transient statuses besides 5xx. */
 const TRANSIENT = [408, 429]
-const NETWORK_CODES = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EPIPE",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ETIMEDOUT",
-])
 
 export class GcsClient {
   readonly #endpoint: string

@@ -1,5 +1,7 @@
 // Explains S3 errors to the user who configured the store, with advice.
 
+import { NETWORK_CODES } from "../shared/patience.ts"
+
 export interface S3ErrorInfo {
   name: string
   message: string
@@ -53,14 +55,7 @@ export const isMissingUpload = (error: unknown): boolean => errorInfo(error).nam
 
 /** Errors of the network, and of a store that is overloaded or restarts. */
 const TRANSIENT: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EPIPE",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ETIMEDOUT",
+  ...NETWORK_CODES,
   "TimeoutError",
   "RequestTimeout",
   "SlowDown",

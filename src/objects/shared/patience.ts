@@ -5,6 +5,18 @@ import { setTimeout as delay } from "node:timers/promises"
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 15_000
 
+/** Codes of errors of the network, which a later try may not meet. */
+export const NETWORK_CODES: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ETIMEDOUT",
+])
+
 export interface Patience {
   /** Time for which a request is repeated. 0: once. */
   patienceMs: number

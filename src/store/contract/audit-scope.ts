@@ -4,14 +4,14 @@
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { NewAuditEntry } from "./keys.ts"
 
-/** What a transaction returned decides about its entry. `never` accepts functions of any result. */
+/** Describes a change. The functions get the result of its transaction; `never` accepts functions of any result. */
 export interface ChangeDescription {
   target?: string | ((result: never) => string)
   details?: string | ((result: never) => string)
   /** Replaces the caller of the request, for example by the key that signs in. */
   actor?: string
   keyId?: string | null
-  /** Whether the transaction made the change. Default: it returned neither false nor null nor a rejection. */
+  /** Returns whether the transaction made the change. Default: it returned neither false nor null nor a rejection. */
   made?: (result: never) => boolean
 }
 

@@ -27,7 +27,7 @@ export interface NewKey extends Pick<KeyRow, "id" | "name" | "scopes" | "queues"
 export interface NewSession {
   /** Hash of the cookie. */
   hash: string
-  /** Whose session it is, in the notation of the caller. */
+  /** Owner of the session, in the notation of the caller. */
   subject: string
   expiresInMs: number
 }
