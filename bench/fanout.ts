@@ -64,6 +64,7 @@ const bare = async (): Promise<number> => {
         logPath: `${path}.log`,
         outputPath: `${path}.out`,
         runAs: "",
+        notRoot: false,
         memoryBytes: 0,
         cpuMillis: 0,
         secrets: [],

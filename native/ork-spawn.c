@@ -7,7 +7,8 @@
 // that is not counted. Ork assigns the ids; an id is in use until its EXITED or FAILED.
 //
 //   to the helper
-//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: set HOME to that of the user),
+//   1 START   u32 flags (1: write `input` to the stdin file first and remove the file at the end, 2: set HOME to that of the user,
+//             4: run_as must not be a user with the id 0),
 //             u32 n, n strings argv; u32 n, n strings NAME=value; string cwd; string stdin file ("": /dev/null);
 //             string log file ("": none; its index is the same with .idx); string output file ("": none); string run_as ("": no);
 //             string input; u64 memory in bytes (0: no limit); u32 cpu in thousandths (0: no limit);
@@ -107,6 +108,7 @@ static void on_start(uint32_t id, struct reader *reader) {
   uint32_t flags = read_u32(reader);
   launch.write_input = flags & 1;
   launch.set_home = !!(flags & 2);
+  launch.not_root = !!(flags & 4);
   launch.argv = read_list(reader, 0);
   launch.env = read_list(reader, 2);
   launch.cwd = read_string(reader, NULL);

@@ -77,7 +77,7 @@ struct launch {
   uint32_t id;
   char **argv, **env;
   char *cwd, *stdin_path, *log_path, *output_path, *run_as;
-  int write_input, set_home;
+  int write_input, set_home, not_root;
   char *input;
   uint32_t input_len;
   uint64_t memory;
@@ -151,12 +151,13 @@ enum {
   SANDBOX_ROOT = 16,       // tasks of root have no rights over the machine
   SANDBOX_LANDLOCK = 32,   // tasks cannot read other processes
   SANDBOX_SIGNALS = 64,    // nor signal them
+  SANDBOX_CLOSED = 128,    // sockets of the system are hidden, files that Ork runs or reads are read-only
 };
 void sandbox_option(const char *argument);
 int sandbox_wanted(void);
 int sandbox_hide(void);
 int map_ids(int proc, pid_t pid);
-void sandbox_prepare(int proc, int mounts, int hidden);
+void sandbox_prepare(int proc, int mounts, int achieved);
 int sandbox_state(void);
 struct user *sandbox_user(void);
 void sandbox_limit(void);

@@ -1,10 +1,11 @@
 // Confines tasks. What the kernel allows is detected once, at the start; each task then costs a few system calls.
 //
 // All tasks share one pid namespace and one mount namespace, in which Ork's data folder is an empty folder that contains only
-// the folders that tasks use. Without root, both belong to a user namespace with the user's own id. With root, a task that
+// the folders that tasks use, sockets that start processes outside are hidden, and files that Ork runs or reads later are read-only. Without root, both belong to a user namespace with the user's own id. With root, a task that
 // runs as root gets a user namespace with all ids: it keeps its rights on files, and none over the machine. Where there are no
 // namespaces, Landlock keeps tasks from reading and signalling other processes.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -15,13 +16,14 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "ork-spawn.h"
 
-#define FOLDERS_MAX 16
+#define FOLDERS_MAX 64
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
 #define CAP_BPF 39
@@ -41,8 +43,10 @@ struct landlock_folder {
 } __attribute__((packed));
 
 static int wanted;  // tasks are confined
-static const char *hidden[FOLDERS_MAX], *shown[FOLDERS_MAX];
-static int hidden_count, shown_count;
+static struct paths {
+  const char *list[FOLDERS_MAX];
+  int count;
+} hidden, shown, closed, fixed;  // closed: hidden too, but nothing of Ork; fixed: read-only
 static struct rlimit_request {
   int resource;
   uint64_t value;
@@ -57,12 +61,22 @@ static const char *after(const char *argument, const char *name) {
   return strncmp(argument, name, length) ? NULL : argument + length;
 }
 
+static void add(struct paths *paths, const char *path) {
+  if (paths->count == FOLDERS_MAX) {
+    fprintf(stderr, "ork-spawn: too many folders\n");
+    exit(1);
+  }
+  paths->list[paths->count++] = path;
+}
+
 // Reads an option of the command line.
 void sandbox_option(const char *argument) {
   const char *value;
   if (!strcmp(argument, "--confine")) wanted = 1;
-  else if ((value = after(argument, "--hide=")) && hidden_count < FOLDERS_MAX) hidden[hidden_count++] = value;
-  else if ((value = after(argument, "--show=")) && shown_count < FOLDERS_MAX) shown[shown_count++] = value;
+  else if ((value = after(argument, "--hide="))) add(&hidden, value);
+  else if ((value = after(argument, "--show="))) add(&shown, value);
+  else if ((value = after(argument, "--close="))) add(&closed, value);
+  else if ((value = after(argument, "--fix="))) add(&fixed, value);
   else if ((value = after(argument, "--user="))) user_name = value;
   else if ((value = after(argument, "--processes="))) limits[0].value = strtoull(value, NULL, 10);
   else if ((value = after(argument, "--memory="))) limits[1].value = strtoull(value, NULL, 10);
@@ -80,35 +94,94 @@ static int make_folders(char *path, size_t from) {
   return mkdir(path, 0711) && errno != EEXIST ? -1 : 0;
 }
 
+// After a failure: tasks, which have no more rights than this process, cannot reach the path either.
+static int out_of_reach(void) { return errno == ENOENT || errno == ENOTDIR || errno == EACCES; }
+
 // Puts an empty folder in place of `path`, with the shown folders below it.
 static int hide(const char *path) {
   int fds[FOLDERS_MAX];
   size_t length = strlen(path);
-  for (int i = 0; i < shown_count; i++) {
-    int below = !strncmp(shown[i], path, length) && shown[i][length] == '/';
-    fds[i] = below ? open(shown[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  for (int i = 0; i < shown.count; i++) {
+    int below = !strncmp(shown.list[i], path, length) && shown.list[i][length] == '/';
+    fds[i] = below ? open(shown.list[i], O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
   }
   struct stat info;
-  if (stat(path, &info)) return errno == ENOENT ? 0 : -1;
+  if (stat(path, &info)) return out_of_reach() ? 0 : -1;
   if (!S_ISDIR(info.st_mode)) return mount("/dev/null", path, NULL, MS_BIND, NULL);
   if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0711,size=64m")) return -1;
-  for (int i = 0; i < shown_count; i++) {
+  for (int i = 0; i < shown.count; i++) {
     if (fds[i] < 0) continue;
     char source[64], target[4096];
     snprintf(source, sizeof source, "/proc/self/fd/%d", fds[i]);
-    if ((size_t)snprintf(target, sizeof target, "%s", shown[i]) >= sizeof target) return -1;
+    if ((size_t)snprintf(target, sizeof target, "%s", shown.list[i]) >= sizeof target) return -1;
     if (make_folders(target, length + 1) || mount(source, target, NULL, MS_BIND | MS_REC, NULL)) return -1;
     close(fds[i]);
   }
   return 0;
 }
 
-// Called by init in its own mount namespace. Returns 1 when the folders are hidden.
+// Makes a mount point read-only. A user namespace may not change its other flags.
+static int make_read_only(const char *path) {
+  struct statvfs info;
+  if (statvfs(path, &info)) return -1;
+  unsigned long kept = info.f_flag & (ST_NOSUID | ST_NODEV | ST_NOEXEC | ST_NOATIME | ST_NODIRATIME);
+  if (info.f_flag & ST_RELATIME) kept |= MS_RELATIME;
+  return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, NULL);
+}
+
+static int fix(const char *path) {
+  if (access(path, F_OK)) return out_of_reach() ? 0 : -1;
+  return mount(path, path, NULL, MS_BIND, NULL) ? -1 : make_read_only(path);
+}
+
+static int copy_file(int source, const char *path) {
+  int target = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (target < 0) return -1;
+  char data[4096];
+  ssize_t got;
+  while ((got = read(source, data, sizeof data)) > 0)
+    if (write(target, data, got) != got) break;
+  close(target);
+  return got ? -1 : 0;
+}
+
+// Puts copies that belong to this user in place of the files of a folder.
+static void own_files(const char *folder) {
+  int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+  if (!dir) return;
+  if (mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m")) goto done;
+  for (struct dirent *entry; (entry = readdir(dir));) {
+    char path[4096];
+    struct stat info;
+    int source = openat(fd, entry->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fits = (size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < sizeof path;
+    if (source >= 0 && fits && !fstat(source, &info) && S_ISREG(info.st_mode)) copy_file(source, path);
+    if (source >= 0) close(source);
+  }
+  make_read_only(folder);
+done:
+  closedir(dir);
+}
+
+// In a user namespace, files of root seem to belong to nobody. ssh reads no such file that its configuration includes, and fails.
+static void own_ssh_config(void) {
+  own_files("/etc/ssh/ssh_config.d");
+  own_files("/etc/crypto-policies/back-ends");
+}
+
+// Called by init in its own mount namespace. Returns what it has achieved.
 int sandbox_hide(void) {
-  if (!wanted || !hidden_count) return 0;
-  for (int i = 0; i < hidden_count; i++)
-    if (hide(hidden[i])) return 0;
-  return 1;
+  if (!wanted) return 0;
+  int done = hidden.count ? SANDBOX_HIDDEN | SANDBOX_CLOSED : SANDBOX_CLOSED;
+  for (int i = 0; i < hidden.count; i++)
+    if (hide(hidden.list[i])) done &= ~SANDBOX_HIDDEN;
+  for (int i = 0; i < closed.count; i++)
+    if (hide(closed.list[i])) done &= ~SANDBOX_CLOSED;
+  for (int i = 0; i < fixed.count; i++)
+    if (fix(fixed.list[i])) done &= ~SANDBOX_CLOSED;
+  if (geteuid() != 0) own_ssh_config();
+  return done;
 }
 
 static int write_text(int folder, const char *path, const char *text) {
@@ -178,13 +251,12 @@ static int create_landlock(void) {
   return fd;
 }
 
-// Prepares what every task uses. `namespace_mounts`: -1 without a namespace.
-void sandbox_prepare(int proc, int namespace_mounts, int is_hidden) {
+// Prepares what every task uses. `namespace_mounts`: -1 without a namespace. `achieved`: by sandbox_hide.
+void sandbox_prepare(int proc, int namespace_mounts, int achieved) {
   mounts = namespace_mounts;
   if (mounts >= 0) active |= SANDBOX_NAMESPACE;
   if (!wanted) return;
-  active |= SANDBOX_CONFINED;
-  if (is_hidden) active |= SANDBOX_HIDDEN;
+  active |= SANDBOX_CONFINED | achieved;
   if (user_name && geteuid() == 0 && !find_user(user_name, &user)) active |= SANDBOX_USER;
   if (mounts >= 0 && geteuid() == 0) ids = create_root_ids(proc);
   if (ids >= 0) active |= SANDBOX_ROOT;

@@ -76,7 +76,7 @@ int find_user(const char *name, struct user *user) {
   struct passwd *entry = getpwnam(name);
   if (!entry) {
     unsigned long uid = strtoul(name, &end, 10);
-    if (!*end && *name) entry = getpwuid(uid);
+    if (!*end && *name >= '0' && *name <= '9' && uid <= UINT32_MAX) entry = getpwuid(uid);
   }
   if (!entry) return errno ? errno : ENOENT;
   user->uid = entry->pw_uid;
@@ -194,6 +194,7 @@ static _Noreturn void run_child(struct child *child) {
   struct user found, *user = sandbox_user();
   if (*launch->run_as) {
     int error = find_user(launch->run_as, &found);
+    if (!error && launch->not_root && found.uid == 0) error = EACCES;
     if (error) fail(child, STAGE_USER, error);
     user = &found;
   }

@@ -72,7 +72,7 @@ static _Noreturn void run_init(int socket, int wait_for_ids) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   close_standard_streams();
   if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) _exit(1);
-  byte = sandbox_hide() ? 'h' : 'k';
+  byte = sandbox_hide();
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) || write(socket, &byte, 1) != 1) _exit(1);
   reap_forever(socket);
 }
@@ -109,7 +109,7 @@ done:
   if (users >= 0) close(users);
   if (entered) {
     namespace_init = pid;
-    sandbox_prepare(proc, mounts, byte == 'h');
+    sandbox_prepare(proc, mounts, (uint8_t)byte);
     return 1;
   }
   kill(pid, SIGKILL);

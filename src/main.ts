@@ -99,6 +99,7 @@ const confinementOf = async (config: Config, { folder, service }: EngineUse): Pr
   const readable = await concealSecrets()
   if (config.sandbox === "off") return undefined
   const { findTaskUser } = await import("./executors/process/task-user.ts")
+  const { defaultCacheFolder } = await import("./executors/process/native.ts")
   const { processes, memoryBytes, files } = config.taskLimits
   const dataDir = realpathSync(config.dataDir)
   const hasUser = service || config.taskUser !== ""
@@ -108,7 +109,12 @@ const confinementOf = async (config: Config, { folder, service }: EngineUse): Pr
   return {
     required: config.sandbox === "required",
     dataDir,
-    hide: folder === null || (!service && isInside(process.cwd(), folder)) ? [] : privatePaths(config, realpathSync(folder)),
+    hide:
+      folder === null || (!service && isInside(process.cwd(), folder))
+        ? []
+        : privatePaths(config, realpathSync(folder), service),
+    close: [USER_SOCKETS, ...(process.geteuid?.() === 0 ? SYSTEM_SOCKETS : [])],
+    fix: existing([defaultCacheFolder(), CONFIG_FILE]),
     user: choice.user,
     noUser: "reason" in choice ? choice.reason : null,
     limits: { processes, memory: memoryBytes ?? totalmem(), files },
@@ -116,16 +122,27 @@ const confinementOf = async (config: Config, { folder, service }: EngineUse): Pr
   }
 }
 
-/** Returns the data folder, and a database and an object store outside of it. */
-const privatePaths = ({ databaseUrl, objectStore }: Config, folder: string): string[] => {
+const CONFIG_FILE = "ork.yaml"
+/** Contains the sockets of each user's systemd, D-Bus and container engine. */
+const USER_SOCKETS = "/run/user"
+/** Sockets through which root starts services. */
+const SYSTEM_SOCKETS = ["/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/io.systemd.Manager"]
+
+/**
+ * Returns the data folder, and outside of it the database, the object store and the secrets. Tasks of a service do not see its settings
+ * either, which may contain keys.
+ */
+const privatePaths = (config: Config, folder: string, service: boolean): string[] => {
+  const { databaseUrl, objectStore, secretsDir, tlsKey } = config
   const objects = parseObjectAddress(objectStore)
   const database = databaseUrl.startsWith(SQLITE) ? databaseUrl.slice(SQLITE.length) : null
   const files = database === null ? [] : [database, `${database}-wal`, `${database}-shm`]
-  const outside = [...files, ...(objects?.kind === "file" ? [objects.folder] : [])]
-    .filter((path) => existsSync(path))
-    .map((path) => realpathSync(path))
+  const secret = [secretsDir, tlsKey, ...(service ? [CONFIG_FILE] : [])].filter((path) => path !== "")
+  const outside = existing([...files, ...(objects?.kind === "file" ? [objects.folder] : []), ...secret])
   return [folder, ...outside.filter((path) => !isInside(path, folder) && !isInside(process.cwd(), path))]
 }
+
+const existing = (paths: string[]): string[] => paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))
 
 const isInside = (path: string, folder: string): boolean => {
   const from = relative(resolve(folder), resolve(path))
@@ -263,17 +280,16 @@ const inspect = async (config: Config): Promise<Inspection> => {
   const facts = { sqlite: `version ${await sqliteVersion()}`, surroundings }
   const folder = resolve(config.dataDir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const confinement = await confinementOf(
-    { ...config, sandbox: config.sandbox === "off" ? "off" : "auto" },
-    { folder, service: true },
-  )
-  const executor = await createProcessExecutor({ ...config, confinement }, await openObjects(config))
+  let executor: ProcessExecutor | null = null
   try {
+    const sandbox = config.sandbox === "off" ? "off" : "auto"
+    const confinement = await confinementOf({ ...config, sandbox }, { folder, service: true })
+    executor = await createProcessExecutor({ ...config, confinement }, await openObjects(config))
     return { ...facts, spawn: await executor.describe() }
   } catch (error) {
-    return { ...facts, spawn: { problem: String(error) } }
+    return { ...facts, spawn: { problem: messageOf(error) } }
   } finally {
-    await executor.stop()
+    await executor?.stop()
   }
 }
 

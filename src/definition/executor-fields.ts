@@ -105,7 +105,7 @@ const RESERVED_OPTIONS =
   /^--(?:job-name|output|error|input|array|parsable|chdir|export|wrap|wait|requeue|open-mode|comment)(?:=|$)|^-(?:J|o|e|i|a|D|W)/
 
 const option = text
-  .regex(/^-/, 'must be an option of sbatch such as "--exclusive"')
+  .regex(/^-(?:-[a-z][a-z0-9-]*(?:=|$)|[A-Za-z])/, 'must be an option of sbatch such as "--exclusive"')
   .refine((value) => !RESERVED_OPTIONS.test(value), "is set by Ork; remove it")
 
 export const slurmFields = strictObject({

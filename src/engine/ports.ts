@@ -36,10 +36,12 @@ export interface Observer {
   cancelled?(): void
 }
 
+type WorkFolders = Pick<Assignment, "baseDir" | "workingDir">
+
 /** Provides the folders of an attempt: `LocalFolders`, or for a worker a recorder of what the worker has to create. */
 export interface Folders {
   /** `wanted`: the task's `working_dir`; null without one. */
-  workingDir(claim: Claim, wanted: string | null): string | Promise<string>
+  workingDir(claim: Claim, wanted: string | null): WorkFolders | Promise<WorkFolders>
   /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
   code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */

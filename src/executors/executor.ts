@@ -3,6 +3,7 @@
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import type { Node } from "../core/model/workflow.ts"
+import type { PolicyFields } from "../core/settings/policy.ts"
 
 export interface Executor {
   readonly name: string
@@ -67,6 +68,8 @@ export interface Assignment {
   command: { shell: string } | { argv: string[] } | null
   /** The task's environment: `env` of workflow and task, and values of the command. */
   env: { [name: string]: string }
+  /** The folder of the run, which `working_dir` of a task is relative to. */
+  baseDir: string
   /** The folder to run in; created if it belongs to the run. */
   workingDir: string
   /**
@@ -87,6 +90,8 @@ export interface Assignment {
    * there was none.
    */
   adopted?: { startedAt: number | null }
+  /** What the administrator's policy allows, for what only the machine of the task can check; undefined: everything. */
+  policy?: PolicyFields
   /** Values that `objects/mask.ts` masks in the log and in errors. */
   secrets: string[]
   /**

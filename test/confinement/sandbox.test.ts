@@ -1,8 +1,8 @@
 // What a task can reach of the Ork that runs it: nothing but its own folders. Each test starts the built command, as root and as a
 // user without rights.
 
-import { execFile } from "node:child_process"
-import { writeFileSync } from "node:fs"
+import { execFile, execFileSync } from "node:child_process"
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, test } from "vitest"
@@ -53,6 +53,75 @@ const users: [string, string[], () => string, boolean][] = [
   ["a user without rights", asNobody, nobodysFolder, nobodyCanRun()],
   ["this user", [], temporaryFolder, !isRoot],
 ]
+
+/**
+ * Runs a script and then a command in a mount namespace of its own, in which the script can change /etc and /run. Needs root; `as`: the
+ * command line that changes the user.
+ */
+const withSystem = (script: string, as: string[]): string[] => {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755)
+  const prepare = `set -e; cd ${folder}; mkdir -p etc run; cp -a /etc/. etc; mount --bind etc /etc; mount --bind run /run; cd - > /dev/null`
+  return ["unshare", "--mount", "sh", "-c", `${prepare}\n${script}\nexec "$@"`, "sh", ...as]
+}
+
+const linesOf = async (script: string, before: string[], cwd: string): Promise<string[]> => {
+  writeFileSync(join(cwd, "one.yaml"), JSON.stringify({ name: "one", tasks: { a: { command: script } } }))
+  const { stdout, stderr } = await orkAs(before, ["run", "one.yaml", "--json"], cwd)
+  const last = JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}") as { id?: string }
+  if (last.id === undefined) throw new Error(stderr)
+  return (await orkAs(before, ["logs", last.id, "a"], cwd)).stdout.trim().split("\n")
+}
+
+/** A user for whom files of root belong to somebody else in a user namespace: there, they seem to belong to `nobody`. */
+const asDaemon = ["setpriv", "--reuid=daemon", "--regid=daemon", "--clear-groups"]
+const daemonsFolder = (): string => {
+  const folder = nobodysFolder()
+  execFileSync("chown", ["daemon:daemon", folder])
+  return folder
+}
+
+const SSH_FILES = `
+mkdir -p /etc/ssh/ssh_config.d /etc/crypto-policies/back-ends
+echo 'Include /etc/ssh/ssh_config.d/*.conf' > /etc/ssh/ssh_config
+printf 'Include /etc/crypto-policies/back-ends/openssh.config\nHost there\n  HostName of-root\n' > /etc/ssh/one.conf
+ln -sf ../one.conf /etc/ssh/ssh_config.d/50-one.conf
+echo 'ConnectTimeout 7' > /etc/crypto-policies/back-ends/openssh.config
+`
+
+const SOCKETS = `
+mkdir -p /run/user/65534/systemd /run/dbus /run/systemd
+touch /run/user/65534/bus /run/dbus/system_bus_socket
+echo secret > /run/systemd/private
+chown -R 65534:65534 /run/user/65534
+`
+
+describe.runIf(nobodyCanRun())("the system of confined tasks", () => {
+  test.each([
+    ["root", [], temporaryFolder],
+    ["a user without rights", asDaemon, daemonsFolder],
+  ] as [string, string[], () => string][])("lets ssh read its configuration: %s", async (_, as, folderOf) => {
+    const script = "ssh -G there 2>&1 | grep -E '^(hostname|connecttimeout) |owner' | sort"
+    expect(await linesOf(script, withSystem(SSH_FILES, as), folderOf())).toEqual(["connecttimeout 7", "hostname of-root"])
+  })
+
+  test("has no socket that starts processes outside", async () => {
+    const script = "find /run/user | wc -l; cat /run/systemd/private | wc -c"
+    expect(await linesOf(script, withSystem(SOCKETS, asNobody), nobodysFolder())).toEqual(["1", "7"])
+    expect(await linesOf(script, withSystem(SOCKETS, []), temporaryFolder())).toEqual(["1", "0"])
+  })
+
+  test("has settings and programs of Ork that a task cannot change", async () => {
+    const cwd = nobodysFolder()
+    writeFileSync(join(cwd, "ork.yaml"), "concurrency: 2\n")
+    chmodSync(join(cwd, "ork.yaml"), 0o666)
+    const script =
+      "set +e; (echo 'sandbox: off' > ork.yaml; rm ork.yaml; mv ork.yaml x; touch .cache/ork/x) 2>/dev/null; cat ork.yaml"
+    expect(await linesOf(script, asNobody, cwd)).toEqual(["concurrency: 2"])
+    expect(readFileSync(join(cwd, "ork.yaml"), "utf8")).toBe("concurrency: 2\n")
+    expect(existsSync(join(cwd, ".cache/ork/x"))).toBe(false)
+  })
+})
 
 describe.each(users.filter(([, , , possible]) => possible))("ork run as %s", (_, before, folderOf) => {
   test("hides the data folder, the environment and the process from its tasks, which keep everything else", async () => {

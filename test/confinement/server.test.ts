@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { temporaryFolder } from "../support/ork.ts"
+import { ork, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
 import { isRoot } from "../support/users.ts"
 
@@ -102,3 +102,66 @@ test.runIf(isRoot)(
     await server.reaches(await server.trigger("who"), "success")
   },
 )
+
+test.runIf(isRoot)("a task that may not execute its program or enter its folder says which user it ran as", async () => {
+  const cwd = temporaryFolder()
+  chmodSync(cwd, 0o755)
+  const closed = temporaryFolder()
+  writeFileSync(join(closed, "program"), "#!/bin/sh\n", { mode: 0o700 })
+  const server = await startServer([], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  await server.deploy({
+    name: "denied",
+    tasks: {
+      folder: { command: "true", working_dir: closed },
+      program: { command: [join(closed, "program")] },
+      script: { command: "echo true > program; ./program" },
+      as: { command: "true", working_dir: closed, run_as: "nobody" },
+    },
+  })
+  const id = await server.trigger("denied")
+  await server.reaches(id, "failed")
+  const tasks = (await server.call("GET", `/runs/${id}/tasks`)).body["items"] as { name: string; error: string }[]
+  const hint =
+    "; the task runs as the user nobody, because Ork runs as root: give that user access, or set task_user in ork.yaml"
+  expect(Object.fromEntries(tasks.map(({ name, error }) => [name, error]))).toEqual({
+    folder: `could not start: the working folder ${closed} cannot be entered: Permission denied (EACCES)${hint}`,
+    program: `could not start: ${join(closed, "program")}: not executable, or a folder on its path may not be entered (EACCES)${hint}`,
+    script: `exit code 126${hint}`,
+    as: `could not start: the working folder ${closed} cannot be entered: Permission denied (EACCES); the task runs as the user nobody (run_as)`,
+  })
+})
+
+test.runIf(isRoot)("doctor says if the user of tasks cannot enter the folder", async () => {
+  const cwd = temporaryFolder()
+  const { stdout } = await ork(["doctor"], { cwd })
+  expect(stdout).toMatch(
+    /warn +sandbox +missing: tasks run as root: the user \S+ cannot enter \S+, which \S+ is in \(chmod o\+x/,
+  )
+  const configured = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  expect(configured.code).toBe(1)
+  expect(configured.stdout).toMatch(/fail +spawn +task_user: the user nobody cannot enter /)
+  chmodSync(cwd, 0o755)
+  const open = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  expect(open.stdout).toMatch(/ok +sandbox +tasks run as the user nobody/)
+})
+
+test.runIf(isRoot)("the default policy runs no task as root, and a rule runs some without confinement", async () => {
+  const cwd = temporaryFolder()
+  chmodSync(cwd, 0o755)
+  mkdirSync(join(cwd, "admin"))
+  const definition =
+    "name: admin\ntasks: { a: { command: 'id -u; grep -q NoNewPrivs:.0 /proc/self/status; test -e ../../ork.db' } }\n"
+  writeFileSync(join(cwd, "admin/admin.yaml"), definition)
+  writeFileSync(join(cwd, "ork.yaml"), `policy: { rules: [{ folders: ["*/admin"], sandbox: off }] }\n`)
+  const server = await startServer(["--dir", "admin"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  await server.reaches(await server.trigger("admin"), "success")
+  for (const user of ["root", "0"]) {
+    const deployed = await server.call("POST", "/workflows", { name: "w", tasks: { a: { command: "id", run_as: user } } })
+    expect([deployed.status, deployed.text]).toEqual([400, expect.stringContaining(`does not allow run_as ${user}`)])
+  }
+  await server.deploy({
+    name: "author",
+    tasks: { a: { command: "test ! -e ../../ork.db && test ! -s ../../../ork.yaml && test $(id -u) != 0" } },
+  })
+  await server.reaches(await server.trigger("author"), "success")
+})

@@ -1,12 +1,13 @@
 // compose.yaml uses existing names only and contains no password. The systemd unit passes systemd's own check.
 
 import { execFileSync } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { resolveConfig, SETTINGS } from "../../src/config.ts"
 import { REPO, temporaryFolder } from "../support/ork.ts"
+import { isRoot } from "../support/users.ts"
 
 interface Service {
   image?: string
@@ -28,6 +29,7 @@ const FIELDS = new Set([
   "restart",
   "read_only",
   "tmpfs",
+  "cap_add",
   "cap_drop",
   "security_opt",
   "stop_grace_period",
@@ -35,6 +37,7 @@ const FIELDS = new Set([
   "depends_on",
   "healthcheck",
   "ports",
+  "user",
   "volumes",
 ])
 const CONDITIONS = ["service_started", "service_healthy", "service_completed_successfully"]
@@ -67,21 +70,30 @@ describe("compose.yaml", () => {
     expect(services["worker-key"]!.entrypoint?.join(" ")).toContain("ork keys create workers --scope worker")
   })
 
-  it("starts workers with the key in the file that the service worker-key writes", () => {
-    const folder = temporaryFolder()
-    const run = (service: string, ork: string, args: string[]) => {
-      const [shell, ...rest] = services[service]!.entrypoint!.slice(services[service]!.entrypoint!.indexOf("sh"))
-      writeFileSync(join(folder, "ork"), `#!/bin/sh\n${ork}\n`, { mode: 0o755 })
-      const words = [...rest, ...args].map((word) => word.replaceAll("$$", "$").replaceAll("/keys", folder))
-      return execFileSync(shell!, words, { env: { PATH: `${folder}:${process.env["PATH"]}` }, encoding: "utf8" })
-    }
-    run("worker-key", 'echo "key-of $*"', [])
-    run("worker-key", "exit 1", [])
-    expect(readFileSync(join(folder, "worker"), "utf8")).toBe("key-of keys create workers --scope worker\n")
-    expect(run("worker-1", 'echo "$ORK_API_KEY: $*"', ["worker", "--queue", "a b"])).toBe(
-      "key-of keys create workers --scope worker: worker --queue a b\n",
-    )
-  })
+  it.runIf(isRoot)(
+    "starts workers, as a user who cannot read it, with the key in the file that the service worker-key writes",
+    () => {
+      const folder = temporaryFolder()
+      chmodSync(folder, 0o755)
+      const run = (service: string, ork: string, args: string[]) => {
+        const [shell, ...rest] = services[service]!.entrypoint!.slice(services[service]!.entrypoint!.indexOf("sh"))
+        writeFileSync(join(folder, "ork"), `#!/bin/sh\n${ork}\n`, { mode: 0o755 })
+        const words = [...rest, ...args].map((word) =>
+          word.replaceAll("$$", "$").replaceAll("/keys", folder).replaceAll("=node", "=nobody"),
+        )
+        return execFileSync(shell!, words, { env: { PATH: `${folder}:${process.env["PATH"]}` }, encoding: "utf8" })
+      }
+      run("worker-key", 'echo "key-of $*"', [])
+      run("worker-key", "exit 1", [])
+      expect(readFileSync(join(folder, "worker"), "utf8")).toBe("key-of keys create workers --scope worker\n")
+      const started = run("worker-1", `echo "$(id -un): $ORK_API_KEY: $*"; cat ${folder}/worker || exit 0`, [
+        "worker",
+        "--queue",
+        "a b",
+      ])
+      expect(started).toBe("nobody: key-of keys create workers --scope worker: worker --queue a b\n")
+    },
+  )
 
   it("uses existing services, conditions, volumes and fields", () => {
     for (const [name, service] of Object.entries(services)) {

@@ -1,6 +1,6 @@
 // Finds the arguments of one simple command that a program reads as code. Used for shell commands and for argument lists.
 
-import { type Interpreter, interpreterOf } from "./interpreters.ts"
+import { type Interpreter, interpreterOf, UNKNOWN_PROGRAM } from "./interpreters.ts"
 
 /** Stands for text that is not known before the task runs: the value of an expression or variable, the output of a command. */
 export const UNKNOWN = "\0"
@@ -38,7 +38,7 @@ export const analyzeCommand = <W extends Word>(words: readonly W[]): CommandAnal
   const first = words[program]!
   if (isSelected(first.text)) found.push({ word: first, program: first.text, use: "program" })
   if (first.text === "[[") found.push(...arithmeticOperands(words))
-  let reader = ArgumentReader.of(first.text, found)
+  let reader = ArgumentReader.of(first.text, found) ?? ArgumentReader.ofVariable(first.text, found)
   for (let i = program + 1; i < words.length && reader !== null; i++) {
     const inner: ArgumentReader<W> | null = reader.isWrapper ? ArgumentReader.of(words[i]!.text, found) : null
     if (inner !== null && (reader.isBuiltin || !inner.isBuiltin)) reader = inner
@@ -98,6 +98,12 @@ class ArgumentReader<W extends Word> {
   static of<V extends Word>(text: string, found: CodeArgument<V>[]): ArgumentReader<V> | null {
     const known = text.includes(UNKNOWN) ? null : interpreterOf(text)
     return known === null ? null : new ArgumentReader(known.name, known.interpreter, found)
+  }
+
+  /** Returns null unless a variable is a part of the program's name. */
+  static ofVariable<V extends Word>(text: string, found: CodeArgument<V>[]): ArgumentReader<V> | null {
+    const { name, interpreter } = UNKNOWN_PROGRAM
+    return text.includes(UNKNOWN) ? new ArgumentReader(name, interpreter, found) : null
   }
 
   constructor(name: string, spec: Interpreter, found: CodeArgument<W>[]) {

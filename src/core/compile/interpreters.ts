@@ -69,7 +69,15 @@ const SQL: Interpreter = {
   values: "hpUdvPuDS",
 }
 const SQLITE: Interpreter = { words: ["-cmd", "-init", "-c"], operand: "all", from: 1, stdin: true }
-const COMMAND: Interpreter = { letters: "c", long: ["command", "session-command"], values: "sguGtEo", wrapper: true }
+const COMMAND: Interpreter = { letters: "c", long: ["command", "session-command", "call"], values: "sguGtEo", wrapper: true }
+const SSH: Interpreter = { letters: "o", files: "F", values: "bcDEeIiJLlmOpQRSWw", operand: "all", from: 1, stdin: true }
+const NIX: Interpreter = {
+  letters: "Ec",
+  files: "pI",
+  long: ["run", "command", "expr", "arg"],
+  operand: "script",
+  wrapper: true,
+}
 const VIM: Interpreter = { letters: "c", files: "sSu", long: ["cmd"], operand: "names" }
 const EMACS: Interpreter = {
   letters: "l",
@@ -92,6 +100,7 @@ const table = (names: string, interpreter: Interpreter): [string, Interpreter][]
 /** By name without a version: `python` stands for python3.12, `sqlite` for sqlite3. */
 const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
   ...table("sh bash dash ash zsh ksh mksh yash fish csh tcsh rbash", SHELL),
+  ...table("xonsh nu elvish osh ysh posh pdksh oksh loksh mrsh hush rc es", SHELL),
   ...table("awk gawk mawk nawk", AWK),
   ...table("sed gsed", SED),
   ...table("python pypy ipython", PYTHON),
@@ -113,7 +122,7 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
     wrapper: true,
   }),
   ...table("dc", { letters: "e", files: "f", long: ["expression", "file"], operand: "script", stdin: true }),
-  ...table("ed m4 at batch", STDIN),
+  ...table("ed m4 at batch crontab", STDIN),
   ...table("psql mysql mariadb mongosh mongo", SQL),
   ...table("sqlite duckdb", SQLITE),
   ...table("make gmake", { files: "f", values: "CIjlo", long: ["eval", "file", "makefile"], operand: "all" }),
@@ -126,9 +135,15 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
     wrapper: true,
   }),
   ...table("xargs", { values: "nLIPdEsa", operand: "program", wrapper: true }),
-  ...table("flock script su runuser npx", COMMAND),
+  ...table("flock script su runuser newgrp npx npm pnpm yarn", COMMAND),
+  ...table("sg", { letters: "c", operand: "all", from: 1 }),
   ...table("watch parallel", { values: "njd", ...ALL }),
-  ...table("ssh", { letters: "o", files: "F", values: "bcDEeIiJLlmOpQRSWw", operand: "all", from: 1, stdin: true }),
+  ...table("screen", { files: "c", values: "SptehsT", ...ALL }),
+  ...table("tmux", { letters: "c", files: "f", values: "FLSnstlpxyXY", ...ALL }),
+  ...table("socat pdsh pssh", ALL),
+  ...table("lftp", { letters: "ce", files: "f", stdin: true }),
+  ...table("nix-shell nix-build nix-instantiate nix", NIX),
+  ...table("ssh autossh slogin rsh", SSH),
   ...table("scp sftp", { letters: "oS", files: "F" }),
   ...table("rsync", { letters: "e", long: ["rsh", "rsync-path"] }),
   ...table("git", {
@@ -150,12 +165,15 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
       "rmt-command",
     ],
   }),
+  ...table("zip", { words: ["-TT"], long: ["unzip-command"] }),
   ...table("sort", { long: ["compress-program"] }),
   ...table("split", { long: ["filter"] }),
   ...table("sbatch", { long: ["wrap"], operand: "script" }),
   ...table("find", { words: ["-exec", "-execdir", "-ok", "-okdir"], wrapper: true }),
   ...table("source .", { operand: "script", builtin: true }),
   ...table("trap", { operand: "code", builtin: true }),
+  ...table("hash", { files: "p", builtin: true }),
+  ...table("enable", { files: "f", builtin: true }),
   ...table("let alias", { ...ALL, builtin: true }),
   ...table("unset read declare typeset local export readonly mapfile readarray getopts", NAMES),
   ...table("test [ printf", { words: ["-v"] }),
@@ -165,11 +183,19 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
     "sudo doas nice ionice timeout time stdbuf taskset chroot setpriv unshare nsenter strace ltrace busybox toybox",
     WRAPPER,
   ),
+  ...table("docker podman nerdctl kubectl oc systemd-run srun mpirun poetry uv pipenv conda tini dumb-init xvfb-run", WRAPPER),
   ...table(
-    "docker podman nerdctl kubectl oc systemd-run srun mpirun poetry uv pipenv conda npm pnpm yarn tini dumb-init xvfb-run",
+    "sshpass gosu su-exec setuidgid chpst firejail bwrap proot fakeroot faketime cgexec numactl prlimit chrt valgrind perf unbuffer",
     WRAPPER,
   ),
+  ...table("direnv pyenv rbenv asdf mise bundle pdm hatch rye bunx mamba micromamba singularity apptainer", WRAPPER),
 ])
+
+/** A program that a variable names, such as `$SHELL`. */
+export const UNKNOWN_PROGRAM: { name: string; interpreter: Interpreter } = {
+  name: "the program that a variable names",
+  interpreter: { letters: "c", wrapper: true },
+}
 
 /** Finds a program by the word that names it, such as `/usr/bin/python3.12`. */
 export const interpreterOf = (word: string): { name: string; interpreter: Interpreter } | null => {

@@ -169,6 +169,9 @@ const EVAL_PROBLEM =
 export const variableMessage = (name: string): string =>
   `is the value of ${name}, through which programs load code; write a fixed value, and pass the value in another variable`
 
+/** Programs that join their arguments to a command for another machine. */
+const REMOTE_SHELLS = new Set(["ssh", "autossh", "slogin", "rsh"])
+
 /** Says how to write the command instead. */
 export const codeMessage = ({ program, use }: Pick<CodeArgument<ShellWord>, "program" | "use">): string => {
   switch (use) {
@@ -177,6 +180,9 @@ export const codeMessage = ({ program, use }: Pick<CodeArgument<ShellWord>, "pro
     case "script":
       return `would choose the script that ${program} runs; name the script, and choose with \`case\` or \`if\``
     case "code":
+      if (REMOTE_SHELLS.has(program)) {
+        return `is part of the command of ${program}, which a shell on the other machine runs as code, also as a separate argument; send it through standard input: printf '%s\\n' \${{ … }} | ${program} HOST 'read -r x; … "$x" …'`
+      }
       return /^(?:ba|da|a|z|k)?sh$/.test(program)
         ? `is part of the script of ${program} -c, which would run its value as code; pass it as an argument: ${program} -c '… "$1" …' -- \${{ … }}`
         : `is part of what ${program} runs as code; pass it as a separate argument or variable, or read it from the file $ORK_INPUT`

@@ -36,6 +36,8 @@ export interface FetchInit {
   headers?: { [name: string]: string }
   body?: string
   redirects?: number
+  /** Called with every address before a request is sent to it; throws if it must not be. */
+  check?(url: URL): void
   signal: AbortSignal
 }
 

@@ -13,9 +13,12 @@ export interface PolicyFields {
   privileged: boolean
   namespaces: readonly string[]
   serviceAccounts: readonly string[]
+  /** `root` stands for every user with the id 0. Users that are given by a number match only that number. */
   runAs: readonly string[]
-  /** Hosts of http tasks. */
+  /** Hosts of http tasks and of polls of deferred work, also along redirects. */
   hosts: readonly string[]
+  /** `off`: process tasks and functions run without confinement, as the user of Ork. */
+  sandbox: "auto" | "off"
 }
 
 export interface PolicyRule {
@@ -31,7 +34,10 @@ export interface Policy {
   rules: readonly PolicyRule[]
 }
 
-/** Forbids what would give a task the machine or the cluster: privileged containers, host paths with the socket of Docker, kube-system. */
+/**
+ * Forbids what would give a task the machine or the cluster: privileged containers, host paths with the socket of Docker, kube-system,
+ * root.
+ */
 export const DEFAULT_POLICY: Policy = {
   fields: {
     executors: ["*"],
@@ -40,15 +46,16 @@ export const DEFAULT_POLICY: Policy = {
     privileged: false,
     namespaces: ["*", "!kube-*"],
     serviceAccounts: ["*"],
-    runAs: ["*"],
+    runAs: ["*", "!root"],
     hosts: ["*"],
+    sandbox: "auto",
   },
   rules: [],
 }
 
 /** Allows everything: for `ork run` without a policy, where the author is the administrator. */
 export const OPEN_POLICY: Policy = {
-  fields: { ...DEFAULT_POLICY.fields, mounts: ["/"], privileged: true, namespaces: ["*"] },
+  fields: { ...DEFAULT_POLICY.fields, mounts: ["/"], privileged: true, namespaces: ["*"], runAs: ["*"] },
   rules: [],
 }
 
@@ -61,11 +68,12 @@ const NAMES = {
   service_accounts: "serviceAccounts",
   run_as: "runAs",
   hosts: "hosts",
+  sandbox: "sandbox",
 } as const satisfies { [name: string]: keyof PolicyFields }
 
 const SELECTORS = ["workflows", "tags", "folders"] as const
 
-export const POLICY_HINT = `a map with ${Object.keys(NAMES).join(", ")} (lists of patterns; privileged is true or false) and rules (a list of such maps with ${SELECTORS.join(", ")})`
+export const POLICY_HINT = `a map with ${Object.keys(NAMES).join(", ")} (lists of patterns; privileged is true or false, sandbox is auto or off) and rules (a list of such maps with ${SELECTORS.join(", ")})`
 
 /** Parses the setting; null when it is not valid. */
 export const parsePolicy = (value: unknown): Policy | null => {
@@ -96,11 +104,20 @@ const parseFields = (map: object): Partial<PolicyFields> | null => {
   const fields: { [name: string]: unknown } = {}
   for (const [name, value] of Object.entries(map) as [string, unknown][]) {
     if (!Object.hasOwn(NAMES, name)) return null
-    if (name === "privileged" ? typeof value !== "boolean" : !isPatterns(value)) return null
-    if (name === "mounts" && !(value as string[]).every((path) => path.startsWith("/"))) return null
-    fields[NAMES[name as keyof typeof NAMES]] = value
+    const parsed = parseField(name, value)
+    if (parsed === null) return null
+    fields[NAMES[name as keyof typeof NAMES]] = parsed
   }
   return fields
+}
+
+/** Returns null for an invalid value. */
+const parseField = (name: string, value: unknown): unknown => {
+  if (name === "privileged") return typeof value === "boolean" ? value : null
+  // YAML 1.1 files write `off` for false.
+  if (name === "sandbox") return value === false || value === "off" ? "off" : value === "auto" ? value : null
+  if (!isPatterns(value) || (name === "mounts" && !value.every((path) => path.startsWith("/")))) return null
+  return value
 }
 
 const isPatterns = (value: unknown): value is string[] =>

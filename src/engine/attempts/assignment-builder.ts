@@ -13,7 +13,7 @@ import { taskId } from "../../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
 import { lastIndex, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
-import { policyViolation } from "../../core/rules/policy.ts"
+import { allowedFor, policyViolation } from "../../core/rules/policy.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -56,15 +56,15 @@ export class AssignmentBuilder {
       else env[name] = toText(await templates.render(value.value))
     }
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
-    this.#checkPolicy(workflow, assignment)
+    const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
+    this.#applyPolicy(workflow, assignment, wanted)
     for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
     if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
     if (code !== null) assignment.code = code
-    const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
-    const folder = folders.workingDir(claim, wanted)
-    assignment.workingDir = folder instanceof Promise ? await folder : folder
+    const work = folders.workingDir(claim, wanted)
+    Object.assign(assignment, work instanceof Promise ? await work : work)
     if (claim.kind !== "job" && node.defer !== undefined) {
       const variables = this.#callbacks.environment(claim)
       assignment.callback = () => variables
@@ -73,10 +73,13 @@ export class AssignmentBuilder {
     return assignment
   }
 
-  /** Throws a TaskFailure if the administrator's policy forbids the task. */
-  #checkPolicy(workflow: CompiledWorkflow, { node, fields }: Assignment): void {
+  /** Throws a TaskFailure if the administrator's policy forbids the task. The executor checks what is not known here. */
+  #applyPolicy(workflow: CompiledWorkflow, assignment: Assignment, workingDir: string | null): void {
     const { policy } = this.#options
-    const forbidden = policy === undefined ? null : policyViolation(policy, workflow, { ...node, fields })
+    if (policy === undefined) return
+    const { node, fields } = assignment
+    assignment.policy = allowedFor(policy, workflow)
+    const forbidden = policyViolation(assignment.policy, { ...node, fields, workingDir })
     if (forbidden !== null) throw new TaskFailure(forbidden)
   }
 
@@ -114,6 +117,7 @@ export class AssignmentBuilder {
       fields: {},
       command: null,
       env: {},
+      baseDir: "/",
       workingDir: "/",
       upstreamDir: null,
       prefix: objectPrefixOf(claim, node),

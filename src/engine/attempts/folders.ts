@@ -24,10 +24,10 @@ export class LocalFolders implements Folders {
     this.#bundles = new BundleFolders({ dataDir, read: (hash) => objects.get(bundleKey(hash)) })
   }
 
-  workingDir(claim: Claim, wanted: string | null): string | Promise<string> {
-    const folderOf = (base: string): string => (wanted === null ? base : resolve(base, wanted))
+  workingDir(claim: Claim, wanted: string | null): ReturnType<Folders["workingDir"]> {
+    const foldersIn = (baseDir: string) => ({ baseDir, workingDir: wanted === null ? baseDir : resolve(baseDir, wanted) })
     const given = claim.kind === "job" ? null : claim.run.workingDir
-    return given === null ? this.#ownFolder(claim).then(folderOf) : folderOf(given)
+    return given === null ? this.#ownFolder(claim).then(foldersIn) : foldersIn(given)
   }
 
   async code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null> {

@@ -1,6 +1,7 @@
 // Polls other services for the state of deferred work. The task's own expressions interpret the response; a request that fails is
 // repeated with back-off.
 
+import { nodeOf } from "../attempts/claims.ts"
 import { readSecrets } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -11,6 +12,7 @@ import type { Json, JsonObject } from "../../core/model/json.ts"
 import { BLOCKED_REQUEST, type Fetch } from "../../core/model/ports.ts"
 import type { Poll, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
+import { allowedFor, hostViolation } from "../../core/rules/policy.ts"
 import { maskJson } from "../../objects/mask.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
@@ -55,13 +57,21 @@ export class DeferredPolls {
     let response: JsonObject
     try {
       const timeoutMs = Math.min(RESPONSE_TIMEOUT_MS, leftMs ?? RESPONSE_TIMEOUT_MS)
-      response = await this.#respond(fetch, waitingOn.poll, node, timeoutMs)
+      const checkedFetch: Fetch = (url, init) => fetch(url, { ...init, check: (target) => this.#checkHost(claim, target) })
+      response = await this.#respond(checkedFetch, waitingOn.poll, node, timeoutMs)
     } catch (error) {
       return this.#failed(error, waitingOn, claim)
     } finally {
       this.#count(service, -1)
     }
     return await this.#interpret(waitingOn, response)
+  }
+
+  /** Throws a TaskFailure if the administrator's policy forbids requests to a host. */
+  #checkHost(claim: TaskClaim, url: URL): void {
+    const { policy, store } = this.#options
+    const forbidden = policy === undefined ? null : hostViolation(allowedFor(policy, nodeOf(store, claim).workflow), url)
+    if (forbidden !== null) throw new TaskFailure(forbidden)
   }
 
   /** Returns the time until a further poll of the service, after those that were postponed before. */

@@ -20,7 +20,7 @@ export const buildRemoteAssignment = async (
   const folders: Folders = {
     workingDir: async (_claim, wanted) => {
       workingDir = wanted
-      return ""
+      return { baseDir: "", workingDir: "" }
     },
     code: async (_claim, bundle) => (bundle === null ? null : { folder: "", bundle }),
     upstream: async (_claim, outputs) => {

@@ -70,6 +70,7 @@ export const assignment = (folder: string, command: Assignment["command"], { nod
     fields: {},
     command,
     env: {},
+    baseDir: folder,
     workingDir: folder,
     upstreamDir: null,
     prefix: attemptPrefix("run-1", "task", attemptId),

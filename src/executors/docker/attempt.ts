@@ -14,11 +14,12 @@ import { outputFromFile, readOutput } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
 import type { Environ } from "./address.ts"
-import { containerName, createRequest, LABELS, optionsOf, type Owner } from "./container.ts"
+import { containerName, createRequest, LABELS, type Owner } from "./container.ts"
 import { type Engine, EngineError } from "./engine.ts"
 import { MissingImage, pullImage } from "./image.ts"
 import { type ContainerEnd, LogFollower, settlesWithin } from "./log.ts"
 import { type ContainerState, describeExit, startFailure } from "./messages.ts"
+import { mountsOf, optionsOf } from "./mounts.ts"
 import { isOutage, Pauses, untilReachable } from "./outage.ts"
 import { registryAuth } from "./registry-auth.ts"
 import { removeContainer } from "./sweep.ts"
@@ -149,7 +150,7 @@ export class DockerAttempt {
     for (;;) {
       try {
         const query = { name, ...(platform !== undefined && { platform }) }
-        const body = createRequest(this.#assignment, files.folder, owner)
+        const body = createRequest(this.#assignment, await mountsOf(this.#assignment, files.folder), owner)
         const { Id } = (await engine.call("POST", "/containers/create", { query, body })) as { Id: string }
         return Id
       } catch (error) {

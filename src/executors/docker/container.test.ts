@@ -4,19 +4,23 @@ import { assignment, type Overrides } from "../conformance/fixture.ts"
 import type { Assignment } from "../executor.ts"
 import { engineAddress } from "./address.ts"
 import { createRequest } from "./container.ts"
+import { mountsOf } from "./mounts.ts"
 import { withTag } from "./image.ts"
 import { registryOf } from "./registry-auth.ts"
 import { describeExit } from "./messages.ts"
 
-const request = (command: Assignment["command"], docker: DockerDefinition = {}, { node, ...rest }: Overrides = {}) =>
-  createRequest(
-    assignment("/runs/1", command, { attemptId: "a1", fields: { docker }, ...rest, node: { image: "alpine", ...node } }),
-    "/data/docker/a1",
-    { owner: "1-2-3", data: "d" },
-  )
+const request = async (command: Assignment["command"], docker: DockerDefinition = {}, { node, ...rest }: Overrides = {}) => {
+  const work = assignment("/runs/1", command, {
+    attemptId: "a1",
+    fields: { docker },
+    ...rest,
+    node: { image: "alpine", ...node },
+  })
+  return createRequest(work, await mountsOf(work, "/data/docker/a1"), { owner: "1-2-3", data: "d" })
+}
 
-test("a container has few rights, and labels that identify it", () => {
-  const { HostConfig, Labels, ...rest } = request({ argv: ["ls", "-l"] })
+test("a container has few rights, and labels that identify it", async () => {
+  const { HostConfig, Labels, ...rest } = await request({ argv: ["ls", "-l"] })
   expect(rest).toMatchObject({ Image: "alpine", Cmd: ["ls", "-l"], WorkingDir: "/work", Tty: false })
   expect(rest).not.toHaveProperty("Entrypoint")
   expect(Labels).toMatchObject({ "ork.owner": "1-2-3", "ork.attempt": "a1", "ork.run": "run-1", "ork.task": "task" })
@@ -33,13 +37,16 @@ test("a container has few rights, and labels that identify it", () => {
   })
 })
 
-test("a script runs in sh whatever the image's entrypoint is, unless the task has another one", () => {
-  expect(request({ shell: "a | b" })).toMatchObject({ Entrypoint: ["/bin/sh", "-c"], Cmd: ["a | b"] })
-  expect(request({ shell: "x" }, { entrypoint: ["bash", "-c"] })).toMatchObject({ Entrypoint: ["bash", "-c"], Cmd: ["x"] })
-  expect(request(null)).not.toHaveProperty("Cmd")
+test("a script runs in sh whatever the image's entrypoint is, unless the task has another one", async () => {
+  expect(await request({ shell: "a | b" })).toMatchObject({ Entrypoint: ["/bin/sh", "-c"], Cmd: ["a | b"] })
+  expect(await request({ shell: "x" }, { entrypoint: ["bash", "-c"] })).toMatchObject({
+    Entrypoint: ["bash", "-c"],
+    Cmd: ["x"],
+  })
+  expect(await request(null)).not.toHaveProperty("Cmd")
 })
 
-test("options become fields of the create request", () => {
+test("options become fields of the create request", async () => {
   const docker: DockerDefinition = {
     mounts: ["/etc/hosts:/h:ro", "./in:/in", "cache:/cache"],
     work: false,
@@ -54,7 +61,10 @@ test("options become fields of the create request", () => {
     shm_size: "64Mi",
     gpus: "all",
   }
-  const created = request({ argv: ["x"] }, docker, { upstreamDir: "/up", node: { resources: { cpu: 1.5, memoryBytes: 1000 } } })
+  const created = await request({ argv: ["x"] }, docker, {
+    upstreamDir: "/up",
+    node: { resources: { cpu: 1.5, memoryBytes: 1000 } },
+  })
   expect(created).toMatchObject({ WorkingDir: "/srv", User: "1000" })
   expect(created.Env).toContain("ORK_UPSTREAM=/ork-upstream")
   expect(created.HostConfig).toMatchObject({
@@ -76,7 +86,7 @@ test("options become fields of the create request", () => {
     { Type: "bind", Source: "/runs/1/in", Target: "/in", ReadOnly: false },
     { Type: "volume", Source: "cache", Target: "/cache", ReadOnly: false },
   ])
-  expect(request(null, { privileged: true }).HostConfig).toMatchObject({ Privileged: true })
+  expect((await request(null, { privileged: true })).HostConfig).toMatchObject({ Privileged: true })
 })
 
 test("DOCKER_HOST is the engine's address; otherwise it is the first default socket that exists", () => {

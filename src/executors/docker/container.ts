@@ -1,14 +1,11 @@
 // Builds the body of the create request for one attempt. Pure.
 
-import { isAbsolute, resolve } from "node:path"
 import type { DockerDefinition } from "../../core/model/definition.ts"
 import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
+import { ATTEMPT_TARGET, type Mount, optionsOf, UPSTREAM_TARGET, workTarget } from "./mounts.ts"
 
-const ATTEMPT_TARGET = "/ork"
-const UPSTREAM_TARGET = "/ork-upstream"
-const WORK_TARGET = "/work"
 const DEFAULT_PIDS = 4096
 /**
  * Makes the engine keep the whole log: after a broken connection, the bytes that were read are skipped from its start. The
@@ -36,17 +33,7 @@ export interface Owner {
   data: string
 }
 
-interface Mount {
-  Type: "bind" | "volume"
-  Source: string
-  Target: string
-  ReadOnly: boolean
-}
-
 export const containerName = (attemptId: string): string => `ork-${attemptId}`
-
-/** Returns the task's options, whose shape definition/executor-fields.ts has checked. */
-export const optionsOf = (assignment: Assignment): DockerDefinition => (assignment.fields["docker"] ?? {}) as DockerDefinition
 
 export const containerEnvironment = (assignment: Assignment): Environment => ({
   ...assignment.env,
@@ -57,10 +44,10 @@ export const containerEnvironment = (assignment: Assignment): Environment => ({
   }),
 })
 
-export const createRequest = (assignment: Assignment, folder: string, owner: Owner) => {
+export const createRequest = (assignment: Assignment, mounts: Mount[], owner: Owner) => {
   const options = optionsOf(assignment)
   const { node } = assignment
-  const work = options.work ?? WORK_TARGET
+  const work = workTarget(options)
   const workdir = options.workdir ?? (work === false ? undefined : work)
   return {
     Image: node.image,
@@ -73,7 +60,7 @@ export const createRequest = (assignment: Assignment, folder: string, owner: Own
     StdinOnce: true,
     Tty: false,
     HostConfig: {
-      Mounts: mountsOf(assignment, options, folder, work),
+      Mounts: mounts,
       ...(options.tmpfs !== undefined && { Tmpfs: Object.fromEntries(options.tmpfs.map((path) => [path, ""])) }),
       ...limitsOf(assignment, options),
       ...rightsOf(options),
@@ -103,28 +90,6 @@ const labelsOf = (assignment: Assignment, { owner, data }: Owner): { [label: str
   [LABELS.task]: assignment.task,
   [LABELS.workflow]: assignment.workflow,
 })
-
-const mountsOf = (assignment: Assignment, options: DockerDefinition, folder: string, work: string | false): Mount[] => {
-  const bind = (source: string, target: string, readOnly = false): Mount => ({
-    Type: "bind",
-    Source: resolve(source),
-    Target: target,
-    ReadOnly: readOnly,
-  })
-  return [
-    bind(folder, ATTEMPT_TARGET),
-    ...(work === false ? [] : [bind(assignment.workingDir, work)]),
-    ...(assignment.upstreamDir === null ? [] : [bind(assignment.upstreamDir, UPSTREAM_TARGET, true)]),
-    ...(options.mounts ?? []).map((text) => mountOf(text, assignment.workingDir)),
-  ]
-}
-
-const mountOf = (text: string, workingDir: string): Mount => {
-  const [source = "", target = "", mode] = text.split(":")
-  const ReadOnly = mode === "ro"
-  if (!source.includes("/") && source !== ".") return { Type: "volume", Source: source, Target: target, ReadOnly }
-  return { Type: "bind", Source: isAbsolute(source) ? source : resolve(workingDir, source), Target: target, ReadOnly }
-}
 
 const limitsOf = ({ node: { resources } }: Assignment, { pids, shm_size, gpus }: DockerDefinition) => {
   const shm = shm_size === undefined ? null : parseMemory(shm_size)

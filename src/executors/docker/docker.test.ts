@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test, vi } from "vitest"
 import type { Clock } from "../../core/model/ports.ts"
+import { DEFAULT_POLICY } from "../../core/settings/policy.ts"
 import { currentOwner } from "../../objects/owner.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
@@ -87,6 +88,16 @@ test("a missing image is pulled once; one that does not exist fails without a re
     retryable: false,
     error: "could not start: the image nowhere could not be pulled: manifest for nowhere:latest not found: manifest unknown",
   })
+})
+
+test("a mount that the policy forbids fails the attempt without a retry, and creates no container", async () => {
+  const { engine, run } = await setup()
+  expect(await run({ workingDir: "/", policy: DEFAULT_POLICY.fields }).result).toMatchObject({
+    state: "failed",
+    retryable: false,
+    error: "could not start: the policy of this server does not allow the mount of / (policy.mounts in ork.yaml)",
+  })
+  expect(engine.requests).not.toContain("POST /containers/create")
 })
 
 test("an error of the registry may be retried", async () => {

@@ -5,6 +5,7 @@ import { describeExitCode, outOfMemory, describeMissingProgram } from "../contai
 import { messageOf } from "../../core/model/error-message.ts"
 import { EngineError } from "./engine.ts"
 import { MissingImage } from "./image.ts"
+import { ForbiddenMount } from "./mounts.ts"
 
 /** `State` of a container as the engine shows it. */
 export interface ContainerState {
@@ -36,7 +37,9 @@ const describeStartFailure = (message: string): string => {
 /** Returns the result of an attempt whose container never ran. */
 export const startFailure = (error: unknown, finishedAt: number): AttemptResult => {
   const base = { state: "failed", startedAt: null, finishedAt } as const
-  if (error instanceof MissingImage) return { ...base, error: `could not start: ${error.message}`, retryable: false }
+  if (error instanceof MissingImage || error instanceof ForbiddenMount) {
+    return { ...base, error: `could not start: ${error.message}`, retryable: false }
+  }
   const badRequest = error instanceof EngineError && error.status === 400
   return {
     ...base,

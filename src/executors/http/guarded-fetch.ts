@@ -49,6 +49,8 @@ export interface GuardedInit {
   body?: string | Uint8Array
   /** Maximum number of redirects; with 0, a redirect is returned as the response. */
   redirects?: number
+  /** Called with every address before a request is sent to it; throws if it must not be. */
+  check?(url: URL): void
   /** Called for each redirect that is followed. */
   onRedirect?(status: number, to: URL): void
   /** The only limit of the response time. */
@@ -88,6 +90,7 @@ export const httpPolicy = ({ allow, connectMs = CONNECT_MS, resolve = systemReso
 
 export const guardedFetch = async (address: string | URL, init: GuardedInit, policy: HttpPolicy): Promise<Response> => {
   let url = checkedUrl(String(address), policy.allow)
+  init.check?.(url)
   let method = init.method ?? "GET"
   let body = init.body
   const headers = lowerCase(init.headers ?? {})
@@ -102,6 +105,7 @@ export const guardedFetch = async (address: string | URL, init: GuardedInit, pol
     await response.body?.cancel()
     if (followed === maxRedirects) throw new BlockedRequest(`${url.origin} redirected more than ${maxRedirects} times`)
     const next = checkedUrl(resolveLocation(location, url), policy.allow)
+    init.check?.(next)
     const isElsewhere = next.origin !== url.origin
     if (isElsewhere) for (const name of Object.keys(headers)) if (!HARMLESS_HEADERS.has(name)) delete headers[name]
     if (status === 303 ? method !== "HEAD" : method === "POST" && status < 307) {

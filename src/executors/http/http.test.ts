@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { parseHttpAllow } from "../../core/settings/http-allow.ts"
+import { DEFAULT_POLICY } from "../../core/settings/policy.ts"
 import type { Json } from "../../core/model/json.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Overrides, realClock } from "../conformance/fixture.ts"
@@ -217,4 +218,15 @@ test("secrets in the address or in the response are in no output, error or log",
   }
   expect(web.requests.map(({ path }) => path)).toEqual(["/x", "/bad/hunter%222?hunter%222", "/way/in?token=t"])
   expect(await run({ headers }, { secrets })).toMatchObject({ result: { output: { inline: { body: { you: "***" } } } } })
+})
+
+test("a redirect to a host that the policy forbids is not followed", async () => {
+  const { web, run } = await setup(({ path }, response) =>
+    path.startsWith("/x") ? response.writeHead(302, { location: `http://localhost:${web.port}/y` }).end() : response.end(),
+  )
+  const policy = { ...DEFAULT_POLICY.fields, hosts: ["127.0.0.1"] }
+  const error = "the policy of this server does not allow the host localhost (policy.hosts in ork.yaml)"
+  expect((await run({}, { policy })).result).toMatchObject({ state: "failed", error, retryable: false })
+  expect((await run({ url: `http://localhost.:${web.port}/x` }, { policy })).result).toMatchObject({ state: "failed", error })
+  expect(web.requests).toHaveLength(1)
 })

@@ -6,6 +6,7 @@ import type { Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { hostViolation } from "../../core/rules/policy.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -26,6 +27,8 @@ export interface HttpExecutorOptions {
 }
 
 type Outcome = Pick<AttemptResult, "output" | "error" | "retryable" | "retryAfterMs"> & { state: "success" | "failed" }
+
+type PermittedRequest = HttpRequest & { policy: Assignment["policy"] }
 
 export class HttpExecutor implements Executor {
   readonly name = "http"
@@ -69,7 +72,7 @@ export class HttpExecutor implements Executor {
     const began = this.#clock.now()
     const size = request.body === null ? "" : `, ${formatBytes(Buffer.byteLength(request.body))}`
     await log.write("stdout", `> ${request.method} ${request.redact(request.url)}${size}\n`)
-    const { response, body } = await this.#fetch(request, log, signal)
+    const { response, body } = await this.#fetch({ ...request, policy: assignment.policy }, log, signal)
     const type = response.headers.get("content-type") ?? "no type"
     const status = `${response.status} ${response.statusText}`.trim()
     await log.write("stdout", `< ${status}, ${type}, ${formatBytes(body.length)} in ${this.#clock.now() - began} ms\n`)
@@ -79,7 +82,7 @@ export class HttpExecutor implements Executor {
     return { state: "failed", error: maskText(problem, assignment.secrets), ...this.#retryOf(request, response) }
   }
 
-  async #fetch(request: HttpRequest, log: LogSink, signal: AbortSignal): Promise<{ response: Response; body: Buffer }> {
+  async #fetch(request: PermittedRequest, log: LogSink, signal: AbortSignal): Promise<{ response: Response; body: Buffer }> {
     try {
       const response = await guardedFetch(
         request.url,
@@ -88,6 +91,7 @@ export class HttpExecutor implements Executor {
           headers: request.headers,
           ...(request.body !== null && { body: request.body }),
           redirects: request.redirects,
+          check: (url) => checkHost(request.policy, url),
           onRedirect: (status, to) => void log.write("stdout", `< ${status}, on to ${request.redact(to)}\n`),
           signal,
         },
@@ -130,6 +134,11 @@ export class HttpExecutor implements Executor {
       // The result reports the failure.
     }
   }
+}
+
+const checkHost = (policy: Assignment["policy"], url: URL): void => {
+  const forbidden = policy === undefined ? null : hostViolation(policy, url)
+  if (forbidden !== null) throw new BlockedRequest(forbidden)
 }
 
 const tooLarge = (response: Response, { url, maxBody, redact }: HttpRequest): BadRequest =>

@@ -7,11 +7,12 @@ import { resolve, sep } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { allowsRoot } from "../../core/rules/policy.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { currentOwner } from "../../objects/owner.ts"
 import { taskEnvironment } from "../process/environment.ts"
-import { HelperSupply } from "../process/helper-supply.ts"
+import { HelperSupplies } from "../process/helper-supply.ts"
 import type { HelperChoice } from "../process/helper-supply.ts"
 import { killAttempt } from "../process/orphans.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
@@ -44,27 +45,27 @@ export class FunctionExecutor implements Executor {
   readonly name: string
   readonly #options: FunctionExecutorOptions
   readonly #owner = currentOwner()
-  readonly #supply: HelperSupply
+  readonly #supplies: HelperSupplies
   readonly #starter: WorkerStarter
   readonly #pool: WorkerPool
 
   constructor(options: FunctionExecutorOptions) {
     this.name = options.runtime.name
     this.#options = options
-    this.#supply = new HelperSupply(options, this.#owner)
-    this.#starter = new WorkerStarter(this.#supply, this.#owner)
+    this.#supplies = new HelperSupplies(options, this.#owner)
+    this.#starter = new WorkerStarter(this.#owner)
     this.#pool = new WorkerPool(options)
   }
 
   async start(): Promise<void> {
     this.#starter.start()
-    await this.#supply.get()
+    await this.#supplies.standard.get()
   }
 
   /** Ends every worker process. */
   async stop(): Promise<void> {
     await this.#pool.stop()
-    await this.#supply.stop()
+    await this.#supplies.stop()
     this.#starter.stop()
   }
 
@@ -73,10 +74,11 @@ export class FunctionExecutor implements Executor {
     const frame = this.#frame(assignment)
     if (typeof frame === "string") return { ...this.#notStarted(`could not start: ${frame}`), retryable: false }
     if (signal.aborted) return this.#stopped(null, assignment, signal)
-    const set = this.#workerSet(assignment, frame)
+    let set: WorkerSetOptions
     let worker: PoolWorker
     try {
-      this.#supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
+      set = this.#workerSet(assignment, frame)
+      this.#supplies.of(assignment).prepareFolder(assignment.workingDir, assignment.node.runAs)
       const acquired = this.#pool.acquire(set, signal)
       worker = acquired instanceof Promise ? await acquired : acquired
     } catch (error) {
@@ -116,20 +118,23 @@ export class FunctionExecutor implements Executor {
    * Returns the set of workers that may run the task. Workflows share no worker, because code that a task leaves running can
    * read what the next one has. A task with a user or limits has a worker of its own.
    */
-  #workerSet({ workflow, node, code, maxOutputBytes }: Assignment, { root, file }: TaskFrame): WorkerSetOptions {
+  #workerSet(assignment: Assignment, { root, file }: TaskFrame): WorkerSetOptions {
+    const { workflow, node, code, maxOutputBytes, policy } = assignment
     const { runtime } = this.#options
     const { runAs = "", resources = {} } = node
     const { memoryBytes = 0, cpu = 0 } = resources
     const request = {
       runAs,
+      notRoot: policy !== undefined && !allowsRoot(policy),
       memoryBytes,
       cpuMillis: Math.round(cpu * 1000),
       maxOutputBytes,
       cwd: root,
       runtime,
+      supply: this.#supplies.of(assignment),
     }
     return {
-      name: [workflow, root, runtime.codeKey(file), code?.bundle ?? "", runAs, memoryBytes, cpu].join("\0"),
+      name: [workflow, root, runtime.codeKey(file), code?.bundle ?? "", runAs, memoryBytes, cpu, policy?.sandbox].join("\0"),
       fixed: typeof code?.bundle === "string",
       single: node.runAs !== undefined || node.resources !== undefined,
       start: () => this.#starter.startWorker(request),
@@ -183,7 +188,9 @@ export class FunctionExecutor implements Executor {
       case "error":
         return { ...base, ...failureOf(end.error, assignment.secrets) }
       case "exited": {
-        const exit = describeExit(end.exited, assignment.node.resources?.memoryBytes ?? 0) ?? "exit code 0"
+        const { resources, runAs = "" } = assignment.node
+        const task = { memoryBytes: resources?.memoryBytes ?? 0, runAs, taskUser: this.#supplies.of(assignment).taskUser }
+        const exit = describeExit(end.exited, task) ?? "exit code 0"
         return { ...base, state: "failed", error: `its worker process ended before the function did: ${exit}` }
       }
       default:

@@ -17,20 +17,19 @@ import { PoolWorker, WorkerNotStarted, type WorkerSpec } from "./worker.ts"
 
 const MEMORY = "/dev/shm"
 
-export interface WorkerRequest extends Pick<WorkerSpec, "runAs" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
+export interface WorkerRequest extends Pick<WorkerSpec, "runAs" | "notRoot" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
   runtime: Runtime
   cwd: string
+  supply: HelperSupply
 }
 
 export class WorkerStarter {
-  readonly #supply: HelperSupply
   readonly #owner: string
   readonly #folder: string
   readonly server: Environment = serverEnvironment(process.env)
   #last = 0
 
-  constructor(supply: HelperSupply, owner: string) {
-    this.#supply = supply
+  constructor(owner: string) {
     this.#owner = owner
     this.#folder = join(existsSync(MEMORY) ? MEMORY : tmpdir(), ownedPrefix("io") + randomBytes(4).toString("hex"))
   }
@@ -44,8 +43,8 @@ export class WorkerStarter {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  async startWorker({ runtime, ...request }: WorkerRequest): Promise<PoolWorker> {
-    const helper = await this.#supply.get()
+  async startWorker({ runtime, supply, ...request }: WorkerRequest): Promise<PoolWorker> {
+    const helper = await supply.get()
     const name = `worker-${(this.#last += 1)}-${randomBytes(8).toString("hex")}`
     const folder = join(this.#folder, name)
     mkdirSync(folder, { mode: 0o700 })
@@ -56,6 +55,7 @@ export class WorkerStarter {
       return await PoolWorker.start(helper, {
         ...request,
         folder,
+        taskUser: supply.taskUser,
         argv: runtime.argv(),
         env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
         homeOfUser: true,

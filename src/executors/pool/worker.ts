@@ -19,10 +19,12 @@ const MESSAGE_OVERHEAD = 1 << 16
 
 export interface WorkerSpec extends Pick<
   StartRequest,
-  "argv" | "env" | "cwd" | "runAs" | "homeOfUser" | "memoryBytes" | "cpuMillis"
+  "argv" | "env" | "cwd" | "runAs" | "notRoot" | "homeOfUser" | "memoryBytes" | "cpuMillis"
 > {
   /** Folder that contains the pipes. */
   folder: string
+  /** User of tasks without `run_as`; "" for the user of Ork. */
+  taskUser: string
   maxOutputBytes: number
 }
 
@@ -107,7 +109,7 @@ export class PoolWorker {
   static start(helper: Helper, spec: WorkerSpec): Promise<PoolWorker> {
     const pipes = new Pipes(spec.folder)
     const exit = Promise.withResolvers<WorkerExit>()
-    const { folder, maxOutputBytes, ...rest } = spec
+    const { folder, maxOutputBytes, taskUser, ...rest } = spec
     const request: StartRequest = {
       ...rest,
       input: null,
@@ -128,7 +130,7 @@ export class PoolWorker {
       }
       const id = helper.run(request, {
         started: (started) => (pid = started),
-        failed: (failed) => fail(startFailureReason(failed, request)),
+        failed: (failed) => fail(startFailureReason(failed, { ...request, taskUser })),
         exited: (exited) => exit.resolve({ kind: "exited", exited }),
         lost: (reason) => exit.resolve({ kind: "lost", reason }),
       })

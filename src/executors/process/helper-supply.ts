@@ -3,6 +3,7 @@
 import { rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { messageOf } from "../../core/model/error-message.ts"
+import type { Assignment } from "../executor.ts"
 import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"
 import {
@@ -41,6 +42,32 @@ export interface ProcessDescription {
   protections: Protections | null
 }
 
+/** Provides the helper of each task. Tasks with `sandbox: off` in the policy have one of their own, which does not confine them. */
+export class HelperSupplies {
+  readonly standard: HelperSupply
+  readonly #choice: HelperChoice
+  readonly #owner: string
+  #unconfined: HelperSupply | null = null
+
+  constructor(choice: HelperChoice, owner: string) {
+    this.#choice = choice
+    this.#owner = owner
+    this.standard = new HelperSupply(choice, owner)
+  }
+
+  /** Throws where every task has to be confined. */
+  of({ policy }: Pick<Assignment, "policy">): HelperSupply {
+    const { sandbox, ...choice } = this.#choice
+    if (sandbox === undefined || policy?.sandbox !== "off") return this.standard
+    if (sandbox.required) throw new Error("`sandbox: required` allows no task without confinement (policy.sandbox: off)")
+    return (this.#unconfined ??= new HelperSupply(choice, this.#owner))
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.standard.stop(), this.#unconfined?.stop()])
+  }
+}
+
 /** TypeScript in the source tree, JavaScript after a build. */
 const FALLBACK = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "./fallback.ts" : "./fallback.js", import.meta.url))
 
@@ -59,6 +86,11 @@ export class HelperSupply {
     this.#owner = owner
     const { sandbox } = choice
     this.#folders = sandbox === undefined || sandbox.user === null ? null : new FolderOwner(sandbox.dataDir, sandbox.user)
+  }
+
+  /** User of tasks without `run_as`; "" for the user of Ork. */
+  get taskUser(): string {
+    return this.#choice.sandbox?.user?.name ?? ""
   }
 
   /** Makes the working folder of a task usable for the user of tasks. */

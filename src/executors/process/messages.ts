@@ -1,5 +1,6 @@
 // Messages about processes that failed or could not be started.
 
+import { ROOT_VIOLATION } from "../../core/rules/policy.ts"
 import { formatBytes, errnoName, signalName } from "../messages.ts"
 import type { Exited, Failed } from "./protocol.ts"
 
@@ -7,6 +8,8 @@ export interface CommandInfo {
   argv: string[]
   cwd: string
   runAs: string
+  /** User of tasks without `run_as`; "" for the user of Ork. */
+  taskUser: string
 }
 
 const notFound = (program: string): string =>
@@ -31,8 +34,16 @@ const execProblem = (program: string, code: string, text: string): string => {
 
 const userProblem = (user: string, code: string, text: string): string => {
   if (user === "") return `the user of tasks (task_user): ${text}`
+  if (code === "EACCES") return `run_as ${user}: ${ROOT_VIOLATION}`
   if (code === "ENOENT" || code === "ESRCH") return `run_as: there is no user ${user}`
   return code === "EPERM" ? `run_as: only root may start processes as ${user}` : `run_as ${user}: ${text}`
+}
+
+/** Returns the user of a task that is not Ork's own, and what to do if it lacks rights. */
+const userHint = ({ runAs, taskUser }: Pick<CommandInfo, "runAs" | "taskUser">): string => {
+  if (runAs !== "") return `; the task runs as the user ${runAs} (run_as)`
+  if (taskUser === "") return ""
+  return `; the task runs as the user ${taskUser}, because Ork runs as root: give that user access, or set task_user in ork.yaml`
 }
 
 /** Returns a message such as `could not start: python9: not found in PATH (ENOENT)`. */
@@ -61,14 +72,22 @@ export const startFailureReason = ({ stage, errno, text }: Failed, command: Comm
         return stage satisfies never
     }
   }
-  return `${reason()} (${code})`
+  const hint = code === "EACCES" && (stage === "cwd" || stage === "exec") ? userHint(command) : ""
+  return `${reason()} (${code})${hint}`
 }
 
+/** Exit code of a shell whose command may not be executed. */
+const NOT_EXECUTABLE = 126
+
 /** Returns null for exit code 0 with a complete log. */
-export const describeExit = (exited: Exited, memoryBytes: number): string | null => {
+export const describeExit = (
+  exited: Exited,
+  { memoryBytes, ...user }: { memoryBytes: number; runAs: string; taskUser: string },
+): string | null => {
   const log = describeLog(exited)
   if (exited.code === 0) return log
-  return describeEnd(exited, memoryBytes) + (log === null ? "" : ` (${log})`)
+  const hint = exited.code === NOT_EXECUTABLE ? userHint(user) : ""
+  return describeEnd(exited, memoryBytes) + (log === null ? "" : ` (${log})`) + hint
 }
 
 /** Returns null for a complete log. */

@@ -66,7 +66,7 @@ const readSources = ({ name: prefix, folder }: Program): { name: string; files: 
   return { name: `${prefix}-${process.arch}-${hash.digest("hex").slice(0, 16)}`, files }
 }
 
-const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
+export const defaultCacheFolder = (): string => join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "ork")
 
 /** Returns true when only this user or root can have written the program. */
 const isTrusted = (path: string): boolean => {

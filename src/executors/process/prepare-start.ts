@@ -41,12 +41,15 @@ interface User {
 }
 
 /** Finds a user in the system's databases. Supplementary groups are ignored. */
-const findUser = async (name: string): Promise<User> => {
+const findUser = async ({ runAs: name, notRoot }: StartRequest): Promise<User> => {
+  // `getent` accepts numbers with a sign.
+  if (!/^\w/.test(name)) throw errorWithCode("ENOENT", `no user ${name}`)
   const { stdout } = await promisify(execFile)("getent", ["passwd", "--", name]).catch(() => {
     throw errorWithCode("ENOENT", `no user ${name}`)
   })
   const fields = stdout.trim().split(":")
   const user = { uid: Number(fields[2]), gid: Number(fields[3]), home: fields[5] ?? "/" }
+  if (notRoot && user.uid === 0) throw errorWithCode("EACCES", "not allowed")
   if (process.geteuid?.() !== 0 && process.geteuid?.() !== user.uid) throw errorWithCode("EPERM", "not root")
   return user
 }
@@ -69,7 +72,7 @@ export interface Prepared {
 }
 
 export const prepare = async (start: StartRequest): Promise<Prepared> => {
-  const user = start.runAs === "" ? null : await atStage("user", () => findUser(start.runAs))
+  const user = start.runAs === "" ? null : await atStage("user", () => findUser(start))
   await atStage("cwd", async () => {
     if (!(await stat(start.cwd)).isDirectory()) throw errorWithCode("ENOTDIR", "not a folder")
   })

@@ -4,6 +4,7 @@ import { constants, tmpdir } from "node:os"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test, vi } from "vitest"
+import { DEFAULT_POLICY, OPEN_POLICY, type PolicyFields } from "../../core/settings/policy.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { MAX_LOG_BYTES } from "../../objects/logs/log-keys.ts"
 import { allLines, assignment, launch, marked, realClock } from "../conformance/fixture.ts"
@@ -18,6 +19,8 @@ import type { Exited, StartRequest } from "./protocol.ts"
 type Kind = { helper: "auto" | "native" | "node"; namespace: boolean; confined?: boolean; required?: boolean }
 
 const SANDBOX = {
+  close: [],
+  fix: [],
   user: null,
   noUser: null,
   readable: null,
@@ -200,6 +203,7 @@ const start = (helper: Helper, shell: string, rest: Partial<StartRequest> = {}) 
     logPath: "",
     outputPath: "",
     runAs: "",
+    notRoot: false,
     memoryBytes: 0,
     cpuMillis: 0,
     secrets: [],
@@ -278,7 +282,37 @@ test.runIf("path" in native)("describe returns how tasks are isolated", async ()
   }
 })
 
+test.runIf(root).each(kinds)("no user with the id 0 starts a task unless the policy allows root: %s", async (_, kind) => {
+  const fixture = await setup(kind)
+  const as = (runAs: string, policy: PolicyFields) =>
+    launch(fixture, assignment(fixture.folder, { shell: "id -u" }, { node: { runAs }, policy, workingDir: "/" })).result
+  for (const runAs of ["root", "0", "00"]) {
+    const { error } = await as(runAs, DEFAULT_POLICY.fields)
+    expect(error).toMatch(/^could not start: run_as \w+: the policy of this server does not allow run_as with a user of id 0 /)
+    expect(await as(runAs, OPEN_POLICY.fields)).toMatchObject({ state: "success" })
+  }
+  expect(await as("nobody", DEFAULT_POLICY.fields)).toMatchObject({ state: "success" })
+  expect((await as("+0", OPEN_POLICY.fields)).error).toMatch(/there is no user \+0/)
+  await fixture.cleanup()
+})
+
 describe.runIf("path" in native)("confined tasks", () => {
+  test("run without confinement if the policy says so", async () => {
+    const fixture = await setup({ helper: "native", namespace: true, confined: true })
+    const script = "grep NoNewPrivs /proc/self/status; ls data"
+    const policy = { ...DEFAULT_POLICY.fields, sandbox: "off" as const }
+    const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }, { policy }))
+    expect((await result).state).toBe("success")
+    const [privileges, ...folders] = (await allLines(log)).map(({ line }) => line)
+    expect(privileges).toBe("NoNewPrivs:\t0")
+    expect(folders).toEqual((await readdir(join(fixture.folder, "data"))).toSorted())
+    await fixture.cleanup()
+    const strict = await setup({ helper: "native", namespace: true, confined: true, required: true })
+    const refused = await launch(strict, assignment(strict.folder, { shell: "true" }, { policy })).result
+    expect(refused.error).toMatch(/`sandbox: required` allows no task without confinement/)
+    await strict.cleanup()
+  })
+
   test("see only their folders in the data folder, and have the limits", async () => {
     const fixture = await setup({ helper: "native", namespace: true, confined: true })
     const script = `ls data; ulimit -Hn; grep NoNewPrivs /proc/self/status`

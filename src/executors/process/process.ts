@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { allowsRoot } from "../../core/rules/policy.ts"
 import { MAX_LOG_BYTES } from "../../objects/logs/log-keys.ts"
 import { LogUpload } from "../../objects/logs/log-upload.ts"
 import { maskValues } from "../../objects/mask.ts"
@@ -18,7 +19,7 @@ import { currentOwner } from "../../objects/owner.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptFiles } from "./attempt-files.ts"
 import { serverEnvironment, taskEnvironment } from "./environment.ts"
-import { HelperSupply } from "./helper-supply.ts"
+import { HelperSupplies } from "./helper-supply.ts"
 import type { HelperChoice, ProcessDescription } from "./helper-supply.ts"
 import type { Helper } from "./helper.ts"
 import { killAttempt, killOrphans } from "./orphans.ts"
@@ -42,8 +43,13 @@ const KILL_POLL_MS = 5
 
 const { SIGTERM, SIGKILL } = constants.signals
 
-interface RunningProcess {
+interface Starter {
   helper: Helper
+  /** User of tasks without `run_as`; "" for the user of Ork. */
+  taskUser: string
+}
+
+interface RunningProcess extends Starter {
   request: StartRequest
   assignment: Assignment
   signal: AbortSignal
@@ -57,10 +63,8 @@ export class ProcessExecutor implements Executor {
   readonly #objects: ObjectStore
   readonly #clock: Clock
   readonly #owner = currentOwner()
-  readonly #supply: HelperSupply
+  readonly #supplies: HelperSupplies
   readonly #files: AttemptFiles
-  /** User of tasks without `run_as`. */
-  readonly #taskUser: string | undefined
   /** Uploads of logs that are being finished. */
   readonly #storing = new Set<Promise<void>>()
   #server: Environment = {}
@@ -68,58 +72,58 @@ export class ProcessExecutor implements Executor {
   constructor(options: ProcessExecutorOptions) {
     this.#objects = options.objects
     this.#clock = options.clock
-    this.#supply = new HelperSupply(options, this.#owner)
+    this.#supplies = new HelperSupplies(options, this.#owner)
     this.#files = new AttemptFiles(options.dataDir)
-    this.#taskUser = options.sandbox?.user?.name
   }
 
   async start(): Promise<void> {
     this.#server = serverEnvironment(process.env)
     killOrphans()
     this.#files.start()
-    await this.#supply.get()
+    await this.#supplies.standard.get()
   }
 
   /** Kills every process of every task. */
   async stop(): Promise<void> {
-    await this.#supply.stop()
+    await this.#supplies.stop()
     await Promise.allSettled(this.#storing)
     this.#files.stop()
   }
 
   describe(): Promise<ProcessDescription> {
-    return this.#supply.describe()
+    return this.#supplies.standard.describe()
   }
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     try {
-      const helper = this.#supply.ready ?? (await this.#supply.get())
+      const supply = this.#supplies.of(assignment)
+      const helper = supply.ready ?? (await supply.get())
       const { signal } = context
       if (signal.aborted) return stoppedResult(signal.reason as StopReason, resultBase(null, this.#clock.now()), assignment)
-      return await this.#run(helper, assignment, context)
+      supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
+      return await this.#run({ helper, taskUser: supply.taskUser }, assignment, context)
     } catch (error) {
       return this.#notStarted(`could not run: ${messageOf(error)}`)
     }
   }
 
-  async #run(helper: Helper, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
-    this.#supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
+  async #run(starter: Starter, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const input = JSON.stringify(assignment.input)
-    const request = this.#request(assignment, input.length)
+    const request = this.#request(assignment, input.length, starter.taskUser)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
     if (problem !== null) return { ...this.#notStarted(`could not start: ${problem}`), retryable: false }
-    if (input.length <= MAX_FRAME_INPUT) return this.#supervise(helper, { ...request, input }, assignment, context)
+    if (input.length <= MAX_FRAME_INPUT) return this.#supervise(starter, { ...request, input }, assignment, context)
     await writeFile(request.stdinPath, input, { mode: 0o600 })
     try {
-      return await this.#supervise(helper, request, assignment, context)
+      return await this.#supervise(starter, request, assignment, context)
     } finally {
       await rm(request.stdinPath, { force: true })
     }
   }
 
-  #request(assignment: Assignment, inputLength: number): StartRequest {
-    const { attemptId, prefix, node, command } = assignment
-    const paths = this.#files.paths(attemptId, inputLength, node.runAs ?? this.#taskUser)
+  #request(assignment: Assignment, inputLength: number, taskUser: string): StartRequest {
+    const { attemptId, prefix, node, command, policy } = assignment
+    const paths = this.#files.paths(attemptId, inputLength, node.runAs ?? (taskUser || undefined))
     const env = taskEnvironment(this.#server, assignment, {
       inputPath: paths.input,
       outputPath: paths.output,
@@ -134,6 +138,7 @@ export class ProcessExecutor implements Executor {
       logPath: this.#objects.localPath ? this.#objects.localPath(`${prefix}log`) : join(paths.folder, `${attemptId}.log`),
       outputPath: paths.output,
       runAs: node.runAs ?? "",
+      notRoot: policy !== undefined && !allowsRoot(policy),
       homeOfUser: assignment.env["HOME"] === undefined,
       input: null,
       memoryBytes: node.resources?.memoryBytes ?? 0,
@@ -144,9 +149,10 @@ export class ProcessExecutor implements Executor {
     }
   }
 
-  #supervise(helper: Helper, request: StartRequest, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+  #supervise(starter: Starter, request: StartRequest, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { signal } = context
-    const running: RunningProcess = { helper, request, assignment, signal, started: null, upload: null }
+    const { helper, taskUser } = starter
+    const running: RunningProcess = { ...starter, request, assignment, signal, started: null, upload: null }
     return new Promise((resolve) => {
       let cancelKill: (() => void) | null = null
       const onAbort = (): void => {
@@ -166,7 +172,7 @@ export class ProcessExecutor implements Executor {
           }
           context.started(running.started)
         },
-        failed: (failed) => end(this.#notStarted(describeStartFailure(failed, request))),
+        failed: (failed) => end(this.#notStarted(describeStartFailure(failed, { ...request, taskUser }))),
         exited: (exited) => end(this.#exited(running, exited)),
         lost: (reason) => end(this.#lost(running, reason)),
       })
@@ -175,13 +181,14 @@ export class ProcessExecutor implements Executor {
     })
   }
 
-  async #exited({ started, upload, request, assignment, signal }: RunningProcess, exited: Exited): Promise<AttemptResult> {
+  async #exited(running: RunningProcess, exited: Exited): Promise<AttemptResult> {
+    const { started, upload, request, assignment, signal, taskUser } = running
     const base = resultBase(started, this.#clock.now(), exited)
     const { prefix, maxOutputBytes, secrets } = assignment
     try {
       if (upload !== null) await this.#storeLog(upload)
       if (exited.stopRequested) return withLog(stoppedResult(signal.reason as StopReason, base, assignment), exited)
-      const error = describeExit(exited, request.memoryBytes)
+      const error = describeExit(exited, { ...request, taskUser })
       if (error !== null) return { ...base, state: "failed", error }
       const target = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
       const reading = reportedOutput(exited, request.outputPath, target)

@@ -23,6 +23,7 @@ const request: fc.Arbitrary<HelperRequest> = fc.oneof(
       logPath: text,
       outputPath: text,
       runAs: text,
+      notRoot: fc.boolean(),
       memoryBytes: size,
       cpuMillis: id,
       secrets: fc.array(bytes),

@@ -23,6 +23,8 @@ export interface StartRequest {
   logPath: string
   outputPath: string
   runAs: string
+  /** `runAs` must not be a user with the id 0. */
+  notRoot: boolean
   memoryBytes: number
   cpuMillis: number
   /** Values to mask in the log, as returned by `maskValues`. */
@@ -202,12 +204,14 @@ class FrameReader {
 
 const WRITE_INPUT = 1
 const HOME_OF_USER = 2
+const NOT_ROOT = 4
 
 export const encodeRequest = (request: HelperRequest): Buffer => {
   if (request.kind === "lease") return new FrameWriter(FRAME.lease, request.ms, 16).end()
   if (request.kind === "kill") return new FrameWriter(FRAME.kill, request.id, 16).i32(request.signal).end()
   const { start } = request
-  const flags = (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0)
+  const flags =
+    (start.input === null ? 0 : WRITE_INPUT) | (start.homeOfUser ? HOME_OF_USER : 0) | (start.notRoot ? NOT_ROOT : 0)
   return new FrameWriter(FRAME.start, request.id)
     .u32(flags)
     .list(start.argv)
@@ -246,6 +250,7 @@ const decodeRequest = (type: number, id: number, reader: FrameReader): HelperReq
     pipes: reader.string(),
     maxLogBytes: reader.i64(),
     homeOfUser: (flags & HOME_OF_USER) !== 0,
+    notRoot: (flags & NOT_ROOT) !== 0,
   }
   if ((flags & WRITE_INPUT) === 0) start.input = null
   return { kind: "start", id, start }

@@ -13,6 +13,10 @@ export interface Sandbox {
   dataDir: string
   /** Folders and files of Ork that tasks do not see, except for the folders that they use; empty: nothing can be hidden. */
   hide: readonly string[]
+  /** Folders and sockets of the system that tasks do not see, because they start processes outside of the confinement. */
+  close: readonly string[]
+  /** Files and folders that Ork runs or reads later, which tasks cannot change. */
+  fix: readonly string[]
   /** User of tasks without `run_as`, if Ork runs as root; null for Ork's own. */
   user: TaskUser | null
   /** Why tasks have no user of their own although they should; null if they have, or need none. */
@@ -29,7 +33,7 @@ export interface Protections {
 }
 
 /** Bits that the helper reports; SANDBOX_… in native/ork-spawn.h. */
-const PROTECTIONS = { confined: 1, namespace: 2, hidden: 4, user: 8, root: 16, landlock: 32, signals: 64 } as const
+const PROTECTIONS = { confined: 1, namespace: 2, hidden: 4, user: 8, root: 16, landlock: 32, signals: 64, closed: 128 } as const
 
 const isRoot = (): boolean => process.geteuid?.() === 0
 
@@ -49,10 +53,12 @@ export const createTaskFolders = (sandbox: Sandbox): void => {
 }
 
 export const sandboxArguments = (sandbox: Sandbox): string[] => {
-  const { hide, user, limits } = sandbox
+  const { hide, close, fix, user, limits } = sandbox
   return [
     "--confine",
     ...hide.map((path) => `--hide=${path}`),
+    ...close.map((path) => `--close=${path}`),
+    ...fix.map((path) => `--fix=${path}`),
     ...shownFolders(sandbox).map((path) => `--show=${path}`),
     ...(user === null ? [] : [`--user=${user.name}`]),
     `--processes=${limits.processes}`,
@@ -84,7 +90,10 @@ export const describeProtections = ({ protections }: Pick<Hello, "protections">,
         : "the data folder is visible, because there is no mount namespace",
     ],
   ]
-  if (!has("namespace")) {
+  if (has("namespace")) {
+    const closed = "sockets of systemd and D-Bus are hidden, ork.yaml and the programs that Ork has compiled are read-only"
+    all.push([has("closed"), closed, "tasks can use systemd, and change ork.yaml and the programs that Ork has compiled"])
+  } else {
     const landlock = has("signals")
       ? "no access to other processes, no signals to them (Landlock)"
       : "no access to other processes (Landlock)"

@@ -35,7 +35,8 @@ const unreachable = ({ name, uid, gid }: TaskUser, paths: readonly string[]): st
     for (let folder = dirname(path); ; folder = dirname(folder)) {
       const { mode, uid: owner, gid: group } = statSync(folder)
       const needed = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001
-      if ((mode & needed) === 0) return `the user ${name} cannot enter ${folder}, which ${path} is in`
+      if ((mode & needed) === 0)
+        return `the user ${name} cannot enter ${folder}, which ${path} is in (chmod o+x ${folder} allows it)`
       if (folder === dirname(folder)) break
     }
   }
@@ -54,13 +55,11 @@ const lookUp = (name: string): TaskUser | null => {
 
 /** Depth of the folders of runs and of pushed tasks below the data folder. Their parents belong to Ork, so that no task can replace them. */
 const DEPTHS: Readonly<Record<string, number>> = { work: 2, pushed: 3 }
-const MAX_KNOWN = 10_000
 
-/** Gives the folder of a run to the user of tasks, before the first task starts in it. */
+/** Gives the folder of a run to the user of tasks, unless that user has it: a folder may have been removed and created again. */
 export class FolderOwner {
   readonly #dataDir: string
   readonly #user: TaskUser
-  readonly #known = new Set<string>()
 
   constructor(dataDir: string, user: TaskUser) {
     this.#dataDir = dataDir
@@ -68,9 +67,6 @@ export class FolderOwner {
   }
 
   give(workingDir: string): void {
-    if (this.#known.has(workingDir)) return
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear()
-    this.#known.add(workingDir)
     const parts = relative(this.#dataDir, realPath(workingDir)).split(sep)
     const depth = DEPTHS[parts[0] ?? ""]
     if (depth === undefined || parts.length < depth) return

@@ -121,6 +121,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     fields: {},
     command: spec.command,
     env: { ...spec.env, ...secrets },
+    baseDir: options.cwd,
     workingDir: resolve(options.cwd, spec.working_dir ?? "."),
     upstreamDir: await downloadUpstream(options, spec, prefix),
     prefix,

@@ -88,7 +88,7 @@ export class TaskFolders {
     }
     const bundle = work.code?.bundle ?? null
     const code = bundle === null ? undefined : { folder: await bundles!.folder(bundle), bundle }
-    return { ...work, workingDir, upstreamDir, ...(code !== undefined && { code }) }
+    return { ...work, baseDir, workingDir, upstreamDir, ...(code !== undefined && { code }) }
   }
 
   /** Ends the protection of the folders of a task; also called if `prepare` failed. */

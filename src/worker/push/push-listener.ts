@@ -233,6 +233,7 @@ const pushedAssignment = (
   local: Pick<Assignment, "attemptId" | "workingDir" | "prefix" | "graceMs">,
 ): Assignment => ({
   ...local,
+  baseDir: local.workingDir,
   runId: pushed.run_id,
   taskId: pushed.task_instance_id,
   attempt: pushed.attempt,

@@ -15,8 +15,9 @@ export class MemoryFolders implements Folders {
     this.#objects = objects
   }
 
-  async workingDir(claim: Claim): Promise<string> {
-    return (claim.kind === "job" ? null : claim.run.workingDir) ?? "work"
+  async workingDir(claim: Claim): Promise<{ baseDir: string; workingDir: string }> {
+    const folder = (claim.kind === "job" ? null : claim.run.workingDir) ?? "work"
+    return { baseDir: folder, workingDir: folder }
   }
 
   async code(): Promise<null> {
