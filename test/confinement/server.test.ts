@@ -115,7 +115,7 @@ test.runIf(isRoot)("a task that may not execute its program or enter its folder 
       folder: { command: "true", working_dir: closed },
       program: { command: [join(closed, "program")] },
       script: { command: "echo true > program; ./program" },
-      as: { command: "true", working_dir: closed, run_as: "nobody" },
+      user: { command: "true", working_dir: closed, run_as: "nobody" },
     },
   })
   const id = await server.trigger("denied")
@@ -127,7 +127,7 @@ test.runIf(isRoot)("a task that may not execute its program or enter its folder 
     folder: `could not start: the working folder ${closed} cannot be entered: Permission denied (EACCES)${hint}`,
     program: `could not start: ${join(closed, "program")}: not executable, or a folder on its path may not be entered (EACCES)${hint}`,
     script: `exit code 126${hint}`,
-    as: `could not start: the working folder ${closed} cannot be entered: Permission denied (EACCES); the task runs as the user nobody (run_as)`,
+    user: `could not start: the working folder ${closed} cannot be entered: Permission denied (EACCES); the task runs as the user nobody (run_as)`,
   })
 })
 

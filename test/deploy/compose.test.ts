@@ -79,7 +79,7 @@ describe("compose.yaml", () => {
         const [shell, ...rest] = services[service]!.entrypoint!.slice(services[service]!.entrypoint!.indexOf("sh"))
         writeFileSync(join(folder, "ork"), `#!/bin/sh\n${ork}\n`, { mode: 0o755 })
         const words = [...rest, ...args].map((word) =>
-          word.replaceAll("$$", "$").replaceAll("/keys", folder).replaceAll("=node", "=nobody"),
+          word.replaceAll("$$", "$").replaceAll("/keys", folder).replaceAll("=node", "=daemon"),
         )
         return execFileSync(shell!, words, { env: { PATH: `${folder}:${process.env["PATH"]}` }, encoding: "utf8" })
       }
@@ -91,7 +91,7 @@ describe("compose.yaml", () => {
         "--queue",
         "a b",
       ])
-      expect(started).toBe("nobody: key-of keys create workers --scope worker: worker --queue a b\n")
+      expect(started).toBe("daemon: key-of keys create workers --scope worker: worker --queue a b\n")
     },
   )
 

@@ -101,9 +101,10 @@ const violations = (allowed: PolicyFields, { executor, image, runAs, fields, wor
   return forbidden === null ? found : [...found, forbidden]
 }
 
-/** Anything but a name is a number in some notation, whose user is not known here: only a pattern that is equal allows it. */
+/** Anything but a name is a number in some notation. Its user is not known here, and could be one that a pattern excludes. */
 const allowsUser = ({ runAs: patterns }: PolicyFields, user: string): boolean =>
-  matches(patterns, user) && (/^[A-Za-z_]/.test(user) || patterns.includes(user))
+  matches(patterns, user) &&
+  (/^[A-Za-z_]/.test(user) || patterns.includes(user) || !patterns.some((pattern) => pattern.startsWith("!")))
 
 type Fields = { readonly [name: string]: Json }
 

@@ -13,7 +13,7 @@ export interface PolicyFields {
   privileged: boolean
   namespaces: readonly string[]
   serviceAccounts: readonly string[]
-  /** `root` stands for every user with the id 0. Users that are given by a number match only that number. */
+  /** `root` stands for every user with the id 0. Where a pattern excludes users, numbers have to be listed themselves. */
   runAs: readonly string[]
   /** Hosts of http tasks and of polls of deferred work, also along redirects. */
   hosts: readonly string[]
