@@ -23,6 +23,8 @@ export interface Executor {
    * the attempts that have ended.
    */
   sweep?(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void>
+  /** Called with the commit of the result of an attempt, which resolves with whether the store applied it. */
+  committed?(attemptId: string, applied: Promise<boolean>): void
   start?(): Promise<void>
   stop?(): Promise<void>
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { PushWatch } from "./push-watch.ts"
+import { NOT_SUPPORTED, PushWatch } from "./push-watch.ts"
 import type { Clock } from "../core/model/ports.ts"
 
 /** A clock that advances on request, timer by timer. */
@@ -32,11 +32,11 @@ const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly time
   }
 }
 
-const setup = (replies: { [worker: string]: string[] | null }) => {
+const setup = (replies: { [worker: string]: string[] | typeof NOT_SUPPORTED | null }) => {
   const clock = manualClock()
   const asked: [string, string[]][] = []
   const lost: { [token: string]: string } = {}
-  const ask = (worker: string, tokens: string[]): Promise<string[] | null> => {
+  const ask = (worker: string, tokens: string[]): Promise<string[] | typeof NOT_SUPPORTED | null> => {
     asked.push([worker, tokens])
     return Promise.resolve(replies[worker]!)
   }
@@ -79,4 +79,12 @@ test("a task that its worker no longer knows is lost at the next check", async (
   add("w", "2")
   await clock.pass(3000)
   expect(lost).toEqual({ 2: expect.stringContaining("no longer has the task") })
+})
+
+test("a worker that cannot be asked is asked once, and its tasks are not lost", async () => {
+  const { clock, asked, lost, add } = setup({ a: NOT_SUPPORTED })
+  const end = add("a", "1")
+  await clock.pass(600_000)
+  expect([asked.length, lost, clock.timers]).toEqual([1, {}, 0])
+  end()
 })

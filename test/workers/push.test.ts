@@ -1,8 +1,12 @@
 // A server with ORK_WORKERS pushes its tasks to listening workers in turn, and receives their results.
 
-import { expect, it } from "vitest"
+import { once } from "node:events"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { readFileSync } from "node:fs"
+import { expect, it, onTestFinished } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { processesOf } from "../support/ork-process.ts"
+import { processesOf, startOrk } from "../support/ork-process.ts"
 import { probe, startServer } from "../support/server.ts"
 import { reached, startListener, tasksOf } from "../support/worker.ts"
 
@@ -139,4 +143,121 @@ it("a worker with the push key alone runs tasks", async () => {
   const runId = await server.trigger("w")
   expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
   expect((await tasksOf(server, runId))[0]).toMatchObject({ external_id: worker.url, output: [1] })
+})
+
+interface PlainTask {
+  task_instance_id: string
+  task_id: string
+  command: string
+  token: string
+  callback_url: string
+}
+
+/**
+ * A worker that knows only `POST /execute`: it responds 200 and reports the output later. `first`: it reports before it responds. Returns
+ * the tasks that it received and the statuses of its reports.
+ */
+const startPlainWorker = async ({ first = false, body = "" } = {}) => {
+  const executed: string[] = []
+  const reported: number[] = []
+  const report = async (task: PlainTask): Promise<void> => {
+    const result = {
+      task_instance_id: task.task_instance_id,
+      status: "SUCCESS",
+      output: `ran ${task.command}`,
+      worker_id: "plain-1",
+    }
+    const headers = { "content-type": "application/json", authorization: `Bearer ${task.token}` }
+    reported.push((await fetch(task.callback_url, { method: "POST", headers, body: JSON.stringify(result) })).status)
+  }
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const text = (await request.toArray()).join("")
+    if (request.url !== "/execute") return void response.writeHead(404).end()
+    const task = JSON.parse(text) as PlainTask
+    executed.push(task.task_id)
+    if (first) await report(task)
+    response.writeHead(200).end(body)
+    if (!first) setTimeout(() => void report(task), 1500)
+  }
+  const server = createServer((request, response) => void handle(request, response))
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  onTestFinished(() => (server.closeAllConnections(), void server.close()))
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, executed, reported }
+}
+
+it.each([
+  ["responds 200 with JSON", { body: '{"status":"accepted"}' }],
+  ["responds 200 without a body", {}],
+  ["reports before it responds", { first: true }],
+])("a worker without /alive and /stop that %s runs each task once, and its results count", async (_, how) => {
+  const worker = await startPlainWorker(how)
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_TEST_WORKER_LEASE_MS: "500" }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  await server.deploy(EXAMPLE)
+  const runId = (await server.call("POST", "/workflows/example_workflow/run")).body["id"] as string
+  expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+  expect(worker.executed.toSorted()).toEqual(["A", "B", "C", "D"])
+  expect(worker.reported).toEqual([204, 204, 204, 204])
+  const tasks = await tasksOf(server, runId)
+  expect(tasks[0]).toMatchObject({ name: "A", output: "ran echo A", worker: "plain-1", attempt: 1 })
+  const { body } = await server.call("GET", "/workers")
+  expect(body["items"]).toContainEqual(
+    expect.objectContaining({ kind: "push", id: worker.url, name: worker.url, alive: true, running: 0 }),
+  )
+})
+
+it("a worker without /alive has until the timeout of the task, and a push worker that is gone is listed as dead", async () => {
+  const worker = createServer((request, response) => void response.writeHead(request.url === "/execute" ? 200 : 404).end())
+  worker.listen(0, "127.0.0.1")
+  await once(worker, "listening")
+  const url = `http://127.0.0.1:${(worker.address() as AddressInfo).port}`
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: url, ORK_TEST_WORKER_LEASE_MS: "500", ORK_GRACE: "100ms" }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  await server.deploy({ name: "w", tasks: { a: { command: "true", timeout: "2s" } } })
+  const runId = await server.trigger("w")
+  expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("failed")
+  const { body } = await server.call("GET", `/runs/${runId}/tasks/a`)
+  expect(body).toMatchObject({ attempt: 1, error: "timed out after 2s", worker: url })
+  worker.closeAllConnections()
+  worker.close()
+  await once(worker, "close")
+  const { body: workers } = await server.call("GET", "/workers")
+  expect(workers["items"]).toContainEqual(expect.objectContaining({ id: url, alive: false }))
+})
+
+it("tasks on a push worker get the same variables as elsewhere", async () => {
+  const worker = await startListener(KEY)
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url }
+  const server = await startServer([], { cwd: temporaryFolder(), env })
+  await server.deploy({
+    name: "variables",
+    tasks: {
+      a: {
+        parallel: 2,
+        command:
+          'printf \'["%s","%s","%s","%s"]\' "$ORK_WORKFLOW_NAME" "$ORK_PARALLEL_INDEX" "$ORK_PARALLEL_COUNT" "$ORK_LOGICAL_DATE"',
+      },
+    },
+  })
+  const at = "2026-03-01T00:00:00.000Z"
+  const runId = (await server.call("POST", "/workflows/variables/runs", { logical_date: at })).body["id"] as string
+  expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+  expect((await tasksOf(server, runId)).map(({ output }) => output)).toEqual([
+    ["variables", "0", "2", at],
+    ["variables", "1", "2", at],
+  ])
+  await server.call("POST", "/workflows", readFileSync("examples/parallel.yaml", "utf8"), {
+    "content-type": "application/yaml",
+  })
+  const parallel = await server.trigger("parallel")
+  expect((await server.reaches(parallel, "success", "failed"))["status"]).toBe("success")
+})
+
+it("a listening worker whose port is taken exits with the error", async () => {
+  const first = await startListener(KEY)
+  const { port } = new URL(first.url)
+  const second = startOrk(["worker", "--listen", port], { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY } })
+  expect((await second.exit).code).toBe(2)
+  expect(second.stderr).toBe(`ork: port ${port} is in use; choose another with --listen (0 for a free one)\n`)
 })

@@ -11,7 +11,7 @@ const KEYLESS = { key: null } as const
 const pathOf = (path: string): string => path.replaceAll(/\{\w+\}/g, "some")
 
 test.each(OPEN.map((route) => [route.path]))("%s rejects a body of more than 16 KB", async (path) => {
-  await using api = await setup({ push: { hasToken: () => false, receive: () => false } })
+  await using api = await setup({ push: { hasToken: () => false, receive: async () => false, list: async () => [] } })
   const body = { key: "x".repeat(17_000) }
   const { status } = await api.call("POST", pathOf(path), { ...KEYLESS, body })
   expect([401, 404, 413]).toContain(status)
@@ -42,7 +42,9 @@ test("a callback with a wrong token is rejected before its body is read", async 
 })
 
 test("a pushed result with a wrong token is rejected before its body is read", async () => {
-  await using api = await setup({ push: { hasToken: (token) => token === "right", receive: () => true } })
+  await using api = await setup({
+    push: { hasToken: (token) => token === "right", receive: async () => true, list: async () => [] },
+  })
   const send = (token: string) =>
     api.call("POST", "/internal/task-result", {
       ...KEYLESS,
@@ -54,7 +56,9 @@ test("a pushed result with a wrong token is rejected before its body is read", a
 })
 
 test("a token in the body of a pushed result is accepted for small results only", async () => {
-  await using api = await setup({ push: { hasToken: () => false, receive: ({ token }) => token === "right" } })
+  await using api = await setup({
+    push: { hasToken: () => false, receive: async ({ token }) => token === "right", list: async () => [] },
+  })
   const send = (output: string) =>
     api.call("POST", "/internal/task-result", {
       ...KEYLESS,

@@ -91,12 +91,22 @@ export interface ApiParts {
   push?: PushReceiver
 }
 
-/** Accepts results of tasks that were pushed to workers. */
+/** Accepts results of tasks that were pushed to workers, and lists these workers. */
 export interface PushReceiver {
   /** Returns whether an attempt in flight has this token. */
   hasToken(token: string): boolean
-  /** Returns false when the token belongs to no attempt of the task in flight. */
-  receive(result: PushedResult): boolean
+  /** Resolves after the commit; with false when the token belongs to no attempt of the task in flight, or the result was rejected. */
+  receive(result: PushedResult): Promise<boolean>
+  list(): Promise<PushWorker[]>
+}
+
+export interface PushWorker {
+  address: string
+  /** Whether it responds now. */
+  alive: boolean
+  /** In milliseconds; null if it has not responded yet. */
+  lastSeenAt: number | null
+  running: number
 }
 
 /** Result of a task that was pushed to a worker. */
@@ -107,6 +117,8 @@ export interface PushedResult {
   output: Json
   error: string | null
   exitCode: number | null
+  /** Id that the worker gives itself; null without one. */
+  workerId: string | null
   log: string
 }
 

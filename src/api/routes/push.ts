@@ -34,19 +34,20 @@ export const pushRoutes = [
     admit,
     bodyLimit: BODY_LIMIT,
     body: { schema: taskResultBody, required: true },
-    responses: { 204: { description: "The result was accepted" } },
+    responses: { 204: { description: "The result is committed" } },
     errors: [401, 409, 429],
     requires: "push",
-    handle({ body, request, api }) {
+    async handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
       if (token === "") throw unauthorized("the token of the attempt is required, as Authorization: Bearer TOKEN")
-      const accepted = api.parts.push!.receive({
+      const accepted = await api.parts.push!.receive({
         taskId: body.task_instance_id,
         token,
         state: body.status.toLowerCase() as PushedResult["state"],
         output: (body.output ?? null) as Json,
         error: body.error ?? null,
         exitCode: body.exit_code ?? null,
+        workerId: body.worker_id ?? null,
         log: body.log ?? "",
       })
       api.auth.checkProof(request.ip, accepted ? null : wrongToken())

@@ -12,7 +12,7 @@ import { collectBody } from "../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Call, route } from "../http/route.ts"
-import { workerShape } from "../views/shapes.ts"
+import { pushWorkerShape, workerShape } from "../views/shapes.ts"
 
 const WORK = "worker protocol"
 
@@ -72,7 +72,9 @@ export const workerRoutes = [
     async handle({ api }) {
       const now = api.clock.now()
       const holders = await api.store.listHolders()
-      return { status: 200, body: { items: holders.map((row) => workerShape(row, now, api.store.leases)) } }
+      const items = holders.map((row) => workerShape(row, now, api.store.leases))
+      const pushWorkers = (await api.parts.push?.list()) ?? []
+      return { status: 200, body: { items: [...items, ...pushWorkers.map((worker) => pushWorkerShape(worker, now))] } }
     },
   }),
   route({

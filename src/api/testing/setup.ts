@@ -111,7 +111,7 @@ export const setup = async ({ wrap, closeStore = true, lanes = ["q:*"], config, 
     explain,
     metrics: async () => "ork_up 1\n",
     workers,
-    push: { hasToken: () => false, receive: () => false },
+    push: { hasToken: () => false, receive: async () => false, list: async () => [] },
     ...options,
     config: { apiKey: ADMIN_KEY, folderKey: ADMIN_KEY, version: "1.2.3", ...config },
   })

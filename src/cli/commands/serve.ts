@@ -4,6 +4,7 @@
 import { stat } from "node:fs/promises"
 import { relative, resolve } from "node:path"
 import type { Context } from "../target/context.ts"
+import { explainListenError } from "../target/listen-error.ts"
 import { InputError } from "../terminal/errors.ts"
 import { EXIT_INTERRUPTED } from "../run/outcome.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
@@ -13,7 +14,6 @@ import { parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { writeServerFile } from "../target/server-file.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
-import type { Config } from "../../config.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
 import { listenProblem, readTls } from "../../server/listening.ts"
@@ -85,7 +85,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       folder,
       tls,
     }).catch((error: unknown) => {
-      throw explainListenError(error, config)
+      throw explainListenError(error, { ...config, options: "--port or ORK_PORT (0 for a free one)" })
     })
     const protections = await parts.protections()
     if (protections === null) log.warn("tasks are not confined (sandbox: off)")
@@ -119,22 +119,6 @@ const firstSignal = (onSignal: () => void): Promise<void> =>
       () => process.exit(EXIT_INTERRUPTED),
     )
   })
-
-/** Converts a system error about the address into an InputError with advice; returns other errors unchanged. */
-const explainListenError = (error: unknown, { host, port }: Config): unknown => {
-  if (!(error instanceof Error) || !("code" in error)) return error
-  switch (error.code) {
-    case "EADDRINUSE":
-      return new InputError(`port ${port} is in use; choose another with --port or ORK_PORT (0 for a free one)`)
-    case "EACCES":
-      return new InputError(`this user may not listen on port ${port}; choose one above 1023 with --port or ORK_PORT`)
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return new InputError(`${host} is not an address of this machine; choose another with --host or ORK_HOST`)
-    default:
-      return error
-  }
-}
 
 const parseQueues = ({ queue, handlers, worker }: ServeOptions): "all" | string[] => {
   if (worker === false) {

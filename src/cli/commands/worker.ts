@@ -6,6 +6,7 @@ import { join, resolve } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import type { Context, HandlerFiles } from "../target/context.ts"
 import { notProven, proves, readFolderKey, serverAddress } from "../target/connect.ts"
+import { explainListenError } from "../target/listen-error.ts"
 import { InputError } from "../terminal/errors.ts"
 import { EXIT_INTERRUPTED } from "../run/outcome.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
@@ -118,7 +119,9 @@ const listen = async (context: Context, config: Config, port: string, common: Co
     alive: (identity) => backends.processAlive(identity),
   }
   const listener = new PushListener(listenerOptions)
-  const address = await listener.start()
+  const address = await listener.start().catch((error: unknown) => {
+    throw explainListenError(error, { host: config.host, port: Number(port), options: "--listen (0 for a free one)" })
+  })
   print(context, `ork ${context.version()} worker listens at ${address}`)
   await new Promise<void>((resolve) => onTerminationSignal(resolve, () => process.exit(EXIT_INTERRUPTED)))
   await listener.stop()

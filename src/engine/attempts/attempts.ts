@@ -26,6 +26,8 @@ interface AttemptParts {
   outputs: OutputReader
   changes: ChangeBuilder
   submit(change: Change): void
+  /** Submits a change; resolves after its commit with whether the store applied it. */
+  commit(change: Change): Promise<boolean>
 }
 
 export class Attempts {
@@ -72,7 +74,10 @@ export class Attempts {
       if (this.#launched.get(claim.attemptId) === attempt) this.#launched.delete(claim.attemptId)
       this.#count(attempt, -1)
     }
-    if (change !== null) this.#parts.submit(change)
+    if (change === null) return
+    const executor = this.#options.executors.get(attempt.node.executor)
+    if (executor?.committed === undefined) this.#parts.submit(change)
+    else executor.committed(claim.attemptId, this.#parts.commit(change))
   }
 
   #count({ remote }: LaunchedAttempt, by: 1 | -1): void {

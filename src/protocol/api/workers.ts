@@ -165,6 +165,11 @@ export const executeBody = z.object({
   task_instance_id: z.string(),
   run_id: z.string(),
   task_id: z.string(),
+  workflow: z.string().default(""),
+  path: z.string().default("").meta({ description: "Indexes of the instance in its fan-outs, such as 1.2" }),
+  parallel_index: z.int().nullable().default(null),
+  parallel_count: z.int().nullable().default(null),
+  logical_date: z.string().nullable().default(null),
   command: z.union([z.string(), z.array(z.string())]),
   input: z.unknown(),
   attempt: z.int(),
@@ -192,6 +197,7 @@ export const taskResultBody = strictObject({
   output: z.unknown().optional(),
   error: z.string().max(65_536).nullable().optional(),
   exit_code: z.int().nullable().optional(),
+  worker_id: z.string().max(128).optional().meta({ description: "Name of the worker, which the task shows as its `worker`" }),
   log: z.string().max(600_000).optional().meta({ description: "The log of the task, or its end" }),
   token: z
     .string()

@@ -105,12 +105,17 @@ export class PushListener {
     this.#server.maxConnections = MAX_CONNECTIONS
   }
 
-  /** Returns the address. */
+  /** Returns the address. Rejects when the port cannot be used. */
   async start(): Promise<string> {
     const { host, port, executors } = this.#options
     for (const executor of executors.values()) await executor.start?.()
     await this.#sweep()
-    await new Promise<void>((resolve, reject) => this.#server.once("error", reject).listen(port, host, resolve))
+    try {
+      await new Promise<void>((resolve, reject) => this.#server.once("error", reject).listen(port, host, resolve))
+    } catch (error) {
+      for (const executor of executors.values()) await executor.stop?.()
+      throw error
+    }
     const { port: actualPort } = this.#server.address() as AddressInfo
     return `http://${host.includes(":") ? `[${host}]` : host}:${actualPort}`
   }
@@ -237,12 +242,12 @@ const pushedAssignment = (
   runId: pushed.run_id,
   taskId: pushed.task_instance_id,
   attempt: pushed.attempt,
-  workflow: "",
+  workflow: pushed.workflow,
   task: pushed.task_id,
-  path: "",
-  parallelIndex: null,
-  parallelCount: null,
-  logicalDate: null,
+  path: pushed.path,
+  parallelIndex: pushed.parallel_index,
+  parallelCount: pushed.parallel_count,
+  logicalDate: pushed.logical_date,
   node: bareNode({ name: pushed.task_id, executor: "process", timeoutMs: pushed.timeout_ms }),
   input: (pushed.input ?? null) as Json,
   fields: {},

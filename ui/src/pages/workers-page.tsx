@@ -33,7 +33,7 @@ export const WorkersPage = (): ReactElement => {
   )
 }
 
-const KINDS = { server: "server", worker: "worker", run: "ork run" } as const
+const KINDS = { server: "server", worker: "worker", run: "ork run", push: "push worker" } as const
 
 const WorkerTable = ({ workers }: { workers: readonly Worker[] }): ReactElement => (
   <div className="table-frame">
