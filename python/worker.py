@@ -23,6 +23,7 @@ import signal
 import threading
 import time
 import traceback
+import typing
 
 import ork
 
@@ -66,7 +67,7 @@ def send(line):
 
 
 def to_json(value):
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return json.dumps(value, allow_nan=False, separators=(",", ":"), default=dump_model)
 
 
 # -- code ----------------------------------------------------------------------------------------------------------------------
@@ -192,6 +193,98 @@ def is_alive(pid, mark):
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
     except OSError:
         return False
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------------------
+
+CONTEXT_NAMES = {"ctx", "context"}
+
+
+def is_model(kind):
+    """Returns True for a model of pydantic, version 2 or 1."""
+    return isinstance(kind, type) and (hasattr(kind, "model_validate") or hasattr(kind, "parse_obj"))
+
+
+def dump_model(value):
+    """Converts a model to JSON values."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if hasattr(value, "parse_obj") and hasattr(value, "json"):
+        return json.loads(value.json())
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def validate(value, kind):
+    """Returns the value as the model that the parameter is annotated with; unchanged without a model."""
+    models = [one for one in (kind, *typing.get_args(kind)) if is_model(one)]
+    if not models or (value is None and kind is not models[0]):
+        return value
+    model = models[0]
+    try:
+        return model.model_validate(value) if hasattr(model, "model_validate") else model.parse_obj(value)
+    except ValueError as error:
+        # The input of the next attempt is the same.
+        raise ork.Terminal(f"the input does not fit {model.__name__}: {error}") from None
+
+
+def annotations_of(function):
+    try:
+        return typing.get_type_hints(function)
+    except Exception:
+        return getattr(function, "__annotations__", {})
+
+
+class Signature:
+    """Decides which arguments a function gets: the input, the context, and values of the input by name."""
+
+    def __init__(self, function):
+        self.positional = []
+        self.named = []
+        self.any_name = False
+        self.kinds = annotations_of(function)
+        try:
+            parameters = list(inspect.signature(function).parameters.values())
+        except (TypeError, ValueError):
+            self.positional = ["input", "ctx"]
+            return
+        for parameter in parameters:
+            self._add(parameter)
+
+    def _add(self, parameter):
+        name, kind = parameter.name, parameter.kind
+        if kind is parameter.VAR_KEYWORD:
+            self.any_name = True
+        elif kind is parameter.VAR_POSITIONAL:
+            self.positional += ["input", "ctx"][len(self.positional) :]
+        elif kind is not parameter.KEYWORD_ONLY and len(self.positional) < 2 and not self.named and self._is_positional(parameter):
+            self.positional.append(name)
+        else:
+            self.named.append(name)
+
+    def _is_positional(self, parameter):
+        """Parameters with a default take values of the input by name, except for the input and the context themselves."""
+        if parameter.default is parameter.empty:
+            return True
+        return parameter.name == "input" if not self.positional else parameter.name in CONTEXT_NAMES
+
+    def bind(self, value, context):
+        kinds = [self.kinds.get(name) for name in self.positional[:1]]
+        given = [validate(value, kind) for kind in kinds] + [context]
+        values = value if isinstance(value, dict) else {}
+        names = {**values} if self.any_name else {name: values[name] for name in self.named if name in values}
+        named = {name: validate(one, self.kinds.get(name)) for name, one in names.items() if name not in self.positional}
+        named.update({name: context for name in self.named if name in CONTEXT_NAMES})
+        return given[: len(self.positional)], named
+
+
+signatures = {}
+
+
+def call(function, value, context):
+    if function not in signatures:
+        signatures[function] = Signature(function)
+    arguments, named = signatures[function].bind(value, context)
+    return function(*arguments, **named)
 
 
 # -- one task --------------------------------------------------------------------------------------------------------------------
@@ -342,7 +435,7 @@ def perform(frame):
         function = load_function(frame)
         loaded = True
         started_at = time.perf_counter()
-        value = function(frame["input"], context)
+        value = call(function, frame["input"], context)
         if inspect.isawaitable(value):
             value = run_async(value)
         text = output_json(value, frame["maxOutputBytes"])
