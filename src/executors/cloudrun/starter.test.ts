@@ -23,6 +23,8 @@ const setup = (respond: () => Execution | ApiError) => {
     get: async (): Promise<Execution> => ({}),
     list: async (): Promise<{ executions: Execution[]; next: string }> => {
       calls.push("list")
+      const response = respond()
+      if (response instanceof ApiError && response.status === 503) throw response
       return { executions: [], next: "" }
     },
   }
@@ -72,4 +74,25 @@ test("a started execution is followed even if its name cannot be stored", async 
   const started = start()
   await clock.pass(0)
   expect(await started).toMatchObject({ id: "e" })
+})
+
+test.each(["cancel", "timeout"])("a %s ends a start within seconds while the service is failing", async (reason) => {
+  const { clock, calls, start, stop } = setup(() => new ApiError(503, "unavailable"))
+  let ended = 0
+  for (let i = 0; i < 20; i++) void start().then((started) => (ended += started === null ? 1 : 0))
+  await clock.pass(120_000)
+  expect([ended, calls.length > 0]).toEqual([0, true])
+  stop.abort(reason)
+  await clock.pass(11_000)
+  expect(ended).toBe(20)
+})
+
+test("a start that waits for its turn ends at once when it is stopped", async () => {
+  const { clock, calls, start, stop } = setup(() => new Promise(() => {}) as never)
+  const all = Array.from({ length: 20 }, () => start())
+  await clock.pass(0)
+  expect(calls).toHaveLength(8)
+  stop.abort("cancel")
+  await clock.pass(0)
+  expect(await Promise.all(all.slice(8))).toEqual(Array.from({ length: 12 }, () => null))
 })

@@ -17,6 +17,8 @@ const MAX_CONCURRENT_STARTS = 8
 /** Time that a service gets to become available. */
 const PATIENCE_MS = 600_000
 const MAX_PAUSE_MS = 30_000
+/** Time that a service gets to show what it has started, after the attempt was stopped. The sweep cancels what appears later. */
+const STOPPED_PATIENCE_MS = 10_000
 /** Polls within which a new execution is in the list. */
 const MAX_POLLS = 2
 /** Polls for an execution that is known to exist. */
@@ -94,7 +96,7 @@ export class Starter {
     const { signal, handedOver, request } = start
     const until = clock.monotonic() + PATIENCE_MS
     for (let tries = 0; ; tries++) {
-      const response = await this.#semaphore.run(() => this.#send(request, signal))
+      const response = await this.#queue(request, signal)
       if (response === null) return null
       if (!(response instanceof ApiError)) return idOf(response) === "" ? await this.#findStarted(start, since) : response
       if (!isTransient(response)) throw response
@@ -106,6 +108,19 @@ export class Starter {
       if (signal.aborted) return null
       if (clock.monotonic() > until) throw response
     }
+  }
+
+  /** Waits for its turn and sends the request. Resolves with null when aborted before. */
+  #queue(request: RunRequest, signal: AbortSignal): Promise<Execution | ApiError | null> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => resolve(null)
+      const send = (): Promise<Execution | ApiError | null> => {
+        signal.removeEventListener("abort", onAbort)
+        return this.#send(request, signal)
+      }
+      signal.addEventListener("abort", onAbort, { once: true })
+      this.#semaphore.run(send).then(resolve, reject)
+    })
   }
 
   /** Sends the request. All starts pause when one is rate limited. Resolves with null when aborted before the request. */
@@ -131,16 +146,25 @@ export class Starter {
   }
 
   /**
-   * Searches for an execution of the attempt; null when there is none after `polls`. Waits for a service that is unavailable.
+   * Searches for an execution of the attempt; null when there is none after `polls`. Waits for a service that is unavailable, but
+   * not for long once the attempt is stopped.
    */
-  async #find({ job, assignment, handedOver }: StartRequest, since: number, polls: number): Promise<Execution | null> {
+  async #find({ job, assignment, handedOver, signal }: StartRequest, since: number, polls: number): Promise<Execution | null> {
     const { poller, clock } = this.#parts
     const until = clock.monotonic() + PATIENCE_MS
     return await new Promise((resolve, reject) => {
+      let cancelPatience = (): void => {}
+      const onAbort = (): void => {
+        cancelPatience = clock.after(STOPPED_PATIENCE_MS, () => end(() => resolve(null)))
+      }
       const end = (settle: () => void): void => {
         watch.close()
+        cancelPatience()
+        signal.removeEventListener("abort", onAbort)
         settle()
       }
+      if (signal.aborted) onAbort()
+      else signal.addEventListener("abort", onAbort, { once: true })
       const watch = poller.watch({ job, attemptId: assignment.attemptId, id: null, since }, () => {
         const { execution, misses, problem } = watch
         if (execution) return end(() => resolve(execution))
