@@ -225,9 +225,14 @@ const CASES: Case[] = [
     { jobs: [1, 2].map(() => ({ id: UNKNOWN_ID, name: "j", queue: "q" })) },
     /same id/,
   ),
-  put("changing the status of a job", () => `/jobs/${job}`, { status: "READY" }, /status: cannot be changed/),
-  put("changing the id of a job", () => `/jobs/${job}`, { id: job }, /id: cannot be changed/),
-  put("changing the attempts of a job", () => `/jobs/${job}`, { attempt_count: 0 }, /attempt_count: cannot be/),
+  put("changing the status of a job", () => `/jobs/${job}`, { status: "COMPLETED" }, /status: cannot be changed/),
+  put(
+    "changing the id of a job",
+    () => `/jobs/${job}`,
+    { id: "01890a5d-ac96-774b-bcce-b302099a8057" },
+    /id: cannot be changed/,
+  ),
+  put("changing the attempts of a job", () => `/jobs/${job}`, { attempt_count: 3 }, /attempt_count: cannot be/),
   put("changing the creation time of a job", () => `/jobs/${job}`, { created_at: "x" }, /created_at: cannot be/),
   put("changing the dependencies of a READY job", () => `/jobs/${job}`, { dependencies: [OTHER_JOB] }, /only while/, {
     code: "CONFLICT",

@@ -1,6 +1,6 @@
 // Jobs over HTTP: validation, changes, deletion, search and cursors. http/bad-input.test.ts tests the limits of their fields.
 
-import { expect, test } from "vitest"
+import { expect, test, vi } from "vitest"
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
 import { setup } from "../testing/setup.ts"
 
@@ -57,6 +57,66 @@ test("an update changes the given fields and keeps the others", async () => {
   const { id } = await api.create({ payload: 1, priority: 3 })
   const { status, body } = await api.call("PUT", `/jobs/${id}`, { body: { priority: 9, name: "new" } })
   expect([status, body["priority"], body["name"], body["payload"]]).toEqual([200, 9, "new", 1])
+})
+
+test("the body of a GET can be sent back, with changes of other fields", async () => {
+  await using api = await setupJobs()
+  const first = await api.create()
+  const { id } = await api.create({ dependencies: [first.id], task: { command: "true" } })
+  const current = (await api.call("GET", `/jobs/${id}`)).body
+  const same = await api.call("PUT", `/jobs/${id}`, { body: current })
+  expect([same.status, { ...same.body, updated_at: null }]).toEqual([200, { ...current, updated_at: null }])
+  const changed = await api.call("PUT", `/jobs/${id}`, { body: { ...same.body, priority: 8 } })
+  expect([changed.status, changed.body["priority"]]).toEqual([200, 8])
+  for (const change of [
+    { status: "READY" },
+    { attempt_count: 1 },
+    { task: { command: "false" } },
+    { created_at: "2020-01-01" },
+  ]) {
+    const rejected = await api.call("PUT", `/jobs/${id}`, { body: { ...changed.body, ...change } })
+    expect([rejected.status, rejected.body.error!.message]).toEqual([400, expect.stringContaining("cannot be changed")])
+  }
+})
+
+test("unchanged dependencies are accepted also after the job is READY", async () => {
+  await using api = await setupJobs()
+  const first = await api.create({ task: { command: "true" }, queue: "run" })
+  const { id } = await api.create({ dependencies: [first.id] })
+  await vi.waitUntil(async () => (await api.call("GET", `/jobs/${id}`)).body["status"] === "READY")
+  const body = { dependencies: [first.id], priority: 2 }
+  expect((await api.call("PUT", `/jobs/${id}`, { body })).status).toBe(200)
+  expect((await api.call("PUT", `/jobs/${id}`, { body: { dependencies: [] } })).status).toBe(409)
+})
+
+test("a partial retry policy is merged with the one of the job", async () => {
+  await using api = await setupJobs()
+  const { id } = await api.create({ retry_policy: { max_attempts: 7, base_delay_seconds: 50 } })
+  const put = (retry_policy: object) => api.call("PUT", `/jobs/${id}`, { body: { retry_policy } })
+  expect((await put({ backoff_strategy: "FIXED" })).body["retry_policy"]).toEqual({
+    max_attempts: 7,
+    backoff_strategy: "FIXED",
+    base_delay_seconds: 50,
+    max_delay_seconds: 300,
+  })
+  const bad = await put({ max_delay_seconds: 49 })
+  expect([bad.status, bad.body.error!.message]).toEqual([
+    400,
+    expect.stringContaining("must not be less than base_delay_seconds"),
+  ])
+})
+
+test("a search accepts bounds that no job reaches, and times without a zone as UTC", async () => {
+  await using api = await setupJobs()
+  const created = await api.create()
+  const ids = async (query: string): Promise<unknown> =>
+    ((await api.call("GET", `/jobs?${query}`)).body["items"] as { id: string }[] | undefined)?.map(({ id }) => id)
+  expect(await ids("priority_min=0&priority_max=11")).toEqual([created.id])
+  expect(await ids("priority_min=11")).toEqual([])
+  const at = (ms: number): string => new Date(Date.parse(created.created_at) + ms).toISOString().slice(0, -1)
+  expect(await ids(`created_after=${at(0)}&created_before=${at(1)}`)).toEqual([created.id])
+  expect(await ids(`created_before=${at(0)}`)).toEqual([])
+  expect(await ids("created_after=2026-02-30T10:00:00")).toBeUndefined()
 })
 
 test("an update that would create a cycle is a conflict and changes nothing", async () => {

@@ -1,12 +1,26 @@
 // Jobs: create, list, get, change, delete, cancel. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
 
+import { isDeepStrictEqual } from "node:util"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { policyProblems } from "../../core/rules/policy.ts"
 import { OPEN_POLICY } from "../../core/settings/policy.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { z } from "zod"
 import { uuidv7 } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
-import { job, jobBatch, jobChange, jobList, jobParams, jobQuery, jobResult, newJob, newJobs } from "../../protocol/api/jobs.ts"
+import {
+  job,
+  jobBatch,
+  jobChange,
+  jobList,
+  jobParams,
+  jobQuery,
+  jobResult,
+  MAX_BELOW_BASE,
+  newJob,
+  newJobs,
+  READ_ONLY_FIELDS,
+} from "../../protocol/api/jobs.ts"
 import { parseValue } from "../../definition/parse.ts"
 import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, mayCall } from "../auth/auth.ts"
@@ -103,14 +117,37 @@ const toNewJob = (api: Api, caller: Caller, body: z.output<typeof newJob>, path:
   concurrencyKey: body.concurrency_key ?? null,
 })
 
-const toChange = (body: z.output<typeof jobChange>): JobChange => ({
-  ...(body.name !== undefined && { name: body.name }),
-  ...(body.queue !== undefined && { queue: body.queue }),
-  ...(body.payload !== undefined && { payload: body.payload as Json }),
-  ...(body.priority !== undefined && { priority: body.priority }),
-  ...(body.dependencies !== undefined && { dependencies: [...new Set(body.dependencies)] }),
-  ...(body.retry_policy !== undefined && { retryPolicy: body.retry_policy }),
-})
+/** Returns what the body changes. Throws when it changes a read-only field. */
+const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {
+  const current = jobShape(row)
+  const changed = READ_ONLY_FIELDS.filter(
+    (field) => body[field] !== undefined && !isDeepStrictEqual(body[field], current[field]),
+  )
+  if (changed.length > 0) throw invalid(changed.map((field) => ({ path: field, message: "cannot be changed" })))
+  return {
+    ...(body.name !== undefined && { name: body.name }),
+    ...(body.queue !== undefined && { queue: body.queue }),
+    ...(body.payload !== undefined && { payload: body.payload as Json }),
+    ...(body.priority !== undefined && { priority: body.priority }),
+    ...dependencyChange(row, body.dependencies),
+    ...(body.retry_policy !== undefined && { retryPolicy: mergePolicy(row, body.retry_policy) }),
+  }
+}
+
+/** The same dependencies in any order are no change, which is possible only while the job is PENDING. */
+const dependencyChange = (row: JobRow, given: readonly string[] | undefined): Pick<JobChange, "dependencies"> => {
+  const dependencies = new Set(given ?? row.dependencies)
+  return isDeepStrictEqual(dependencies, new Set(row.dependencies)) ? {} : { dependencies: [...dependencies] }
+}
+
+const mergePolicy = (
+  { retryPolicy }: JobRow,
+  given: NonNullable<z.output<typeof jobChange>["retry_policy"]>,
+): JobRow["retryPolicy"] => {
+  const merged = { ...retryPolicy, ...omitUndefined(given) }
+  if (merged.max_delay_seconds < merged.base_delay_seconds) throw invalidField("retry_policy.max_delay_seconds", MAX_BELOW_BASE)
+  return merged
+}
 
 const toFilter = (query: z.output<typeof jobQuery>): JobFilter => ({
   ...(query.queue !== undefined && { queue: query.queue }),
@@ -184,7 +221,7 @@ export const jobRoutes = [
   route({
     method: "PUT",
     path: "/jobs/{job_id}",
-    summary: "Change a job that has not ended; its id, status, times and attempts cannot be changed",
+    summary: "Change a job that has not ended; fields that cannot be changed may be sent with their present values",
     scope: "trigger",
     params: jobParams,
     body: { schema: jobChange, required: true },
@@ -192,7 +229,8 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.update",
     async handle({ params, body, api }) {
-      const changed = accepted(await api.jobs.update(params.job_id, toChange(body)), params.job_id)
+      const change = toChange(await findJob(api, params.job_id), body)
+      const changed = accepted(await api.jobs.update(params.job_id, change), params.job_id)
       return { status: 200, body: jobShape(changed) }
     },
   }),

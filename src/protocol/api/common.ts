@@ -65,6 +65,17 @@ export const instant = z
   .overwrite(normalize)
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
 
+const WITHOUT_ZONE = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?$/
+const inUtc = (value: string): string => (WITHOUT_ZONE.test(value) ? `${value.replace(" ", "T")}Z` : value)
+
+/** Schema of an `instant` that may lack the zone, which is UTC then. */
+export const utcInstant = z
+  .string()
+  .overwrite(inUtc)
+  .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
+  .overwrite(normalize)
+  .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
+
 export const priority = z.int().min(1).max(10)
 export const json = z.unknown().meta({ description: "Any JSON value" })
 export const object = z.record(z.string(), z.unknown())

@@ -3,25 +3,30 @@
 import { z } from "zod"
 import { QUEUE_NAME } from "../../core/model/queue-name.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
-import { dateTime, instant, json, list, object, page, priority, strictObject, text, uuid } from "./common.ts"
+import { dateTime, json, list, object, page, priority, strictObject, text, utcInstant, uuid } from "./common.ts"
 import { outputObject } from "./runs.ts"
 
 export const MAX_BATCH = 1000
 
 const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_LIMITS
 
+const policyFields = {
+  max_attempts: z.int().min(max_attempts.min).max(max_attempts.max),
+  backoff_strategy: z.enum(BACKOFF_STRATEGIES),
+  base_delay_seconds: z.int().min(base_delay_seconds.min).max(base_delay_seconds.max),
+  max_delay_seconds: z.int().min(1).max(max_delay_seconds.max),
+}
+
+export const MAX_BELOW_BASE = "must not be less than base_delay_seconds"
+
 export const retryPolicy = strictObject({
-  max_attempts: z.int().min(max_attempts.min).max(max_attempts.max).default(DEFAULT_JOB_RETRY.max_attempts),
-  backoff_strategy: z.enum(BACKOFF_STRATEGIES).default(DEFAULT_JOB_RETRY.backoff_strategy),
-  base_delay_seconds: z
-    .int()
-    .min(base_delay_seconds.min)
-    .max(base_delay_seconds.max)
-    .default(DEFAULT_JOB_RETRY.base_delay_seconds),
-  max_delay_seconds: z.int().min(1).max(max_delay_seconds.max).default(DEFAULT_JOB_RETRY.max_delay_seconds),
+  max_attempts: policyFields.max_attempts.default(DEFAULT_JOB_RETRY.max_attempts),
+  backoff_strategy: policyFields.backoff_strategy.default(DEFAULT_JOB_RETRY.backoff_strategy),
+  base_delay_seconds: policyFields.base_delay_seconds.default(DEFAULT_JOB_RETRY.base_delay_seconds),
+  max_delay_seconds: policyFields.max_delay_seconds.default(DEFAULT_JOB_RETRY.max_delay_seconds),
 }).refine((policy) => policy.max_delay_seconds >= policy.base_delay_seconds, {
   path: ["max_delay_seconds"],
-  error: "must not be less than base_delay_seconds",
+  error: MAX_BELOW_BASE,
 })
 
 const name = text(JOB_LIMITS.name.min, JOB_LIMITS.name.max)
@@ -56,12 +61,24 @@ export const newJobs = strictObject({
   }),
 })
 
-/** Schema of a field that cannot be changed. It is declared so that the error names the reason. */
-const fixed = z
-  .unknown()
-  .refine((value) => value === undefined, { error: "cannot be changed" })
-  .optional()
-  .meta({ description: "Cannot be changed", not: {} })
+/** Schema of a field that cannot be changed, so that the body of a GET can be sent back. */
+const fixed = json.optional().meta({ description: "Cannot be changed: must have its present value" })
+
+/** Fields of a job that `PUT` accepts with their present values only. */
+export const READ_ONLY_FIELDS = [
+  "id",
+  "status",
+  "attempt_count",
+  "created_at",
+  "updated_at",
+  "task",
+  "concurrency_key",
+  "error",
+  "worker",
+  "available_at",
+  "started_at",
+  "finished_at",
+] as const
 
 export const jobChange = strictObject({
   name: name.optional(),
@@ -69,12 +86,14 @@ export const jobChange = strictObject({
   payload: payload.optional(),
   priority: priority.optional(),
   dependencies: dependencies.optional(),
-  retry_policy: retryPolicy.optional(),
-  id: fixed,
-  status: fixed,
-  attempt_count: fixed,
-  created_at: fixed,
-  updated_at: fixed,
+  retry_policy: strictObject(policyFields)
+    .partial()
+    .optional()
+    .meta({ description: "Fields that are not given keep their values" }),
+  ...(Object.fromEntries(READ_ONLY_FIELDS.map((field) => [field, fixed])) as Record<
+    (typeof READ_ONLY_FIELDS)[number],
+    typeof fixed
+  >),
 })
 
 export const job = z
@@ -122,12 +141,15 @@ export const jobResult = z
 
 export const jobParams = strictObject({ job_id: uuid })
 
+/** A bound of priorities, which may be one that no job has. */
+const bound = z.int().min(-1_000_000).max(1_000_000)
+
 export const jobQuery = strictObject({
   queue: queueName.optional(),
   status: z.enum(JOB_STATUSES).optional(),
-  priority_min: priority.optional(),
-  priority_max: priority.optional(),
-  created_after: instant.optional().meta({ description: "Created at this instant or later" }),
-  created_before: instant.optional().meta({ description: "Created before this instant" }),
+  priority_min: bound.optional(),
+  priority_max: bound.optional(),
+  created_after: utcInstant.optional().meta({ description: "Created at this instant or later" }),
+  created_before: utcInstant.optional().meta({ description: "Created before this instant" }),
   ...page,
 })
