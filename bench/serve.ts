@@ -1,4 +1,4 @@
-// usage: node bench/serve.ts [post latency start idle schedules]
+// usage: node bench/serve.ts [post load latency start idle schedules]
 // Measures `ork serve` on SQLite from another process over HTTP with keep-alive. The client shares the cores of the machine with the server.
 
 import { type ChildProcess, spawn } from "node:child_process"
@@ -98,6 +98,39 @@ if (wanted("post")) {
   }
   await Promise.all(open)
   print({ bench: "post at 200/s", p50_ms: at(times, 0.5), p99_ms: at(times, 0.99) })
+  await server.stop()
+}
+
+// The load of the event-driven specification: 100 runs of 5 tasks that take 0.1 s, without any setting.
+if (wanted("load")) {
+  const task = "{ command: [sleep, '0.1'] }"
+  const tasks = [1, 2, 3, 4, 5].map((i) => `  t${i}: ${task}`).join("\n")
+  const server = await serve([], { "load.yaml": `name: load\ntasks:\n${tasks}\n` })
+  const start = async (): Promise<{ id: string; created_at: string }> =>
+    JSON.parse((await call(server, "POST", "/api/v1/workflows/load/runs", {})).body) as { id: string; created_at: string }
+  const ends = async ({ id }: { id: string }): Promise<string[]> => {
+    for (;;) {
+      const { body } = await call(server, "GET", `/api/v1/runs/${id}/tasks`)
+      const { items } = JSON.parse(body) as { items: { finished_at: string | null }[] }
+      if (items.every(({ finished_at }) => finished_at !== null)) return items.map(({ finished_at }) => finished_at!)
+      await pause(100)
+    }
+  }
+  for (let i = 0; i < 5; i++) await ends(await start())
+  const runs = await Promise.all(Array.from({ length: 100 }, start))
+  await pause(3000)
+  const times: number[] = []
+  let [first, last] = [Infinity, 0]
+  for (const run of runs) {
+    const created = Date.parse(run.created_at)
+    for (const end of await ends(run)) {
+      times.push(Date.parse(end) - created)
+      first = Math.min(first, created)
+      last = Math.max(last, Date.parse(end))
+    }
+  }
+  const tasks_per_s = Math.round(times.length / ((last - first) / 1000))
+  print({ bench: "load of 100 runs of 5 tasks of 0.1 s", tasks_per_s, p50_ms: at(times, 0.5), p99_ms: at(times, 0.99) })
   await server.stop()
 }
 

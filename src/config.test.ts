@@ -20,6 +20,7 @@ test("defaults apply to settings that are not set", () => {
     databaseUrl: "sqlite:.ork/ork.db",
     objectStore: "file:.ork/objects",
     concurrency: 16,
+    maxConcurrency: 128,
     remoteConcurrency: 1000,
     workers: [],
     workerProfiles: {},
@@ -86,8 +87,10 @@ test.each([
   expect(config({ env: { ORK_WORKERS: given } }).workers).toEqual(expected)
 })
 
-test("the default concurrency is four per core, at least 16", () => {
-  expect(config({ machine: { cores: 8 } }).concurrency).toBe(32)
+test("the default concurrency is four per core, at least 16, and grows to 64 per core unless it is set", () => {
+  expect(config({ machine: { cores: 8 } })).toMatchObject({ concurrency: 32, maxConcurrency: 512 })
+  expect(config({ machine: { cores: 2 } })).toMatchObject({ concurrency: 16, maxConcurrency: 128 })
+  expect(config({ env: { ORK_CONCURRENCY: "5" } })).toMatchObject({ concurrency: 5, maxConcurrency: 5 })
 })
 
 test("a flag overrides a variable, which overrides the file, which overrides the default", () => {

@@ -69,8 +69,11 @@ export const SETTINGS = {
     OBJECT_STORE,
     ({ dataDir }) => `file:${dataDir}/objects`,
   ),
-  concurrency: setting("concurrency", "concurrent tasks on this machine", integer(1, 10_000), ({ machine }) =>
-    Math.max(16, 4 * machine.cores),
+  concurrency: setting(
+    "concurrency",
+    "concurrent tasks on this machine; by default 4 per core, and up to 64 per core while CPU and memory are not under pressure",
+    integer(1, 10_000),
+    ({ machine }) => Math.max(16, 4 * machine.cores),
   ),
   remoteConcurrency: setting(
     "remote_concurrency",
@@ -252,7 +255,10 @@ export const SETTINGS = {
 
 type Name = keyof typeof SETTINGS
 
-export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> }
+export type Config = { [N in Name]: ReturnType<(typeof SETTINGS)[N]["default"]> } & {
+  /** `concurrency` if it is set; otherwise the most that Ork raises it to. */
+  maxConcurrency: number
+}
 
 // -- resolution --------------------------------------------------------------------------------------------------------------------
 
@@ -282,7 +288,11 @@ export const resolveConfig = (sources: Sources): Resolved => {
     const dataDir = typeof config["dataDir"] === "string" ? config["dataDir"] : ""
     config[name] = value ?? defaultValue({ machine: sources.machine, dataDir })
   }
-  return problems.length > 0 ? { problems } : { config: config as Config }
+  if (problems.length > 0) return { problems }
+  const found = config as Omit<Config, "maxConcurrency">
+  const isSet = findValue("concurrency", sources) !== null
+  const maxConcurrency = isSet ? found.concurrency : Math.max(found.concurrency, 64 * sources.machine.cores)
+  return { config: { ...found, maxConcurrency } }
 }
 
 /** Matches the value that Kubernetes and Docker give ORK_PORT in containers next to a Service named `ork`. */

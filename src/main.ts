@@ -189,7 +189,7 @@ const createFunctionExecutor = async (runtime: Runtime, config: EngineConfig, ob
     objects,
     clock: systemClock,
     ...helperChoice(config),
-    maxWorkers: config.concurrency,
+    maxWorkers: config.maxConcurrency,
     eagerWorkers: EAGER_WORKERS_PER_CORE * availableParallelism(),
     maxTasks: config.functionTasks,
     idleMs: config.functionIdleMs,

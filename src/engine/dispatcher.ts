@@ -28,6 +28,8 @@ export interface DispatcherParts {
   attemptEnded(): void
   /** Called when a waiting task was resumed: it may have created a run. */
   resumed(): void
+  /** Called when more attempts may start than at the last claim. */
+  capacityGrown(): void
 }
 
 export class Dispatcher implements Dispatch {
@@ -62,14 +64,23 @@ export class Dispatcher implements Dispatch {
 
   /** Local and remote work together are bounded by the smaller free capacity; where one has none, the other is claimed alone. */
   claimCapacity(reserved: number): Batch["claim"] {
-    const { concurrency, remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
+    const { remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
     const { attempts } = this.#parts
     const { local, remote } = this.#lanes
-    const freeLocal = concurrency - (attempts.size - attempts.remote) - reserved
+    const freeLocal = this.#concurrency - (attempts.size - attempts.remote) - reserved
     const freeRemote = remote.length === 0 ? 0 : remoteConcurrency - attempts.remote - reserved
     if (freeRemote <= 0) return { lanes: local, maxClaims: Math.max(0, freeLocal) }
     if (freeLocal <= 0 || local.length === 0) return { lanes: remote, maxClaims: freeRemote }
     return { lanes: [...local, ...remote], maxClaims: Math.min(freeLocal, freeRemote) }
+  }
+
+  get #concurrency(): number {
+    return this.#options.limit?.current() ?? this.#options.concurrency
+  }
+
+  #isFull(): boolean {
+    const { attempts } = this.#parts
+    return attempts.size - attempts.remote >= this.#concurrency
   }
 
   gateCapacity(chunks: number): Batch["gate"] {
@@ -86,6 +97,7 @@ export class Dispatcher implements Dispatch {
       if (release) this.#release(claim)
       else void this.launch(claim)
     }
+    if (this.#isFull()) this.#options.limit?.full(() => this.#isFull(), this.#parts.capacityGrown)
     for (const claim of gates) void this.#handleGateClaim(claim)
     for (const { runSeq, reason } of cancelling) attempts.cancelRun(runSeq, reason)
     for (const attemptId of stopRequests) attempts.cancel(attemptId)

@@ -48,6 +48,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options
     const emit = (change: Change): void => this.#loop.add(change)
+    const commit = async (change: Change): Promise<boolean> => (await this.#loop.commit([change])).length === 0
     const outputs = new OutputReader(options.objects)
     const changes = new ChangeBuilder(options, outputs)
     this.#events = new Events(options.store)
@@ -57,12 +58,13 @@ export class Engine {
     const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
     const folders = options.folders ?? new LocalFolders(options, this.#upstreamFiles)
     this.#dispatcher = new Dispatcher(options, {
-      attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit }),
+      attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit, commit }),
       gate: new Gate(options, outputs, this.#waiting),
       waiting: this.#waiting,
       submit: emit,
       attemptEnded: () => this.#loop.attemptEnded(),
       resumed: () => this.#loop.wake(),
+      capacityGrown: () => this.#loop.wake(),
     })
     this.#holder = new LeaseHolder(options, {
       submit: emit,

@@ -1,5 +1,6 @@
 // Options of an engine, and the interfaces that it uses. The command passes real implementations; tests and simulations pass others.
 
+import type { ConcurrencyLimit } from "./adaptive-limit.ts"
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
 import type { Json } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
@@ -60,8 +61,10 @@ export interface EngineOptions {
   /** The engine claims tasks of this private run only (`ork run`); null: shared work from `lanes`. */
   privateRun: RunId | null
   lanes: string[]
-  /** Limit of concurrent attempts on this machine. */
+  /** Limit of concurrent attempts on this machine; with `limit`, the least that it allows. */
   concurrency: number
+  /** Replaces `concurrency`. */
+  limit?: ConcurrencyLimit
   /** Limit of concurrent attempts whose work runs elsewhere. Default: 1,000. */
   remoteConcurrency?: number
   maxFanout: number

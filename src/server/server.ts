@@ -21,6 +21,7 @@ import { DEFAULT_POLICY, type Policy } from "../core/settings/policy.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
 import { pushKeyOf } from "../protocol/wire/server-proof.ts"
 import { Engine } from "../engine/engine.ts"
+import { concurrencyOf } from "../engine/adaptive-limit.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
 import { explain, holderIsAlive } from "../engine/services/explain.ts"
 import { DefinitionThread } from "../engine/services/definition-thread.ts"
@@ -201,7 +202,7 @@ class Server {
       holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, capabilities },
       privateRun: null,
       lanes: lanesOf(capabilities),
-      concurrency: config.concurrency,
+      ...concurrencyOf(config, clock),
       remoteConcurrency: config.remoteConcurrency,
       maxFanout: config.maxFanout,
       maxOutputBytes: config.maxOutputBytes,
@@ -227,7 +228,7 @@ class Server {
       labels: queues === "all" ? "all" : [],
       handlers,
       functions,
-      capacity: config.concurrency,
+      capacity: config.maxConcurrency,
       version,
     }
   }

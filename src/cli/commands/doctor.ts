@@ -35,7 +35,7 @@ export const doctor = async (context: Context, options: ReaderFlags): Promise<nu
     await databaseCheck(context, config),
     await objectsCheck(context, config),
     ...(await serverChecks(context, config)),
-    { name: "concurrency", state: "ok", detail: `${config.concurrency} concurrent tasks` },
+    { name: "concurrency", state: "ok", detail: concurrencyText(config) },
   ]
   if (options.json === true) printJson(context, checks)
   else {
@@ -156,3 +156,8 @@ const keyCheck = async (client: Client, key: string | null): Promise<Check> => {
     return { name, state: "fail", detail: messageOf(error) }
   }
 }
+
+const concurrencyText = ({ concurrency, maxConcurrency }: Config): string =>
+  maxConcurrency === concurrency
+    ? `${concurrency} concurrent tasks`
+    : `${concurrency} concurrent tasks, up to ${maxConcurrency} while CPU and memory are not under pressure`

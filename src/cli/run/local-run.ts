@@ -6,6 +6,7 @@ import { childWorkflows } from "./child-workflows.ts"
 import { exitCodeOf, EXIT_INTERRUPTED, printSummary } from "./outcome.ts"
 import { privateEngine } from "./private-engine.ts"
 import { onTerminationSignal } from "./signals.ts"
+import { concurrencyOf } from "../../engine/adaptive-limit.ts"
 import { addHandlerExecutors } from "../target/handlers.ts"
 import type { OpenStores } from "../target/stores.ts"
 import { createReporter } from "../progress/create-reporter.ts"
@@ -36,13 +37,14 @@ export const runLocally = async (
   { handlers, runId, view, json, ...stores }: LocalRunOptions,
   begin: (run: LocalRun) => Promise<void>,
 ): Promise<number> => {
-  const { concurrency, workerProfiles } = stores.config
+  const { workerProfiles } = stores.config
+  const limits = concurrencyOf(stores.config, context.backends.clock)
   const source = storeSource(stores, runId)
-  const reporter = await createReporter(context, source, view, { json, concurrency })
+  const reporter = await createReporter(context, source, view, { json, concurrency: limits.concurrency })
   const engine = await privateEngine(context, stores, {
     name: `${hostname()}:${process.pid}`,
     privateRun: runId,
-    concurrency,
+    ...limits,
     executors: (own) => addHandlerExecutors(context, handlers, own),
     log: warningsTo(reporter),
     findWorkflow: childWorkflows(stores.store, workerProfiles),

@@ -8,18 +8,22 @@ import type { JsonObject } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Problem } from "../../core/model/problems.ts"
 import { isRunClosed } from "../../core/model/status.ts"
+import { lastIndex, taskDisplayName } from "../../core/model/task-path.ts"
 import { bindParams } from "../../core/rules/params.ts"
-import type { RetryPlan, RetryRequest } from "../../core/rules/retry-plan.ts"
+import type { RetryRequest } from "../../core/rules/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
+import type { InstanceKey, InstanceRow, RunViewStore } from "../../store/contract/run-view.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 export interface RunServiceOptions {
   engine: Pick<Engine, "trigger" | "cancel" | "pause" | "planRetry" | "retry">
-  store: Pick<Store, "getRun" | "removeRun" | "requestCancel"> & Pick<StatsStore, "overrideOutcome">
+  store: Pick<Store, "getRun" | "removeRun" | "requestCancel" | "compiled"> &
+    Pick<StatsStore, "overrideOutcome"> &
+    Pick<RunViewStore, "listInstances">
   objects: Pick<ObjectStore, "deletePrefix">
   /** Folder that contains the run folders. */
   dataDir: string
@@ -37,6 +41,13 @@ export interface RunRequest {
   logicalDate: string | null
   idempotencyKey: string | null
 }
+
+const INSTANCES_PAGE = 1000
+/** Names of a plan that a caller gets. */
+const MAX_NAMES = 1000
+
+const firstNames = (names: string[]): string[] =>
+  names.length <= MAX_NAMES ? names : [...names.slice(0, MAX_NAMES), `and ${names.length - MAX_NAMES} more`]
 
 export type TriggeredRun = Awaited<ReturnType<Engine["trigger"]>> | { problems: Problem[] }
 
@@ -70,8 +81,38 @@ export class RunService {
     return this.#options.engine.pause(runId, paused)
   }
 
-  planRetry(runId: RunId, request: RetryRequest): Promise<Exclude<RetryPlan, { problem: string }>> {
-    return this.#options.engine.planRetry(runId, request)
+  /** Returns what a retry would run again and what it would keep, with the instances of fan-outs that keep their successes. */
+  async planRetry(runId: RunId, request: RetryRequest): Promise<{ again: string[]; kept: string[] }> {
+    const { engine, store } = this.#options
+    const { reset, again, kept } = await engine.planRetry(runId, request)
+    const partly = reset.nodes.filter(({ extent }) => extent === "failed")
+    if (partly.length === 0) return { again, kept }
+    const { nodes } = await store.compiled((await store.getRun(runId))!.versionId)
+    const names = { again: new Map<string, string[]>(), kept: [...kept] }
+    for (const { node, path } of partly) {
+      const instances = await this.#instancesOf(runId, node, path)
+      const nameOf = (instance: { path: string }): string => taskDisplayName(nodes[node]!.name, instance.path)
+      const [successes, others] = [true, false].map((success) =>
+        instances.filter(({ status }) => (status === "success") === success).map(nameOf),
+      )
+      names.again.set(taskDisplayName(nodes[node]!.name, path), others!)
+      names.kept.push(...successes!)
+    }
+    return { again: firstNames(again.flatMap((name) => names.again.get(name) ?? [name])), kept: firstNames(names.kept) }
+  }
+
+  /** Returns the instances of a fan-out, in the order of their paths. */
+  async #instancesOf(runId: RunId, node: number, path: string): Promise<InstanceRow[]> {
+    const { store } = this.#options
+    const prefix = path === "" ? "" : `${path}.`
+    const found: InstanceRow[] = []
+    for (let after: InstanceKey = { node, path: prefix }; ;) {
+      const page = await store.listInstances({ runId, after, limit: INSTANCES_PAGE })
+      const rows = page.filter((row) => row.node === node && row.path.startsWith(prefix))
+      found.push(...rows)
+      if (rows.length < INSTANCES_PAGE) return found.toSorted((a, b) => lastIndex(a.path) - lastIndex(b.path))
+      after = rows.at(-1)!
+    }
   }
 
   retry(runId: RunId, request: RetryRequest): Promise<void> {
