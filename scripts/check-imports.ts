@@ -47,6 +47,7 @@ const LAYERS: Record<string, Layers> = {
   ],
   engine: [
     ["ports.ts", "finishes-within.ts", "limited-thread.ts", "system.ts"],
+    ["adaptive-limit.ts"],
     ["attempts"],
     ["loop", "waiting"],
     ["gate"],

@@ -301,18 +301,23 @@ const sqliteVersion = async (): Promise<string> => {
   return version
 }
 
+const openSecretsOf: Backends["openSecrets"] = async (config, where) => {
+  const { openSecrets } = await import("./secrets/open.ts")
+  return openSecrets(config, { ...where, clock: systemClock })
+}
+
 const backends: Backends = {
   clock: systemClock,
   random: systemRandom,
   openStore,
   openObjects,
+  openSecrets: openSecretsOf,
   async engineParts(config, objects, use) {
     const { tightenDataFolder } = await import("./objects/data-folder.ts")
     for (const folder of new Set([use.folder ?? config.dataDir, config.dataDir])) tightenDataFolder(folder)
     const confinement = await confinementOf(config, use)
     const { createEvaluator } = await import("./engine/gate/evaluator.ts")
-    const { openSecrets } = await import("./secrets/open.ts")
-    const secrets = openSecrets(config, { env: process.env, cwd: process.cwd(), clock: systemClock })
+    const secrets = await openSecretsOf(config, { env: process.env, cwd: process.cwd() })
     const executors = await createExecutors({ ...config, confinement }, objects)
     return {
       executors,

@@ -1,4 +1,4 @@
-// The program: all commands in the order in which help lists them, and the exit code of a call.
+// The program: all commands in the groups and the order in which help lists them, and the exit code of a call.
 
 import { Command, CommanderError } from "commander"
 import { ADMIN_COMMANDS } from "./commands/specs/admin.ts"
@@ -11,7 +11,13 @@ import type { Context } from "./target/context.ts"
 import { describeError } from "./terminal/errors.ts"
 import { printError } from "./terminal/output.ts"
 
-const COMMANDS = [RUN_COMMANDS, WORKFLOW_COMMANDS, JOB_COMMANDS, PROCESS_COMMANDS, ADMIN_COMMANDS].flat()
+const GROUPS = {
+  "Runs:": RUN_COMMANDS,
+  "Workflows:": WORKFLOW_COMMANDS,
+  "Jobs and queues:": JOB_COMMANDS,
+  "Servers and workers:": PROCESS_COMMANDS,
+  "Administration:": ADMIN_COMMANDS,
+} as const
 
 export const main = async (context: Context, args: string[]): Promise<number> => {
   const program = createProgram(context)
@@ -19,7 +25,10 @@ export const main = async (context: Context, args: string[]): Promise<number> =>
   const run = async (load: () => Promise<CommandFunction>, given: unknown[]): Promise<void> => {
     exitCode = await (await load())(context, ...(given as never[]))
   }
-  for (const spec of COMMANDS) addCommand(program, spec, run)
+  for (const [heading, specs] of Object.entries(GROUPS)) {
+    program.commandsGroup(heading)
+    for (const spec of specs) addCommand(program, spec, run)
+  }
   try {
     await program.parseAsync(args, { from: "user" })
     return exitCode

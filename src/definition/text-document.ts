@@ -76,13 +76,22 @@ const readYaml = (text: string): ReadDocument => {
   }
   const { contents, error, positionOf } = parseYaml(text)
   if (error !== undefined) {
-    const message = `the YAML cannot be parsed: ${error.message.split("\n")[0]}`
+    const message = `the YAML cannot be parsed: ${error.message.split("\n")[0]}${bracesHint(text, error.pos[0])}`
     return { document: null, problems: [{ path: "", message, ...positionOf(error.pos[0]) }] }
   }
   const converter = new YamlConverter(positionOf)
   const value = converter.convert(contents, [])
   const locate = (path: Path, key: boolean): TextPosition => positionOf(offsetOf(contents, path, key))
   return { document: { value, locate }, problems: converter.problems }
+}
+
+const QUOTE_BRACES = '; YAML reads {{ … }} as an object: put a value that contains it in quotes, such as "${{ item }}"'
+
+/** Returns a hint if the line of an error contains braces that YAML may have read as an object. */
+const bracesHint = (text: string, offset: number): string => {
+  const start = text.lastIndexOf("\n", offset - 1) + 1
+  const end = text.indexOf("\n", offset)
+  return /\{\{/.test(text.slice(start, end === -1 ? text.length : end)) ? QUOTE_BRACES : ""
 }
 
 interface ParsedYaml {
@@ -185,7 +194,7 @@ class YamlConverter {
       }
       const name = isScalar(key) ? scalarName(key) : null
       if (name === null) {
-        this.#add(key, path, "a key must be a text")
+        this.#add(key, path, isMap(key) ? `a key must be a text${QUOTE_BRACES}` : "a key must be a text")
         continue
       }
       const first = seen.get(name)

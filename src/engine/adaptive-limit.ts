@@ -4,13 +4,8 @@
 
 import { readFileSync } from "node:fs"
 import { availableParallelism, loadavg, totalmem } from "node:os"
+import type { ConcurrencyLimit } from "./ports.ts"
 import type { Clock } from "../core/model/ports.ts"
-
-export interface ConcurrencyLimit {
-  current(): number
-  /** Called when as many attempts as `current` are in flight. Calls `grown` when more may start, as long as it is full. */
-  full(isFull: () => boolean, grown: () => void): void
-}
 
 export interface AdaptiveLimitOptions {
   min: number

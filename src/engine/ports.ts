@@ -1,6 +1,5 @@
 // Options of an engine, and the interfaces that it uses. The command passes real implementations; tests and simulations pass others.
 
-import type { ConcurrencyLimit } from "./adaptive-limit.ts"
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
 import type { Json } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
@@ -47,6 +46,13 @@ export interface Folders {
   code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */
   upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string>
+}
+
+/** A limit of concurrent attempts that changes. */
+export interface ConcurrencyLimit {
+  current(): number
+  /** Called when as many attempts as `current` are in flight. Calls `grown` when more may start, as long as it is full. */
+  full(isFull: () => boolean, grown: () => void): void
 }
 
 export interface EngineOptions {

@@ -29,8 +29,13 @@ export interface FolderDeployerOptions {
   policy: Policy
 }
 
+/** Files of a folder that have the name of a definition and are none. */
+const OTHER_FILES = new Set(["ork.yaml", "package.json", "package-lock.json", "tsconfig.json"])
+
 export const definitionsIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder)).filter((file) => /\.(ya?ml|json)$/.test(file) && !file.startsWith(".")).toSorted()
+  (await readdir(folder))
+    .filter((file) => /\.(ya?ml|json)$/.test(file) && !file.startsWith(".") && !OTHER_FILES.has(file))
+    .toSorted()
 
 interface Definition {
   text: string

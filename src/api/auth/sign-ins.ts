@@ -9,7 +9,7 @@ import type { User } from "./oidc.ts"
 
 const COOKIE = "ork_session"
 export const SESSION_SECONDS = 7 * 86_400
-const LINK_MS = 3_600_000
+export const LINK_MS = 3_600_000
 const MAX_LINKS = 1000
 
 const USER_SECONDS = 12 * 3600

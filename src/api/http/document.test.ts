@@ -30,7 +30,7 @@ test("the document has the shape of OpenAPI 3.1 and the limits that the routes c
 test("every response matches the document", async () => {
   await using api = await setup({
     lanes: ["q:default"],
-    push: { hasToken: () => true, receive: () => true },
+    push: { hasToken: () => true, receive: async () => true, list: async () => [] },
     config: { oidc: parseOidc({ issuer: "https://login.example.com", client_id: "ork", roles: {} })! },
   })
   const document = (await api.call("GET", "/openapi.json")).body as unknown as OpenApi
@@ -168,6 +168,7 @@ test("every response matches the document", async () => {
   await call("GET", "/health")
   await call("GET", "/ready")
   await call("GET", "/metrics")
+  await call("POST", "/sign-in-links", {}, { body: { page: "/ui/runs" } })
   await call("GET", "/ui/sign-in", { query: `?token=${api.server.signInToken()}` }, { key: null })
   await call("POST", "/ui/sign-in", {}, { body: { key: key.body["key"] }, key: null })
   await call("POST", "/ui/sign-in", {}, { body: { key: "the-admin-key-of-tests" }, key: null })

@@ -7,10 +7,10 @@ import { workflowParams } from "../../protocol/api/workflows.ts"
 import type { RunRow } from "../../store/contract/store.ts"
 import { instanceCursor, pageOf, parseInstanceCursor } from "../http/cursors.ts"
 import { type GridRun, gridShape } from "../views/grid.ts"
-import { nodeSummary } from "../views/node-status.ts"
+import { runGraph as graphOf } from "../views/run-graph.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
-import { graphTasks, instanceShape } from "../views/shapes.ts"
+import { instanceShape } from "../views/shapes.ts"
 import { findRun } from "./runs.ts"
 import { findWorkflow } from "./workflows.ts"
 
@@ -23,14 +23,7 @@ export const runViewRoutes = [
     params: runParams,
     responses: { 200: { description: "The graph", schema: runGraph } },
     async handle({ params, api }) {
-      const found = await findRun(api, params.id)
-      const compiled = await api.store.compiled(found.versionId)
-      const rows = Map.groupBy(await api.store.countRows(found.id), ({ node }) => node)
-      const tasks = graphTasks(compiled).map((task, i) => {
-        const { status, counts, startedAt, finishedAt } = nodeSummary(compiled.nodes[i]!, rows.get(i) ?? [])
-        return { ...task, status, counts, started_at: startedAt, finished_at: finishedAt }
-      })
-      return { status: 200, body: { run_id: found.id, workflow: found.workflow, version: found.version, tasks } }
+      return { status: 200, body: await graphOf(api.store, await findRun(api, params.id)) }
     },
   }),
   route({

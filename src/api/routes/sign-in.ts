@@ -1,6 +1,15 @@
 // Sign-in of browsers, by a link that works once, with a key, or through an OpenID provider. All set a session cookie.
 
-import { answerQuery, session, signInBody, signInMethods, tokenQuery } from "../../protocol/api/service.ts"
+import { iso } from "../../core/model/ports.ts"
+import {
+  answerQuery,
+  newSignInLink,
+  session,
+  signInBody,
+  signInLink,
+  signInMethods,
+  tokenQuery,
+} from "../../protocol/api/service.ts"
 import type { FastifyRequest } from "fastify"
 import type { NewAuditEntry } from "../../store/contract/keys.ts"
 import { CALLBACK_PATH, type Oidc, pendingCookie } from "../auth/oidc.ts"
@@ -9,7 +18,7 @@ import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { OWN_KEY_NAME } from "../auth/auth.ts"
-import { setCookie } from "../auth/sign-ins.ts"
+import { LINK_MS, setCookie } from "../auth/sign-ins.ts"
 
 /** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
 const WELCOME = "/ui/welcome"
@@ -59,6 +68,24 @@ export const signInRoutes = [
     },
   }),
   route({
+    method: "POST",
+    path: "/sign-in-links",
+    summary: "Create a link that signs a browser in with the scopes of the caller's key; it works once, within an hour",
+    scope: "read",
+    body: { schema: newSignInLink },
+    responses: { 201: { description: "The link", schema: signInLink } },
+    audit: "session.link",
+    handle({ body, caller, api }) {
+      if (caller.via !== "key" || caller.worker !== undefined) {
+        throw new ApiError("FORBIDDEN", "only an API key can create a sign-in link; a session and a worker's token cannot")
+      }
+      describeChange({ target: body.page })
+      const token = api.signIns.newToken(caller.keyId === null ? api.auth.ownSubject : { key: caller.keyId })
+      const path = `/ui/sign-in?${new URLSearchParams({ token, page: body.page }).toString()}`
+      return { status: 201, body: { path, expires_at: iso(api.clock.now() + LINK_MS) } }
+    },
+  }),
+  route({
     method: "GET",
     path: "/ui/sign-in",
     summary: "Exchange the token of a sign-in link for a session cookie; the token works once",
@@ -84,9 +111,10 @@ export const signInRoutes = [
           throw error
         }
       }
-      describeChange({ target: "link", actor: OWN_KEY_NAME })
+      describeChange("key" in subject! ? { target: "link", keyId: subject.key } : { target: "link", actor: OWN_KEY_NAME })
       const cookie = setCookie(await api.signIns.start(subject!), isSecure(request, api))
-      return { status: 303, headers: { location: "/ui/", "set-cookie": cookie, "referrer-policy": "no-referrer" } }
+      const location = query.page ?? "/ui/"
+      return { status: 303, headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" } }
     },
   }),
   route({

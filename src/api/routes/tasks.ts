@@ -15,7 +15,7 @@ import {
 import { json, strictObject } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
-import { findRetryTarget, findTask, taskSummary, taskDetails } from "../views/find-task.ts"
+import { findRetryTarget, findTask, taskDetails, taskSummaries } from "../views/find-task.ts"
 import { notFound } from "../shared/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
@@ -44,10 +44,10 @@ export const taskRoutes = [
       const page = pageOf(
         rows,
         limit,
-        (row) => taskSummary(api, found, row),
+        (row) => row,
         (row) => numberCursor("t", row.row),
       )
-      return { status: 200, body: { ...page, items: await Promise.all(page.items) } }
+      return { status: 200, body: { ...page, items: await taskSummaries(api, found, page.items) } }
     },
   }),
   route({

@@ -2,12 +2,13 @@
 
 import { nearest } from "../../core/model/nearest.ts"
 import { isGroup } from "../../core/model/task-path.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RetryRequest } from "../../core/rules/retry-plan.ts"
 import { attemptShapes, type TaskShape, taskShape } from "../../protocol/api/shapes.ts"
 import type { AttemptRow, RunRow, TaskRow } from "../../store/contract/store.ts"
 import { invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
-import { taskInput } from "./task-input.ts"
+import { TaskInputs } from "./task-input.ts"
 import { workShape } from "./task-fields.ts"
 
 /** Fields of a request that select an instance of a fan-out. */
@@ -69,20 +70,25 @@ const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): 
 const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
-/** Returns a task for a list: without its input, which would have to be assembled from other tasks. */
-export const taskSummary = async (api: Api, run: RunRow, task: TaskRow): Promise<TaskShape> => {
-  const workflow = await api.store.compiled(run.versionId)
+const toShape = async (api: Api, task: TaskRow, workflow: CompiledWorkflow, inputs: TaskInputs): Promise<TaskShape> => {
   const attempts = attemptShapes(task, await pastAttempts(api, task))
-  return taskShape(task, workflow.nodes[task.node]!, { input: null, attempts })
+  return taskShape(task, workflow.nodes[task.node]!, { input: await inputs.of(task), attempts })
 }
 
-/** Returns a task with its input and with the fields of its executor. */
+/** Returns tasks for a list. */
+export const taskSummaries = async (api: Api, run: RunRow, tasks: readonly TaskRow[]): Promise<TaskShape[]> => {
+  const workflow = await api.store.compiled(run.versionId)
+  const inputs = new TaskInputs(api, run, workflow, { listed: true })
+  return await Promise.all(tasks.map((task) => toShape(api, task, workflow, inputs)))
+}
+
+/** Returns a task with the fields of its executor. */
 export const taskDetails = async (
   api: Api,
   run: RunRow,
   task: TaskRow,
 ): Promise<TaskShape & { work: ReturnType<typeof workShape> }> => {
   const workflow = await api.store.compiled(run.versionId)
-  const input = await taskInput(api, run, task, workflow)
-  return { ...(await taskSummary(api, run, task)), input, work: workShape(workflow.nodes[task.node]!) }
+  const inputs = new TaskInputs(api, run, workflow, { listed: false })
+  return { ...(await toShape(api, task, workflow, inputs)), work: workShape(workflow.nodes[task.node]!) }
 }

@@ -15,7 +15,7 @@ import type { JobRow } from "../../store/contract/jobs.ts"
 import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
 import type { InstanceRow } from "../../store/contract/run-view.ts"
 import type { QueueRow } from "../../store/contract/queues.ts"
-import type { ServerStats } from "../http/ports.ts"
+import type { PushWorker, ServerStats } from "../http/ports.ts"
 import type { LeaseHolderRow } from "../../store/contract/store.ts"
 
 const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
@@ -180,6 +180,26 @@ export const workerShape = (row: LeaseHolderRow, now: number, leases: boolean): 
   capacity: row.capabilities?.capacity ?? null,
   running: row.inFlight,
   version: row.capabilities?.version ?? null,
+})
+
+/** A push worker has no lease, and runs the tasks of the queues that its server claims from. */
+export const pushWorkerShape = (
+  { address, alive, lastSeenAt, running }: PushWorker,
+  now: number,
+): z.output<typeof service.worker> => ({
+  id: address,
+  kind: "push",
+  name: address,
+  run_id: null,
+  alive,
+  lease_until: iso(lastSeenAt ?? now),
+  last_seen_at: iso(lastSeenAt ?? now),
+  queues: null,
+  labels: [],
+  functions: [],
+  capacity: null,
+  running,
+  version: null,
 })
 
 export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({

@@ -1,4 +1,4 @@
-// Reconstructs the input of a task, which is not stored: the item, the upstream outputs by name and the task's own `input`, in this order
+// Reconstructs the inputs of tasks, which are not stored: the item, the upstream outputs by name and the task's own `input`, in this order
 // of precedence, last wins. Expressions of unbounded cost are not evaluated here: the task's own `input` is then left out.
 
 import type { Output } from "../../core/model/change.ts"
@@ -13,79 +13,120 @@ import {
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { lastIndex, enclosingPath, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { RunRow, TaskRow } from "../../store/contract/store.ts"
-import type { Api } from "../http/ports.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 /** Size in bytes up to which an output is shown. Of a larger output only the key is shown. */
 const MAX_SHOWN_BYTES = 256 * 1024
+/** The same in a list, which contains an upstream output once for each task that reads it. */
+const MAX_LISTED_BYTES = 16 * 1024
 
-interface Context {
-  api: Api
-  run: RunRow
-  task: TaskRow
-  workflow: CompiledWorkflow
-  node: Node
+export interface InputSource {
+  store: Pick<Store, "getTask">
+  objects: Pick<ObjectStore, "get">
 }
 
-/** Returns null when the task has not started. */
-export const taskInput = async (api: Api, run: RunRow, task: TaskRow, workflow: CompiledWorkflow): Promise<Json> => {
-  if (task.attempt === 0) return null
-  const node = workflow.nodes[task.node]!
-  const context = { api, run, task, workflow, node }
-  const tasks = await upstreamTasks(context)
-  const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: task.item }
-  for (const index of node.upstream) {
-    const name = shortName(workflow.nodes[index]!)
-    input[name] = tasks[name]?.output ?? null
+interface ReadTask {
+  row: TaskRow | null
+  output: Json
+}
+
+/** The inputs of tasks of one run. Reads each upstream task once. */
+export class TaskInputs {
+  readonly #source: InputSource
+  readonly #run: RunRow
+  readonly #workflow: CompiledWorkflow
+  readonly #listed: boolean
+  readonly #tasks = new Map<string, Promise<ReadTask>>()
+
+  /** `listed`: the inputs are entries of a list, so that large outputs are left out. */
+  constructor(source: InputSource, run: RunRow, workflow: CompiledWorkflow, { listed }: { listed: boolean }) {
+    this.#source = source
+    this.#run = run
+    this.#workflow = workflow
+    this.#listed = listed
   }
-  return { ...input, ...ownInput(node, { ...runScope(context), ...(await parentScope(context)), tasks }) }
-}
 
-const upstreamTasks = async ({ api, task, node, workflow }: Context): Promise<ExpressionScope["tasks"]> => {
-  const found = await Promise.all(
-    [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
-      const upstream = workflow.nodes[index]!
-      const path = enclosingPath(workflow, index, task.path)
-      const row = await api.store.getTask({ runId: task.runId, name: upstream.name, path })
-      const output = await outputJson(api, row?.output ?? null)
-      return [shortName(upstream), { status: row?.status ?? "pending", output }] as const
-    }),
-  )
-  return Object.fromEntries(found)
-}
-
-const parentScope = async ({ api, task, node, workflow }: Context): Promise<Pick<ExpressionScope, "parent">> => {
-  if (node.parent === undefined) return {}
-  const group = workflow.nodes[node.parent]!
-  const path = enclosingPath(workflow, task.node, task.path)
-  const row = await api.store.getTask({ runId: task.runId, name: group.name, path })
-  return { parent: { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) } }
-}
-
-const runScope = ({ run, task, node }: Context): Omit<ExpressionScope, "tasks" | "parent"> => {
-  const logicalDate = run.logicalDate ?? run.createdAt
-  return {
-    params: run.params,
-    run: {
-      id: run.id,
-      workflow: run.workflow,
-      logical_date: logicalDate,
-      date: logicalDate.slice(0, 10),
-      trigger: run.trigger,
-      status: run.status,
-      error: run.error,
-    },
-    ...(node.fan !== undefined && { index: lastIndex(task.path) }),
-    ...(node.fan?.foreach !== undefined && { item: task.item }),
+  /** Returns null when the task has not started. */
+  async of(task: TaskRow): Promise<Json> {
+    if (task.attempt === 0) return null
+    const node = this.#workflow.nodes[task.node]!
+    const tasks = await this.#upstreamTasks(task, node)
+    const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: task.item }
+    for (const index of node.upstream) {
+      const name = shortName(this.#workflow.nodes[index]!)
+      input[name] = this.#shown(tasks[name]?.output ?? null)
+    }
+    const scope = { ...this.#runScope(task, node), ...(await this.#parentScope(task, node)), tasks }
+    for (const [name, value] of Object.entries(ownInput(node, scope))) input[name] = this.#shown(value)
+    return input
   }
-}
 
-const outputJson = async (api: Api, output: Output | null): Promise<Json> => {
-  if (output === null) return null
-  if ("inline" in output) return output.inline
-  const bytes = output.bytes > MAX_SHOWN_BYTES ? null : await api.objects.get(output.key)
-  if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
-  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  /** Replaces a value that is too large for a list. */
+  #shown(value: Json): Json {
+    if (!this.#listed || typeof value !== "object" || value === null) return value
+    const bytes = Buffer.byteLength(JSON.stringify(value))
+    return bytes <= MAX_LISTED_BYTES ? value : { omitted_bytes: bytes }
+  }
+
+  async #upstreamTasks(task: TaskRow, node: Node): Promise<ExpressionScope["tasks"]> {
+    const found = await Promise.all(
+      [...new Set([...node.upstream, ...node.reads])].map(async (index) => {
+        const upstream = this.#workflow.nodes[index]!
+        const { row, output } = await this.#read(upstream.name, enclosingPath(this.#workflow, index, task.path))
+        return [shortName(upstream), { status: row?.status ?? "pending", output }] as const
+      }),
+    )
+    return Object.fromEntries(found)
+  }
+
+  #read(name: string, path: string): Promise<ReadTask> {
+    const key = `${name}/${path}`
+    let reading = this.#tasks.get(key)
+    if (reading === undefined) this.#tasks.set(key, (reading = this.#readTask(name, path)))
+    return reading
+  }
+
+  async #readTask(name: string, path: string): Promise<ReadTask> {
+    const row = await this.#source.store.getTask({ runId: this.#run.id, name, path })
+    return { row, output: await this.#outputJson(row?.output ?? null) }
+  }
+
+  async #parentScope(task: TaskRow, node: Node): Promise<Pick<ExpressionScope, "parent">> {
+    if (node.parent === undefined) return {}
+    const group = this.#workflow.nodes[node.parent]!
+    const path = enclosingPath(this.#workflow, task.node, task.path)
+    const { row } = await this.#read(group.name, path)
+    return { parent: { index: lastIndex(path), ...(group.fan?.foreach !== undefined && { item: row?.item ?? null }) } }
+  }
+
+  #runScope(task: TaskRow, node: Node): Omit<ExpressionScope, "tasks" | "parent"> {
+    const run = this.#run
+    const logicalDate = run.logicalDate ?? run.createdAt
+    return {
+      params: run.params,
+      run: {
+        id: run.id,
+        workflow: run.workflow,
+        logical_date: logicalDate,
+        date: logicalDate.slice(0, 10),
+        trigger: run.trigger,
+        status: run.status,
+        error: run.error,
+      },
+      ...(node.fan !== undefined && { index: lastIndex(task.path) }),
+      ...(node.fan?.foreach !== undefined && { item: task.item }),
+    }
+  }
+
+  async #outputJson(output: Output | null): Promise<Json> {
+    if (output === null) return null
+    if ("inline" in output) return output.inline
+    const isShown = output.bytes <= (this.#listed ? MAX_LISTED_BYTES : MAX_SHOWN_BYTES)
+    const bytes = isShown ? await this.#source.objects.get(output.key) : null
+    if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
+    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  }
 }
 
 /** Evaluates the task's own `input`. Returns no fields when an expression is unbounded or fails. */

@@ -5,7 +5,8 @@ import { resolve } from "node:path"
 import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
-import { instantText, printListing } from "../terminal/listing.ts"
+import { printListing } from "../terminal/listing.ts"
+import { localTimes } from "../terminal/times.ts"
 import { parseWholeNumber } from "../terminal/option-values.ts"
 import { print, printError, printResult } from "../terminal/output.ts"
 import { brokenEntry, type ChainedEntry } from "../../core/rules/audit-chain.ts"
@@ -21,13 +22,14 @@ export interface AuditOptions extends ServerFlags {
 export const listAudit = async (context: Context, options: AuditOptions): Promise<number> => {
   const limit = parseWholeNumber("--limit", options.limit, 1) ?? 20
   const { items } = await (await connect(context, options)).listAudit({ limit: Math.min(limit, PAGE) })
+  const times = localTimes(context, context.backends.clock.now())
   return printListing(context, options, {
     items,
     none: "no entries",
-    header: ["id", "at (UTC)", "who", "address", "result", "action", "target", "details"],
+    header: ["id", times.header("at"), "who", "address", "result", "action", "target", "details"],
     row: ({ id, at, actor, address, result, action, target, details }) => [
       String(id),
-      instantText(at),
+      times.text(at),
       actor ?? "",
       address ?? "",
       result ?? "",

@@ -17,7 +17,6 @@ test.each([
   [["logs", "latest", "a"], "there is no run yet"],
   [["retry", "latest", "--from", "a", "--task", "b"], "give one of them"],
   [["retry", "latest", "--index", "1"], "name it"],
-  [["retry", "latest", "--task", "a", "--plan"], "leave out --task"],
   [["pause", "elt"], "did you mean etl?"],
   [["backfill", "etl", "--from", "x", "--to", "2026-01-01"], "from: must be a day"],
   [["jobs", "submit"], "a job needs a name and a queue"],

@@ -24,14 +24,16 @@ test("a failed run is retried completely, from a task, or for one instance; --pl
     c: { command: "true", depends_on: ["b"] },
   })
   const id = await world.api.runToEnd("bad")
-  expect((await world.ork("retry", id, "--plan")).stdout).toBe("again: b, c\nkept: a\n")
+  expect((await world.ork("retry", id, "--plan")).stdout).toBe("again: b[0], b[1], c\nkept: a\n")
   expect(await world.json("retry", id, "--from", "a", "--plan")).toEqual({ again: ["a", "b", "c"], kept: [] })
   expect((await world.ork("retry", id)).stdout).toMatch(`run ${id} is retried`)
   await world.api.engine.waitForRun(id as never)
   expect(await world.json("show", id)).toMatchObject({
     task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "a", attempt: 1 })]),
   })
-  await world.ork("retry", id, "--task", "b", "--index", "1")
+  const one = ["retry", id, "--task", "b", "--index", "1"]
+  expect((await world.ork(...one, "--plan")).stdout).toBe("again: b[1], c\nkept: a\n")
+  await world.ork(...one)
   await world.api.engine.waitForRun(id as never)
   expect(await world.json("show", id)).toMatchObject({
     task_list: including([having({ name: "b", index: 0, attempt: 2 }), having({ name: "b", index: 1, attempt: 3 })]),

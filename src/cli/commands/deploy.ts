@@ -1,11 +1,12 @@
 // `ork deploy FILE|FOLDER…`: validates all definitions with the server and lists every problem. Deploys them, each with the files
 // that it names, only if there is no problem.
 
-import { readFile, stat } from "node:fs/promises"
-import { dirname, join, resolve } from "node:path"
+import { readFile } from "node:fs/promises"
+import { dirname, resolve } from "node:path"
 import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { unreadableFile } from "../target/definition.ts"
+import { listDefinitions } from "../target/definition-files.ts"
 import { InputError } from "../terminal/errors.ts"
 import { print, printJson } from "../terminal/output.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
@@ -13,7 +14,6 @@ import { problemText } from "../../core/model/problems.ts"
 import { collectBundle } from "../../engine/services/bundle-files.ts"
 import type { Bundle } from "../../objects/bundles/bundles.ts"
 import { parseDefinition } from "../../definition/parse.ts"
-import { definitionsIn } from "../../server/folder-deployer.ts"
 import { type Client, ClientError, type DefinitionText, type Workflow } from "../../protocol/client/client.ts"
 
 interface DefinitionFile {
@@ -27,7 +27,7 @@ interface DefinitionFile {
 
 export const deploy = async (context: Context, paths: string[], options: ServerFlags): Promise<number> => {
   const client = await connect(context, options)
-  const files = (await Promise.all(paths.map((path) => listDefinitions(context, path)))).flat()
+  const files = await listDefinitions(context, paths)
   const definitions = await Promise.all(files.map((file) => readDefinitionFile(context, file)))
   const versions = await validateAll(client, definitions)
   const deployed: Workflow[] = []
@@ -69,15 +69,6 @@ const deployedVersion = async (client: Client, name: string): Promise<number | n
     if (error instanceof ClientError && error.code === "NOT_FOUND") return null
     throw error
   }
-}
-
-/** Returns the file itself, or the definitions in a folder. */
-const listDefinitions = async (context: Context, path: string): Promise<string[]> => {
-  const found = await stat(resolve(context.cwd, path)).catch(() => null)
-  if (found?.isDirectory() !== true) return [path]
-  const files = await definitionsIn(resolve(context.cwd, path))
-  if (files.length === 0) throw new InputError(`${path}: there are no definitions (.yaml, .yml, .json) in this folder`)
-  return files.map((file) => join(path, file))
 }
 
 const readDefinitionFile = async (context: Context, file: string): Promise<DefinitionFile> => {

@@ -6,7 +6,8 @@ import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { unreadableFile } from "../target/definition.ts"
 import { InputError } from "../terminal/errors.ts"
-import { instantText, printListing } from "../terminal/listing.ts"
+import { printListing } from "../terminal/listing.ts"
+import { localTimes, localZone, zonedText } from "../terminal/times.ts"
 import { parseChoice, parseLimit, parseWholeNumber } from "../terminal/option-values.ts"
 import { print, printJson, printResult, printSpans } from "../terminal/output.ts"
 import { readBytes } from "../target/server-reader.ts"
@@ -33,23 +34,24 @@ export const listJobs = async (context: Context, options: JobsOptions): Promise<
   const filter: JobQuery = omitUndefined({
     queue: options.queue,
     status: parseChoice("--status", options.status?.toUpperCase(), JOB_STATUSES),
-    priority_min: parseWholeNumber("--priority-min", options.priorityMin, 1, 10),
-    priority_max: parseWholeNumber("--priority-max", options.priorityMax, 1, 10),
+    priority_min: parseWholeNumber("--priority-min", options.priorityMin, 0, 10),
+    priority_max: parseWholeNumber("--priority-max", options.priorityMax, 0, 10),
     created_after: options.createdAfter,
     created_before: options.createdBefore,
   })
   const client = await connect(context, options)
+  const times = localTimes(context, context.backends.clock.now())
   return printListing(context, options, {
     items: await firstItems((page) => client.listJobs({ ...filter, ...page }), limit),
     none: "no jobs",
-    header: ["job", "status", "queue", "priority", "attempts", "created (UTC)", "name"],
+    header: ["job", "status", "queue", "priority", "attempts", times.header("created"), "name"],
     row: (job) => [
       job.id,
       job.status,
       job.queue,
       String(job.priority),
       `${job.attempt_count}/${job.retry_policy.max_attempts}`,
-      instantText(job.created_at),
+      times.text(job.created_at),
       job.name,
     ],
   })
@@ -133,21 +135,21 @@ export const showJob = async (context: Context, id: string, options: ServerFlags
   const client = await connect(context, options)
   const [job, result] = await Promise.all([client.getJob(id), client.jobResult(id)])
   if (options.json === true) printJson(context, { ...job, result })
-  else printSpans(context, jobLines(job, result.output as Json))
+  else printSpans(context, jobLines(job, result.output as Json, localZone(context)))
   return 0
 }
 
-const jobLines = (job: Job, output: Json): Span[][] => {
+const jobLines = (job: Job, output: Json, zone: string): Span[][] => {
   const lines: Span[][] = [
     [[job.name, "bold"], " ", job.status],
     ["  job       ", job.id],
     ["  queue     ", job.queue, `, priority ${job.priority}`],
-    ["  created   ", instantText(job.created_at)],
+    ["  created   ", zonedText(job.created_at, zone)],
     ["  attempts  ", `${job.attempt_count} of at most ${job.retry_policy.max_attempts}`],
   ]
   if (job.dependencies.length > 0) lines.push(["  after     ", job.dependencies.join(", ")])
-  if (job.available_at !== null) lines.push(["  retry at  ", instantText(job.available_at)])
-  if (job.finished_at !== null) lines.push(["  finished  ", instantText(job.finished_at)])
+  if (job.available_at !== null) lines.push(["  retry at  ", zonedText(job.available_at, zone)])
+  if (job.finished_at !== null) lines.push(["  finished  ", zonedText(job.finished_at, zone)])
   if (job.payload !== null) lines.push(["  payload   ", JSON.stringify(job.payload)])
   if (output !== null) lines.push(["  output    ", JSON.stringify(output)])
   if (job.error !== null) lines.push(["  error     ", [printable(job.error), "red"]])

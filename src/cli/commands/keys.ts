@@ -5,21 +5,23 @@ import type { Context } from "../target/context.ts"
 import { parseChoice, parseNames } from "../terminal/option-values.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { InputError } from "../terminal/errors.ts"
-import { instantText, printListing } from "../terminal/listing.ts"
+import { printListing } from "../terminal/listing.ts"
+import { localTimes } from "../terminal/times.ts"
 import { print, printError, printJson, printResult } from "../terminal/output.ts"
 import type { CreatedKey } from "../../protocol/client/client.ts"
 import { KEY_SCOPES } from "../../store/contract/keys.ts"
 
 export const listKeys = async (context: Context, options: ServerFlags): Promise<number> => {
   const items = await (await connect(context, options)).listKeys()
+  const times = localTimes(context, context.backends.clock.now())
   return printListing(context, options, {
     items,
     none: "no keys besides the server's own",
-    header: ["key", "scopes", "created (UTC)", "last used (UTC)", "expires (UTC)", "name"],
+    header: ["key", "scopes", ...["created", "last used", "expires"].map(times.header), "name"],
     row: (key) => [
       key.id,
       key.scopes.join(" "),
-      ...[key.created_at, key.last_used_at, key.expires_at].map(instantText),
+      ...[key.created_at, key.last_used_at, key.expires_at].map(times.text),
       key.name,
     ],
   })

@@ -1,7 +1,7 @@
 import { rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { commandLine } from "../testing/command-line.ts"
+import { commandLine, runMain } from "../testing/command-line.ts"
 import { having, including, matching } from "../../../test/support/matchers.ts"
 
 test("runs, show and logs read from the server", async () => {
@@ -49,4 +49,50 @@ test("explain prints one sentence per task", async () => {
   await world.api.runToEnd("etl")
   expect((await world.ork("explain", "latest", "a")).stdout).toBe("· a waits for its upstream\n")
   expect(await world.json("explain", "latest")).toMatchObject([{ task: "a", sentence: "a waits for its upstream" }])
+})
+
+test("logs without a task prints all logs in the order of the graph with names in front; -n prints the last lines", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", {
+    z: "echo one;echo two;echo three",
+    each: { foreach: ["x", "y"], depends_on: ["z"], command: "echo in an instance" },
+    a: { depends_on: ["each"], command: "echo last" },
+  })
+  const id = await world.api.runToEnd("etl")
+  expect((await world.ork("logs", id)).stdout).toBe(
+    "z    | one\nz    | two\nz    | three\neach[0] | in an instance\neach[1] | in an instance\na    | last\n",
+  )
+  expect((await world.ork("logs", id, "-n", "1")).stdout).toBe(
+    "z    | three\neach[0] | in an instance\neach[1] | in an instance\na    | last\n",
+  )
+  expect((await world.ork("logs", id, "z", "-n", "2")).stdout).toBe("two\nthree\n")
+  expect((await world.ork("logs", id, "-f")).stdout.split("\n").toSorted()).toHaveLength(7)
+  const lines = (await world.ork("logs", id, "--json")).stdout.trim().split("\n")
+  expect(JSON.parse(lines[3]!)).toMatchObject({ task: "each", path: "0", stream: "stdout", line: "in an instance" })
+  expect((await world.ork("logs", id, "--attempt", "1")).stderr).toMatch(/name it after the run/)
+})
+
+test("runs shows the trigger and the logical date, in the zone of the terminal", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", { a: "true" })
+  await world.ork("trigger", "etl", "--logical-date", "2026-01-31T23:30:00Z", "--wait")
+  const { stdout } = await runMain(["runs"], { cwd: world.cwd, env: { TZ: "Europe/Berlin" } })
+  expect(stdout).toMatch(/trigger +logical date +created \(GMT\+[12]\)/)
+  expect(stdout).toMatch(/ etl +manual +2026-02-01 00:30:00 /)
+})
+
+test("show prints failures first, then the tasks in the order of the graph with each fan-out as one line", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", {
+    z: "true",
+    each: { foreach: [1, 2, 3], depends_on: ["z"], command: "fail" },
+    a: { depends_on: ["each"], command: "true" },
+  })
+  const id = await world.api.runToEnd("etl")
+  const names = (text: string): string[] => [...text.matchAll(/^[✓✗-] (\S+) /gm)].map(([, name]) => name!).slice(1)
+  const { stdout } = await world.ork("show", id)
+  expect(names(stdout)).toEqual(["each[0]", "each[1]", "each[2]", "z", "each", "a"])
+  expect(stdout).toMatch(/^✗ each +failed .*3 instances$/m)
+  expect(stdout).toMatch(`  log: ork logs ${id} each --path 0\n`)
+  expect(names((await world.ork("show", id, "--instances")).stdout)).toEqual(["z", "each[0]", "each[1]", "each[2]", "a"])
 })

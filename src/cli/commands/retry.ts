@@ -23,11 +23,12 @@ export const retry = async (context: Context, runText: string, options: RetryOpt
     throw new InputError("--from selects all instances of a task, --task one instance; give one of them")
   }
   if (path !== undefined && task === undefined) throw new InputError("--index and --path select an instance of --task; name it")
-  if (plan === true && task !== undefined) throw new InputError("--plan works alone or with --from; leave out --task")
   const client = await connect(context, options)
   const { id } = await findServerRun(client, runText)
   if (plan === true) {
-    const planned = await client.planRetry(id, from)
+    const planned = await (task === undefined
+      ? client.planRetry(id, from)
+      : client.planTaskRetry(omitUndefined({ runId: id, task, path })))
     const list = (names: readonly string[]): string => names.join(", ") || "nothing"
     return printResult(context, options, planned, `again: ${list(planned.again)}\nkept: ${list(planned.kept)}`)
   }

@@ -2,7 +2,7 @@
 
 import type { Context } from "../target/context.ts"
 import { parseChoice, parseInstant, parseLimit } from "../terminal/option-values.ts"
-import { instantText } from "../terminal/listing.ts"
+import { localTimes } from "../terminal/times.ts"
 import { print, printJson, printSpans } from "../terminal/output.ts"
 import { iconOf } from "../progress/icons.ts"
 import { type ReaderFlags, type RunFilter, withReader } from "../target/reader.ts"
@@ -36,20 +36,30 @@ export const runs = async (context: Context, options: RunsOptions): Promise<numb
     const rows = await reader.listRuns(filter)
     if (options.json === true) printJson(context, rows)
     else if (rows.length === 0) print(context, "no runs")
-    else printSpans(context, runLines(rows, context.backends.clock.now()))
+    else printSpans(context, runLines(context, rows, context.backends.clock.now()))
     return 0
   })
 }
 
-const runLines = (rows: Run[], now: number): Span[][] => {
+const runLines = (context: Context, rows: Run[], now: number): Span[][] => {
+  const times = localTimes(context, now)
   const cells = rows.map((run) => {
     const started = run.started_at ?? run.created_at
     const end = run.finished_at === null ? now : Date.parse(run.finished_at)
     const total = Object.values(run.tasks).reduce((sum, count) => sum + count, 0)
     const finished = total - run.tasks.pending - run.tasks.dispatched - run.tasks.running
-    return [run.id, run.workflow, instantText(run.created_at), duration(end - Date.parse(started)), `${finished}/${total}`]
+    return [
+      run.id,
+      run.workflow,
+      run.trigger,
+      times.text(run.logical_date),
+      times.text(run.created_at),
+      duration(end - Date.parse(started)),
+      `${finished}/${total}`,
+    ]
   })
-  const header = table([["run", "workflow", "created (UTC)", "took", "tasks"], ...cells])
+  const titles = ["run", "workflow", "trigger", "logical date", times.header("created"), "took", "tasks"]
+  const header = table([titles, ...cells])
   const width = Math.max(...rows.map((run) => run.status.length), 6)
   return header.map((line, i): Span[] => {
     const run = rows[i - 1]

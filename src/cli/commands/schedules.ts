@@ -1,8 +1,9 @@
-// `ork schedules`: lists schedules with their next ticks.
+// `ork schedules`: lists schedules with their next ticks, each in the time zone of the schedule.
 
 import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
-import { instantText, printListing } from "../terminal/listing.ts"
+import { printListing } from "../terminal/listing.ts"
+import { timeText } from "../terminal/times.ts"
 import { parseLimit } from "../terminal/option-values.ts"
 import { firstItems } from "../target/pages.ts"
 
@@ -18,18 +19,18 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
   return printListing(context, options, {
     items: await firstItems((page) => client.listSchedules({ ...filter, ...page }), limit),
     none: "no schedules",
-    header: ["workflow", "cron", "timezone", "state", "last tick (UTC)", "next ticks (UTC)"],
+    header: ["workflow", "cron", "timezone", "state", "last tick", "next ticks"],
     row: (schedule) => [
       schedule.workflow,
       schedule.cron,
       schedule.timezone,
       schedule.paused ? "paused" : "open",
-      instantText(schedule.last_tick_at),
-      ticksText(schedule.next_ticks),
+      timeText(schedule.last_tick_at, schedule.timezone),
+      ticksText(schedule.next_ticks.map((tick) => timeText(tick, schedule.timezone))),
     ],
   })
 }
 
 /** Joins ticks; a tick on the day of the one before it shows only its time. */
 const ticksText = (ticks: readonly string[]): string =>
-  ticks.map((tick, i) => (ticks[i - 1]?.slice(0, 10) === tick.slice(0, 10) ? tick.slice(11, 19) : instantText(tick))).join(", ")
+  ticks.map((tick, i) => (ticks[i - 1]?.slice(0, 10) === tick.slice(0, 10) ? tick.slice(11) : tick)).join(", ")

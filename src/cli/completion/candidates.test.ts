@@ -49,6 +49,16 @@ test("runs are completed by id; without a server only `latest` is", async () => 
   expect((await runMain(["__complete", "--", "show", ""], { cwd: world.cwd, env: { ORK_PORT: "9" } })).stdout).toBe("latest\n")
 })
 
+test("tasks are completed by the graph of the run that was typed", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", { load: "true", report: "true" })
+  await world.api.runToEnd("etl")
+  const complete = async (...words: string[]) => (await world.ork("__complete", "--", ...words)).stdout
+  expect(await complete("logs", "latest", "")).toBe("load\nreport\n")
+  expect(await complete("retry", "latest", "--from", "r")).toBe("report\n")
+  expect(await complete("explain", "latest", "l")).toBe("load\n")
+})
+
 test("completion prints a script for each supported shell and rejects others", async () => {
   await using world = await commandLine()
   for (const shell of ["bash", "zsh", "fish"])

@@ -9,7 +9,8 @@ import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import { KEY_SCOPES } from "../../store/contract/keys.ts"
 import { TRIGGERS } from "../../store/contract/store.ts"
 
-type NamesOf = (kind: NameKind) => Promise<string[]>
+/** `typed`: the arguments typed before, of which a task name needs the run. */
+type NamesOf = (kind: NameKind, typed: readonly string[]) => Promise<string[]>
 
 interface Candidates {
   words: string[]
@@ -24,6 +25,7 @@ const NAME_KINDS: Readonly<Record<string, readonly NameKind[]>> = {
   run: ["run"],
   target: ["workflow", "run"],
   queue: ["queue"],
+  task: ["task"],
 }
 
 /** Values of options, by flag. */
@@ -45,34 +47,34 @@ export const candidates = async (program: Command, words: readonly string[], nam
   const found =
     position.pending === null
       ? await completeWord(position, current, namesOf)
-      : await completeValue(position.command, position.pending, namesOf)
+      : await completeValue(position, position.pending, namesOf)
   const matching = found.words.filter((word) => word.startsWith(current)).toSorted()
   return found.files ? [...matching, ":files"] : matching
 }
 
 interface Position {
   command: Command
-  /** Number of arguments typed. */
-  given: number
+  /** Arguments typed. */
+  given: readonly string[]
   /** Option whose value comes next. */
   pending: Option | null
 }
 
 const findPosition = (program: Command, typed: readonly string[]): Position => {
   let command = program
-  let given = 0
+  const given: string[] = []
   let pending: Option | null = null
   for (const word of typed) {
     if (pending !== null) pending = null
     else if (word.startsWith("-")) pending = optionWithValue(command, word)
     else {
-      const subcommand = given === 0 ? command.commands.find((each) => each.name() === word) : undefined
-      if (subcommand === undefined) given += 1
+      const subcommand = given.length === 0 ? command.commands.find((each) => each.name() === word) : undefined
+      if (subcommand === undefined) given.push(word)
       else command = subcommand
     }
   }
   // `ork jobs --queue …` runs `ork jobs list --queue …`.
-  const isList = given > 0 || pending !== null
+  const isList = given.length > 0 || pending !== null
   return { command: (isList ? listCommand(command) : undefined) ?? command, given, pending }
 }
 
@@ -92,11 +94,11 @@ const completeWord = async ({ command, given }: Position, current: string, names
   if (current.startsWith("-")) {
     return { words: [...optionsOf(command).flatMap(({ long }) => long ?? []), "--help"], files: false }
   }
-  const subcommands = given === 0 ? visibleCommands(command) : []
+  const subcommands = given.length === 0 ? visibleCommands(command) : []
   const { registeredArguments: all } = command
-  const argument = all[given] ?? (all.at(-1)?.variadic === true ? all.at(-1) : undefined)
+  const argument = all[given.length] ?? (all.at(-1)?.variadic === true ? all.at(-1) : undefined)
   if (argument === undefined) return { words: subcommands, files: false }
-  const { words, files } = await completeName(argument.name(), namesOf)
+  const { words, files } = await completeName(argument.name(), given, namesOf)
   return { words: [...subcommands, ...words, ...(argument.argChoices ?? [])], files }
 }
 
@@ -106,16 +108,16 @@ const visibleCommands = (command: Command): string[] =>
     .visibleCommands(command)
     .map((each) => each.name())
 
-const completeValue = async (command: Command, option: Option, namesOf: NamesOf): Promise<Candidates> => {
+const completeValue = async ({ command, given }: Position, option: Option, namesOf: NamesOf): Promise<Candidates> => {
   const known = option.long === "--status" ? STATUSES[command.name()] : VALUES[option.long ?? ""]
   if (known !== undefined) return { words: [...known], files: false }
-  if (option.long === "--workflow") return completeName("workflow", namesOf)
-  if (option.long === "--queue") return completeName("queue", namesOf)
-  return completeName(/<([a-z]+)/.exec(option.flags)?.[1] ?? "", namesOf)
+  if (option.long === "--workflow") return completeName("workflow", given, namesOf)
+  if (option.long === "--queue") return completeName("queue", given, namesOf)
+  return completeName(/<([a-z]+)/.exec(option.flags)?.[1] ?? "", given, namesOf)
 }
 
-const completeName = async (name: string, namesOf: NamesOf): Promise<Candidates> => {
+const completeName = async (name: string, given: readonly string[], namesOf: NamesOf): Promise<Candidates> => {
   if (FILE_NAMES.includes(name)) return { words: [], files: true }
   const kinds = NAME_KINDS[name] ?? []
-  return { words: (await Promise.all(kinds.map(namesOf))).flat(), files: false }
+  return { words: (await Promise.all(kinds.map((kind) => namesOf(kind, given)))).flat(), files: false }
 }

@@ -1,34 +1,41 @@
-// Names for completion, requested from the server of this folder or of ORK_URL. A slow or unreachable server yields none, because
-// the user is waiting for the shell.
+// Names for completion, from the server of this folder or of ORK_URL, or from the store of this folder. A slow or unreachable server yields
+// none, because the user is waiting for the shell.
 
 import type { Context } from "../target/context.ts"
-import { keyFor, loadServerConfig, serverAddress } from "../target/connect.ts"
-import { Client } from "../../protocol/client/client.ts"
+import { connect } from "../target/connect.ts"
+import { type RunReader, withReader } from "../target/reader.ts"
 
-export type NameKind = "workflow" | "run" | "queue"
+export type NameKind = "workflow" | "run" | "queue" | "task"
 
-const TIMEOUT_MS = 700
+const TIMEOUT_MS = 1500
 const MAX_WORKFLOWS = 100
 const MAX_RUNS = 20
 
 export const serverNames =
   (context: Context) =>
-  async (kind: NameKind): Promise<string[]> => {
-    try {
-      const config = await loadServerConfig(context, {})
-      const { url } = await serverAddress(context, config)
-      const client = new Client({ url, key: await keyFor(context, config, url), retries: 0, timeoutMs: TIMEOUT_MS })
-      switch (kind) {
-        case "workflow":
-          return (await client.listWorkflows({ limit: MAX_WORKFLOWS })).items.map(({ name }) => name)
-        case "run":
-          return [...(await client.listRuns({ limit: MAX_RUNS })).items.map(({ id }) => id), "latest"]
-        case "queue":
-          return (await client.listQueues()).map(({ name }) => name)
-        default:
-          return kind satisfies never
-      }
-    } catch {
-      return kind === "run" ? ["latest"] : []
-    }
+  async (kind: NameKind, typed: readonly string[]): Promise<string[]> => {
+    const always = kind === "run" ? ["latest"] : []
+    const late = new Promise<string[]>((resolve) => setTimeout(resolve, TIMEOUT_MS, []).unref())
+    const found = await Promise.race([namesOf(context, kind, typed).catch(() => []), late])
+    return [...found, ...always]
   }
+
+const namesOf = async (context: Context, kind: NameKind, typed: readonly string[]): Promise<string[]> => {
+  switch (kind) {
+    case "run":
+      return withReader(context, {}, async (reader) => (await reader.listRuns({ limit: MAX_RUNS })).map(({ id }) => id))
+    case "task":
+      return withReader(context, {}, (reader) => taskNames(reader, typed[0]))
+    case "workflow":
+      return (await connect(context, {}).then((client) => client.listWorkflows({ limit: MAX_WORKFLOWS }))).items.map(
+        ({ name }) => name,
+      )
+    case "queue":
+      return (await connect(context, {}).then((client) => client.listQueues())).map(({ name }) => name)
+    default:
+      return kind satisfies never
+  }
+}
+
+const taskNames = async (reader: RunReader, run: string | undefined): Promise<string[]> =>
+  run === undefined ? [] : (await reader.graph(await reader.findRun(run))).tasks.map(({ name }) => name)

@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { rm } from "node:fs/promises"
+import { rm, utimes, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -70,4 +70,24 @@ test("the error for an unreachable server names the command that starts one", as
   await rm(join(world.cwd, ".ork/server.json"))
   const { code, stderr } = await runMain(["workers"], { cwd: world.cwd, env: { ORK_PORT: "9" } })
   expect([code, stderr]).toEqual([1, matching(/^ork: no server responds at http:\/\/127\.0\.0\.1:9: .*`ork serve`.*\n$/)])
+})
+
+test("the error for a killed or hanging server of the folder says which server, since when, and what to do", async () => {
+  await using world = await commandLine()
+  const file = join(world.cwd, ".ork/server.json")
+  const seen = new Date("2026-01-31T10:00:00Z")
+  const failWith = async (server: object) => {
+    await writeFile(file, JSON.stringify(server))
+    await utimes(file, seen, seen)
+    return await runMain(["workers"], { cwd: world.cwd, env: { ORK_PORT: "9", TZ: "Europe/Berlin" } })
+  }
+  const killed = await failWith({ url: "http://127.0.0.1:9", pid: 2 ** 30 })
+  expect([killed.code, killed.stderr]).toEqual([
+    1,
+    matching(
+      /^ork: the server of this folder \(http:\/\/127\.0\.0\.1:9, process 1073741824\) does not respond; it was last seen at 2026-01-31 11:00:00 GMT\+1, and its process is gone.*`ork serve`.*\n$/,
+    ),
+  ])
+  const hanging = await failWith({ url: "http://127.0.0.1:9", pid: process.pid })
+  expect(hanging.stderr).toMatch(new RegExp(`its process hangs, .*\`kill ${process.pid}\` and start it again`))
 })

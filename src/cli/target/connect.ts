@@ -6,9 +6,10 @@ import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Context } from "./context.ts"
-import { readServerFile } from "./server-file.ts"
+import { type KnownServer, readKnownServer, readServerFile } from "./server-file.ts"
 import { loadConfig } from "./load-config.ts"
-import { InputError } from "../terminal/errors.ts"
+import { InputError, SilentServer } from "../terminal/errors.ts"
+import { localZone, zonedText } from "../terminal/times.ts"
 import type { Config } from "../../config.ts"
 import { Client } from "../../protocol/client/client.ts"
 import { ClientError } from "../../protocol/client/errors.ts"
@@ -75,12 +76,31 @@ export const proves = async (url: string, key: string): Promise<boolean | null> 
   return health === null ? null : isServerProof("proof" in health ? health.proof : undefined, key, nonce)
 }
 
-/** Connects a command that requires a server. */
+/** Connects a command that requires a server. Throws a SilentServer if the folder had a server, which does not respond. */
 export const connect = async (context: Context, flags: ServerFlags): Promise<Client> => {
   const config = await loadServerConfig(context, flags)
   const { url } = await serverAddress(context, config)
-  return new Client({ url, key: await keyFor(context, config, url) })
+  const key = await keyFor(context, config, url)
+  const known = config.url === "" ? await readKnownServer(resolve(context.cwd, config.dataDir)) : null
+  if (known !== null && !(await responds(url))) throw new SilentServer(silentServerText(known, localZone(context)))
+  return new Client({ url, key })
 }
+
+const silentServerText = ({ url, pid, alive, lastSeenAt }: KnownServer, zone: string): string => {
+  const process = pid === null ? "" : `, process ${pid}`
+  const seen = `the server of this folder (${url}${process}) does not respond; it was last seen at ${zonedText(lastSeenAt, zone)}`
+  const started = "start it again with `ork serve`, or name another server with --url or ORK_URL"
+  if (!alive) return `${seen}, and its process is gone without having been stopped: ${started}`
+  const end = pid === null ? "end it" : `end it with \`kill ${pid}\``
+  return `${seen}, and its process hangs, is suspended or is overloaded: see its log, or ${end} and ${started}`
+}
+
+/** Returns whether a server responds, whatever its response. */
+const responds = async (url: string): Promise<boolean> =>
+  await new Client({ url, key: null, retries: 0, timeoutMs: PROBE_MS }).health().then(
+    () => true,
+    (error: unknown) => error instanceof ClientError && error.code !== "UNREACHABLE",
+  )
 
 /**
  * Connects a command that also works without a server. Returns null if the user named no server and none of this folder
@@ -90,9 +110,6 @@ export const connectIfRunning = async (context: Context, flags: ServerFlags): Pr
   const config = await loadServerConfig(context, flags)
   const { url, known } = await serverAddress(context, config)
   if (!known) return null
-  if (config.url === "") {
-    const health = await new Client({ url, key: null, retries: 0, timeoutMs: PROBE_MS }).health().catch(() => null)
-    if (health === null) return null
-  }
+  if (config.url === "" && !(await responds(url))) return null
   return new Client({ url, key: await keyFor(context, config, url) })
 }

@@ -6,6 +6,7 @@ import type { Clock, Fetch, Random } from "../../core/model/ports.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
 import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import type { Secrets } from "../../secrets/secrets.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
 export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & {
@@ -40,6 +41,7 @@ export interface Backends {
   /** Opens and migrates the database. Returns null if there is none and `create` is false. */
   openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
   openObjects(config: Config): Promise<ObjectStore>
+  openSecrets(config: Config, where: Pick<Context, "env" | "cwd">): Promise<Pick<Secrets, "find">>
   engineParts(config: Config, objects: ObjectStore, use: EngineUse): Promise<EngineParts>
   /** Returns the queues that a file has handlers for and the functions that it registers. Rejects if the file cannot be loaded. */
   handlerNames(file: string): Promise<{ queues: string[]; functions: string[] }>

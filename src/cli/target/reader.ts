@@ -6,7 +6,7 @@ import type { StoreFlags } from "./load-config.ts"
 import { type OpenStores, withStores } from "./stores.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import type { RunStatus } from "../../core/model/status.ts"
-import type { Client, Explanation, Run, Task } from "../../protocol/client/client.ts"
+import type { Client, Explanation, Run, RunGraph, Task } from "../../protocol/client/client.ts"
 import type { TRIGGERS } from "../../store/contract/store.ts"
 
 export interface ReaderFlags extends StoreFlags, ServerFlags {}
@@ -43,6 +43,7 @@ export interface RunReader {
   /** Finds a run by an id, the beginning of an id, or `latest`. */
   findRun(text: string): Promise<Run>
   tasks(run: Run): AsyncGenerator<Task>
+  graph(run: Run): Promise<RunGraph>
   /** Explains every unfinished task, or only the named one. */
   explain(run: Run, task?: string): Promise<Explanation[]>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>

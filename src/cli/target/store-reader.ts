@@ -26,7 +26,11 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
   async findRun(text) {
     return runShape(await findRun(stores.store, text))
   },
-  tasks: (run) => allTasks(stores.store, run),
+  tasks: (run) => allTasks(stores, run),
+  async graph(run) {
+    const { runGraph } = await import("../../api/views/run-graph.ts")
+    return runGraph(stores.store, (await stores.store.getRun(run.id as RunId))!)
+  },
   async explain(run, task) {
     const { explain, holderIsAlive } = await import("../../engine/services/explain.ts")
     const { clock, processAlive } = context.backends
@@ -45,15 +49,20 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
   },
 })
 
-async function* allTasks(store: Store, { id }: Run): AsyncGenerator<Task> {
-  const { versionId } = (await store.getRun(id as RunId))!
-  const workflow = await store.compiled(versionId)
+async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGenerator<Task> {
+  const run = (await store.getRun(id as RunId))!
+  const workflow = await store.compiled(run.versionId)
+  const { TaskInputs } = await import("../../api/views/task-input.ts")
+  const inputs = new TaskInputs({ store, objects }, run, workflow, { listed: true })
   let after: number | undefined
   for (;;) {
     const page = await store.listTasks({ runId: id as RunId, limit: PAGE_SIZE, ...(after === undefined ? {} : { after }) })
     for (const task of page) {
       const past = task.attempt > 1 ? await store.listAttempts(task.row) : []
-      yield taskShape(task, workflow.nodes[task.node]!, { input: null, attempts: attemptShapes(task, past) })
+      yield taskShape(task, workflow.nodes[task.node]!, {
+        input: await inputs.of(task),
+        attempts: attemptShapes(task, past),
+      })
     }
     after = page.at(-1)?.row
     if (after === undefined || page.length < PAGE_SIZE) return

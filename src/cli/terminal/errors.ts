@@ -10,8 +10,13 @@ export class InputError extends Error {
   override readonly name = "InputError"
 }
 
-/** Errors of other layers whose message is written for users. */
-const USER_ERRORS = [NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError] as const
+/** The folder had a server, which does not respond. */
+export class SilentServer extends Error {
+  override readonly name = "SilentServer"
+}
+
+/** Errors whose message is written for users, and that another input does not avoid. */
+const USER_ERRORS = [SilentServer, NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError] as const
 
 export interface ErrorDescription {
   /** Lines for standard error. */

@@ -28,6 +28,3 @@ export const printListing = <Item>(
   }
   return 0
 }
-
-/** Formats an instant as `2026-01-31 10:00:00`, in UTC; null as an empty text. */
-export const instantText = (at: string | null): string => (at === null ? "" : at.slice(0, 19).replace("T", " "))

@@ -7,6 +7,7 @@ import { Writable } from "node:stream"
 import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
 import type { ServerOptions } from "../../api/http/ports.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
+import { openSecrets } from "../../secrets/open.ts"
 import type { Backends, Context } from "../target/context.ts"
 import { main } from "../program.ts"
 
@@ -26,6 +27,7 @@ const backends: Backends = {
   random: systemRandom,
   openStore: async () => null,
   openObjects: unsupported,
+  openSecrets: async (config, where) => openSecrets(config, { ...where, clock: systemClock }),
   engineParts: unsupported,
   handlerNames: unsupported,
   handlerExecutors: unsupported,

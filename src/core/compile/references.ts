@@ -12,6 +12,17 @@ const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "status
 const HOOK_ONLY = new Set(["status", "error"])
 const TASK_FIELDS = ["output", "status"]
 
+/** Variables of other tools, and what to write instead. */
+const OTHER_VARIABLES: Readonly<Record<string, string>> = {
+  secrets: "give the task the secret as an environment variable, `env: { TOKEN: { secret: NAME } }`, and use $TOKEN",
+  env: "in a command, write $NAME",
+  inputs: "the params of a run are params.NAME",
+  steps: "the output of an upstream task is tasks.NAME.output",
+  needs: "the output of an upstream task is tasks.NAME.output",
+  ds: "the day of the run's logical date is run.date",
+  dag_run: "the run is run.id, run.logical_date and run.date; its params are params.NAME",
+}
+
 /** Adds problems to the context; returns the nodes that each node reads. */
 export const checkReferences = (
   context: CompileContext,
@@ -192,6 +203,10 @@ class ReferenceChecker {
   }
 
   #unknownRoot({ root, path }: Reference, node: number | null): ReferenceProblem {
+    const elsewhere = OTHER_VARIABLES[root]
+    if (elsewhere !== undefined && this.#scopeOf(node ?? -1).names.get(root) === undefined) {
+      return { message: `${quote(root)} is not a variable; ${elsewhere}` }
+    }
     if (node !== null && this.#lookUp(root, node) !== null) {
       const below = TASK_FIELDS.some((field) => field === path[0]) ? path : ["output", ...path]
       return { message: `${quote(root)} is not a variable`, suggestion: formatPath("tasks", [root, ...below]) }

@@ -5,6 +5,7 @@ import { createRequire } from "node:module"
 import type { CelFunc, CelInput, CelList, CelResult, parse as parseType } from "@bufbuild/cel"
 import type { Reference } from "./expression-path.ts"
 import { isObject, type Json } from "../model/json.ts"
+import { nearest } from "../model/nearest.ts"
 import { compilePattern } from "../model/pattern.ts"
 
 type Library = typeof import("@bufbuild/cel")
@@ -77,6 +78,17 @@ export const parseCel = (source: string): CelExpression => {
   }
 }
 
+/** Throws when an expression calls a function that does not exist. Operators have names such as `_+_`. */
+const checkFunction = (name: string): void => {
+  const { funcs } = load().env
+  if (!/^[A-Za-z]/.test(name) || funcs.find(name) !== undefined) return
+  const names = [...new Set([...funcs].map((each) => each.name))].filter((each) => /^[A-Za-z]/.test(each))
+  const near = nearest(name, [...names, ...MACROS])
+  throw new Error(`there is no function ${name}${near === undefined ? "" : `; did you mean ${near}?`}`)
+}
+
+const MACROS = ["has", "all", "exists", "exists_one", "map", "filter"]
+
 // -- references ------------------------------------------------------------------------------------------------------------------
 
 const collectReferences = (expr: Expr): { refs: Reference[]; bounded: boolean } => {
@@ -95,6 +107,7 @@ const collectReferences = (expr: Expr): { refs: Reference[]; bounded: boolean } 
       case "selectExpr":
         return visit(kind.value.operand, locals)
       case "callExpr":
+        checkFunction(kind.value.function)
         if (UNBOUNDED_CALLS.has(kind.value.function)) bounded = false
         visit(kind.value.target, locals)
         return kind.value.args.forEach((arg) => visit(arg, locals))

@@ -125,7 +125,14 @@ export const task = z
     retries_left: z.int(),
     queue: z.string(),
     priority,
-    input: z.unknown().meta({ description: "null in lists and before the first attempt" }),
+    command: z
+      .union([z.string(), z.array(z.unknown())])
+      .nullable()
+      .meta({ description: "As in the definition. null: the task has no command" }),
+    input: z.unknown().meta({
+      description:
+        "null before the first attempt. In lists, `{ omitted_bytes }` replaces outputs of upstream tasks above 16 KiB",
+    }),
     output: json,
     output_object: outputObject.nullable().meta({ description: "Replaces `output` when the output is large" }),
     available_at: dateTime.nullable(),

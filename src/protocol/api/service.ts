@@ -46,7 +46,9 @@ export const queueSettings = strictObject({
 export const worker = z
   .object({
     id: z.string(),
-    kind: z.enum(["server", "worker", "run"]),
+    kind: z
+      .enum(["server", "worker", "run", "push"])
+      .meta({ description: "`push`: a worker that this server pushes tasks to; its id is its address" }),
     name: z.string(),
     run_id: z.string().nullable(),
     alive: z.boolean(),
@@ -189,7 +191,23 @@ export const statsQuery = strictObject({
 
 // -- sign-in --------------------------------------------------------------------------------------------------------------------
 
-export const tokenQuery = strictObject({ token: text(1, 200).optional() })
+/** A page of the web UI, never another address. */
+const uiPage = z
+  .string()
+  .max(300)
+  .regex(/^\/ui\/[A-Za-z0-9_.\-/]*$/, { error: "must be a page of the web UI, such as /ui/runs" })
+
+export const tokenQuery = strictObject({
+  token: text(1, 200).optional(),
+  page: uiPage.optional().meta({ description: "Page to show then. Default: the first page" }),
+})
+export const newSignInLink = strictObject({ page: uiPage.default("/ui/") })
+export const signInLink = z
+  .object({
+    path: z.string().meta({ description: "Path of the link on this server. Works once" }),
+    expires_at: dateTime,
+  })
+  .meta({ id: "SignInLink" })
 export const signInMethods = z.object({ oidc: z.boolean() }).meta({ id: "SignInMethods" })
 /** The provider adds parameters of its own. */
 export const answerQuery = z.looseObject({})

@@ -3,7 +3,9 @@
 
 import type { z } from "zod"
 import type { Output, Usage } from "../../core/model/change.ts"
+import { commandText } from "../../core/model/definition-text.ts"
 import { taskId } from "../../core/model/ids.ts"
+import { pushWorkerName } from "../../core/model/push-worker.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
@@ -132,7 +134,7 @@ const usageShape = (usage: Usage | null): UsageShape | null =>
       }
 
 const detailsOf = (from: Times & AttemptDetails) => ({
-  worker: from.worker,
+  worker: pushWorkerName(from.externalId) ?? from.worker,
   external_id: from.externalId,
   exit_code: from.exitCode,
   error: from.error,
@@ -158,7 +160,7 @@ export const attemptShapes = (task: TaskFields, past: readonly AttemptFields[]):
 
 export const taskShape = (
   task: TaskFields,
-  node: Pick<Node, "retry" | "queue">,
+  node: Pick<Node, "retry" | "queue" | "command">,
   more: { input: Json; attempts: AttemptShape[] },
 ): TaskShape => ({
   id: taskId(task.runId, task.row),
@@ -172,6 +174,7 @@ export const taskShape = (
   retries_left: Math.max(0, node.retry.maxAttempts - Math.max(1, task.failures + (task.status === "pending" ? 0 : 1))),
   queue: node.queue,
   priority: task.priority,
+  command: node.command === undefined ? null : commandText(node.command),
   input: more.input,
   output: task.output !== null && "inline" in task.output ? task.output.inline : null,
   output_object: task.output !== null && "key" in task.output ? { key: task.output.key, bytes: task.output.bytes } : null,

@@ -5,6 +5,7 @@ import type { z } from "zod"
 import type * as common from "../api/common.ts"
 import type * as jobs from "../api/jobs.ts"
 import type * as runs from "../api/runs.ts"
+import type * as runViews from "../api/run-views.ts"
 import type * as service from "../api/service.ts"
 import type * as workflows from "../api/workflows.ts"
 import {
@@ -27,6 +28,7 @@ export { ClientError, type ClientErrorCode } from "./errors.ts"
 export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskAddress } from "./streams.ts"
 
 export type Run = z.output<typeof runs.run>
+export type RunGraph = z.output<typeof runViews.runGraph>
 export type Task = z.output<typeof runs.task>
 export type NewRun = z.input<typeof runs.newRun>
 export type RunQuery = z.input<typeof runs.runQuery>
@@ -92,6 +94,11 @@ export class Client {
     return this.#http.json({ path: `/workflows/${segment(name)}` })
   }
 
+  /** Deletes a workflow; its runs are kept. */
+  async deleteWorkflow(name: string): Promise<void> {
+    await this.#http.json({ method: "DELETE", path: `/workflows/${segment(name)}` })
+  }
+
   listVersions(name: string, query: { limit?: number; cursor?: string } = {}): Promise<Page<WorkflowVersion>> {
     return this.#http.json({ path: `/workflows/${segment(name)}/versions`, query })
   }
@@ -155,6 +162,11 @@ export class Client {
     return this.#http.json({ path: `/runs/${id}` })
   }
 
+  /** Returns the graph of the run's own workflow version, with the status of each task. */
+  runGraph(id: string): Promise<RunGraph> {
+    return this.#http.json({ path: `/runs/${id}/graph` })
+  }
+
   async deleteRun(id: string): Promise<void> {
     await this.#http.json({ method: "DELETE", path: `/runs/${id}` })
   }
@@ -193,6 +205,12 @@ export class Client {
 
   retryTask(task: TaskAddress): Promise<Run> {
     return this.#http.json({ method: "POST", path: `${taskRoute(task)}/retry`, query: instanceQuery(task) })
+  }
+
+  /** Returns what a retry of one instance would run again. */
+  planTaskRetry(task: TaskAddress): Promise<RetryPlan> {
+    const query = instanceQuery(task)
+    return this.#http.json({ method: "POST", path: `${taskRoute(task)}/retry`, query, body: { plan: true }, repeatable: true })
   }
 
   /** Approves or rejects a task that waits for approval. */
@@ -289,6 +307,11 @@ export class Client {
 
   async listWorkers(): Promise<Worker[]> {
     return (await this.#http.json<{ items: Worker[] }>({ path: "/workers" })).items
+  }
+
+  /** Creates a link that signs a browser in as the caller, once, and then shows a page of the web UI. */
+  createSignInLink(page: string): Promise<{ path: string; expires_at: string }> {
+    return this.#http.json({ method: "POST", path: "/sign-in-links", body: { page } })
   }
 
   async listKeys(): Promise<Key[]> {

@@ -74,6 +74,14 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
   { usage: "audit", description: "list, export and verify the audit log", subcommands: AUDIT_SUBCOMMANDS },
   { usage: "keys", description: "list, create, rotate and revoke API keys", subcommands: KEY_SUBCOMMANDS },
   {
+    usage: "secrets",
+    argument: new Argument("[files...]", "definitions, or folders of definitions (this folder)"),
+    description: "list the secrets that definitions use, and whether this machine has them; exit 1 if one is missing",
+    options: [JSON_OPTION],
+    examples: ["ork secrets", "ork secrets workflows"],
+    load: async () => (await import("../secrets.ts")).secrets,
+  },
+  {
     usage: "migrate",
     description: "create the database, or migrate it to the schema version of this Ork",
     options: [JSON_OPTION, ...STORE_OPTIONS],
@@ -105,6 +113,18 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
     description: "print a script that completes commands, options and names in bash, zsh or fish",
     examples: ['eval "$(ork completion bash)"'],
     load: async () => (await import("../completion.ts")).completion,
+  },
+  {
+    usage: "help [command...]",
+    description: "show the commands, or the options of one command",
+    examples: ["ork help jobs submit"],
+    load: async () => (await import("../help.ts")).help,
+  },
+  {
+    usage: "version",
+    description: "show the version",
+    options: [JSON_OPTION],
+    load: async () => (await import("../help.ts")).version,
   },
   {
     usage: "__complete [words...]",

@@ -75,7 +75,7 @@ export const HANDLERS_OPTION: OptionSpec = [
 
 export const CONCURRENCY_OPTION: OptionSpec = [
   "--concurrency <n>",
-  "concurrent tasks on this machine (ORK_CONCURRENCY; 4 per core, at least 16)",
+  "concurrent tasks on this machine (ORK_CONCURRENCY; 4 per core, and up to 64 per core while the load allows it)",
 ]
 
 export const PARAM_OPTIONS: readonly OptionSpec[] = [

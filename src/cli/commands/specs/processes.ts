@@ -1,5 +1,6 @@
 // Commands that start servers and workers, and list them.
 
+import { Argument } from "commander"
 import {
   type CommandSpec,
   CONCURRENCY_OPTION,
@@ -44,6 +45,14 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
     ],
     examples: ["ork worker --server http://ork:4000 --queue etl --label gpu --capacity 8", "ork worker --listen 8001"],
     load: async () => (await import("../worker.ts")).worker,
+  },
+  {
+    usage: "open",
+    argument: new Argument("[target]", "a workflow or a run to show"),
+    description: "open the web UI in a browser and sign it in",
+    options: [["--print", "print the link, which signs a browser in once within an hour"], JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork open", "ork open etl"],
+    load: async () => (await import("../open.ts")).open,
   },
   {
     usage: "workers",

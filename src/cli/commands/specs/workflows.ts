@@ -1,14 +1,27 @@
 // Commands for definitions and deployed workflows.
 
-import { type CommandSpec, JSON_OPTION, LIMIT_OPTION, PARAM_OPTIONS, SERVER_OPTIONS } from "./command-spec.ts"
+import { Argument } from "commander"
+import { type CommandSpec, JSON_OPTION, LIMIT_OPTION, PARAM_OPTIONS, RUN_ARGUMENT, SERVER_OPTIONS } from "./command-spec.ts"
 
 export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "init [folder]",
+    description: "create a first workflow in a folder (this one); changes no file that exists",
+    examples: ["ork init", "ork init nightly && cd nightly && ork run hello.yaml"],
+    load: async () => (await import("../init.ts")).init,
+  },
   {
     usage: "validate <files...>",
     description: "check definitions and list every problem, without storing anything; exit 2 if there is a problem",
     options: [JSON_OPTION],
     examples: ["ork validate etl.yaml", "ork validate workflows/*.yaml --json"],
     load: async () => (await import("../validate.ts")).validate,
+  },
+  {
+    usage: "schema",
+    description: "print the JSON Schema of definitions, for editors and other tools",
+    examples: ["ork schema > workflow.schema.json"],
+    load: async () => (await import("../schema.ts")).schema,
   },
   {
     usage: "graph <file>",
@@ -24,6 +37,27 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     options: [JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork deploy etl.yaml", "ork deploy workflows/*.yaml --url https://ork.example.com"],
     load: async () => (await import("../deploy.ts")).deploy,
+  },
+  {
+    usage: "workflows",
+    description: "list deployed workflows with their latest runs and next tick",
+    options: [
+      ["--tag <tag>", "workflows with this tag"],
+      ["--search <text>", "workflows with this text in their name"],
+      LIMIT_OPTION,
+      JSON_OPTION,
+      ...SERVER_OPTIONS,
+    ],
+    examples: ["ork workflows --tag sales"],
+    load: async () => (await import("../workflows.ts")).workflows,
+  },
+  {
+    usage: "delete",
+    argument: new Argument("<target>", `the name of a workflow, or a run (${RUN_ARGUMENT})`),
+    description: "delete a workflow and keep its runs, or delete a finished run with its logs and outputs",
+    options: [JSON_OPTION, ...SERVER_OPTIONS],
+    examples: ["ork delete etl", "ork delete 0190f3c2"],
+    load: async () => (await import("../delete.ts")).deleteTarget,
   },
   {
     usage: "trigger <workflow>",

@@ -1,0 +1,50 @@
+// `ork init [FOLDER]`: creates a first workflow, with the schema that editors complete and check it with.
+
+import { mkdir, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { schemaText } from "./schema.ts"
+import type { Context } from "../target/context.ts"
+import { print } from "../terminal/output.ts"
+
+const HELLO = `# yaml-language-server: $schema=.ork-schema.json
+name: hello
+description: Greets somebody, and counts the letters of the name
+params:
+  who: { type: string, default: world }
+# schedule: "0 6 * * *"     # every day at 6:00 UTC, on a server: ork serve --dir .
+tasks:
+  greet:
+    command: echo "Hello, \${{ params.who }}!"
+  count:
+    depends_on: [greet]
+    retries: 2
+    command: |
+      name=\${{ params.who }}
+      echo "{\\"letters\\": \${#name}}"
+`
+
+const FILES = { "hello.yaml": HELLO, ".gitignore": ".ork/\n" } as const
+const SCHEMA_FILE = ".ork-schema.json"
+
+export const init = async (context: Context, folder: string | undefined): Promise<number> => {
+  const target = join(context.cwd, folder ?? ".")
+  await mkdir(target, { recursive: true })
+  for (const [name, text] of Object.entries({ ...FILES, [SCHEMA_FILE]: `${schemaText()}\n` })) {
+    const created = await createFile(join(target, name), text)
+    print(context, `${created ? "created" : "kept"} ${join(folder ?? ".", name)}`)
+  }
+  const change = folder === undefined ? "" : `cd ${folder} && `
+  print(context, `\nrun it:      ${change}ork run hello.yaml\nserve it:    ${change}ork serve --dir .`)
+  return 0
+}
+
+/** Returns false if the file exists. */
+const createFile = async (path: string, text: string): Promise<boolean> => {
+  try {
+    await writeFile(path, text, { flag: "wx" })
+    return true
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false
+    throw error
+  }
+}
