@@ -129,9 +129,10 @@ static int make_read_only(const char *path) {
   return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, NULL);
 }
 
+// Makes a file or folder read-only, except for what is mounted below it.
 static int fix(const char *path) {
   if (access(path, F_OK)) return out_of_reach() ? 0 : -1;
-  return mount(path, path, NULL, MS_BIND, NULL) ? -1 : make_read_only(path);
+  return mount(path, path, NULL, MS_BIND | MS_REC, NULL) ? -1 : make_read_only(path);
 }
 
 static int copy_file(int source, const char *path) {

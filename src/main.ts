@@ -94,7 +94,7 @@ type ExecutorLoader = (config: EngineConfig, objects: ObjectStore) => Promise<Ex
 type EngineConfig = Config & { confinement: Sandbox | undefined }
 
 /** Returns how tasks are confined; undefined with `sandbox: off`. */
-const confinementOf = async (config: Config, { folder, service }: EngineUse): Promise<Sandbox | undefined> => {
+const confinementOf = async (config: Config, { folder, service, served }: EngineUse): Promise<Sandbox | undefined> => {
   const { concealSecrets } = await import("./executors/process/conceal.ts")
   const readable = await concealSecrets()
   if (config.sandbox === "off") return undefined
@@ -114,7 +114,7 @@ const confinementOf = async (config: Config, { folder, service }: EngineUse): Pr
         ? []
         : privatePaths(config, realpathSync(folder), service),
     close: [USER_SOCKETS, ...(process.geteuid?.() === 0 ? SYSTEM_SOCKETS : [])],
-    fix: existing([defaultCacheFolder(), CONFIG_FILE]),
+    fix: existing([defaultCacheFolder(), CONFIG_FILE, ...privilegedFolders(config, served ?? null)]),
     user: choice.user,
     noUser: "reason" in choice ? choice.reason : null,
     limits: { processes, memory: memoryBytes ?? totalmem(), files },
@@ -141,6 +141,10 @@ const privatePaths = (config: Config, folder: string, service: boolean): string[
   const outside = existing([...files, ...(objects?.kind === "file" ? [objects.folder] : []), ...secret])
   return [folder, ...outside.filter((path) => !isInside(path, folder) && !isInside(process.cwd(), path))]
 }
+
+/** Returns the served folder if the policy gives its workflows rights that others do not have. */
+const privilegedFolders = ({ policy }: Config, served: string | null): string[] =>
+  served !== null && policy?.rules.some(({ folders }) => folders !== undefined) === true ? [served] : []
 
 const existing = (paths: string[]): string[] => paths.filter((path) => existsSync(path)).map((path) => realpathSync(path))
 

@@ -152,6 +152,7 @@ test.runIf(isRoot)("the default policy runs no task as root, and a rule runs som
   const definition =
     "name: admin\ntasks: { a: { command: 'id -u; grep -q NoNewPrivs:.0 /proc/self/status; test -e ../../ork.db' } }\n"
   writeFileSync(join(cwd, "admin/admin.yaml"), definition)
+  chmodSync(join(cwd, "admin"), 0o777)
   writeFileSync(join(cwd, "ork.yaml"), `policy: { rules: [{ folders: ["*/admin"], sandbox: off }] }\n`)
   const server = await startServer(["--dir", "admin"], { cwd, env: { ORK_TASK_USER: "nobody" } })
   await server.reaches(await server.trigger("admin"), "success")
@@ -161,7 +162,10 @@ test.runIf(isRoot)("the default policy runs no task as root, and a rule runs som
   }
   await server.deploy({
     name: "author",
-    tasks: { a: { command: "test ! -e ../../ork.db && test ! -s ../../../ork.yaml && test $(id -u) != 0" } },
+    tasks: {
+      a: { command: "test ! -e ../../ork.db && test ! -s ../../../ork.yaml && test $(id -u) != 0" },
+      b: { command: "cd ../../../admin && test -e admin.yaml && ! touch other.yaml" },
+    },
   })
   await server.reaches(await server.trigger("author"), "success")
 })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { BLOCKED_REQUEST } from "../../src/core/model/ports.ts"
+import { parsePolicy } from "../../src/core/settings/policy.ts"
 import type { Assignment } from "../../src/executors/executor.ts"
 import { setup } from "./setup.ts"
 
@@ -100,6 +101,24 @@ describe("a deferred task", () => {
     expect(requests).toHaveLength(3)
     expect(requests[0]!.headers).toEqual({ authorization: "s3cret" })
     expect(fixture.clock.now() - startedAt).toBeGreaterThanOrEqual(40_000)
+  })
+
+  it("reaches only hosts that the policy of the administrator allows", async () => {
+    const fixture = await setup(
+      { a: () => ({ ork_defer: { poll: POLL } }) },
+      {
+        policy: parsePolicy({ hosts: ["*", "!jobs.test"] })!,
+        fetch: async (url, { check }) => {
+          check?.(new URL(url))
+          return new Response("{}")
+        },
+      },
+    )
+    const runId = await fixture.trigger("name: far\ntasks: { a: { command: x, defer: true } }")
+    expect((await fixture.ended(runId)).status).toBe("failed")
+    expect((await fixture.task(runId, "a")).error).toBe(
+      "the policy of this server does not allow the host jobs.test (policy.hosts in ork.yaml)",
+    )
   })
 
   it("has the output that its expression selects", async () => {

@@ -63,7 +63,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
     const signalled = firstSignal(() =>
       log.info("draining: claiming no new work; a second signal ends the process immediately"),
     )
-    const parts = await backends.engineParts(config, objects, { folder: dataDir, service: true })
+    const parts = await backends.engineParts(config, objects, { folder: dataDir, service: true, served: folder })
     const server = await startServer({
       ...parts,
       executors: await addHandlerExecutors(context, handlers, parts.executors),

@@ -33,6 +33,8 @@ export interface EngineUse {
   folder: string | null
   /** A server or worker: it runs the tasks of others, who get a user of their own when Ork runs as root. */
   service: boolean
+  /** The folder of definitions that the server deploys (`--dir`). */
+  served?: string | null
 }
 
 export interface Backends {

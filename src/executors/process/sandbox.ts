@@ -102,7 +102,11 @@ export const describeProtections = ({ protections }: Pick<Hello, "protections">,
   if (isRoot() && sandbox.user !== null) {
     all.push([has("user"), `tasks run as the user ${sandbox.user.name}`, `the user ${sandbox.user.name} cannot be used`])
   } else if (isRoot()) {
-    all.push([has("root"), "root in tasks has no rights over the machine", "root in tasks has every right of Ork"])
+    all.push([
+      has("root"),
+      "root in tasks cannot mount, nor trace or signal other processes, but can change every file",
+      "root in tasks has every right of Ork",
+    ])
     if (sandbox.noUser !== null) all.push([false, "", `tasks run as root: ${sandbox.noUser}`])
   }
   return {

@@ -61,6 +61,29 @@ export const taskAttacks: Attack[] = [
     },
   },
   {
+    name: "task: becomes root by the number of its user",
+    quick: true,
+    async run(target) {
+      for (const user of ["root", "0", "00", "+0"]) {
+        const rejected = await target.deploy({ name: "root", tasks: { a: { command: "id", run_as: user } } })
+        if (rejected === null) return `run_as: ${user} was accepted`
+      }
+      return null
+    },
+  },
+  {
+    name: "task: mounts the machine into a container",
+    quick: true,
+    async run(target) {
+      const container = { executor: "docker", image: "busybox", command: "true" }
+      for (const fields of [{ working_dir: "/" }, { working_dir: "../.." }, { docker: { mounts: ["/:/host"] } }]) {
+        const rejected = await target.deploy({ name: "mounts", tasks: { a: { ...container, ...fields } } })
+        if (rejected === null) return `${JSON.stringify(fields)} was accepted`
+      }
+      return null
+    },
+  },
+  {
     name: "task: kills the server",
     quick: true,
     async run(target) {
