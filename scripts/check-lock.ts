@@ -1,7 +1,8 @@
-// Prints the problems of the lock file, and nothing if there are none. It looks for four: a package that users install without a checksum, or a tool without one that the registry has; a runtime package that needs a newer Node than
-// `engines` in package.json promises; the address of a private registry; and platform packages that npm left out because the registry did
-// not have them, after which `npm ci` fails.
-// `node scripts/check-lock.ts [--strict] [FOLDER]`: `--strict` is for a release, and also reports install scripts; FOLDER is the root of the checkout, by default the parent of this file's folder.
+// Prints the problems of the lock file, and nothing if there are none. It looks for four: a package without a checksum; a runtime package
+// that needs a newer Node than `engines` in package.json promises; the address of a private registry; and platform packages that npm left
+// out because the registry did not have them, after which `npm ci` fails.
+// `node scripts/check-lock.ts [--strict] [FOLDER]`: `--strict` is for a release, and also reports install scripts; FOLDER is the root of the
+// checkout, by default the parent of this file's folder.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -12,7 +13,6 @@ interface Package {
   link?: boolean
   resolved?: string
   integrity?: string
-  optional?: boolean
   hasInstallScript?: boolean
   engines?: { node?: string }
   optionalDependencies?: { [name: string]: string }
@@ -85,12 +85,12 @@ export const withAddress = (packages: Packages): string[] =>
       : [`${path}: has the address ${resolved}; see omit-lockfile-registry-resolved`],
   )
 
-/** Packages without a checksum. Tools for other platforms may lack it where the registry does not have them; `strict` reports them too. */
-export const withoutIntegrity = (packages: Packages, strict: boolean): string[] =>
-  Object.entries(packages).flatMap(([path, { integrity, link, dev, optional }]) => {
+/** Packages without a checksum. A registry that does not have a package for another platform yet causes that. */
+export const withoutIntegrity = (packages: Packages): string[] =>
+  Object.entries(packages).flatMap(([path, { integrity, link }]) => {
     const isPackage = /(^|\/)node_modules\//.test(path) && link !== true
-    if (!isPackage || integrity !== undefined || (!strict && dev === true && optional === true)) return []
-    return [`${path}: has no integrity; run \`npm install\` with a registry that has the package`]
+    if (!isPackage || integrity !== undefined) return []
+    return [`${path}: has no integrity; take a version of it that the registry has for all platforms`]
   })
 
 /** Packages that would run a script when a user installs Ork. */
@@ -124,7 +124,7 @@ if (import.meta.main) {
     ...tooNew(engines.node, packages),
     ...withAddress(packages),
     ...missingOptional(packages),
-    ...withoutIntegrity(packages, strict),
+    ...withoutIntegrity(packages),
     ...(strict ? withInstallScript(packages) : []),
   ]
   for (const problem of problems) console.log(problem)
