@@ -1,56 +1,98 @@
-// usage: npm run attack [-- --store sqlite|postgres] [-- --user root|nobody] [-- --only TEXT]
-// Attacks a server that it starts, on both stores, as root and as the user nobody. Prints one line per attack, then the counts; exits
-// with 1 if an attack succeeded.
+// usage: npm run attack [-- --store sqlite|postgres] [-- --user root|nobody] [-- --only TEXT] [-- --values NUMBER]
+// Attacks servers that it starts: on SQLite and on a Postgres of its own, as root and as the user nobody; without root, as its own user.
+// Prints one line per attack with its store and user, by how much /health was delayed, the memory that was added, and the time it took.
+// Ends with the counts, and with 1 if an attack succeeded.
 
 import { parseArgs } from "node:util"
-import type { Attack } from "./attack.ts"
-import { codeAttacks } from "./attacks/code.ts"
+import { type Attack, carryOut } from "./attack.ts"
+import { auditAttacks } from "./attacks/audit.ts"
+import { codeAttacks, hostileValueTest } from "./attacks/code.ts"
 import { keyAttacks } from "./attacks/keys.ts"
+import { pageAttacks } from "./attacks/pages.ts"
+import { policyAttacks } from "./attacks/policy.ts"
 import { requestAttacks } from "./attacks/requests.ts"
 import { secretAttacks } from "./attacks/secrets.ts"
 import { stallAttacks } from "./attacks/stalls.ts"
 import { taskAttacks } from "./attacks/tasks.ts"
-import { nobodyCanRun, Target } from "./target.ts"
+import { workerAttacks } from "./attacks/workers.ts"
+import { ORK, programForNobody } from "./nobody.ts"
+import { Target } from "./target.ts"
 import { createDatabase } from "../support/postgres.ts"
 
-const { values } = parseArgs({
-  options: { store: { type: "string" }, user: { type: "string" }, only: { type: "string" }, quick: { type: "boolean" } },
+const { values: flags } = parseArgs({
+  options: {
+    store: { type: "string" },
+    user: { type: "string" },
+    only: { type: "string" },
+    values: { type: "string", default: "10000" },
+    quick: { type: "boolean", default: false },
+  },
 })
 
-const ATTACKS: Attack[] = [...codeAttacks, ...secretAttacks, ...taskAttacks, ...keyAttacks, ...requestAttacks, ...stallAttacks]
+const ATTACKS: Attack[] = [
+  ...secretAttacks,
+  ...taskAttacks,
+  ...codeAttacks,
+  ...keyAttacks,
+  ...workerAttacks,
+  ...requestAttacks,
+  ...policyAttacks,
+  ...auditAttacks,
+  ...pageAttacks,
+  ...stallAttacks,
+]
+
+const isChosen = ({ name, quick }: Pick<Attack, "name" | "quick">): boolean =>
+  (flags.only === undefined || name.includes(flags.only)) && (!flags.quick || quick === true)
 
 const isRoot = process.getuid?.() === 0
-const users = (values.user === undefined ? ["root", "nobody"] : [values.user]).filter((user) => {
-  if (!isRoot) return user !== "root"
-  if (user === "root" || nobodyCanRun()) return true
-  console.log("skipped  the user nobody cannot run this checkout: clone it into a folder that everybody can enter")
-  return false
-})
-const stores = values.store === undefined ? ["sqlite", "postgres"] : [values.store]
-const chosen = ATTACKS.filter(
-  ({ name, quick }) => (values.only === undefined || name.includes(values.only)) && (values.quick !== true || quick === true),
-)
+const users = (isRoot ? ["root", "nobody"] : ["user"]).filter((user) => flags.user === undefined || user === flags.user)
+const stores = ["sqlite", "postgres"].filter((store) => flags.store === undefined || store === flags.store)
 
-let held = 0
 const succeeded: string[] = []
+const counts = new Map<string, { held: number; succeeded: number }>()
+
+const report = (where: string, text: string, achieved: string | null): void => {
+  const count = counts.get(where) ?? { held: 0, succeeded: 0 }
+  counts.set(where, count)
+  if (achieved === null) {
+    count.held++
+    console.log(`held       ${where}  ${text}`)
+  } else {
+    count.succeeded++
+    succeeded.push(`${where}  ${text}: ${achieved}`)
+    console.log(`SUCCEEDED  ${succeeded.at(-1)}`)
+  }
+}
+
+const secondsSince = (begun: number): string => `${((performance.now() - begun) / 1000).toFixed(1)} s`
+
+if (isChosen(hostileValueTest)) {
+  const begun = performance.now()
+  const achieved = await hostileValueTest.run(Number(flags.values))
+  report("shells", `${hostileValueTest.name} (${flags.values})  ${secondsSince(begun)}`, achieved)
+}
 for (const store of stores) {
   for (const user of users) {
-    const created = store === "postgres" ? await createDatabase() : null
-    const target = await Target.start({ database: created?.url ?? "sqlite", asNobody: isRoot && user === "nobody" })
-    for (const { name, run } of chosen) {
+    const databases = store === "postgres" ? [await createDatabase(), await createDatabase()] : []
+    const asNobody = user === "nobody"
+    const options = { program: asNobody ? programForNobody() : ORK, asNobody, flags: ["--queue", "default"] }
+    const target = await Target.start({ ...options, database: databases[0]?.url ?? "sqlite" })
+    target.idle = await Target.start({ ...options, database: databases[1]?.url ?? "sqlite" })
+    for (const attack of ATTACKS.filter(isChosen)) {
       const begun = performance.now()
-      const outcome = await run(target).catch((error: unknown) => `the attack could not be carried out: ${String(error)}`)
-      const lost = outcome ?? (target.alive ? null : "the server ended")
-      const line = `${store} ${isRoot ? user : "user"}  ${name}  ${Math.round(performance.now() - begun)} ms`
-      if (lost === null) held++
-      else succeeded.push(`${line}: ${lost}`)
-      console.log(lost === null ? `held       ${line}` : `SUCCEEDED  ${line}: ${lost}`)
+      const { achieved, delayMs, grownMb } = await carryOut(attack, target)
+      const text = `${attack.name}  +${Math.round(delayMs)} ms  +${Math.round(grownMb)} MB  ${secondsSince(begun)}`
+      report(`${store} ${user}`, text, achieved)
       if (!target.alive) break
     }
     await target.stop()
-    await created?.drop()
+    for (const database of databases) await database.drop()
   }
 }
+console.log("")
 for (const line of succeeded) console.log(`SUCCEEDED  ${line}`)
-console.log(`${held + succeeded.length} attacks, ${succeeded.length} succeeded`)
+const total = [...counts.values()].reduce((sum, { held }) => sum + held, succeeded.length)
+const parts = [...counts].map(([where, count]) => `${where} ${count.held + count.succeeded}`)
+console.log(`${total} attacks, ${succeeded.length} succeeded (${parts.join(", ")})`)
 process.exit(succeeded.length === 0 ? 0 : 1)

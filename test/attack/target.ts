@@ -1,20 +1,26 @@
 // A server of the built command to attack, with a client, a monitor of its responsiveness and a view of its memory.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process"
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { type ChildProcess, spawn } from "node:child_process"
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
+import type { Monitored, Seen } from "./health-monitor.ts"
+import { AS_NOBODY, NOBODY } from "./nobody.ts"
 
-export const ORK = join(import.meta.dirname, "../../bin/ork")
-
-const NOBODY = 65_534
 const READY = /is ready at (http:\S+)/
 
 /** Values that no attack may see. */
 export const PLANTED = { HOOK: "planted-hook-secret-5b1c", OTHER: "planted-other-secret-93fa", API: "planted-environment-77d0" }
+
+/** Servers that run, which end with this process however it ends. */
+const running = new Set<Target>()
+process.once("exit", () => {
+  for (const target of running) target.abandon()
+})
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(130))
 
 export interface Reply {
   status: number
@@ -24,10 +30,15 @@ export interface Reply {
 }
 
 export interface TargetOptions {
-  /** `sqlite`, or the URL of an empty Postgres database. */
+  /** The built command. */
+  program: string
+  /** `sqlite`, or the URL of a Postgres database. */
   database: string
   /** Run as the user nobody. Requires root. */
   asNobody: boolean
+  /** Further variables and flags of the server. */
+  env?: Record<string, string>
+  flags?: string[]
 }
 
 export class Target {
@@ -37,24 +48,28 @@ export class Target {
   readonly url: string
   readonly key: string
   readonly child: ChildProcess
-  readonly #asNobody: boolean
+  readonly options: TargetOptions
+  /** A server that nothing happens on. Its response times are those of the machine. */
+  idle: Target | null = null
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
-  private constructor(parts: { folder: string; url: string; key: string; child: ChildProcess; asNobody: boolean }) {
+  private constructor(parts: { folder: string; url: string; child: ChildProcess; options: TargetOptions }) {
     this.folder = parts.folder
     this.canaries = join(parts.folder, "canaries")
     this.url = parts.url
-    this.key = parts.key
+    this.key = readFileSync(join(parts.folder, ".ork/admin.key"), "utf8").trim()
     this.child = parts.child
-    this.#asNobody = parts.asNobody
+    this.options = parts.options
   }
 
-  static async start({ database, asNobody }: TargetOptions): Promise<Target> {
+  static async start(options: TargetOptions): Promise<Target> {
+    const { program, database, asNobody, env = {}, flags = [] } = options
     const folder = mkdtempSync(join(tmpdir(), "ork-attack-"))
     mkdirSync(join(folder, "canaries"))
     chmodSync(folder, 0o755)
     chmodSync(join(folder, "canaries"), 0o777)
     if (asNobody) chownSync(folder, NOBODY, NOBODY)
-    const env = {
+    const variables = {
       PATH: process.env.PATH!,
       HOME: folder,
       ORK_LOG: "warn",
@@ -63,8 +78,9 @@ export class Target {
       AWS_SECRET_ACCESS_KEY: PLANTED.API,
       ORK_HTTP_ALLOW: "127.0.0.1",
       ...(database !== "sqlite" && { ORK_DATABASE: database }),
+      ...env,
     }
-    const child = spawnAs(asNobody, [ORK, "serve", "--port", "0"], { cwd: folder, env })
+    const child = spawnAs(asNobody, [program, "serve", "--port", "0", ...flags], { cwd: folder, env: variables })
     let printed = ""
     await new Promise<void>((resolve, reject) => {
       child.stdout!.on("data", (data: Buffer) => {
@@ -74,14 +90,28 @@ export class Target {
       child.stderr!.on("data", (data: Buffer) => (printed += data.toString()))
       child.once("close", (code) => reject(new Error(`the server ended with ${code}: ${printed}`)))
     })
-    const key = readFileSync(join(folder, ".ork/admin.key"), "utf8").trim()
-    return new Target({ folder, url: READY.exec(printed)![1]!, key, child, asNobody })
+    const target = new Target({ folder, url: READY.exec(printed)![1]!, child, options })
+    running.add(target)
+    return target
+  }
+
+  /** Starts another server with other variables and flags, by the same user: on the same Postgres database, or on a SQLite file of its own. */
+  another(changes: Pick<TargetOptions, "env" | "flags"> = {}): Promise<Target> {
+    return Target.start({ ...this.options, ...changes })
   }
 
   async stop(): Promise<void> {
-    const ended = new Promise((resolve) => this.child.once("close", resolve))
-    process.kill(-this.child.pid!, "SIGKILL")
+    this.#agent.destroy()
+    await this.idle?.stop()
+    const ended = this.alive ? new Promise((resolve) => this.child.once("close", resolve)) : null
+    this.abandon()
     await ended
+    running.delete(this)
+  }
+
+  /** Kills the server and removes its folder, without waiting. */
+  abandon(): void {
+    if (this.alive) process.kill(-this.child.pid!, "SIGKILL")
     rmSync(this.folder, { recursive: true, force: true })
   }
 
@@ -92,7 +122,7 @@ export class Target {
   /** Runs the command as the user of the server, in a folder of its own unless `cwd` is given. */
   ork(args: string[], { cwd = this.folder, env = {} }: { cwd?: string; env?: Record<string, string> } = {}) {
     return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-      const child = spawnAs(this.#asNobody, [ORK, ...args], {
+      const child = spawnAs(this.options.asNobody, [this.options.program, ...args], {
         cwd,
         env: { PATH: process.env.PATH!, HOME: this.folder, ...env },
       })
@@ -125,6 +155,34 @@ export class Target {
     })
     const text = await response.text()
     return { status: response.status, text, body: parsed(text), headers: response.headers }
+  }
+
+  /** Sends a request with the path as it is: `fetch` would resolve its dots and escapes. */
+  exactly(
+    method: string,
+    path: string,
+    { key, body }: { key: string | null; body?: unknown },
+  ): Promise<Pick<Reply, "status" | "text">> {
+    const headers = {
+      ...(key !== null && { "x-api-key": key }),
+      ...(body !== undefined && { "content-type": "application/json" }),
+    }
+    const { hostname, port } = new URL(this.url)
+    return new Promise((resolve, reject) => {
+      const sent = request({ hostname, port, method, path, headers, agent: this.#agent, timeout: 60_000 }, (response) => {
+        let text = ""
+        response.setEncoding("utf8")
+        response.on("data", (part: string) => {
+          text += part
+          // An open stream has no end.
+          if (response.headers["content-type"]?.startsWith("text/event-stream")) sent.destroy()
+        })
+        response.on("close", () => resolve({ status: response.statusCode!, text }))
+      })
+      sent.on("timeout", () => sent.destroy(new Error(`${method} ${path} got no response`)))
+      sent.on("error", reject)
+      sent.end(body === undefined ? undefined : JSON.stringify(body))
+    })
   }
 
   /** Deploys a workflow; returns the error of a rejected one. */
@@ -174,50 +232,53 @@ export class Target {
     return [...parents.keys()].filter(isBelow).toSorted((a, b) => statusOf(b).kb - statusOf(a).kb)[0]!
   }
 
-  /** Runs `attack` and returns the longest response time of /health meanwhile, in ms, and the growth of the peak memory, in MB. */
+  /**
+   * Runs `attack`. Returns by how much the longest response time of /health exceeded that of the idle server meanwhile, in ms of a machine
+   * that does nothing else, and the growth of the server's memory, in MB.
+   */
   async watch(attack: () => Promise<unknown>): Promise<{ delayMs: number; grownMb: number }> {
-    const { pid } = this
-    writeFileSync(`/proc/${pid}/clear_refs`, "5")
+    const { pid, idle } = this
+    if (idle === null) throw new Error("there is no idle server to compare with")
     const before = statusOf(pid).kb
-    const monitor = new Worker(join(import.meta.dirname, "health-monitor.ts"), { workerData: `${this.url}/health` })
-    await new Promise((resolve) => monitor.once("message", resolve))
-    try {
-      await attack()
-      // The last request may still be in progress on the server.
-      await this.call("GET", "/health", { key: null })
-    } finally {
-      monitor.postMessage("stop")
-    }
-    const delayMs = await new Promise<number>((resolve) => monitor.once("message", resolve))
-    return { delayMs, grownMb: Math.max(0, statusOf(pid).peakKb - before) / 1024 }
+    const monitored: Monitored = { target: `${this.url}/health`, idle: `${idle.url}/health`, pid }
+    const health = await startThread<Seen>("health-monitor.ts", monitored)
+    const load = await startThread<number>("load-monitor.ts")
+    await attack()
+    // The last request may still be in progress on the server.
+    if (this.alive) await this.call("GET", "/health", { key: null }).catch(() => {})
+    const [{ targetMs, idleMs, peakKb }, slowdown] = await Promise.all([health.stop(), load.stop()])
+    return { delayMs: Math.max(0, targetMs - idleMs) / slowdown, grownMb: Math.max(0, peakKb - before) / 1024 }
   }
 }
 
+/** Starts a thread of this folder. `stop` resolves with what it reports at its end. */
+const startThread = async <Result>(file: string, workerData?: unknown): Promise<{ stop(): Promise<Result> }> => {
+  const thread = new Worker(join(import.meta.dirname, file), { workerData })
+  const next = <T>(): Promise<T> => new Promise((resolve) => thread.once("message", resolve))
+  await next()
+  return {
+    stop: async () => {
+      thread.postMessage("stop")
+      const result = await next<Result>()
+      await thread.terminate()
+      return result
+    },
+  }
+}
+
+/** Starts a program, by the user nobody if so, in a process group of its own. */
 const spawnAs = (asNobody: boolean, argv: string[], options: { cwd: string; env: Record<string, string> }): ChildProcess => {
-  const command = asNobody ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", ...argv] : argv
+  const command = asNobody ? [...AS_NOBODY, ...argv] : argv
   return spawn(command[0]!, command.slice(1), { ...options, stdio: ["ignore", "pipe", "pipe"], detached: true })
 }
 
-/** Returns whether the user nobody can run the command: the checkout may lie in a folder that it cannot enter. */
-export const nobodyCanRun = (): boolean => {
-  try {
-    execFileSync("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", ORK, "--version"], {
-      cwd: "/",
-      stdio: "ignore",
-    })
-    return true
-  } catch {
-    return false
-  }
-}
-
-const statusOf = (pid: number): { parent: number | null; kb: number; peakKb: number } => {
+const statusOf = (pid: number): { parent: number | null; kb: number } => {
   try {
     const text = readFileSync(`/proc/${pid}/status`, "utf8")
     const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0)
-    return { parent: field("PPid"), kb: field("VmRSS"), peakKb: field("VmHWM") }
+    return { parent: field("PPid"), kb: field("VmRSS") }
   } catch {
-    return { parent: null, kb: 0, peakKb: 0 }
+    return { parent: null, kb: 0 }
   }
 }
 

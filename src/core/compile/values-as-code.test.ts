@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { hostileValues } from "../../../test/support/hostile-values.ts"
+import { ACCEPTED, hostileValues } from "../../../test/support/hostile-values.ts"
 import { parseValue } from "../../definition/parse.ts"
 import { compileShell } from "./shell.ts"
 
@@ -244,37 +244,6 @@ describe("an ordinary command is accepted:", () => {
     expect(problemsOf({ command })).toEqual([])
   })
 })
-
-/** Forms that are accepted, and that use only programs of every machine. Each runs alone, with the value in every place. */
-const ACCEPTED = [
-  `echo ${X} "a ${X}" b${X}c`,
-  `printf '%s\\n' ${X}`,
-  `X=${X}; echo "$X" "\${X%a}" "\${X:-b}"`,
-  `Y=$(echo ${X}); echo "$Y"`,
-  `Y=\`echo ${X}\`; echo "$Y"`,
-  `echo ${X} | tr a b | sed -n 1p`,
-  `sh -c 'echo "$1"' -- ${X}`,
-  `awk -v v=${X} 'BEGIN { print v }'`,
-  `for x in ${X}; do echo "$x"; done`,
-  `case ${X} in a) echo a;; *) echo b;; esac`,
-  `[ ${X} = a ] || echo no`,
-  `X=${X}\ncat <<EOF\n$X\nEOF`,
-  `cat <<< ${X} 2> /dev/null`,
-  `f() { echo "$1"; }; f ${X}`,
-  `grep -e ${X} /dev/null`,
-  `grep -- ${X} /dev/null`,
-  `find . -maxdepth 0 -name ${X}`,
-  `ls -d -- ${X}`,
-  `tar cf - --exclude=${X} /dev/null`,
-  `sort -- ${X}`,
-  `env A=${X} true`,
-  `xargs -0 -n1 echo -- ${X} < /dev/null`,
-  `export A=${X}; echo "$A"`,
-  `test ${X} = a`,
-  `expr x${X} : x`,
-  `printf %s ${X} > ./out-file`,
-  `cat ./${X}`,
-]
 
 /** Runs a script with the value of its expression, as a task does. */
 const run = (shell: string, script: string, value: string, folder: string): Promise<void> =>

@@ -1,7 +1,9 @@
 // Values of a trigger that try to become code: every form of command that places a value, with values that would create a file.
 
+import { execFile } from "node:child_process"
 import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { ACCEPTED, hostileValues } from "../../support/hostile-values.ts"
 import type { Attack } from "../attack.ts"
 import type { Target } from "../target.ts"
 
@@ -90,12 +92,69 @@ const attackForm = async (target: Target, tasks: object, isExpected: (value: str
   return created(target)
 }
 
+/** Values per accepted form that go through a server. */
+const PER_FORM = 60
+
+/** Here-strings are of bash alone. */
+const FORMS_OF_SH = ACCEPTED.filter((form) => !form.includes("<<<"))
+
+/** One task per accepted form, each with an instance per value. */
+const acceptedForms = () =>
+  Object.fromEntries(
+    FORMS_OF_SH.map((form, i) => [
+      `form_${i}`,
+      {
+        command: form.replaceAll("params.x", "item"),
+        foreach: `\${{ params.values }}`,
+        continue_on_error: true,
+        timeout: "30s",
+      },
+    ]),
+  )
+
+const ROOT = join(import.meta.dirname, "../../..")
+
+/** The test of values in shells alone, which takes every value through every accepted form. It needs no server. */
+export const hostileValueTest = {
+  name: "value as code: hostile values in every accepted form create no file",
+  async run(count: number): Promise<string | null> {
+    const args = ["node_modules/vitest/vitest.mjs", "run", "src/core/compile/values-as-code.test.ts", "--maxWorkers=1"]
+    const env = { ...process.env, NO_COLOR: "1", ORK_HOSTILE_VALUES: String(count) }
+    return await new Promise((resolve) => {
+      execFile(process.execPath, args, { cwd: ROOT, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
+        resolve(
+          error === null
+            ? null
+            : `${stdout}${stderr}`
+                .split("\n")
+                .filter((line) => line.includes("Error"))
+                .join("; "),
+        )
+      })
+    })
+  },
+}
+
 const QUICK = new Set(["python3 -c", "a pipe into sh", "eval", "a tar option", "ordinary argument", "quoted argument"])
 
 export const codeAttacks: Attack[] = [
+  {
+    name: `value as code: ${PER_FORM} hostile values in each of ${FORMS_OF_SH.length} accepted forms, through the server`,
+    flood: true,
+    async run(target) {
+      const params = { values: { type: "array" } }
+      const rejected = await target.deploy({ name: "accepted", params, tasks: acceptedForms() })
+      if (rejected !== null) throw new Error(rejected)
+      const values = hostileValues(PER_FORM, join(target.canaries, "file"), Math.floor(performance.now()))
+      const run = await target.run("accepted", { values })
+      if (!("id" in run) || run.status === "running") throw new Error(`the values were not run: ${JSON.stringify(run)}`)
+      return created(target)
+    },
+  },
   ...Object.entries(FORMS).map(([name, command]): Attack => ({
     name: `value as code: ${name}`,
     quick: QUICK.has(name),
+    flood: true,
     // The author of a redirection lets the value name the file.
     run: (target) => attackForm(target, { a: { command } }, (value) => name === "redirection target" && value.startsWith("/")),
   })),

@@ -5,24 +5,32 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Attack } from "../attack.ts"
-import { pause, startReceiver, type Target } from "../target.ts"
+import { pause, type Reply, startReceiver, type Target } from "../target.ts"
 
-/** Routes that need a scope, with a scope that must not suffice. */
-const FORBIDDEN: [method: string, path: string, scopes: string[]][] = [
-  ["POST", "/workflows", ["read", "trigger", "worker"]],
-  ["POST", "/workflows/validate", ["trigger", "worker"]],
-  ["DELETE", "/workflows/x", ["read", "trigger", "worker"]],
-  ["POST", "/workflows/x/runs", ["read", "worker"]],
-  ["POST", "/runs/x/cancel", ["read", "worker"]],
-  ["DELETE", "/runs/x", ["read", "trigger", "worker"]],
-  ["GET", "/runs", ["worker"]],
-  ["GET", "/keys", ["read", "trigger", "worker"]],
-  ["POST", "/keys", ["read", "trigger", "worker"]],
-  ["GET", "/audit", ["read", "trigger", "worker"]],
-  ["PUT", "/queues/default", ["read", "trigger", "worker"]],
-  ["POST", "/workers", ["read", "trigger"]],
-  ["GET", "/metrics", ["worker"]],
-]
+/** For each scope of a key, the scopes of routes that it must not reach. */
+const FORBIDDEN: { [scope: string]: readonly string[] } = {
+  read: ["trigger", "author", "worker", "admin"],
+  trigger: ["author", "worker", "admin"],
+  author: ["worker", "admin"],
+  worker: ["read", "trigger", "author", "admin"],
+}
+
+interface Operation {
+  method: string
+  path: string
+  scope: string
+}
+
+/** Reads all routes that require a key, with a value for each part of their paths. */
+const operations = async (target: Target): Promise<Operation[]> => {
+  const { body } = await target.call("GET", "/openapi.json", { key: null })
+  const paths = body["paths"] as { [path: string]: { [method: string]: { "x-scope"?: string | null } } }
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { "x-scope": scope }]) =>
+      typeof scope === "string" ? [{ method: method.toUpperCase(), path: path.replaceAll(/\{\w+\}/g, "x"), scope }] : [],
+    ),
+  )
+}
 
 const spellings = (path: string): string[] => [
   path,
@@ -38,10 +46,24 @@ const spellings = (path: string): string[] => [
   `${path};a=b`,
   `${path}%00`,
   `${path}#`,
+  `/api/v1/..${path}`,
+  `/ui/..${path}`,
+  `/ui/%2e%2e${path}`,
+  `/health/..${path}`,
+  `/health;${path}`,
+  `\\${path.slice(1)}`,
+  `${path}.json`,
+  `${path}%20`,
+  path.replace(/[a-z]/, (letter) => `%${letter.charCodeAt(0).toString(16)}`),
 ]
 
-const statusOf = async (target: Target, method: string, path: string, key: string | null): Promise<number> =>
-  (await target.call(method, path, { key, ...(method !== "GET" && method !== "DELETE" && { body: {} }) })).status
+type Received = Pick<Reply, "status" | "text">
+
+const reach = (target: Target, method: string, path: string, key: string | null): Promise<Received> =>
+  target.exactly(method, path, { key, ...(method !== "GET" && method !== "DELETE" && { body: {} }) })
+
+/** Returns whether the reply is one that everybody gets: that of a health check, or the page of the web UI. */
+const isOpenPage = ({ text }: Received): boolean => text.startsWith("<!") || text === '{"status":"ok"}'
 
 /** Resolves with true when the stream ends within the given time. */
 const endsWithin = async (response: Response, ms: number): Promise<boolean> => {
@@ -63,22 +85,123 @@ export const keyAttacks: Attack[] = [
     quick: true,
     async run(target) {
       const keys = new Map<string, string>()
-      for (const scope of ["read", "trigger", "worker"]) keys.set(scope, (await target.newKey({ scopes: [scope] })).key)
-      for (const [method, path, scopes] of FORBIDDEN) {
+      for (const scope of Object.keys(FORBIDDEN)) keys.set(scope, (await target.newKey({ scopes: [scope] })).key)
+      const routes = await operations(target)
+      if (routes.length < 50) throw new Error(`only ${routes.length} routes were found`)
+      for (const { method, path, scope: required } of routes) {
+        const scopes = [...keys].filter(([scope]) => FORBIDDEN[scope]!.includes(required))
+        const credentials: [string, string | null][] = [...scopes, ["none", null]]
         for (const spelling of spellings(path)) {
-          for (const scope of [...scopes, "none", "wrong"]) {
-            const key = scope === "none" ? null : scope === "wrong" ? "ork_wrong" : keys.get(scope)!
-            const status = await statusOf(target, method, spelling, key)
-            if (status < 300) return `${method} ${spelling} with scope ${scope} replied ${status}`
-            if (scope === "wrong") break
+          const replies = credentials.map(async ([scope, key]) => ({
+            scope,
+            reply: await reach(target, method, spelling, key),
+          }))
+          for (const { scope, reply } of await Promise.all(replies)) {
+            const isReached = reply.status < 300 && !isOpenPage(reply)
+            if (isReached || reply.status >= 500) return `${method} ${spelling} with scope ${scope} replied ${reply.status}`
           }
         }
+        const wrong = await reach(target, method, path, "ork_wrong")
+        if (wrong.status !== 401 && wrong.status !== 429) return `${method} ${path} with a wrong key replied ${wrong.status}`
       }
       return null
     },
   },
   {
+    name: "keys: a wrong key in other places and forms",
+    quick: true,
+    async run(target) {
+      const { key } = target
+      const forms: Record<string, string>[] = [
+        { "x-api-key": "" },
+        { "x-api-key": " " },
+        { "x-api-key": key.slice(0, -1) },
+        { "x-api-key": `${key}x` },
+        { "x-api-key": key.toUpperCase() === key ? key.toLowerCase() : key.toUpperCase() },
+        { "x-api-key": `${key},${key}` },
+        { "x-api-key": "null" },
+        { "x-api-key": "undefined" },
+        { "x-api-key": "[object Object]" },
+        { "x-api-key": "' OR '1'='1" },
+        { authorization: "Bearer " },
+        { authorization: "Bearer nothing" },
+        { authorization: "Basic YWRtaW46YWRtaW4=" },
+        { authorization: `Digest ${key}` },
+        { cookie: "ork_session=" },
+        { cookie: "ork_session=../../etc/passwd" },
+        { cookie: `ork_session=${key}` },
+        { cookie: `key=${key}` },
+        { "x-forwarded-user": "admin" },
+        { "x-remote-user": "admin" },
+        { "x-original-url": "/health" },
+        { "x-rewrite-url": "/health" },
+        { "x-http-method-override": "GET" },
+      ]
+      for (const headers of forms) {
+        const { status } = await target.call("GET", "/keys", { key: null, headers })
+        if (status < 300) return `${JSON.stringify(headers)} was accepted`
+      }
+      const { status } = await target.call("GET", `/keys?key=${key}&api_key=${key}&access_token=${key}`, { key: null })
+      return status < 300 ? "a key in the address was accepted" : null
+    },
+  },
+  {
+    name: "keys: a client chooses its address, to be throttled as somebody else",
+    async run(target) {
+      const attempts = Array.from({ length: 60 }, (_, i) =>
+        target.call("GET", "/runs", {
+          key: `ork_wrong_${i}`,
+          headers: { "x-forwarded-for": `10.0.0.${i}`, forwarded: `for=10.0.0.${i}`, "x-real-ip": `10.0.0.${i}` },
+        }),
+      )
+      const statuses = (await Promise.all(attempts)).map(({ status }) => status)
+      return statuses.includes(429) ? null : "60 wrong keys were tried without being throttled"
+    },
+  },
+  {
+    name: "keys: wrong keys behind a reverse proxy lock out everybody, and cookies lack Secure",
+    async run(target) {
+      const proxied = await target.another({ env: { ORK_TRUST_PROXY: "127.0.0.1" } })
+      try {
+        const from = (address: string) => ({ "x-forwarded-for": address, "x-forwarded-proto": "https" })
+        for (let i = 0; i < 40; i++) await proxied.call("GET", "/runs", { key: "ork_wrong", headers: from("203.0.113.5") })
+        const other = await proxied.call("GET", "/runs", { key: "ork_wrong", headers: from("203.0.113.6") })
+        if (other.status !== 401) return `another client got ${other.status}`
+        const admin = await proxied.call("GET", "/runs", { headers: from("203.0.113.5") })
+        if (admin.status !== 200) return `the administrator got ${admin.status}`
+        const signedIn = await proxied.call("POST", "/ui/sign-in", {
+          key: null,
+          body: { key: proxied.key },
+          headers: from("203.0.113.7"),
+        })
+        return /; *Secure/i.test(signedIn.headers.get("set-cookie") ?? "") ? null : "the cookie is not Secure"
+      } finally {
+        await proxied.stop()
+      }
+    },
+  },
+  {
+    name: "keys: another server of the same database accepts a removed key",
+    async run(target) {
+      // On SQLite there is no other server.
+      if (target.options.database === "sqlite") return null
+      const other = await target.another()
+      try {
+        const { id, key } = await target.newKey({ scopes: ["read"] })
+        const before = await other.call("GET", "/runs", { key })
+        if (before.status !== 200) throw new Error(`the key got ${before.status}`)
+        await target.call("DELETE", `/keys/${id}`)
+        await pause(1000)
+        const { status } = await other.call("GET", "/runs", { key })
+        return status === 401 || status === 429 ? null : `a second later it got ${status}`
+      } finally {
+        await other.stop()
+      }
+    },
+  },
+  {
     name: "keys: wrong keys lock out the administrator",
+    flood: true,
     quick: true,
     async run(target) {
       await Promise.all(Array.from({ length: 60 }, () => target.call("GET", "/runs", { key: "ork_wrong" })))
@@ -140,13 +263,25 @@ export const keyAttacks: Attack[] = [
       if (!/SameSite=(Strict|Lax)/i.test(header) || !/HttpOnly/i.test(header))
         return `the cookie is ${header.split(";").slice(1).join(";")}`
       const cookie = header.split(";")[0]!
-      const foreign = { cookie, origin: "https://evil.example", "sec-fetch-site": "cross-site" }
-      const { status } = await target.call("POST", "/keys", {
-        key: null,
-        headers: foreign,
-        body: { name: "stolen", scopes: ["admin"] },
-      })
-      return status < 300 ? "a request of another site created a key" : null
+      const body = { name: "stolen", scopes: ["admin"] }
+      const form = "name=stolen&scopes=admin"
+      const urlencoded = "application/x-www-form-urlencoded"
+      const forms: { [how: string]: { headers: Record<string, string>; body: unknown } } = {
+        "a request of another site": { headers: { origin: "https://evil.example", "sec-fetch-site": "cross-site" }, body },
+        "an origin only": { headers: { origin: "https://evil.example" }, body },
+        "the origin null": { headers: { origin: "null" }, body },
+        "a sister site": { headers: { origin: "http://127.0.0.1:1", "sec-fetch-site": "same-site" }, body },
+        "a form": { headers: { "content-type": urlencoded }, body: form },
+        "a form with JSON": { headers: { "content-type": "text/plain" }, body: JSON.stringify(body) },
+        multipart: { headers: { "content-type": "multipart/form-data; boundary=x" }, body: `--x\r\n\r\n${form}\r\n--x--` },
+        "no content type": { headers: { "content-type": "" }, body: JSON.stringify(body) },
+      }
+      for (const [how, { headers, body: sent }] of Object.entries(forms)) {
+        const { status } = await target.call("POST", "/keys", { key: null, headers: { cookie, ...headers }, body: sent })
+        if (status < 300) return `${how} created a key`
+      }
+      const read = await target.call("GET", "/keys", { key: null, headers: { cookie, origin: "https://evil.example" } })
+      return read.headers.get("access-control-allow-origin") === null ? null : "another site may read responses"
     },
   },
   {
@@ -175,6 +310,7 @@ export const keyAttacks: Attack[] = [
   },
   {
     name: "keys: one key opens 2,000 streams",
+    flood: true,
     async run(target) {
       const { id, key } = await target.newKey({ scopes: ["read"] })
       const controller = new AbortController()

@@ -94,8 +94,36 @@ export const secretAttacks: Attack[] = [
           body: { a: 1 },
           timeout: "10s",
         }
-        if ((await target.deploy({ name: "redirected", tasks: { a: task } })) !== null) return null
+        const rejected = await target.deploy({ name: "redirected", tasks: { a: task } })
+        if (rejected !== null) throw new Error(rejected)
         await target.run("redirected")
+        if (door.requests.length === 0) throw new Error("there was no request")
+        return leaked(JSON.stringify(thief.requests))
+      } finally {
+        thief.close()
+        door.close()
+      }
+    },
+  },
+  {
+    name: "secrets: a redirect takes the headers of a poll to another host",
+    async run(target) {
+      const thief = await startReceiver()
+      const door = await startReceiver((_request, response) =>
+        response.writeHead(302, { location: `http://127.0.0.1:${thief.port}/` }).end(),
+      )
+      try {
+        const task = {
+          command: `printf %s ${TEXT} > "$ORK_OUTPUT"`,
+          defer: true,
+          defer_hosts: [`127.0.0.1:${door.port}`],
+          env: { T: { secret: "OTHER" } },
+          timeout: "10s",
+        }
+        const rejected = await target.deploy({ name: "led-away", params: { text: { type: "string" } }, tasks: { a: task } })
+        if (rejected !== null) throw new Error(rejected)
+        await target.run("led-away", { text: poll(door.url, "OTHER") })
+        if (door.requests.length === 0) throw new Error("there was no poll")
         return leaked(JSON.stringify(thief.requests))
       } finally {
         thief.close()

@@ -1,13 +1,13 @@
 // Tasks that attack the server that runs them.
 
-import { readdirSync, statSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "../attack.ts"
 import { PLANTED, type Target } from "../target.ts"
 
 /** Runs a script as a task and returns everything that the API shows of it. */
-const run = async (target: Target, script: string): Promise<string> => {
-  const rejected = await target.deploy({ name: "script", tasks: { a: { command: script, timeout: "20s" } } })
+const run = async (target: Target, script: string, fields: object = {}): Promise<string> => {
+  const rejected = await target.deploy({ name: "script", tasks: { a: { command: script, timeout: "20s", ...fields } } })
   if (rejected !== null) throw new Error(rejected)
   const ended = await target.run("script")
   return "id" in ended ? await target.everythingOf(ended.id, "a") : ""
@@ -37,12 +37,12 @@ export const taskAttacks: Attack[] = [
   ),
   readsSecret(
     "reads the key file",
-    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find $HOME $OLDPWD /tmp -name admin.key -exec cat {} + 2>/dev/null; true',
+    'cat "$HOME/.ork/admin.key" ../../.ork/admin.key ../admin.key 2>/dev/null; find $HOME $OLDPWD /tmp -maxdepth 3 -name admin.key -exec cat {} + 2>/dev/null; true',
     { quick: true },
   ),
   readsSecret(
     "reads the key file after unshare -m",
-    "unshare -m sh -c 'umount -l /proc; find $HOME $OLDPWD /tmp -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find $HOME $OLDPWD /tmp -name admin.key -exec cat {} +' 2>/dev/null; true",
+    "unshare -m sh -c 'umount -l /proc; find $HOME $OLDPWD /tmp -maxdepth 3 -name admin.key -exec cat {} +' 2>/dev/null; unshare -Urm sh -c 'find $HOME $OLDPWD /tmp -maxdepth 3 -name admin.key -exec cat {} +' 2>/dev/null; true",
   ),
   readsSecret(
     "reads the key file through another process's root",
@@ -58,6 +58,64 @@ export const taskAttacks: Attack[] = [
       const file = join(target.folder, ".ork/ork.db")
       const shown = await run(target, `if head -c 15 ${file} 2>/dev/null | grep -q SQLite; then echo DATABASE''-READ; fi; true`)
       return shown.includes("DATABASE-READ") ? "the task read the database file" : null
+    },
+  },
+  readsSecret(
+    "reads the key file as root of a namespace of its own",
+    "unshare -Urmpf --mount-proc sh -c 'mount -t tmpfs none /mnt; umount -l $HOME/.ork; umount -l /proc; cat $HOME/.ork/admin.key' 2>/dev/null; nsenter -t 1 -m cat $HOME/.ork/admin.key 2>/dev/null; nsenter -t $PPID -a cat $HOME/.ork/admin.key 2>/dev/null; true",
+  ),
+  readsSecret(
+    "reads the key file through a link in the place of its output",
+    'ln -sf "$HOME/.ork/admin.key" "$ORK_OUTPUT" 2>/dev/null || { rm -f "$ORK_OUTPUT"; ln -s "$HOME/.ork/admin.key" "$ORK_OUTPUT"; }; true',
+    { quick: true },
+  ),
+  readsSecret(
+    "reads the key file through a hard link in the place of its output",
+    'rm -f "$ORK_OUTPUT"; ln "$HOME/.ork/admin.key" "$ORK_OUTPUT" 2>/dev/null; true',
+  ),
+  {
+    name: "task: makes its output a pipe that nobody writes to",
+    async run(target) {
+      const rejected = await target.deploy({
+        name: "pipes",
+        tasks: { a: { command: 'rm -f "$ORK_OUTPUT"; mkfifo "$ORK_OUTPUT"', timeout: "20s" } },
+      })
+      if (rejected !== null) throw new Error(rejected)
+      const run = await target.run("pipes")
+      return "id" in run && run.status !== "running" ? null : "the run never ends"
+    },
+  },
+  {
+    name: "task: writes to the data folder",
+    async run(target) {
+      const data = join(target.folder, ".ork")
+      await run(
+        target,
+        `for f in admin.key ork.db planted; do echo x >> ${data}/$f; done 2>/dev/null; rm -rf ${data}/objects 2>/dev/null; mv ${data} ${data}-moved 2>/dev/null; true`,
+      )
+      const isKept = existsSync(join(data, "admin.key")) && readFileSync(join(data, "admin.key"), "utf8").trim() === target.key
+      return isKept && !existsSync(join(data, "planted")) ? null : "the task changed the data folder"
+    },
+  },
+  {
+    // Without root, a task cannot run as another user, and fails.
+    name: "task: run as another user, it reads the callback token of a deferred task",
+    async run(target) {
+      const signal = join(target.canaries, "victim")
+      const rejected = await target.deploy({
+        name: "victim",
+        tasks: { a: { command: `touch ${signal}; sleep 3`, defer: true, timeout: "20s" } },
+      })
+      if (rejected !== null) throw new Error(rejected)
+      const victim = target.run("victim")
+      const data = join(target.folder, ".ork")
+      const script = `i=0; until [ -e ${signal} ] || [ $i -gt 50 ]; do sleep 0.1; i=$((i+1)); done
+        cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep '^ORK_CALLBACK'
+        grep -rhs 'callback' ${data} | head -c 10000; cat ${data}/io/*/* 2>/dev/null; true`
+      const shown = await run(target, script, { run_as: "daemon" })
+      await victim
+      rmSync(signal, { force: true })
+      return /ORK_CALLBACK\w*=\S/.test(shown) ? "the task read a token" : null
     },
   },
   {
@@ -86,6 +144,7 @@ export const taskAttacks: Attack[] = [
   {
     name: "task: kills the server",
     quick: true,
+    flood: true,
     async run(target) {
       await run(
         target,
@@ -95,7 +154,24 @@ export const taskAttacks: Attack[] = [
     },
   },
   {
+    name: "task: fills the memory of the machine",
+    flood: true,
+    async run(target) {
+      const command = "dd if=/dev/zero of=/dev/null bs=1500M count=1"
+      const rejected = await target.deploy({
+        name: "eater",
+        tasks: { a: { command, timeout: "20s", resources: { memory: "64Mi" } } },
+      })
+      if (rejected !== null) throw new Error(rejected)
+      const run = await target.run("eater")
+      const { status } = await target.call("GET", "/health", { key: null })
+      if (status !== 200) return "the server no longer responds"
+      return "id" in run && run.status === "failed" ? null : "the task exceeded its limit"
+    },
+  },
+  {
     name: "task: fills the process table",
+    flood: true,
     async run(target) {
       await run(target, "i=0; while [ $i -lt 20000 ]; do sleep 5 & i=$((i+1)); done 2>/dev/null; true").catch(() => "")
       const { status } = await target.call("GET", "/health", { key: null })
