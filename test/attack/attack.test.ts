@@ -4,7 +4,7 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 
-it("holds against the quick attacks", { timeout: 120_000 }, async () => {
+it("holds against the quick attacks", { timeout: 300_000 }, async () => {
   const user = process.getuid?.() === 0 ? "root" : "nobody"
   const args = [join(import.meta.dirname, "main.ts"), "--store", "sqlite", "--user", user, "--quick"]
   const { code, stdout } = await new Promise<{ code: unknown; stdout: string }>((resolve) => {
