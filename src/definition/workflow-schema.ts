@@ -65,6 +65,7 @@ const taskFields = {
   if: either("an expression, true or false", [text, z.boolean()]).optional(),
   foreach: json.optional(),
   parallel: either("a whole number, a reference or an expression", [z.int().min(0), text]).optional(),
+  label: text.optional(),
   concurrency: count.optional(),
   concurrency_key: text.optional(),
   cache: strictObject({ key: text, ttl: duration.optional() }).optional(),
@@ -97,7 +98,7 @@ const taskFields = {
   priority: priority.optional(),
 } satisfies Record<Exclude<keyof TaskDefinition, "tasks">, z.ZodType>
 
-const { depends_on: _, ...defaultFields } = taskFields
+const { depends_on: _, label: __, ...defaultFields } = taskFields
 
 export const taskSchema: z.ZodType = strictObject({
   ...taskFields,

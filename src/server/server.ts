@@ -172,7 +172,8 @@ class Server {
       { part: "definitions", stop: () => this.#definitions.stop() },
       { part: "notifier", stop: () => this.#notifier.stop() },
       { part: "tracing", stop: () => this.#tracing?.stop() },
-      { part: "metrics", stop: () => (this.#metrics.stop(), this.#activity.stop()) },
+      { part: "metrics", stop: () => this.#metrics.stop() },
+      { part: "activity", stop: () => this.#activity.stop() },
     ]
     await runShutdownSteps(steps, { clock, log })
   }

@@ -32,6 +32,24 @@ describe("fan-outs", () => {
     ])
   })
 
+  it.each([
+    ["", { files: ["rome.csv", { name: "oslo", id: 1 }, { id: 2 }, [3]] }, ["rome.csv", "oslo", "2", null]],
+    [", label: item.city", { files: [{ city: "rome" }, { city: "oslo" }] }, ["rome", "oslo"]],
+    [', label: "${{ item }} of ${{ params.region }} (${{ index }})"', { files: ["a", "b"] }, ["a of eu (0)", "b of eu (1)"]],
+  ])("label their instances%s", async (field, output, labels) => {
+    const fixture = await setup({ discover: () => output })
+    const runId = await fixture.trigger(`params: { region: eu }${foreach(field)}`)
+    expect((await fixture.ended(runId)).status).toBe("success")
+    const tasks = await fixture.store.listTasks({ runId, name: "process", limit: 10 })
+    expect(tasks.map(({ label }) => label)).toEqual(labels)
+  })
+
+  it("fail when their label cannot be evaluated", async () => {
+    const fixture = await setup({ discover: () => ({ files: [{ city: "rome" }, {}] }) })
+    expect((await fixture.ended(await fixture.trigger(foreach(", label: item.city")))).status).toBe("failed")
+    expect(fixture.events.find(({ task, status }) => task === "process" && status === "failed")?.error).toContain("item.city")
+  })
+
   it("succeed with an empty list when there are no items", async () => {
     const fixture = await setup({ discover: () => ({ files: [] }) })
     const run = await fixture.ended(await fixture.trigger(foreach()))

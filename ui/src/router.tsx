@@ -2,6 +2,7 @@
 
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Navigate, Outlet } from "@tanstack/react-router"
 import { compact, oneOf, type Search, text } from "./address.ts"
+import { code } from "./code.ts"
 import { NotFound, PageProblem } from "./components/error-boundary.tsx"
 import { Loading } from "./components/states.tsx"
 import { Shell } from "./layout/shell.tsx"
@@ -23,7 +24,10 @@ const welcome = createRoute({
   path: "/welcome",
   validateSearch: (search: Search) =>
     compact({ next: text(search["next"]), problem: oneOf(search["problem"], ["link", "scope", "oidc", "role"] as const) }),
-  component: lazyRouteComponent(() => import("./pages/welcome-page.tsx"), "WelcomePage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/welcome-page.tsx")),
+    "WelcomePage",
+  ),
 })
 
 const shell = createRoute({ getParentRoute: () => root, id: "shell", component: Shell })
@@ -38,74 +42,107 @@ const workflows = createRoute({
   getParentRoute: () => shell,
   path: "/workflows",
   validateSearch: workflowsSearch,
-  component: lazyRouteComponent(() => import("./pages/workflows/workflows-page.tsx"), "WorkflowsPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/workflows/workflows-page.tsx")),
+    "WorkflowsPage",
+  ),
 })
 
 const workflow = createRoute({
   getParentRoute: () => shell,
   path: "/workflows/$name",
   validateSearch: workflowSearch,
-  component: lazyRouteComponent(() => import("./pages/workflow/workflow-page.tsx"), "WorkflowPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/workflow/workflow-page.tsx")),
+    "WorkflowPage",
+  ),
 })
 
 const trigger = createRoute({
   getParentRoute: () => shell,
   path: "/workflows/$name/run",
   validateSearch: triggerSearch,
-  component: lazyRouteComponent(() => import("./pages/trigger/trigger-page.tsx"), "TriggerPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/trigger/trigger-page.tsx")),
+    "TriggerPage",
+  ),
 })
 
 const runs = createRoute({
   getParentRoute: () => shell,
   path: "/runs",
   validateSearch: runsSearch,
-  component: lazyRouteComponent(() => import("./pages/runs/runs-page.tsx"), "RunsPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/runs/runs-page.tsx")),
+    "RunsPage",
+  ),
 })
 
 const run = createRoute({
   getParentRoute: () => shell,
   path: "/runs/$runId",
   validateSearch: runSearch,
-  component: lazyRouteComponent(() => import("./pages/run/run-page.tsx"), "RunPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/run/run-page.tsx")),
+    "RunPage",
+  ),
 })
 
 const jobs = createRoute({
   getParentRoute: () => shell,
   path: "/jobs",
   validateSearch: jobsSearch,
-  component: lazyRouteComponent(() => import("./pages/jobs/jobs-page.tsx"), "JobsPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/jobs/jobs-page.tsx")),
+    "JobsPage",
+  ),
 })
 
 const newJob = createRoute({
   getParentRoute: () => shell,
   path: "/jobs/new",
-  component: lazyRouteComponent(() => import("./pages/jobs/new-job-page.tsx"), "NewJobPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/jobs/new-job-page.tsx")),
+    "NewJobPage",
+  ),
 })
 
 const job = createRoute({
   getParentRoute: () => shell,
   path: "/jobs/$jobId",
-  component: lazyRouteComponent(() => import("./pages/jobs/job-page.tsx"), "JobPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/jobs/job-page.tsx")),
+    "JobPage",
+  ),
 })
 
 const schedules = createRoute({
   getParentRoute: () => shell,
   path: "/schedules",
   validateSearch: schedulesSearch,
-  component: lazyRouteComponent(() => import("./pages/schedules/schedules-page.tsx"), "SchedulesPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/schedules/schedules-page.tsx")),
+    "SchedulesPage",
+  ),
 })
 
 const workers = createRoute({
   getParentRoute: () => shell,
   path: "/workers",
-  component: lazyRouteComponent(() => import("./pages/workers-page.tsx"), "WorkersPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/workers-page.tsx")),
+    "WorkersPage",
+  ),
 })
 
 const system = createRoute({
   getParentRoute: () => shell,
   path: "/system",
   validateSearch: systemSearch,
-  component: lazyRouteComponent(() => import("./pages/system/system-page.tsx"), "SystemPage"),
+  component: lazyRouteComponent(
+    code(() => import("./pages/system/system-page.tsx")),
+    "SystemPage",
+  ),
 })
 
 const tree = root.addChildren([

@@ -30,6 +30,8 @@ export const STORE_READS = [
   "countRows",
   "getJob",
   "getQueue",
+  "findPaths",
+  "findRunId",
   "getRun",
   "getTask",
   "isMessageUsed",
@@ -63,7 +65,7 @@ export interface Explanation {
 /** Statistics that this server keeps about its own work. */
 export interface ServerStats {
   /** Columns with one entry a minute, oldest first. */
-  columns(): {
+  columns(): Promise<{
     from: number
     success: number[]
     failed: number[]
@@ -71,7 +73,7 @@ export interface ServerStats {
     dispatch_p95_ms: (number | null)[]
     ready: (number | null)[]
     running: (number | null)[]
-  }
+  }>
   endedPerMinute(queue: string): number
   /** Bytes of all logs and outputs, or null when unknown. */
   objectsBytes(): Promise<number | null>

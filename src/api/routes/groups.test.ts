@@ -71,3 +71,41 @@ test("the plan of a retry names tasks inside groups with their paths", async () 
     kept: ["top"],
   })
 })
+
+test("instances are found by their labels, which name the items of all levels", async () => {
+  await using api = await setup()
+  await api.deploy("nested", NESTED)
+  const id = await api.runToEnd("nested")
+  const list = (await api.call("GET", `/runs/${id}/tasks`)).body["items"] as { name: string; path: string; label: string }[]
+  expect(list.map(({ name, path, label }) => `${name}[${path}] ${label}`).toSorted()).toEqual([
+    "last[] null",
+    "region.each[0.0] eu / 1",
+    "region.each[0.1] eu / 2",
+    "region.each[1.0] us / 1",
+    "region.each[1.1] us / 2",
+    "region.load[0] eu",
+    "region.load[1] us",
+    "top[] null",
+  ])
+  const label = encodeURIComponent("us / 2")
+  expect((await api.call("GET", `/runs/${id}/tasks/region.each?label=${label}`)).body).toMatchObject({ path: "1.1" })
+  expect((await api.call("GET", `/runs/${id}/tasks/region.load/logs?label=us`)).text).toContain("load")
+  expect((await api.call("GET", `/runs/${id}/tasks/region.each?label=${label}&path=0.0`)).status).toBe(400)
+  const unknown = await api.call("GET", `/runs/${id}/tasks/region.load?label=uk`)
+  expect(unknown).toMatchObject({ status: 404, body: { error: { message: expect.stringContaining("no instance uk") } } })
+  expect((await api.call("POST", `/runs/${id}/tasks/region/retry?label=eu`)).status).toBe(202)
+  await api.engine.waitForRun(id as never)
+  const [load] = (await api.call("GET", `/runs/${id}/tasks?name=region.load`)).body["items"] as { attempt: number }[]
+  expect(load!.attempt).toBe(2)
+})
+
+test("a label that several instances have lists them", async () => {
+  await using api = await setup()
+  await api.deploy("twice", { each: { foreach: ["x", "y", "x"], command: "echo each" } })
+  const id = await api.runToEnd("twice")
+  const { status, body } = await api.call("GET", `/runs/${id}/tasks/each?label=x`)
+  expect({ status, body }).toMatchObject({
+    status: 400,
+    body: { error: { message: expect.stringContaining("several instances of task each have it: 0, 2;") } },
+  })
+})

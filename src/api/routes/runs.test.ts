@@ -22,6 +22,23 @@ test("a triggered run is shown, and its tasks are listed with their attempts", a
   expect(one.body).toMatchObject({ name: "b", output: { task: "b" }, index: null })
 })
 
+test("a run is found by its workflow and number wherever its id is accepted", async () => {
+  await using api = await setup()
+  await api.deploy("etl", { a: "echo hello" })
+  await api.deploy("other", { a: "echo hello" })
+  await api.runToEnd("other")
+  const first = await api.runToEnd("etl")
+  const second = await api.runToEnd("etl")
+  expect((await api.call("GET", `/runs/${second}`)).body).toMatchObject({ id: second, workflow: "etl", number: 2 })
+  expect((await api.call("GET", "/runs/etl%232")).body).toMatchObject({ id: second })
+  expect((await api.call("GET", "/runs/etl%231/tasks/a")).body).toMatchObject({ run_id: first })
+  expect((await api.call("GET", "/runs/etl%231/tasks/a/logs")).text).toContain("hello")
+  expect((await api.call("POST", "/runs/etl%231/retry", { body: { from: "a" } })).body).toMatchObject({ id: first })
+  await api.engine.waitForRun(first as never)
+  expect((await api.call("DELETE", "/runs/etl%231")).status).toBe(204)
+  expect((await api.call("GET", "/runs/etl%231")).status).toBe(404)
+})
+
 test("a task shows its input: the item, the upstream outputs, and its own input, which overrides them", async () => {
   await using api = await setup()
   const each = {

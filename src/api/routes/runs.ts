@@ -1,6 +1,6 @@
 // Runs: list, get, explain, cancel, retry, pause, remove. `POST /workflows/{name}/runs` in workflows.ts creates them.
 
-import type { RunId } from "../../core/model/ids.ts"
+import { parseRunId, type RunId } from "../../core/model/ids.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { RunRow } from "../../store/contract/store.ts"
@@ -10,9 +10,20 @@ import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 
-export const findRun = async (api: Api, id: string): Promise<RunRow> => {
-  const found = await api.store.getRun(id as RunId)
-  if (found === null) throw notFound(`there is no run ${id}`)
+const NUMBERED = /^(.+)#(\d{1,9})$/
+
+/** Returns the id of the run that an address names: by its id, or by its workflow and number. */
+const runIdOf = async (api: Api, text: string): Promise<RunId> => {
+  const [, workflow, number] = NUMBERED.exec(text) ?? []
+  const id =
+    workflow === undefined ? parseRunId(text.toLowerCase()) : await api.store.findRunId({ workflow, number: Number(number) })
+  if (id === null) throw notFound(`there is no run ${text}`)
+  return id
+}
+
+export const findRun = async (api: Api, text: string): Promise<RunRow> => {
+  const found = await api.store.getRun(await runIdOf(api, text))
+  if (found === null) throw notFound(`there is no run ${text}`)
   return found
 }
 
@@ -60,7 +71,7 @@ export const runRoutes = [
     errors: [409],
     audit: "run.remove",
     async handle({ params, api }) {
-      await api.runs.remove(params.id as RunId)
+      await api.runs.remove(await runIdOf(api, params.id))
       return { status: 204 }
     },
   }),
@@ -88,7 +99,7 @@ export const runRoutes = [
     errors: [409],
     audit: "run.cancel",
     async handle({ params, api }) {
-      await api.runs.cancel(params.id as RunId)
+      await api.runs.cancel(await runIdOf(api, params.id))
       return { status: 202, body: await findRunShape(api, params.id) }
     },
   }),
@@ -107,7 +118,7 @@ export const runRoutes = [
     audit: "run.retry",
     async handle({ params, body, api }) {
       const request = body.from === undefined ? {} : { from: body.from }
-      const id = params.id as RunId
+      const id = await runIdOf(api, params.id)
       if (body.plan === true) {
         const { again, kept } = await api.runs.planRetry(id, request)
         return { status: 200, body: { again, kept }, audit: false }
@@ -128,7 +139,7 @@ export const runRoutes = [
       errors: [409],
       audit: `run.${verb}`,
       async handle({ params, api }) {
-        await api.runs.setPaused(params.id as RunId, verb === "pause")
+        await api.runs.setPaused(await runIdOf(api, params.id), verb === "pause")
         return { status: 200, body: await findRunShape(api, params.id) }
       },
     }),

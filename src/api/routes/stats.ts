@@ -13,8 +13,8 @@ export const statsRoutes = [
     query: statsQuery,
     responses: { 200: { description: "The statistics", schema: stats } },
     async handle({ query, api }) {
-      const columns = query.series === true ? (api.parts.serverStats?.columns() ?? null) : null
-      const [totals, holders, objectsBytes] = await Promise.all([
+      const [columns, totals, holders, objectsBytes] = await Promise.all([
+        query.series === true ? (api.parts.serverStats?.columns() ?? null) : null,
         api.store.stats(),
         api.store.listHolders(),
         api.parts.serverStats?.objectsBytes() ?? null,

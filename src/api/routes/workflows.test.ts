@@ -112,7 +112,7 @@ test("statistics by the minute are returned on request", async () => {
     running: [null],
   }
   await using api = await setup({
-    serverStats: { columns: () => columns, endedPerMinute: (queue) => queue.length, objectsBytes: async () => 12 },
+    serverStats: { columns: async () => columns, endedPerMinute: (queue) => queue.length, objectsBytes: async () => 12 },
   })
   expect((await api.call("GET", "/stats")).body).toMatchObject({ series: null, objects_bytes: 12 })
   expect((await api.call("GET", "/stats?series=true")).body["series"]).toEqual({ ...columns, from: "1970-01-01T00:00:00.000Z" })

@@ -15,18 +15,38 @@ import { workShape } from "./task-fields.ts"
 export interface InstanceSelector {
   index?: number | undefined
   path?: string | undefined
+  label?: string | undefined
 }
 
 /** Returns the task path of the selected instance, or undefined when the request selects none. */
-export const instancePathOf = ({ index, path }: InstanceSelector): string | undefined => {
-  if (index !== undefined && path !== undefined && path !== String(index)) {
-    throw invalidField("path", "names another instance than index; send only one of them")
-  }
-  return path ?? (index === undefined ? undefined : String(index))
+export const instancePathOf = async (
+  api: Api,
+  run: RunRow,
+  name: string,
+  { index, path, label }: InstanceSelector,
+): Promise<string | undefined> => {
+  const named = new Set([path, index === undefined ? undefined : String(index), await labelledPath(api, run, name, label)])
+  named.delete(undefined)
+  if (named.size > 1) throw invalidField("path", "index, path and label name different instances; send only one of them")
+  return [...named][0]
+}
+
+const MAX_LISTED = 3
+
+const labelledPath = async (api: Api, run: RunRow, name: string, label: string | undefined): Promise<string | undefined> => {
+  if (label === undefined) return undefined
+  const paths = await api.store.findPaths({ runId: run.id, name, label, limit: MAX_LISTED + 1 })
+  if (paths.length === 0) throw await unknownTask(api, run, name, label)
+  if (paths.length === 1) return paths[0]
+  const listed = `${paths.slice(0, MAX_LISTED).join(", ")}${paths.length > MAX_LISTED ? ", …" : ""}`
+  throw invalidField(
+    "label",
+    `several instances of task ${name} have it: ${listed}; select one with index=N, or path=1.2 inside groups`,
+  )
 }
 
 export const findTask = async (api: Api, run: RunRow, name: string, instance: InstanceSelector): Promise<TaskRow> => {
-  const path = instancePathOf(instance)
+  const path = await instancePathOf(api, run, name, instance)
   if (path !== undefined) {
     const found = await api.store.getTask({ runId: run.id, name, path })
     if (found?.kind === "task") return found
@@ -47,7 +67,7 @@ export const findRetryTarget = async (
   name: string,
   instance: InstanceSelector,
 ): Promise<RetryRequest> => {
-  const path = instancePathOf(instance)
+  const path = await instancePathOf(api, run, name, instance)
   if (path !== undefined) {
     if ((await api.store.getTask({ runId: run.id, name, path })) === null) throw await unknownTask(api, run, name, path)
     return { instance: { task: name, path } }

@@ -33,6 +33,7 @@ export const gridShape = (workflow: string, runs: readonly GridRun[]): Grid => {
       const cells = cellsOf(nodes, rows)
       return {
         id: run.id,
+        number: run.number,
         version: run.version,
         status: run.status,
         trigger: run.trigger,
@@ -40,6 +41,7 @@ export const gridShape = (workflow: string, runs: readonly GridRun[]): Grid => {
         created_at: run.createdAt,
         started_at: run.startedAt,
         finished_at: run.finishedAt,
+        idle_ms: run.idleMs,
         cells: [...tasks.keys()].map((name) => cells.get(name) ?? null),
       }
     }),

@@ -48,10 +48,12 @@ export const workflowSummaryShape = ({
   next_at: nextAt,
   last_runs: lastRuns.map((run) => ({
     id: run.id,
+    number: run.number,
     status: run.status,
     created_at: run.createdAt,
     started_at: run.startedAt,
     finished_at: run.finishedAt,
+    idle_ms: run.idleMs,
   })),
 })
 
@@ -88,6 +90,7 @@ export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workf
 export const instanceShape = (row: InstanceRow, name: string): z.output<typeof runViews.instanceList>["items"][number] => ({
   name,
   path: row.path,
+  label: row.label,
   status: row.status,
   attempt: row.attempt,
   available_at: row.availableAt,

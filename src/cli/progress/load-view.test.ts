@@ -13,6 +13,7 @@ const row = (number: number, name: string, path: string, given: Partial<TaskRow>
   node: 0,
   name,
   path,
+  label: null,
   kind: "task",
   status: "pending",
   skipReason: null,

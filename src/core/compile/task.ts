@@ -94,18 +94,23 @@ const compileConditions = (
   context: CompileContext,
   source: TaskSource,
   site: ExpressionSite,
-): Pick<Node, "rule" | "if" | "fan" | "cache" | "concurrencyKey"> => {
+): Pick<Node, "rule" | "if" | "fan" | "label" | "cache" | "concurrencyKey"> => {
   const { path, merged } = source
   const fan = compileFan(context, source)
   const condition = merged.if === undefined ? null : context.expression(String(merged.if), [...path, "if"], site)
   const key = (text: string, field: Path): string | null => context.textExpression(text, [...path, ...field], site)
   const cacheKey = merged.cache === undefined ? null : key(merged.cache.key, ["cache", "key"])
   const concurrencyKey = merged.concurrency_key === undefined ? null : key(merged.concurrency_key, ["concurrency_key"])
+  if (merged.label !== undefined && fan === null) {
+    context.problems.add([...path, "label"], "label names the instances of a fan-out: it needs foreach or parallel")
+  }
+  const label = merged.label === undefined || fan === null ? null : key(merged.label, ["label"])
   const ttlMs = compileDuration(context, merged.cache?.ttl, [...path, "cache", "ttl"]) ?? null
   return {
     rule: merged.run_when ?? "all_success",
     ...(condition !== null && { if: condition }),
     ...(fan !== null && { fan }),
+    ...(label !== null && { label }),
     ...(concurrencyKey !== null && { concurrencyKey }),
     ...(cacheKey !== null && { cache: { key: cacheKey, ttlMs } }),
   }

@@ -92,6 +92,8 @@ export type Change =
       total: number
       offset: number
       items: Json[]
+      /** One for each of `items`; absent when no instance has a label. */
+      labels?: (string | null)[]
       lane: string
       priority: number
       limits: Limit[]

@@ -153,6 +153,7 @@ export interface TaskDefinition {
   if?: string | boolean
   foreach?: Json
   parallel?: number | string
+  label?: string
   concurrency?: number
   concurrency_key?: string
   cache?: { key: string; ttl?: Duration }

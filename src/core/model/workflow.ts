@@ -117,6 +117,8 @@ export interface Node {
    * `parallel` to a count; with both, each item has that many instances. `reference` is the author's text, for messages.
    */
   fan?: { foreach?: Template; parallel?: Template; reference: string }
+  /** Names an instance; absent: see `defaultLabel`. */
+  label?: string
   /** The gate must evaluate the task before it may run: a rule other than all_success, `if`, fan-out, cache, concurrency_key, … */
   gated: boolean
   command?: CommandSpec

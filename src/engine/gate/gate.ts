@@ -14,6 +14,7 @@ import { type ExpressionScope, toText } from "../../core/expressions/expressions
 import { evaluateRule, fanOut, ifPerInstance, instanceLane } from "../../core/rules/gate.ts"
 import { indexKey } from "../../core/model/index-key.ts"
 import type { Json } from "../../core/model/json.ts"
+import { defaultLabel, labelOf } from "../../core/model/label.ts"
 import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
 import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
 import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/new-rows.ts"
@@ -108,9 +109,23 @@ export class Gate {
     for (let offset = claim.childrenCreated; offset < total; offset += EXPAND_CHUNK) {
       const length = Math.min(EXPAND_CHUNK, total - offset)
       const items = Array.from({ length }, (_, i) => plan.itemAt(offset + i))
-      chunks.push({ kind: "expand", total, offset, items, lane, priority, limits })
+      const labels = await this.#labels(node, scope, items, offset)
+      chunks.push({ kind: "expand", total, offset, items, ...(labels !== null && { labels }), lane, priority, limits })
     }
     return chunks
+  }
+
+  /** Returns the labels of the instances from `offset` on, or null when none of them has one. */
+  async #labels(node: Node, scope: ExpressionScope, items: readonly Json[], offset: number): Promise<(string | null)[] | null> {
+    const { label, fan } = node
+    const labels: (string | null)[] = []
+    for (const [i, item] of items.entries()) {
+      const instance = { ...scope, index: offset + i, ...(fan!.foreach !== undefined && { item }) }
+      labels.push(
+        label === undefined ? defaultLabel(item) : labelOf(toText(await this.#options.evaluator.evaluate(label, instance))),
+      )
+    }
+    return labels.every((each) => each === null) ? null : labels
   }
 
   /** Lets a task run: from the cache, as a waiting task, or through the ready queue. */

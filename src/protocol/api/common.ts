@@ -49,6 +49,8 @@ export const uuid = z
   .string()
   .toLowerCase()
   .regex(UUID, { error: "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057" })
+/** Schema of a run in an address. The route finds the run; a text that names none is an unknown run. */
+export const runReference = z.string().max(200).meta({ description: "Id of the run, or `WORKFLOW#NUMBER` with `#` as %23" })
 export const workflowName = z.string().regex(WORKFLOW_NAME, {
   error: 'must be a workflow name: at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit',
 })

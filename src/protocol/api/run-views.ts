@@ -4,7 +4,7 @@
 import { z } from "zod"
 import { ATTEMPT_STATES, RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import { dateTime, list, strictObject, uuid } from "./common.ts"
-import { counts, waiting } from "./runs.ts"
+import { counts, label, waiting } from "./runs.ts"
 import { graphTask } from "./workflows.ts"
 
 const status = z.enum(TASK_STATUSES)
@@ -32,6 +32,7 @@ export const instance = z
   .object({
     name: z.string(),
     path: z.string(),
+    label,
     status,
     attempt: z.int().min(0),
     available_at: dateTime.nullable(),
@@ -73,6 +74,7 @@ export const grid = z
       .array(
         z.object({
           id: z.string(),
+          number: z.int(),
           version: z.int(),
           status: z.enum(RUN_STATUSES),
           trigger: z.string(),
@@ -80,6 +82,7 @@ export const grid = z
           created_at: dateTime,
           started_at: dateTime.nullable(),
           finished_at: dateTime.nullable(),
+          idle_ms: z.int(),
           cells: z.array(cell.nullable()).meta({
             description: "One cell for each of `tasks`. null: the run's definition lacks the task, or the task has no rows yet",
           }),

@@ -12,10 +12,10 @@ import {
   object,
   page,
   priority,
+  runReference,
   strictObject,
   taskName,
   text,
-  uuid,
   workflowName,
 } from "./common.ts"
 
@@ -30,6 +30,7 @@ export const run = z
   .object({
     id: z.string(),
     workflow: z.string(),
+    number: z.int().meta({ description: "Number within the workflow: the run is also `WORKFLOW#NUMBER`" }),
     version: z.int(),
     status: z.enum(RUN_STATUSES),
     paused: z.boolean(),
@@ -44,6 +45,9 @@ export const run = z
       .meta({ description: "Name of the key or user that started it. null: a schedule, a webhook, another run or `ork run`" }),
     started_at: dateTime.nullable(),
     finished_at: dateTime.nullable(),
+    idle_ms: z
+      .int()
+      .meta({ description: "Time between its end and its retries: its duration is finished_at - started_at - idle_ms" }),
     error: z.string().nullable(),
     parent: z
       .object({ run_id: z.string(), task: z.string() })
@@ -112,6 +116,11 @@ const work = z
   })
   .meta({ id: "Work", description: "The work of the task as in its definition" })
 
+export const label = z
+  .string()
+  .nullable()
+  .meta({ description: "Label of the instance; inside groups with the labels of their instances before it: `eu / rome.csv`" })
+
 export const task = z
   .object({
     id: z.string(),
@@ -119,6 +128,7 @@ export const task = z
     name: z.string(),
     index: z.int().nullable().meta({ description: "null without fan-out" }),
     path: z.string(),
+    label,
     status: z.enum(TASK_STATUSES),
     attempt: z.int().min(0),
     max_attempts: z.int(),
@@ -149,8 +159,8 @@ waiting satisfies z.ZodType<WaitingView>
 export const runList = list(run)
 export const taskList = list(task)
 
-export const runParams = strictObject({ id: uuid })
-export const taskParams = strictObject({ id: uuid, name: taskName })
+export const runParams = strictObject({ id: runReference })
+export const taskParams = strictObject({ id: runReference, name: taskName })
 
 export const runQuery = strictObject({
   workflow: workflowName.optional(),
@@ -170,6 +180,7 @@ export const taskQuery = strictObject({
 export const instanceQuery = {
   index: z.int().min(0).optional().meta({ description: "Index of the instance of a fan-out" }),
   path: instancePath.optional().meta({ description: "Path of the instance inside groups: `1.2`" }),
+  label: text(1, 1000).optional().meta({ description: "Label of the instance, if no other instance of the task has it" }),
 }
 
 export const newRun = strictObject({

@@ -8,6 +8,7 @@ const task = (given: Partial<TaskFields>): TaskFields => ({
   runId: RUN,
   name: "load",
   path: "",
+  label: null,
   status: "pending",
   attempt: 0,
   failures: 0,

@@ -30,6 +30,7 @@ interface Progress {
 export interface RunFields {
   id: string
   workflow: string
+  number: number
   version: number
   status: RunStatus
   paused: boolean
@@ -41,6 +42,7 @@ export interface RunFields {
   createdBy: string | null
   startedAt: string | null
   finishedAt: string | null
+  idleMs: number
   error: string | null
   parent: { runId: string; task: string } | null
   tasks: Record<TaskStatus, number>
@@ -71,6 +73,7 @@ export interface TaskFields extends Times, AttemptDetails {
   runId: string
   name: string
   path: string
+  label: string | null
   status: TaskStatus
   attempt: number
   failures: number
@@ -107,6 +110,7 @@ export const instanceIndex = (path: string): number | null => (path === "" ? nul
 export const runShape = (run: RunFields): RunShape => ({
   id: run.id,
   workflow: run.workflow,
+  number: run.number,
   version: run.version,
   status: run.status,
   paused: run.paused,
@@ -118,6 +122,7 @@ export const runShape = (run: RunFields): RunShape => ({
   created_by: run.createdBy,
   started_at: run.startedAt,
   finished_at: run.finishedAt,
+  idle_ms: run.idleMs,
   error: run.error,
   parent: run.parent === null ? null : { run_id: run.parent.runId, task: run.parent.task },
   tasks: run.tasks,
@@ -168,6 +173,7 @@ export const taskShape = (
   name: task.name,
   index: instanceIndex(task.path),
   path: task.path,
+  label: task.label,
   status: task.status,
   attempt: task.attempt,
   max_attempts: node.retry.maxAttempts,

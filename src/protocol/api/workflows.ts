@@ -30,10 +30,12 @@ const summary = {
 
 const lastRun = z.object({
   id: z.string(),
+  number: z.int(),
   status: z.enum(RUN_STATUSES),
   created_at: dateTime,
   started_at: dateTime.nullable(),
   finished_at: dateTime.nullable(),
+  idle_ms: z.int(),
 })
 
 const bundleHash = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")

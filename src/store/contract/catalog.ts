@@ -1,8 +1,6 @@
 // Deployed workflows, their versions and schedules: reads and changes for the API.
 
-import type { RunId } from "../../core/model/ids.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
-import type { RunStatus } from "../../core/model/status.ts"
 import type { NewRun, RunRow } from "./store.ts"
 
 export interface WorkflowRow {
@@ -56,7 +54,7 @@ export interface Catalog {
   listWorkflows(query: { search?: string; tag?: string; after?: string; limit: number; runs: number }): Promise<
     {
       workflow: WorkflowRow
-      lastRuns: { id: RunId; status: RunStatus; createdAt: string; startedAt: string | null; finishedAt: string | null }[]
+      lastRuns: Pick<RunRow, "id" | "number" | "status" | "createdAt" | "startedAt" | "finishedAt" | "idleMs">[]
       nextAt: string | null
     }[]
   >

@@ -30,6 +30,7 @@ export interface PastAttempt extends AttemptTimes {
 }
 
 export interface InstanceRow extends InstanceKey, AttemptTimes {
+  label: string | null
   status: TaskStatus
   attempt: number
   availableAt: string | null

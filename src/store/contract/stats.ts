@@ -19,6 +19,22 @@ export interface StatsStore {
   limitHolders(key: string, limit: number): Promise<string[]>
   /** Reads statistics from indexes of unfinished rows. */
   stats(): Promise<Stats>
+  /** Adds counts to those of the same minutes, for the times keeps the greater, and forgets what is older than `keptMinutes`. */
+  addActivity(minutes: ActivityMinute[], keptMinutes: number): Promise<void>
+  /** Lists minutes with activity since this one, oldest first. */
+  listActivity(since: number): Promise<ActivityMinute[]>
+}
+
+export interface ActivityMinute {
+  /** Minutes since the epoch. */
+  minute: number
+  success: number
+  failed: number
+  dispatchP50Ms: number | null
+  dispatchP95Ms: number | null
+  /** null: not known. */
+  ready: number | null
+  running: number | null
 }
 
 export interface Stats {

@@ -99,6 +99,8 @@ export interface Store {
 
   // -- reads -----------------------------------------------------------------------------------------------------------------
   getRun(runId: RunId): Promise<RunRow | null>
+  /** Returns the id of a run by its number within its workflow, or null. */
+  findRunId(query: { workflow: string; number: number }): Promise<RunId | null>
   /** Lists runs, newest first, then by id, descending. `createdAfter` is inclusive, `createdBefore` is exclusive. */
   listRuns(query: {
     workflow?: string
@@ -112,6 +114,8 @@ export interface Store {
   /** Lists tasks without containers, in row order, after the row `after`. */
   listTasks(query: { runId: RunId; name?: string; after?: number; limit: number }): Promise<TaskRow[]>
   getTask(query: { runId: RunId; name: string; path: string }): Promise<TaskRow | null>
+  /** Returns the paths of the instances of a task, or of a group, with this label, at most `limit`. */
+  findPaths(query: { runId: RunId; name: string; label: string; limit: number }): Promise<string[]>
   /** Lists the states of top-level rows for a retry plan, without instances and hooks. */
   listNodes(runId: RunId): Promise<NodeState[]>
   /** Lists past attempts of a task, oldest first. The current one is in the task's row. */
@@ -238,6 +242,8 @@ export interface Advanced {
 export interface RunRow {
   seq: number
   id: RunId
+  /** Number within its workflow, from 1, in the order of creation. */
+  number: number
   workflow: string
   workflowId: number
   versionId: number
@@ -253,6 +259,8 @@ export interface RunRow {
   createdBy: string | null
   startedAt: string | null
   finishedAt: string | null
+  /** Time between its end and its retries, which `finishedAt - startedAt` includes. */
+  idleMs: number
   error: string | null
   private: boolean
   workingDir: string | null
@@ -271,6 +279,8 @@ export interface TaskRow {
   node: number
   name: string
   path: string
+  /** Label of the instance, or of the instances of groups around it; null without one. */
+  label: string | null
   kind: RowKind
   status: TaskStatus
   skipReason: SkipReason | null

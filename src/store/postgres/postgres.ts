@@ -40,12 +40,13 @@ import { queueStore } from "./admin/queues.ts"
 import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
-import { getRuns, listRuns } from "./runs/run-reads.ts"
+import { findRunId, getRuns, listRuns } from "./runs/run-reads.ts"
 import { INDEXED_PLANS } from "./connection/connection.ts"
 import {
   cachedKeysInUse,
   trimCache,
   getCached,
+  findPaths,
   getTask,
   instanceOutputs,
   listAttempts,
@@ -216,9 +217,11 @@ const operations = (access: Access, random: Random) => {
     abandonedRuns: (limit) => read((connection) => abandonedRuns(connection, limit)),
     readClaims: (fences) => plainWrite((tx) => readClaims(tx, fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
+    findRunId: (query) => read((connection) => findRunId(connection, query)),
     listRuns: (query) => read((connection) => listRuns(connection, query)),
     listTasks: (query) => read((connection) => listTasks(connection, workflows, query)),
     getTask: (query) => read((connection) => getTask(connection, workflows, query)),
+    findPaths: (query) => read((connection) => findPaths(connection, workflows, query)),
     listNodes: (runId) => read((connection) => listNodes(connection, workflows, runId)),
     listInner: (query) => read((connection) => listInner(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),

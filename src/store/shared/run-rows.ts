@@ -6,9 +6,9 @@ import { RUN_STATUSES, type RunStatus } from "../../core/model/status.ts"
 import { type NewRun, type RunRow, type Store, TRIGGERS } from "../contract/store.ts"
 
 /** Columns of a run `r`, joined with its workflow `w` and version `v`. */
-export const RUN_COLUMNS = `r.seq, r.id, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", v.version,
+export const RUN_COLUMNS = `r.seq, r.id, r.number, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", v.version,
   r.status, r.paused, r.cancelling, r."trigger", r.params, r.priority, r.logical_date AS "logicalDate", r.created_at AS "createdAt",
-  r.created_by AS "createdBy", r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.error, r.private,
+  r.created_by AS "createdBy", r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.idle_ms AS "idleMs", r.error, r.private,
   r.working_dir AS "workingDir",
   r.hooks_pending AS "hooksPending", r.tasks_total AS total, r.tasks_success AS success, r.tasks_failed AS failed,
   r.tasks_skipped AS skipped, r.tasks_cancelled AS cancelled, r.root_run_id AS "rootRunId", r.parent_run AS parent,

@@ -10,7 +10,7 @@ import type { AttemptRow, ChildOutput, Progress, TaskRow } from "../contract/sto
 import { fromJson, groupByColumn, outputOf, parkedOf } from "./codec.ts"
 
 /** Columns of a task `t`, left-joined with the limit `l` under which it is parked. */
-export const TASK_COLUMNS = `t.id AS "row", t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason", t.attempt, t.failures,
+export const TASK_COLUMNS = `t.id AS "row", t.node, t.path, t.label, t.kind, t.status, t.skip_reason AS "skipReason", t.attempt, t.failures,
   t.losses, t.attempt_id AS "attemptId", t.priority, t.item, t.output, t.output_key, t.output_bytes, t.error,
   t.exit_code AS "exitCode", t.worker, t.external_id AS "externalId", t.usage, t.last_attempt_state AS "lastAttemptState",
   t.available_at AS "availableAt", t.dispatched_at AS "dispatchedAt", t.started_at AS "startedAt", t.finished_at AS "finishedAt",
@@ -73,7 +73,7 @@ export const childOutputOf = (c: ChildColumns): ChildOutput => ({
 })
 
 /** Columns of a task `t` in the run view. */
-export const INSTANCE_COLUMNS = `t.id, t.node, t.path, t.status, t.attempt, t.available_at AS "availableAt",
+export const INSTANCE_COLUMNS = `t.id, t.node, t.path, t.label, t.status, t.attempt, t.available_at AS "availableAt",
   t.waiting_on AS "waitingOn", t.dispatched_at AS "dispatchedAt", t.started_at AS "startedAt", t.finished_at AS "finishedAt"`
 
 export type InstanceColumns = Omit<InstanceRow, "waitingOn" | "past"> & { id: number; waitingOn: string | null }

@@ -12,4 +12,4 @@ FROM workflows w JOIN versions v ON v.workflow_id = w.id`
 
 /** Columns of a run `r` in the list of workflows. */
 export const LAST_RUN_COLUMNS =
-  'r.id, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt"'
+  'r.id, r.number, r.status, r.created_at AS "createdAt", r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.idle_ms AS "idleMs"'

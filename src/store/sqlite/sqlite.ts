@@ -38,11 +38,12 @@ import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retent
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { RunInfoCache } from "./cache/run-info.ts"
-import { getRun, listRuns } from "./runs/run-reads.ts"
+import { findRunId, getRun, listRuns } from "./runs/run-reads.ts"
 import {
   cachedKeysInUse,
   trimCache,
   getCached,
+  findPaths,
   getTask,
   instanceOutputs,
   listAttempts,
@@ -202,9 +203,11 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     readClaims: (fences) => read((s) => readClaims(newTx(s), fences)),
     adopt: (holder, fences) => write((tx) => adopt(tx, holder, fences)),
     getRun: (runId) => read((s) => getRun(s, runId)),
+    findRunId: (query) => read((s) => findRunId(s, query)),
     listRuns: (query) => read((s) => listRuns(s, query)),
     listTasks: (query) => read((s) => listTasks(s, query)),
     getTask: (query) => read((s) => getTask(s, query)),
+    findPaths: (query) => read((s) => findPaths(s, query)),
     listNodes: (runId) => read((s) => listNodes(s, runId)),
     listInner: (query) => read((s) => listInner(s, query)),
     listAttempts: (row) => read((s) => listAttempts(s, row)),

@@ -2,7 +2,7 @@
 // stream patches these keys (live/apply.ts), so data stays fresh without further requests.
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query"
-import { ApiProblem, json, type Query } from "./http.ts"
+import { ApiProblem, json, open, type Query } from "./http.ts"
 import type {
   AuditEntry,
   Explanation,
@@ -32,6 +32,11 @@ const part = encodeURIComponent
 export const retryQuery = (failures: number, error: unknown): boolean =>
   !(error instanceof ApiProblem && error.status > 0 && error.status < 500) && failures < 2
 
+const ASK_AGAIN_MS = 3000
+
+/** Returns whether the server did not respond, or could not. */
+const isUnavailable = (error: unknown): boolean => error instanceof ApiProblem && (error.status === 0 || error.status >= 500)
+
 const pages = <Item>(kind: string, path: string, query: Query) =>
   infiniteQueryOptions({
     queryKey: [kind, query] as const,
@@ -58,6 +63,8 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => json<Session>("/session", { signal }),
   staleTime: 60_000,
   retry: retryQuery,
+  // Without a session there is no stream that would report that the server is back.
+  refetchInterval: ({ state: { error } }) => (isUnavailable(error) ? ASK_AGAIN_MS : false),
 })
 
 /** The route is outside of /api/v1 and needs no session. */
@@ -84,13 +91,13 @@ export const versionsQuery = (name: string) =>
 export const runsQuery = (filter: Query) => pages<Run>("runs", "/runs", { limit: 50, ...filter })
 
 export const runQuery = (id: string) =>
-  queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${id}`, { signal }) })
+  queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${part(id)}`, { signal }) })
 
 /** Read by run/run-model.ts, which updates the data itself. */
-export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => json(`/runs/${id}/graph`, { signal })
+export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => json(`/runs/${part(id)}/graph`, { signal })
 
 export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
-  json(`/runs/${id}/instances`, { query: { limit: 2000, cursor }, signal })
+  json(`/runs/${part(id)}/instances`, { query: { limit: 2000, cursor }, signal })
 
 /** The graph of a run without updates, for comparison. */
 export const graphQuery = (id: string) =>
@@ -116,6 +123,19 @@ export const taskQuery = (runId: string, name: string, path: string, standing = 
   queryOptions({
     queryKey: ["task", runId, name, path, standing],
     queryFn: ({ signal }) => json<Task>(`/runs/${runId}/tasks/${part(name)}`, { query: path === "" ? {} : { path }, signal }),
+  })
+
+/** Bytes at the end of a log that contain its last lines. */
+const TAIL_BYTES = 2000
+
+/** The end of the log of a finished attempt. */
+export const logTailQuery = (runId: string, name: string, path: string, attempt: number) =>
+  queryOptions({
+    queryKey: ["log tail", runId, name, path, attempt],
+    queryFn: async ({ signal }) => {
+      const query = { attempt, offset: -TAIL_BYTES, ...(path !== "" && { path }) }
+      return (await open(`/runs/${runId}/tasks/${part(name)}/logs`, { query, signal })).text()
+    },
   })
 
 export const jobsQuery = (filter: Query) => pages<Job>("jobs", "/jobs", { limit: 50, ...filter })

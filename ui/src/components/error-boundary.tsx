@@ -2,14 +2,14 @@
 
 import { Link, type ErrorComponentProps } from "@tanstack/react-router"
 import type { ReactElement } from "react"
+import { CodeMissing } from "../code.ts"
 import { buttonClass } from "./button.tsx"
 import { Icon } from "./icon.tsx"
+import { MissingCode } from "./missing-code.tsx"
 import { ProblemState } from "./states.tsx"
 
 export const PageProblem = ({ error, reset }: ErrorComponentProps): ReactElement => (
-  <div className="page">
-    <ProblemState error={error} retry={reset} />
-  </div>
+  <div className="page">{error instanceof CodeMissing ? <MissingCode /> : <ProblemState error={error} retry={reset} />}</div>
 )
 
 /** Rendered outside the shell, because it also appears before signing in. */

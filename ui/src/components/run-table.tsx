@@ -5,7 +5,7 @@ import type { ReactElement } from "react"
 import type { Run, TaskStatus } from "../api/types.ts"
 import { StatusBadge } from "./badge.tsx"
 import { lookOf } from "./status.ts"
-import { Duration, Time } from "./time.tsx"
+import { RunDuration, Time } from "./time.tsx"
 import { Table } from "./table.tsx"
 
 const COLUMNS = [
@@ -22,6 +22,9 @@ export interface Selection {
   set: (id: string, selected: boolean) => void
   setAll: (selected: boolean) => void
 }
+
+/** Name of a run for people: `etl#12`. */
+export const runName = ({ workflow, number }: Pick<Run, "workflow" | "number">): string => `${workflow}#${number}`
 
 /** The end of a UUIDv7 is random and therefore distinguishes runs. */
 export const shortId = (id: string): string => id.slice(-8)
@@ -59,7 +62,7 @@ export const RunTable = ({
             <input
               type="checkbox"
               className="check"
-              aria-label={`Select run ${shortId(run.id)} of ${run.workflow}`}
+              aria-label={`Select run ${runName(run)}`}
               checked={selection.ids.has(run.id)}
               onChange={(event) => selection.set(run.id, event.target.checked)}
             />
@@ -67,9 +70,12 @@ export const RunTable = ({
         )}
         <td>
           <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
-            {workflow ? run.workflow : shortId(run.id)}
+            {workflow ? run.workflow : null}
+            <span className="run-number">#{run.number}</span>
           </Link>
-          {workflow ? <span className="faint mono small run-id">{shortId(run.id)}</span> : null}
+          <span className="faint mono small run-id wide" title={run.id}>
+            {shortId(run.id)}
+          </span>
         </td>
         <td className="fit">
           <StatusBadge status={run.paused ? "paused" : run.status} />
@@ -82,7 +88,7 @@ export const RunTable = ({
           <Time at={run.created_at} />
         </td>
         <td className="fit end">
-          <Duration from={run.started_at} to={run.finished_at} />
+          <RunDuration run={run} />
         </td>
       </tr>
     ))}

@@ -1,5 +1,6 @@
 import type { ReactElement } from "react"
 import { absoluteTime, durationText, relativeTime } from "../format/time.ts"
+import { runDuration, type RunTimes } from "../run/duration.ts"
 import { useNowText } from "./now.ts"
 
 /** A relative time, with the exact time in the user's time zone as its title. */
@@ -21,6 +22,18 @@ export const ExactTime = ({ at, none = "–" }: { at: string | null; none?: stri
       {absoluteTime(Date.parse(at))}
     </time>
   )
+}
+
+/** The duration of a run, without the breaks before its retries. */
+export const RunDuration = ({ run }: { run: RunTimes }): ReactElement => {
+  const text = useNowText(
+    (now) => {
+      const ms = runDuration(run, now)
+      return ms === null ? "–" : durationText(ms)
+    },
+    run.started_at !== null && run.finished_at === null,
+  )
+  return <span className={run.started_at === null ? "faint" : "number"}>{text}</span>
 }
 
 /** The duration from one instant to another, or to now while it lasts. */

@@ -71,7 +71,8 @@ const Opener = ({
   const keys = (event: KeyboardEvent): void => {
     if (go(box.id, event.key)) event.preventDefault()
   }
-  const name = box.kind === "instance" ? `${task.name} ${box.label}` : task.name
+  const label = view?.label == null ? "" : ` ${view.label}`
+  const name = box.kind === "instance" ? `${task.name} ${box.label}${label}` : task.name
   return (
     <button
       type="button"
@@ -156,12 +157,15 @@ export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
 
 export const InstanceBox = memo(({ data: { box, task } }: NodeProps<BoxNode>): ReactElement => {
   const view = useBoxView(task!.name, box.path)
+  const name = view?.label == null ? box.label : `${box.label} ${view.label}`
   return (
     <div className={`box box-small${toneOf(view)}`}>
       <Opener box={box} task={task!} view={view}>
         <span className="box-line">
           <StatusMark view={view} />
-          <span className="box-name number">{box.label}</span>
+          <span className="box-name number clip" title={name}>
+            {name}
+          </span>
         </span>
       </Opener>
     </div>

@@ -8,6 +8,8 @@ import { retryAtOf, statusOf } from "../run/status.ts"
 
 export interface BoxView {
   status: TaskStatus
+  /** Label of an instance. */
+  label: string | null
   /** Counts of a task with several instances. */
   counts: Counts | null
   retryAt: number | null
@@ -47,23 +49,34 @@ export class GraphFeed {
     if (this.#state === null || node === undefined) return null
     const instance = path === "" ? undefined : node.instances.get(path)
     const counts = countsOf(this.#state, node)
+    // The times of a task without fan-out are those of its latest attempt; in a back-off there are none.
+    const times = node.isGroup || node.fanOut !== null ? node : (node.instances.get("") ?? node)
     const view: BoxView =
       instance === undefined
         ? {
             status: statusOf(this.#state, node),
+            label: null,
             counts: totalOf(counts) > 1 || (node.fanOut !== null && !node.isGroup) ? counts : null,
             retryAt: retryAtOf(node),
-            startedAt: node.startedAt,
-            finishedAt: node.finishedAt,
+            startedAt: times.startedAt,
+            finishedAt: times.finishedAt,
           }
         : {
             status: instance.status,
+            label: instance.label,
             counts: null,
             retryAt: instance.status === "pending" ? instance.availableAt : null,
             startedAt: instance.startedAt,
             finishedAt: instance.finishedAt,
           }
-    const key = [view.status, view.retryAt, view.startedAt, view.finishedAt, ...Object.values(view.counts ?? {})].join()
+    const key = [
+      view.status,
+      view.label,
+      view.retryAt,
+      view.startedAt,
+      view.finishedAt,
+      ...Object.values(view.counts ?? {}),
+    ].join()
     const id = `${name}[${path}`
     const known = this.#known.get(id)
     if (known?.key === key) return known.view

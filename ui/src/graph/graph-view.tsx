@@ -21,6 +21,7 @@ import "../styles/graph.css"
 import { ActionsContext, type BoxActions, type BoxData, type BoxNode, FrameBox, InstanceBox, TaskBox } from "./boxes.tsx"
 import { FeedContext, type GraphFeed, useBoxView } from "./feed.ts"
 import { besideHooks, fastLayout, isForElk, type Place, type Places } from "./layout.ts"
+import { centredOn, fittingZoom, isInSight, READABLE, type Size, wholeView } from "./viewport.ts"
 import { type GraphTask, instanceId, MOST_INSTANCES, neighbour, type Shape, shapeOf } from "./model.ts"
 
 export interface GraphViewProps {
@@ -46,13 +47,8 @@ const KEYS: Readonly<Record<string, "left" | "right" | "up" | "down">> = {
 const MOST_IN_GROUP = 60
 /** Graphs with more boxes are never shown as a whole, because the text would be unreadable. */
 const LARGE = 400
-const FIT = { padding: 0.08, maxZoom: 1 }
 const MAP_SIZE = { width: 168, height: 112 }
-const MARGIN = 24
-/** The data of the toolbar. */
-const TOOLS = 60
-/** Smallest zoom at which text is readable and buttons can be clicked. */
-const READABLE = 0.62
+const LEAST_ZOOM = { large: 0.25, small: 0.1 }
 
 export const GraphView = (props: GraphViewProps): ReactElement => {
   const { tasks, feed } = props
@@ -103,6 +99,8 @@ const usePlaces = (shape: Shape): Places => {
       .then((places) => {
         if (places !== null && !abort.signal.aborted) setBetter({ key: shape.key, places })
       })
+      // Without its code, the graph keeps the fast layout.
+      .catch(() => undefined)
     return () => abort.abort()
   }, [shape])
   return better?.key === shape.key ? better.places : fast
@@ -195,15 +193,18 @@ const Drawn = ({
     () => ({ selected: chosen, open: (task, path) => onOpen?.(task, path), fold, go }),
     [chosen, onOpen, fold, go],
   )
-  const large = shape.boxes.length > LARGE
+  const leastZoom = shape.boxes.length > LARGE ? LEAST_ZOOM.large : LEAST_ZOOM.small
+  const [fits, setFits] = useState(true)
   // Fit the new layout while the user has not moved the view.
   const moved = useRef(false)
   const show = useEffectEvent(() => {
+    const places = [...where.values()]
+    const size = sizeOf(frame.current)
     const place = chosen === null ? undefined : where.get(chosen)
-    if (place !== undefined && !isInSight(place, flow, frame.current)) {
-      const zoom = Math.max(flow.getZoom(), 0.75)
-      void flow.setCenter(place.x + place.width / 2, place.y + Math.min(place.height, 200) / 2, { zoom })
-    } else if (place === undefined && !moved.current) void flow.setViewport(firstView(where.values(), frame.current))
+    const view = moved.current ? flow.getViewport() : wholeView(places, size, READABLE)
+    const isHidden = place !== undefined && !isInSight(place, view, size)
+    void flow.setViewport(isHidden ? centredOn(place, size, Math.max(view.zoom, 0.75)) : view)
+    setFits(fittingZoom(places, size) >= READABLE)
   })
   useEffect(() => {
     const timer = setTimeout(() => show())
@@ -225,54 +226,34 @@ const Drawn = ({
           onMoveStart={(event) => {
             if (event !== null) moved.current = true
           }}
-          minZoom={large ? 0.25 : 0.1}
+          minZoom={leastZoom}
           maxZoom={2}
           proOptions={{ hideAttribution: true }}
           aria-label={label}
         >
           <Background gap={24} size={1} color="var(--line)" />
-          <FeedContext value={overview ?? null}>
-            <MiniMap
-              pannable
-              zoomable
-              ariaLabel="Map of the whole graph"
-              style={MAP_SIZE}
-              nodeComponent={MapBox}
-              nodeClassName={mapClass}
-              maskColor="color-mix(in srgb, var(--ground) 65%, transparent)"
-              bgColor="var(--surface)"
-            />
-          </FeedContext>
+          {fits ? null : (
+            <FeedContext value={overview ?? null}>
+              <MiniMap
+                pannable
+                zoomable
+                ariaLabel="Map of the whole graph"
+                style={MAP_SIZE}
+                nodeComponent={MapBox}
+                nodeClassName={mapClass}
+                maskColor="color-mix(in srgb, var(--ground) 65%, transparent)"
+                bgColor="var(--surface)"
+              />
+            </FeedContext>
+          )}
         </ReactFlow>
-        <Tools />
+        <Tools showAll={() => void flow.setViewport(wholeView([...where.values()], sizeOf(frame.current), leastZoom))} />
       </div>
     </ActionsContext>
   )
 }
 
-/** Shows the whole graph if it is readable, otherwise its beginning. */
-const firstView = (places: Iterable<Place>, frame: HTMLElement | null): { x: number; y: number; zoom: number } => {
-  const { clientWidth: width, clientHeight: height } = frame ?? { clientWidth: 0, clientHeight: 0 }
-  let right = 1
-  let bottom = 1
-  for (const place of places) {
-    right = Math.max(right, place.x + place.width)
-    bottom = Math.max(bottom, place.y + place.height)
-  }
-  const fit = Math.min(1, (width - 2 * MARGIN) / right, (height - 2 * MARGIN) / bottom)
-  const zoom = Math.max(READABLE, fit)
-  const along = (room: number, size: number, least: number): number => Math.max(least, (room - size * zoom) / 2)
-  return { x: along(width, right, MARGIN), y: along(height, bottom, TOOLS), zoom }
-}
-
-/** Reports whether a box is visible and readable. */
-const isInSight = (place: Place, flow: ReturnType<typeof useReactFlow>, frame: HTMLElement | null): boolean => {
-  const { x, y, zoom } = flow.getViewport()
-  const left = place.x * zoom + x
-  const top = place.y * zoom + y
-  const inside = left >= 0 && top >= 0 && left + 80 < (frame?.clientWidth ?? 0) && top + 30 < (frame?.clientHeight ?? 0)
-  return inside && zoom >= 0.45
-}
+const sizeOf = (frame: HTMLElement | null): Size => ({ width: frame?.clientWidth ?? 0, height: frame?.clientHeight ?? 0 })
 
 const boxOf = ({ boxes }: Shape, { task, path }: { task: string; path: string }): string | null => {
   const ids = new Set(boxes.map(({ id }) => id))
@@ -296,13 +277,13 @@ const MapBox = ({ id, x, y, width, height, className }: MiniMapNodeProps): React
   return <rect className={`map-box ${className}${tone}`} x={x} y={y} width={width} height={height} rx={6} />
 }
 
-const Tools = (): ReactElement => {
-  const { zoomIn, zoomOut, fitView } = useReactFlow()
+const Tools = ({ showAll }: { showAll: () => void }): ReactElement => {
+  const { zoomIn, zoomOut } = useReactFlow()
   return (
     <div className="view-tools" role="toolbar" aria-label="Zoom">
       <IconButton label="Zoom in" icon="plus" onClick={() => void zoomIn()} />
       <IconButton label="Zoom out" icon="minus" onClick={() => void zoomOut()} />
-      <IconButton label="Show the whole graph" icon="fit" onClick={() => void fitView(FIT)} />
+      <IconButton label="Show the whole graph" icon="fit" onClick={showAll} />
     </div>
   )
 }

@@ -58,7 +58,7 @@ const BOX_WIDTH = 208
 const BOX_HEIGHT = 52
 /** Height of a box with a progress bar. */
 const FAN_HEIGHT = 68
-const INSTANCE = { width: 132, height: 32 }
+const INSTANCE = { width: 168, height: 32 }
 /** Largest number of instances that are drawn individually. */
 export const MOST_INSTANCES = 60
 

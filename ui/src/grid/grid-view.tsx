@@ -5,7 +5,6 @@ import { type ReactElement, useRef, useState } from "react"
 import type { Grid } from "../api/types.ts"
 import { Icon } from "../components/icon.tsx"
 import { useNow } from "../components/now.ts"
-import { shortId } from "../components/run-table.tsx"
 import { lookOf } from "../components/status.ts"
 import { absoluteTime, durationText } from "../format/time.ts"
 import { useSight } from "../timeline/use-scroll.ts"
@@ -68,7 +67,7 @@ const Gap = ({ rows }: { rows: number }): ReactElement | null =>
 const ColumnHead = ({ column, current }: { column: GridColumn; current: boolean }): ReactElement => {
   const look = lookOf(column.status)
   const length = column.ms === null ? "not begun" : durationText(column.ms)
-  const label = `Run ${shortId(column.id)}, ${look.text}, ${length}, created ${absoluteTime(Date.parse(column.createdAt))}`
+  const label = `Run #${column.number}, ${look.text}, ${length}, created ${absoluteTime(Date.parse(column.createdAt))}`
   return (
     <th scope="col" className={current ? "grid-run grid-current" : "grid-run"}>
       <Link
@@ -109,7 +108,7 @@ const Cell = ({ column, row, current }: { column: GridColumn; row: GridRow; curr
     )
   }
   const look = lookOf(cell.status)
-  const label = `${row.name} in run ${shortId(column.id)}: ${cellWords(cell, look.text)}`
+  const label = `${row.name} in run #${column.number}: ${cellWords(cell, look.text)}`
   return (
     <td className={current ? "grid-current" : ""}>
       <Link

@@ -4,12 +4,14 @@ import { cellWords, gridColumns, gridRows } from "./model.ts"
 
 const run = (id: string, seconds: number | null, ended = true): Grid["runs"][number] => ({
   id,
+  number: 1,
   version: 1,
   status: seconds === null ? "pending" : ended ? "success" : "running",
   trigger: "manual",
   logical_date: null,
   created_at: "1970-01-01T00:00:00.000Z",
   started_at: seconds === null ? null : "1970-01-01T00:00:00.000Z",
+  idle_ms: 0,
   finished_at: seconds === null || !ended ? null : new Date(seconds * 1000).toISOString(),
   cells: [],
 })

@@ -2,6 +2,7 @@
 
 import type { Grid } from "../api/types.ts"
 import { durationText } from "../format/time.ts"
+import { runDuration } from "../run/duration.ts"
 
 export interface GridRow {
   name: string
@@ -14,6 +15,7 @@ export interface GridRow {
 
 export interface GridColumn {
   id: string
+  number: number
   status: Grid["runs"][number]["status"]
   createdAt: string
   /** null before the start. */
@@ -44,14 +46,20 @@ export const gridRows = ({ tasks }: Grid, closed: ReadonlySet<string>): GridRow[
 const LEAST = 0.06
 
 export const gridColumns = ({ runs }: Grid, now: number): GridColumn[] => {
-  const lengths = runs.map(({ started_at, finished_at }) =>
-    started_at === null ? null : Math.max(0, (finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at)),
-  )
+  const lengths = runs.map((run) => runDuration(run, now))
   const longest = Math.max(1, ...lengths.map((length) => length ?? 0))
   return runs
-    .map(({ id, status, created_at, cells }, i): GridColumn => {
+    .map(({ id, number, status, created_at, cells }, i): GridColumn => {
       const ms = lengths[i]!
-      return { id, status, createdAt: created_at, ms, height: ms === null ? LEAST : Math.max(LEAST, ms / longest), cells }
+      return {
+        id,
+        number,
+        status,
+        createdAt: created_at,
+        ms,
+        height: ms === null ? LEAST : Math.max(LEAST, ms / longest),
+        cells,
+      }
     })
     .toReversed()
 }

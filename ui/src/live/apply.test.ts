@@ -28,7 +28,7 @@ const setup = () => {
     waits.push(ms)
     return () => undefined
   })
-  const run = { id: "r1", status: "running", started_at: AT, finished_at: null, error: null } as Run
+  const run = { id: "r1", status: "running", started_at: AT, finished_at: null, idle_ms: 0, error: null } as Run
   const page: Page<Run> = { items: [run], next_cursor: null, has_more: false }
   client.setQueryData(["runs", {}], { pages: [page], pageParams: [null] })
   client.setQueryData(["run", "r1"], run)

@@ -38,6 +38,10 @@ export const makeLive = (client: QueryClient): { stream: LiveStream; watch(): ()
   const cache = new LiveCache(client, after)
   stream.onBatch((events) => cache.apply(events))
   stream.onGap(() => cache.reload())
+  // Requests that failed while the server was down are sent again.
+  stream.onState(() => {
+    if (stream.state === "open") void client.refetchQueries({ predicate: ({ state }) => state.status === "error" })
+  })
   const watch = (): (() => void) => {
     let cancelRest = (): void => undefined
     const look = (): void => {

@@ -3,7 +3,7 @@ import type { Job, OrkEvent, Run } from "../api/types.ts"
 import { latestByRun, patchJob, patchPages, patchRun } from "./patch.ts"
 
 const AT = "2026-11-15T06:00:00.000Z"
-const RUN = { id: "r1", status: "pending", started_at: null, finished_at: null, error: null } as Run
+const RUN = { id: "r1", status: "pending", started_at: null, finished_at: null, idle_ms: 0, error: null } as Run
 const JOB = { id: "j1", status: "READY", attempt_count: 0, error: null, started_at: null, finished_at: null } as Job
 
 const event = (change: Partial<OrkEvent>): OrkEvent => ({
@@ -33,6 +33,12 @@ test("a run that starts and finishes gets its times", () => {
 test("a retried run has neither a finish time nor an error", () => {
   const failed = { ...RUN, status: "failed", started_at: AT, finished_at: AT, error: "x" } as Run
   expect(patchRun(failed, event({}))).toMatchObject({ status: "running", started_at: AT, finished_at: null, error: null })
+})
+
+test("the time between the end of a run and its retry does not count", () => {
+  const failed = { ...RUN, status: "failed", started_at: AT, finished_at: AT } as Run
+  const later = new Date(Date.parse(AT) + 5000).toISOString()
+  expect(patchRun(failed, event({ at: later })).idle_ms).toBe(5000)
 })
 
 test("unchanged data is the same object, so that it does not render again", () => {

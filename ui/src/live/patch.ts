@@ -14,7 +14,7 @@ export const latestByJob = (events: readonly OrkEvent[]): Map<string, OrkEvent> 
     events.flatMap((event) => (event.event === "job" && event.job_id !== undefined ? [[event.job_id, event] as const] : [])),
   )
 
-type Times = Pick<Run, "status" | "started_at" | "finished_at">
+type Times = Pick<Run, "status" | "started_at" | "finished_at" | "idle_ms">
 
 const timesAfter = <T extends Times>(thing: T, { status, at }: OrkEvent): T => {
   if (status === thing.status) return thing
@@ -24,6 +24,8 @@ const timesAfter = <T extends Times>(thing: T, { status, at }: OrkEvent): T => {
     status: status as RunStatus,
     started_at: status === "running" ? (thing.started_at ?? at) : thing.started_at,
     finished_at: ended ? at : null,
+    idle_ms:
+      thing.idle_ms + (thing.finished_at === null || ended ? 0 : Math.max(0, Date.parse(at) - Date.parse(thing.finished_at))),
   }
 }
 

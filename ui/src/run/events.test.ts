@@ -13,6 +13,7 @@ const loaded = (tasks: Parameters<typeof stateOf>[0], names: readonly string[] =
       path: "",
       status: "pending",
       attempt: 0,
+      label: null,
       available_at: null,
       waiting: null,
       dispatched_at: null,
@@ -70,6 +71,29 @@ test("a failed attempt is kept, and its task waits for the retry", () => {
   expect(a.instances.get("")!.past).toHaveLength(1)
 })
 
+test("a task that fails in the millisecond of its start waits for its retry", () => {
+  const state = loaded({ a: {} })
+  const failed = taskEvent("a", "pending", 2, { available_at: at(9), error: "exit 1" })
+  applyEvents(state, [taskEvent("a", "dispatched", 2), taskEvent("a", "running", 2), failed], false)
+  expect(state.byName.get("a")!.instances.get("")).toMatchObject({ status: "pending", startedAt: null, availableAt: 9000 })
+})
+
+test("a task that was loaded in its back-off stays there when older events of its attempt arrive", () => {
+  const state = loaded({ a: {} })
+  const attempt = [
+    taskEvent("a", "dispatched", 1),
+    taskEvent("a", "running", 2),
+    taskEvent("a", "pending", 4, { available_at: at(9), error: "exit 1" }),
+  ]
+  applyEvents(state, attempt, false)
+  applyEvents(state, attempt.slice(0, 2), false)
+  const instance = state.byName.get("a")!.instances.get("")!
+  expect(instance).toMatchObject({ status: "pending", startedAt: null, availableAt: 9000 })
+  applyEvents(state, attempt, false)
+  expect(instance.past).toHaveLength(1)
+  expect(runCounts(state)).toMatchObject({ pending: 1, running: 0 })
+})
+
 test("a fan-out gets its instances when they are created and finishes by its own event", () => {
   const state = loaded({ each: { fan: true } }, [])
   const each = state.byName.get("each")!
@@ -122,6 +146,6 @@ test("the tasks of each item exist when its group is opened", () => {
 test("a retried run must be reloaded; events of other runs are ignored", () => {
   const state = loaded({ a: {} })
   expect(applyEvents(state, [runEvent("running", 1)], true).restarted).toBe(true)
-  expect(applyEvents(state, [runEvent("success", 1)], false)).toEqual({ changed: true, restarted: false, ended: true })
+  expect(applyEvents(state, [runEvent("success", 1)], false)).toMatchObject({ changed: true, restarted: false, ended: true })
   expect(applyEvents(state, [{ ...taskEvent("a", "running", 1), run_id: "other" }], false).changed).toBe(false)
 })

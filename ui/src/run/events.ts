@@ -3,10 +3,11 @@
 import type { OrkEvent, TaskStatus } from "../api/types.ts"
 import { type Instance, isEnded, type RunNode, type RunState } from "./state.ts"
 
-/** Reports whether the run was retried, so that its state must be reloaded. */
+/** Reports whether the run was retried, so that its state must be reloaded, and whether instances were created, whose labels are unknown. */
 export interface Applied {
   changed: boolean
   restarted: boolean
+  expanded: boolean
   ended: boolean
 }
 
@@ -23,7 +24,7 @@ const RANK: Record<TaskStatus, number> = {
 
 /** `ended` is true if the run had finished before. */
 export const applyEvents = (state: RunState, events: readonly OrkEvent[], ended: boolean): Applied => {
-  const applied: Applied = { changed: false, restarted: false, ended }
+  const applied: Applied = { changed: false, restarted: false, expanded: false, ended }
   for (const event of events) {
     if (event.run_id !== state.runId) continue
     if (event.event === "run") {
@@ -34,6 +35,7 @@ export const applyEvents = (state: RunState, events: readonly OrkEvent[], ended:
     } else if (event.event === "task") {
       const node = state.byName.get(event.task ?? "")
       if (node !== undefined && applyTask(state, node, event)) applied.changed = true
+      if (event.total !== undefined) applied.expanded = true
     }
   }
   return applied
@@ -56,16 +58,21 @@ const applyTask = (state: RunState, node: RunNode, event: OrkEvent): boolean => 
     return true
   }
   const instance = node.instances.get(path) ?? add(node, path)
-  if (isOld(instance, status, event.attempt ?? 0, at)) return false
+  if (isOld(instance, event, at)) return false
   change(node, instance, event, status, at)
   if (node.fanOut === null && node.around === 0) node.own = status
   span(node, status, at)
   return true
 }
 
-const isOld = (instance: Instance, status: TaskStatus, attempt: number, at: number): boolean => {
+const isOld = (instance: Instance, event: OrkEvent, at: number): boolean => {
+  const status = event.status as TaskStatus
+  const attempt = event.attempt ?? 0
   if (attempt !== instance.attempt) return attempt < instance.attempt
-  if (RANK[status] >= RANK[instance.status]) return false
+  // An attempt that ended does not start again. Its end may have the same time as its start.
+  const ended = instance.past.some((past) => past.attempt === attempt)
+  if (ended) return status === "dispatched" || status === "running"
+  if (RANK[status] >= RANK[instance.status] || event.available_at !== undefined) return false
   return at <= (instance.finishedAt ?? instance.startedAt ?? instance.dispatchedAt ?? 0)
 }
 
@@ -105,6 +112,7 @@ const add = (node: RunNode, path: string): Instance => {
   const made: Instance = {
     node: node.index,
     path,
+    label: null,
     status: "pending",
     attempt: 0,
     availableAt: null,

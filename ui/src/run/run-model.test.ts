@@ -8,6 +8,7 @@ const item = (name: string): InstanceSummary => ({
   path: "",
   status: "pending",
   attempt: 0,
+  label: null,
   available_at: null,
   waiting: null,
   dispatched_at: null,

@@ -14,6 +14,8 @@ export interface RunSource {
 export const MOST_INSTANCES = 200_000
 /** Largest number of waiting events; with more the load restarts. */
 const MOST_WAITING = 100_000
+/** Delay before the labels of new instances are loaded, in milliseconds. */
+const LABELS_MS = 2000
 
 export class RunModel {
   readonly #source: RunSource
@@ -23,6 +25,7 @@ export class RunModel {
   /** Aborts the current load. */
   #loading: AbortSignal | null = null
   #again = false
+  #timer: ReturnType<typeof setTimeout> | null = null
   #runEnded = false
   state: RunState | null = null
   error: unknown = null
@@ -97,6 +100,8 @@ export class RunModel {
     this.#abort.abort()
     this.#abort = new AbortController()
     this.#waiting = null
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
   }
 
   #take(events: readonly OrkEvent[]): boolean {
@@ -104,8 +109,17 @@ export class RunModel {
     const applied: Applied = applyEvents(this.state, events, this.#runEnded)
     // Events contain neither what a retry reset nor the results of earlier attempts.
     if (applied.restarted || (applied.ended && !this.#runEnded)) void this.load()
+    else if (applied.expanded) this.#loadLater()
     this.#runEnded = applied.ended
     return applied.changed
+  }
+
+  /** Loads the labels of new instances. Fan-outs inside groups may be expanded many times in a row. */
+  #loadLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null
+      void this.load()
+    }, LABELS_MS)
   }
 
   #changed(): void {

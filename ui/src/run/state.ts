@@ -15,6 +15,8 @@ export interface Instance {
   node: number
   /** `` without fan-out, `3`, inside groups `1.2`. */
   path: string
+  /** null without one, and until the instance is loaded. */
+  label: string | null
   status: TaskStatus
   attempt: number
   /** Time of the next attempt. */
@@ -26,6 +28,10 @@ export interface Instance {
   waiting: boolean
   past: PastAttempt[]
 }
+
+/** Name of an instance: `load`, `load[3] rome.csv`. */
+export const instanceName = (name: string, { path, label }: Pick<Instance, "path" | "label">): string =>
+  `${name}${path === "" ? "" : `[${path}]`}${label === null ? "" : ` ${label}`}`
 
 export type Counts = Record<TaskStatus, number>
 
@@ -126,6 +132,7 @@ export const addInstances = (state: RunState, items: readonly InstanceSummary[])
     node.instances.set(item.path, {
       node: node.index,
       path: item.path,
+      label: item.label,
       status: item.status,
       attempt: item.attempt,
       availableAt: ms(item.available_at),

@@ -38,16 +38,15 @@ export const useRun = (runId: string): LiveRun => {
     (events) => model.apply(events, ended),
     () => void model.load(),
   )
-  // Events between the load and the opening of the stream are unknown.
+  // Events between the load and the first opening of the stream are unknown. A load may have failed while the server was down.
   const connection = useConnection()
   const opened = useRef(connection === "open")
   const reopened = useEffectEvent(() => {
-    if (!ended) void model.load()
+    if ((!ended && !opened.current) || model.error !== null) void model.load()
+    opened.current = true
   })
   useEffect(() => {
-    if (connection !== "open" || opened.current) return
-    opened.current = true
-    reopened()
+    if (connection === "open") reopened()
   }, [connection])
   const version = useSyncExternalStore(
     (listener) => model.subscribe(listener),

@@ -14,25 +14,18 @@ export interface TimelineModel {
   state: RunState
   scopes: Scopes
   path: Instance[]
-  /** Keys of the instances on the critical path, and the names of their tasks. */
+  /** Keys of the instances on the critical path. */
   critical: ReadonlySet<string>
-  criticalTasks: ReadonlySet<string>
 }
 
 export const timelineModel = (state: RunState, startedAt: number | null): TimelineModel => {
   const scopes = new Scopes(state, startedAt)
   const path = criticalInstances(state, scopes)
-  return {
-    state,
-    scopes,
-    path,
-    critical: new Set(path.map(instanceKey)),
-    criticalTasks: new Set(path.map(({ node }) => state.nodes[node]!.name)),
-  }
+  return { state, scopes, path, critical: new Set(path.map(instanceKey)) }
 }
 
-/** A bar drawn over the line of a fan-out. */
-const MOST_FAILED = 100
+/** Largest number of bars of unsuccessful attempts over the line of a fan-out. */
+const MOST_BARS = 100
 
 export interface Drawing {
   status: TaskStatus
@@ -43,11 +36,9 @@ export interface Drawing {
 /** Returns the bars of a row. A task with many instances has one line for all of them. */
 export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, now: number): Drawing => {
   if (instance !== null) {
-    return {
-      status: instance.status,
-      segments: segmentsOf(instance, model.scopes.readyAt(instance), now),
-      critical: model.critical.has(instanceKey(instance)),
-    }
+    const critical = model.critical.has(instanceKey(instance))
+    const segments = segmentsOf(instance, model.scopes.readyAt(instance), now)
+    return { status: instance.status, segments: segments.map((segment) => ({ ...segment, critical })), critical }
   }
   const below = [...instancesBelow(model.state, node)]
   const segments = unionOf(below, now).map((span): Segment => ({
@@ -56,12 +47,27 @@ export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, n
     status: span.open ? "running" : "success",
     attempt: 0,
   }))
-  // Bars of failed instances lie over the line.
-  const failed = below.filter(({ status, startedAt }) => status === "failed" && startedAt !== null).slice(0, MOST_FAILED)
-  for (const { startedAt, finishedAt } of failed) {
-    segments.push({ kind: "run", from: startedAt!, to: finishedAt ?? now, status: "failed", attempt: 0, open: false })
+  const critical = fold === "open" ? [] : below.filter((each) => model.critical.has(instanceKey(each)))
+  segments.push(
+    ...unsuccessfulBars(below, now),
+    ...critical.flatMap((each) =>
+      segmentsOf(each, null, now)
+        .slice(-1)
+        .map((segment) => ({ ...segment, critical: true })),
+    ),
+  )
+  return { status: statusOf(model.state, node), segments, critical: critical.length > 0 }
+}
+
+const unsuccessfulBars = (instances: readonly Instance[], now: number): Segment[] => {
+  const bars: Segment[] = []
+  for (const instance of instances) {
+    if (instance.past.length === 0 && (instance.status === "success" || instance.finishedAt === null)) continue
+    const segments = segmentsOf(instance, null, now)
+    bars.push(...segments.filter(({ kind, status, open }) => kind === "run" && !open && status !== "success"))
+    if (bars.length >= MOST_BARS) break
   }
-  return { status: statusOf(model.state, node), segments, critical: fold !== "open" && model.criticalTasks.has(node.name) }
+  return bars.slice(0, MOST_BARS)
 }
 
 export function* instancesBelow(state: RunState, node: RunNode): Generator<Instance> {

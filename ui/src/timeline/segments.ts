@@ -12,6 +12,8 @@ export interface Segment {
   attempt: number
   /** The segment is still open: its end is the current time. */
   open: boolean
+  /** The segment is on the critical path. */
+  critical?: boolean
 }
 
 export const segmentsOf = (instance: Instance, readyAt: number | null, now: number): Segment[] => {
@@ -43,16 +45,18 @@ export const segmentsOf = (instance: Instance, readyAt: number | null, now: numb
   return segments
 }
 
-/** Merges the times in which at least one instance runs: a fan-out in one line. */
+/** Merges the times in which at least one attempt runs or has succeeded: a fan-out in one line. Other attempts have bars of their own. */
 export const unionOf = (instances: Iterable<Instance>, now: number): { from: number; to: number; open: boolean }[] => {
   const spans: { from: number; to: number; open: boolean }[] = []
-  for (const { past, startedAt, finishedAt } of instances) {
+  for (const { past, startedAt, finishedAt, status } of instances) {
     for (const attempt of past) {
-      if (attempt.startedAt !== null) {
+      if (attempt.startedAt !== null && attempt.status === "success") {
         spans.push({ from: attempt.startedAt, to: attempt.finishedAt ?? attempt.startedAt, open: false })
       }
     }
-    if (startedAt !== null) spans.push({ from: startedAt, to: finishedAt ?? now, open: finishedAt === null })
+    if (startedAt !== null && (finishedAt === null || status === "success")) {
+      spans.push({ from: startedAt, to: finishedAt ?? now, open: finishedAt === null })
+    }
   }
   spans.sort((a, b) => a.from - b.from)
   const joined: typeof spans = []

@@ -3,7 +3,7 @@
 import { type KeyboardEvent, memo, type ReactElement } from "react"
 import { Icon } from "../components/icon.tsx"
 import { lookOf } from "../components/status.ts"
-import { endedOf, totalOf } from "../run/state.ts"
+import { endedOf, instanceName, totalOf } from "../run/state.ts"
 import type { Range } from "./axis.ts"
 import { drawingOf, segmentWords, type TimelineModel, wordsOf } from "./model.ts"
 import type { Row } from "./rows.ts"
@@ -36,8 +36,9 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
   const drawing = drawingOf(model, row, now)
   const { node, instance, depth, fold } = row
   const look = lookOf(drawing.status)
-  const name = instance !== null && instance.path !== "" ? `[${instance.path}]` : node.short
-  const full = instance !== null && instance.path !== "" ? row.id : node.name
+  const isInstance = instance !== null && instance.path !== ""
+  const name = isInstance ? instanceName("", instance) : node.short
+  const full = isInstance ? instanceName(node.name, instance) : node.name
   const keys = (event: KeyboardEvent): void => {
     if (actions.go(row, event.key)) event.preventDefault()
   }
@@ -75,7 +76,9 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
             <span className={`status-mark${drawing.status === "running" ? " status-mark-running" : ""}`}>
               <Icon name={look.icon} />
             </span>
-            <span className="clip">{name}</span>
+            <span className="clip" title={name}>
+              {name}
+            </span>
             {instance === null && totalOf(node.counts) > 0 ? (
               <span className="faint small number tl-count">
                 {endedOf(node.counts)}/{totalOf(node.counts)}
@@ -86,21 +89,15 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
       </div>
       <div className="tl-lane" aria-hidden="true">
         {drawing.segments.map((segment, i) => (
-          <Bar
-            key={i}
-            segment={segment}
-            range={range}
-            critical={drawing.critical}
-            thin={instance === null && (node.isGroup || fold === "open")}
-          />
+          <Bar key={i} segment={segment} range={range} thin={instance === null && (node.isGroup || fold === "open")} />
         ))}
       </div>
     </div>
   )
 })
 
-const Bar = ({ segment, range, critical, thin }: { segment: Segment; range: Range; critical: boolean; thin: boolean }) => {
-  const { kind, from, to, status, open } = segment
+const Bar = ({ segment, range, thin }: { segment: Segment; range: Range; thin: boolean }) => {
+  const { kind, from, to, status, open, critical = false } = segment
   const length = range.to - range.from
   const classes = [
     "tl-bar",

@@ -8,6 +8,7 @@ import { drawingOf, type TimelineModel } from "./model.ts"
 import type { Row } from "./rows.ts"
 import type { Segment } from "./segments.ts"
 import { Table } from "../components/table.tsx"
+import { instanceName } from "../run/state.ts"
 
 const COLUMNS = ["Task", "Status", "Began", "Waited", "Ran", "Attempts", "Critical path"]
 
@@ -66,7 +67,7 @@ const TableRow = ({
     <tr>
       <td>
         <button type="button" className="link mono" onClick={() => onOpen(row.node.name, row.instance?.path ?? "")}>
-          {row.instance !== null && row.instance.path !== "" ? row.id : row.node.name}
+          {row.instance === null ? row.node.name : instanceName(row.node.name, row.instance)}
         </button>
       </td>
       <td className="fit">

@@ -19,7 +19,7 @@ import { Empty } from "../components/states.tsx"
 import { useThrottled } from "../components/throttled.ts"
 import { durationText } from "../format/time.ts"
 import { useShortcut } from "../keyboard/use-shortcuts.ts"
-import { type RunState, runCounts, totalOf } from "../run/state.ts"
+import { instanceName, type RunState, runCounts, totalOf } from "../run/state.ts"
 import "../styles/views.css"
 import "../styles/timeline.css"
 import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
@@ -88,7 +88,7 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
 }
 
 const CriticalPath = ({ model: { path, state } }: { model: TimelineModel }): ReactElement => {
-  const names = path.map(({ node, path: at }) => `${state.nodes[node]!.name}${at === "" ? "" : `[${at}]`}`)
+  const names = path.map((instance) => instanceName(state.nodes[instance.node]!.name, instance))
   const ran = path.reduce((sum, { startedAt, finishedAt }) => sum + finishedAt! - startedAt!, 0)
   return (
     <p className="small soft tl-path">

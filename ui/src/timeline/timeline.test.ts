@@ -3,6 +3,7 @@ import { applyEvents } from "../run/events.ts"
 import { at, stateOf, taskEvent } from "../run/testing.ts"
 import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
 import { criticalInstances, instanceKey } from "./critical-path.ts"
+import { drawingOf, timelineModel } from "./model.ts"
 import { rowsOf } from "./rows.ts"
 import { Scopes, scopeOf } from "./scopes.ts"
 import { segmentsOf, unionOf } from "./segments.ts"
@@ -113,6 +114,37 @@ test("the line of a fan-out covers the times in which any instance runs", () => 
   const state = nested()
   expect(unionOf(state.byName.get("region.each")!.instances.values(), 0)).toEqual([{ from: 16_000, to: 30_000, open: false }])
   expect(unionOf(state.byName.get("region.load")!.instances.values(), 0)).toHaveLength(1)
+})
+
+test("a collapsed fan-out marks only the bar of its critical instance", () => {
+  const state = nested()
+  const model = timelineModel(state, 0)
+  const row = rowsOf(state, new Set(["region.each"])).find(({ id }) => id === "region.each")!
+  const { segments, critical } = drawingOf(model, row, 40_000)
+  expect(critical).toBe(true)
+  expect(segments.map(({ from, to, critical: marked = false }) => [from, to, marked])).toEqual([
+    [16_000, 30_000, false],
+    [22_000, 30_000, true],
+  ])
+  const open = rowsOf(state, new Set()).find(({ id }) => id === "region.each")!
+  expect(drawingOf(model, open, 40_000).segments.some((segment) => segment.critical)).toBe(false)
+})
+
+test("an instance that failed inside a group is drawn as failed only", () => {
+  const state = stateOf(NESTED)
+  const failed = (path: string) => [
+    taskEvent("region.load", "running", 1, { path }),
+    taskEvent("region.load", "failed", 5, { path }),
+  ]
+  applyEvents(state, [taskEvent("region", "running", 0, { total: 2, attempt: 0 }), ...failed("0")], false)
+  const row = rowsOf(state, new Set()).find(({ id }) => id === "region.load")!
+  const bars = () => drawingOf(timelineModel(state, 0), row, 9000).segments.map(({ status, from, to }) => [status, from, to])
+  expect(bars()).toEqual([["failed", 1000, 5000]])
+  applyEvents(state, ran("region.load", 2, 8, "1"), false)
+  expect(bars()).toEqual([
+    ["success", 2000, 8000],
+    ["failed", 1000, 5000],
+  ])
 })
 
 test("rows follow the graph, with the instances of open fan-outs below them", () => {

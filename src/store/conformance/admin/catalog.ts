@@ -122,10 +122,12 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
       expect(mine!.lastRuns.map(({ id }) => id)).toEqual(ids.slice(0, 2))
       expect(mine!.lastRuns[0]).toEqual({
         id: ids[0],
+        number: 3,
         status: "running",
         createdAt: iso(BEGIN + 20),
         startedAt: iso(BEGIN + 20),
         finishedAt: null,
+        idleMs: 0,
       })
       expect(other!.lastRuns).toHaveLength(1)
     })

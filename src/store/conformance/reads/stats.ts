@@ -188,4 +188,32 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       oldestReadyMs: 250,
     })
   })
+
+  describe("activity", () => {
+    const minute = (number: number, more = {}) => ({
+      minute: number,
+      success: 1,
+      failed: 0,
+      dispatchP50Ms: null,
+      dispatchP95Ms: null,
+      ready: null,
+      running: null,
+      ...more,
+    })
+
+    it("is added up by minute and forgotten after a while", async () => {
+      const { store } = await setup(open)
+      expect(await store.listActivity(0)).toEqual([])
+      const seen = { dispatchP50Ms: 5, dispatchP95Ms: 9, ready: 3, running: 1 }
+      await store.addActivity([minute(100), minute(101, { failed: 2, ...seen })], 10)
+      await store.addActivity([minute(101, { success: 4, dispatchP50Ms: 3, dispatchP95Ms: 20 })], 10)
+      expect(await store.listActivity(0)).toEqual([
+        minute(100),
+        minute(101, { ...seen, success: 5, failed: 2, dispatchP95Ms: 20 }),
+      ])
+      expect(await store.listActivity(101)).toHaveLength(1)
+      await store.addActivity([minute(110)], 10)
+      expect((await store.listActivity(0)).map((each) => each.minute)).toEqual([101, 110])
+    })
+  })
 }

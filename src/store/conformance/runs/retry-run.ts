@@ -141,6 +141,21 @@ export const retryRunTests = (open: Open): void => {
       expect(await retry(world, await world.run(run.id))).toBe(true)
     })
 
+    it("does not count the break before it in the duration of the run", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: {} }))
+      world.clock.pass(1000)
+      await finish(world, ["a"])
+      for (const idleMs of [3_600_000, 7_200_000]) {
+        world.clock.pass(3_600_000)
+        await retry(world, await world.run(run.id))
+        expect(await world.run(run.id)).toMatchObject({ startedAt: iso(BEGIN), finishedAt: null, idleMs })
+        world.clock.pass(500)
+        await finish(world, ["a"])
+      }
+      expect(await world.run(run.id)).toMatchObject({ finishedAt: iso(BEGIN + 7_202_000), idleMs: 7_200_000 })
+    })
+
     it("restarts the run's timeout", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }, { timeoutMs: 1000 }))

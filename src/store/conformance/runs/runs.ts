@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
 import { workflow } from "../../../core/testing.ts"
+import type { NewRun } from "../../contract/store.ts"
 import { BEGIN, names, type Open, setup } from "../world.ts"
 
 const one = workflow({ a: {} })
@@ -52,6 +53,37 @@ export const runTests = (open: Open): void => {
         { node: 1, kind: "task" },
         { node: 2, kind: "fan" },
       ])
+    })
+
+    it("has the next number of its workflow, which finds it and is never used again", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(one)
+      const other = await world.deploy({ ...one, name: "other" })
+      const numbersOf = async (...runs: NewRun[]): Promise<number[]> =>
+        (await world.store.createRuns(runs)).map(({ run }) => run.number)
+      const keyed = world.newRun(version, { idempotencyKey: "k" })
+      expect(await numbersOf(world.newRun(version), world.newRun(other), keyed)).toEqual([1, 1, 2])
+      expect(await numbersOf({ ...keyed, id: world.newRun(version).id })).toEqual([2])
+      const last = world.newRun(version)
+      expect(await numbersOf(last)).toEqual([3])
+      expect(await world.store.findRunId({ workflow: "test", number: 3 })).toBe(last.id)
+      expect(await world.store.findRunId({ workflow: "test", number: 4 })).toBeNull()
+      expect(await world.store.findRunId({ workflow: "nothing", number: 1 })).toBeNull()
+      await world.store.requestCancel(last.id, "cancel")
+      await world.turn({})
+      expect(await world.store.removeRun(last.id, 100)).toBe(true)
+      expect(await world.store.findRunId({ workflow: "test", number: 3 })).toBeNull()
+      expect(await numbersOf(world.newRun(version))).toEqual([4])
+    })
+
+    it("gets a number of its own when several are created at the same time", async () => {
+      const world = await setup(open)
+      const version = await world.deploy(one)
+      const created = await Promise.all(
+        Array.from({ length: 20 }, () => world.store.createRuns([world.newRun(version), world.newRun(version)])),
+      )
+      const numbers = created.flat().map(({ run }) => run.number)
+      expect(numbers.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1))
     })
 
     it("with an idempotency key that the workflow has used returns the first run", async () => {

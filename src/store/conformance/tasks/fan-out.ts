@@ -61,6 +61,20 @@ export const fanOutTests = (open: Open): void => {
       expect((await world.run(run.id)).tasks).toMatchObject({ pending: 1, dispatched: 5 })
     })
 
+    it("has instances with labels, by which they are found", async () => {
+      const world = await setup(open)
+      const run = await world.start(flow)
+      const labels = ["rome.csv", null, "oslo.csv", "rome.csv"]
+      await world.turn({ changes: [{ ...expandAll(await container(world), [1, 2, 3, 4]), labels } as Change] })
+      const tasks = await world.store.listTasks({ runId: run.id, name: "each", limit: 9 })
+      expect(tasks.map(({ label }) => label)).toEqual(labels)
+      const find = (label: string, limit = 9) => world.store.findPaths({ runId: run.id, name: "each", label, limit })
+      expect(await find("rome.csv")).toEqual(["0", "3"])
+      expect(await find("rome.csv", 1)).toEqual(["0"])
+      expect(await find("oslo.csv")).toEqual(["2"])
+      expect(await find("paris.csv")).toEqual([])
+    })
+
     it("is gathered when its last instance has finished and only then unblocks downstream tasks", async () => {
       const world = await setup(open)
       const run = await world.start(flow)

@@ -4,7 +4,7 @@ import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { StatsStore, Stats } from "../../contract/stats.ts"
+import type { ActivityMinute, StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import type { Access } from "../tx.ts"
@@ -16,7 +16,7 @@ import type { Workflows } from "../cache/workflows.ts"
 
 /** `reportClosed` receives the runs that an override closed. */
 export const statsStore = (
-  { read, writeAndNotify, workflows }: Access,
+  { read, write, writeAndNotify, workflows }: Access,
   reportClosed: (runs: Advanced["closed"]) => void,
 ): StatsStore => ({
   overrideOutcome: async (override) => {
@@ -30,7 +30,40 @@ export const statsStore = (
     return holders.map((holder) => nameOf(workflows, holder))
   },
   stats: () => read((connection) => stats(connection, workflows)),
+  addActivity: (minutes, keptMinutes) => write((tx) => addActivity(tx, minutes, keptMinutes)),
+  listActivity: (since) => read((connection) => connection.run<ActivityMinute>(LIST_ACTIVITY, { since })),
 })
+
+const ADD_ACTIVITY = statement(
+  "activity_add",
+  `WITH forgotten AS (DELETE FROM activity WHERE minute <= :forgotten::int)
+   INSERT INTO activity AS a (minute, success, failed, dispatch_p50_ms, dispatch_p95_ms, ready, running)
+   SELECT * FROM unnest(:minutes::int[], :successes::int[], :failures::int[], :p50s::int[], :p95s::int[], :ready::int[], :running::int[])
+   ORDER BY 1
+   ON CONFLICT (minute) DO UPDATE SET success = a.success + excluded.success, failed = a.failed + excluded.failed,
+     dispatch_p50_ms = GREATEST(a.dispatch_p50_ms, excluded.dispatch_p50_ms),
+     dispatch_p95_ms = GREATEST(a.dispatch_p95_ms, excluded.dispatch_p95_ms),
+     ready = COALESCE(excluded.ready, a.ready), running = COALESCE(excluded.running, a.running)`,
+)
+
+const LIST_ACTIVITY = statement(
+  "activity_list",
+  `SELECT minute, success, failed, dispatch_p50_ms AS "dispatchP50Ms", dispatch_p95_ms AS "dispatchP95Ms", ready, running
+   FROM activity WHERE minute >= :since::int ORDER BY minute`,
+)
+
+const addActivity = async (tx: SqlRunner, minutes: readonly ActivityMinute[], keptMinutes: number): Promise<void> => {
+  await tx.run(ADD_ACTIVITY, {
+    minutes: minutes.map(({ minute }) => minute),
+    successes: minutes.map(({ success }) => success),
+    failures: minutes.map(({ failed }) => failed),
+    p50s: minutes.map(({ dispatchP50Ms }) => dispatchP50Ms),
+    p95s: minutes.map(({ dispatchP95Ms }) => dispatchP95Ms),
+    ready: minutes.map(({ ready }) => ready),
+    running: minutes.map(({ running }) => running),
+    forgotten: Math.max(...minutes.map(({ minute }) => minute)) - keptMinutes,
+  })
+}
 
 const USES_SLOTS = "t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"
 

@@ -23,7 +23,7 @@ export const COUNT_CHILDREN = (kind: "fan" | "group"): string => `container AS (
      FROM (SELECT :offset::int = 0 AS is_first, :offset::int + :size::int = :total::int AS is_last) chunk
      WHERE t.id = :row::bigint AND t.attempt_id = :attempt::uuid AND ${sourceState(SOURCE[kind], "t")}
        AND t.children_created = :offset AND (:offset = 0 OR t.children_total = :total)
-     RETURNING ${READINESS("t")}, t.node, t.path, t.hook, t.holder IS NULL AS released
+     RETURNING ${READINESS("t")}, t.node, t.path, t.label, t.hook, t.holder IS NULL AS released
    ), enqueued_container AS (
      ${insertInto("ready_queue", "container")}
    ), container_not_in_flight AS (

@@ -24,13 +24,14 @@ const EXPAND = statement(
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), created AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, parked,
+     INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, label, parked,
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.node, :kind::text, c.id, :pathPrefix || (:offset + i.number - 1), 0, :lane::text, :priority::smallint,
-       :limits::bigint[], i.item, CASE WHEN i.number > :slots::int THEN :full::bigint END, c.run_seq
-     FROM container c CROSS JOIN unnest(:items::text[]) WITH ORDINALITY AS i (item, number) ORDER BY i.number
+       :limits::bigint[], i.item, nullif(concat_ws(' / ', c.label, i.label), ''), CASE WHEN i.number > :slots::int THEN :full::bigint END, c.run_seq
+     FROM container c CROSS JOIN unnest(:items::text[], :labels::text[]) WITH ORDINALITY AS i (item, label, number) ORDER BY i.number
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
-       priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked, inner_run = excluded.inner_run
+       priority = excluded.priority, limits = excluded.limits, item = excluded.item, label = excluded.label, parked = excluded.parked,
+       inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), enqueued AS (
      ${insertInto("ready_queue", "created")}
@@ -93,6 +94,7 @@ export const expandRow = async (tx: Tx, { inFlight, change, limits, states, kind
     pathPrefix: instancePath(inFlight.path, 0).slice(0, -1),
     // One row per item, also when all items are null.
     items: texts.every((text) => text === null) ? `{${texts.map(() => "NULL").join(",")}}` : texts,
+    labels: change.labels ?? null,
     lane: change.lane,
     priority: change.priority,
     limits: limits.length === 0 ? null : limits,

@@ -27,15 +27,15 @@ const OPEN = statement(
    ), history AS (
      ${SUPERSEDE_FROM} old t WHERE ${HAS_ATTEMPT}
    ), created AS (
-     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, node, kind, upstream_pending, lane, priority, limits,
+     INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, label, node, kind, upstream_pending, lane, priority, limits,
        inner_run)
-     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, i.node, i.kind, i.upstream_pending, i.lane, i.priority, i.limits::bigint[],
+     SELECT c.run_seq, c.workflow_id, c.hook, c.id, c.path, c.label, i.node, i.kind, i.upstream_pending, i.lane, i.priority, i.limits::bigint[],
        c.run_seq
      FROM container c CROSS JOIN unnest(:nodes, :kinds::text[], :pendingCounts::int[], :lanes::text[], :priorities::smallint[], :limits::text[])
        WITH ORDINALITY AS i (node, kind, upstream_pending, lane, priority, limits, number) ORDER BY i.number
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
        upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
-       priority = excluded.priority, limits = excluded.limits, inner_run = excluded.inner_run
+       priority = excluded.priority, limits = excluded.limits, label = excluded.label, inner_run = excluded.inner_run
      RETURNING ${READINESS("tasks")}
    ), enqueued AS (
      ${insertInto("ready_queue", "created")}

@@ -14,26 +14,41 @@ import { pipelined, type SqlRunner, statement } from "../connection/statement.ts
 import type { Tx } from "../tx.ts"
 import { NOW } from "../connection/store-clock.ts"
 
+/**
+ * Numbers the runs that are new by their ids and idempotency keys. The rows of `run_numbers` stay locked until the commit: runs of one
+ * workflow are created one transaction after the other. A run that another transaction creates at the same time leaves a gap.
+ */
 const INSERT = statement(
   "create_runs",
-  `INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
+  `WITH c AS (
+     SELECT * FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :startsPendingFlags::boolean[], :triggers::text[],
+       :params::text[], :priorities::smallint[], :logicalDates::text[], :idempotencyKeys::text[], :privateFlags::boolean[],
+       :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :waitForScheduleFlags::boolean[], :timeouts::bigint[],
+       :openTasks::int[], :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[],
+       :depths::int[], :creators::text[]) WITH ORDINALITY
+     AS c (id, workflow_id, version_id, starts_pending, trigger,
+       params, priority, logical_date, idempotency_key, private,
+       working_dir, timezone, schedule_id, wait_for_schedule, timeout,
+       open_tasks, total, parent_row, parent_run, parent_task, root_run_id,
+       depth, created_by, position)
+     WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = c.id)
+       AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.workflow_id = c.workflow_id AND r.idempotency_key = c.idempotency_key)
+   ), counts AS (
+     SELECT workflow_id, count(*)::int AS count FROM c GROUP BY workflow_id
+   ), numbers AS (
+     INSERT INTO run_numbers AS n (workflow_id, last) SELECT workflow_id, count FROM counts ORDER BY workflow_id
+     ON CONFLICT (workflow_id) DO UPDATE SET last = n.last + excluded.last RETURNING workflow_id, last
+   )
+   INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
      working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open_tasks, tasks_total, parent_row, parent_run,
-     parent_task, root_run_id, depth, created_by)
-   SELECT id, workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
+     parent_task, root_run_id, depth, created_by, number)
+   SELECT id, c.workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, wait_for_schedule, ${NOW},
      CASE WHEN NOT starts_pending THEN ${NOW} END,
      ${NOW} + timeout * interval '1 millisecond', open_tasks, total, parent_row,
-     parent_run, parent_task, root_run_id, depth, created_by
-   FROM unnest(:ids::uuid[], :workflowIds::bigint[], :versionIds::bigint[], :startsPendingFlags::boolean[], :triggers::text[],
-     :params::text[], :priorities::smallint[], :logicalDates::text[], :idempotencyKeys::text[], :privateFlags::boolean[],
-     :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :waitForScheduleFlags::boolean[], :timeouts::bigint[],
-     :openTasks::int[], :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[],
-     :depths::int[], :creators::text[]) WITH ORDINALITY
-   AS c (id, workflow_id, version_id, starts_pending, trigger,
-     params, priority, logical_date, idempotency_key, private,
-     working_dir, timezone, schedule_id, wait_for_schedule, timeout,
-     open_tasks, total, parent_row, parent_run, parent_task, root_run_id,
-     depth, created_by, position) ORDER BY position
+     parent_run, parent_task, root_run_id, depth, created_by,
+     last - count + row_number() OVER (PARTITION BY c.workflow_id ORDER BY position)
+   FROM c JOIN counts ON counts.workflow_id = c.workflow_id JOIN numbers ON numbers.workflow_id = c.workflow_id ORDER BY position
    ON CONFLICT DO NOTHING
    RETURNING seq, id`,
 )

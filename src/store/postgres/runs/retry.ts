@@ -21,7 +21,9 @@ const FINISHED = statement(
 const QUEUE = statement(
   "retry_queue",
   `UPDATE runs SET status = 'pending', cancelling = NULL, paused = false, finished_at = NULL, error = NULL, open_tasks = 0,
-     timeout_at = NULL, retry_plan = :plan
+     timeout_at = NULL, retry_plan = :plan,
+     idle_ms = idle_ms + CASE WHEN started_at IS NULL THEN 0
+       ELSE GREATEST(0, round(EXTRACT(epoch FROM ${NOW} - finished_at) * 1000)::bigint) END
    WHERE seq = :run RETURNING ${NOW}::timestamptz(3) AS now`,
 )
 

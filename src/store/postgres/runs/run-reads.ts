@@ -46,6 +46,15 @@ export const getRuns = async (connection: SqlRunner, ids: readonly RunId[]): Pro
   return ids.map((id) => runs.get(id) ?? null)
 }
 
+const ID_OF_NUMBER = statement(
+  "run_of_number",
+  `SELECT r.id FROM workflows w JOIN runs r ON r.workflow_id = w.id
+   WHERE w.name = :workflow AND r.number = :number::bigint AND r.number > 0`,
+)
+
+export const findRunId = async (connection: SqlRunner, query: { workflow: string; number: number }): Promise<RunId | null> =>
+  (await connection.run<{ id: RunId }>(ID_OF_NUMBER, query))[0]?.id ?? null
+
 const OLDER = "(r.created_at, r.id) < (:beforeAt::timestamptz, :beforeId::uuid) AND r.created_at >= :from::timestamptz"
 const NEWEST = "ORDER BY r.created_at DESC, r.id DESC LIMIT :limit::int"
 /** Order of the indexes by workflow and by kind. No other index has it, so no plan reads all runs. */

@@ -111,6 +111,23 @@ export const getTask = async (
   return row === undefined ? null : taskOf(row, runId, compiled)
 }
 
+const PATHS = statement(
+  "task_paths",
+  `SELECT path FROM tasks WHERE run_seq = :seq AND node = :node AND label = :label AND kind <> 'fan' ORDER BY id LIMIT :limit::int`,
+)
+
+export const findPaths = async (
+  connection: SqlRunner,
+  workflows: Workflows,
+  { runId, name, label, limit }: { runId: RunId; name: string; label: string; limit: number },
+): Promise<string[]> => {
+  const [run] = await connection.run<FoundRun>(RUN, { runId })
+  if (run === undefined) return []
+  const node = (await workflows.compiled(run.version_id)).nodes.findIndex((candidate) => candidate.name === name)
+  const rows = await connection.run<{ path: string }>(PATHS, { seq: run.seq, node, label, limit })
+  return rows.map(({ path }) => path)
+}
+
 const NODES = statement(
   "nodes_list",
   `SELECT ${NODE_COLUMNS} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''

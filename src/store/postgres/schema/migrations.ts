@@ -8,8 +8,9 @@ import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
 import { INITIAL } from "./001-initial.ts"
 import { ACCESS } from "./002-access.ts"
+import { READABLE_RUNS } from "./003-readable-runs.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")
 const PREPARE = (schema: string): string => `

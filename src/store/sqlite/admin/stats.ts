@@ -4,17 +4,19 @@ import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { StatsStore, Stats } from "../../contract/stats.ts"
+import type { ActivityMinute, StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
 import { listQueues } from "./queues.ts"
-import type { Access, Session } from "../tx.ts"
+import type { Access, Session, Tx } from "../tx.ts"
 
 export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
   limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
   stats: () => read(stats),
+  addActivity: (minutes, keptMinutes) => write((tx) => addActivity(tx, minutes, keptMinutes)),
+  listActivity: (since) => read((s) => s.db.list<ActivityMinute>(LIST_ACTIVITY, since)),
 })
 
 const IN_FLIGHT =
@@ -55,6 +57,26 @@ const limitHolders = (session: Session, key: string, limit: number): string[] =>
 const queueHolders = ({ db }: Session, queue: string, limit: number): Holder[] => {
   const { lanes, prefixes } = lanesOfQueue(queue)
   return db.all<Holder>(QUEUE_HOLDERS, JSON.stringify(lanes), JSON.stringify(prefixes), limit)
+}
+
+const ADD_ACTIVITY = `
+INSERT INTO activity (minute, success, failed, dispatch_p50_ms, dispatch_p95_ms, ready, running) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (minute) DO UPDATE SET success = success + excluded.success, failed = failed + excluded.failed,
+  dispatch_p50_ms = max(coalesce(dispatch_p50_ms, excluded.dispatch_p50_ms), coalesce(excluded.dispatch_p50_ms, dispatch_p50_ms)),
+  dispatch_p95_ms = max(coalesce(dispatch_p95_ms, excluded.dispatch_p95_ms), coalesce(excluded.dispatch_p95_ms, dispatch_p95_ms)),
+  ready = coalesce(excluded.ready, ready), running = coalesce(excluded.running, running)`
+
+const FORGET_ACTIVITY = "DELETE FROM activity WHERE minute <= ?"
+
+const LIST_ACTIVITY = `
+SELECT minute, success, failed, dispatch_p50_ms AS "dispatchP50Ms", dispatch_p95_ms AS "dispatchP95Ms", ready, running
+FROM activity WHERE minute >= ? ORDER BY minute`
+
+const addActivity = (tx: Tx, minutes: readonly ActivityMinute[], keptMinutes: number): void => {
+  for (const { minute, success, failed, dispatchP50Ms, dispatchP95Ms, ready, running } of minutes) {
+    tx.db.run(ADD_ACTIVITY, minute, success, failed, dispatchP50Ms, dispatchP95Ms, ready, running)
+  }
+  tx.db.run(FORGET_ACTIVITY, Math.max(...minutes.map(({ minute }) => minute)) - keptMinutes)
 }
 
 const RUNS = "SELECT status, count(*) FROM runs INDEXED BY runs_active WHERE finished_at IS NULL GROUP BY status"

@@ -17,11 +17,13 @@ import type { Tx } from "../tx.ts"
 type Expand = Extract<Change, { kind: "expand" }>
 
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_pending, path, item, parked)
-SELECT ?1, ?2, ?3, ?4, ?14, ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), value, iif(key < ?11, NULL, ?12)
+INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, lane, priority, limits, status, upstream_pending, path, parked, item, label)
+SELECT ?1, ?2, ?3, ?4, ?14, ?5, ?6, ?7, ?8, 'pending', 0, ?9 || (CAST(?10 AS INTEGER) + key), iif(key < ?11, NULL, ?12),
+  value ->> 0, nullif(concat_ws(' / ', (SELECT label FROM tasks WHERE id = ?5), value ->> 1), '')
 FROM json_each(?13) WHERE true ORDER BY key
 ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
-  priority = excluded.priority, limits = excluded.limits, item = excluded.item, parked = excluded.parked`
+  priority = excluded.priority, limits = excluded.limits, item = excluded.item, label = excluded.label,
+  parked = excluded.parked`
 
 export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Expand): boolean => {
   const { offset, items } = change
@@ -47,7 +49,7 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
     offset,
     ready,
     parkedUnder,
-    JSON.stringify(items.map(toJson)),
+    JSON.stringify(items.map((item, i) => [toJson(item), change.labels?.[i] ?? null])),
     isTask ? "task" : "group",
   )
   if (isTask && !row.hook) effects.run(row.runSeq).total += items.length - reset

@@ -18,12 +18,12 @@ import type { Tx } from "../tx.ts"
 type OpenGroup = Extract<Change, { kind: "open_group" }>
 
 const INSERT = `
-INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, status, node, kind, upstream_pending, lane, priority, limits)
-SELECT ?1, ?2, 0, ?3, ?4, 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
+INSERT INTO tasks (run_seq, workflow_id, hook, parent_id, path, label, status, node, kind, upstream_pending, lane, priority, limits)
+SELECT ?1, ?2, 0, ?3, ?4, (SELECT label FROM tasks WHERE id = ?3), 'pending', value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5
 FROM json_each(?5) WHERE true ORDER BY key
 ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parked = NULL, parent_id = excluded.parent_id,
   upstream_pending = excluded.upstream_pending, upstream_failed = 0, upstream_unmet = 0, upstream_waived = 0, lane = excluded.lane,
-  priority = excluded.priority, limits = excluded.limits`
+  priority = excluded.priority, limits = excluded.limits, label = excluded.label`
 
 export const openGroup = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: OpenGroup): boolean => {
   const { offset, rows } = change

@@ -11,10 +11,16 @@ import type { Tx } from "../tx.ts"
 
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
-  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth, created_by)
-VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth, created_by,
+  number)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 RETURNING seq`
+
+const LAST_NUMBER = "SELECT last FROM run_numbers WHERE workflow_id = ?"
+
+const SET_LAST_NUMBER = `
+INSERT INTO run_numbers (workflow_id, last) VALUES (?, ?) ON CONFLICT (workflow_id) DO UPDATE SET last = excluded.last`
 
 const BY_ID = "SELECT seq FROM runs WHERE id = ?"
 
@@ -40,6 +46,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
 
 const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
   const { id, workflowId, versionId, trigger, params, logicalDate, idempotencyKey } = run
+  const number = (tx.db.get<[number]>(LAST_NUMBER, workflowId)?.[0] ?? 0) + 1
   const row = tx.db.get<[number]>(
     INSERT,
     id,
@@ -62,8 +69,12 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.rootRunId ?? null,
     run.parent?.depth ?? 0,
     run.createdBy ?? null,
+    number,
   )
-  if (row !== undefined) return { seq: row[0], created: true }
+  if (row !== undefined) {
+    tx.db.run(SET_LAST_NUMBER, workflowId, number)
+    return { seq: row[0], created: true }
+  }
   const [seq] = tx.db.get<[number]>(BY_ID, id) ?? tx.db.get<[number]>(BY_KEY, workflowId, idempotencyKey)!
   return { seq, created: false }
 }

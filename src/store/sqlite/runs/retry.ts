@@ -15,8 +15,8 @@ const HAS_ROWS = "SELECT 1 FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ? 
 
 const QUEUE = `
 UPDATE runs SET status = 'pending', cancelling = NULL, paused = 0, finished_at = NULL, error = NULL, open_tasks = 0, timeout_at = NULL,
-  retry_plan = ?
-WHERE seq = ?`
+  retry_plan = ?1, idle_ms = idle_ms + iif(started_at IS NULL, 0, max(0, CAST(round((julianday(?2) - julianday(finished_at)) * 86400000) AS INTEGER)))
+WHERE seq = ?3`
 
 const STATUS = "SELECT status FROM runs WHERE seq = ?"
 
@@ -28,7 +28,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   deleteHooks(tx, seq)
   // A run that was cancelled before it started has no rows to reset.
   const hasRows = tx.db.get(HAS_ROWS, seq) !== undefined
-  tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.nodes) : null, seq)
+  tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.nodes) : null, tx.at, seq)
   tx.wakeOthers = true
   const { workflowId, versionId } = tx.runs.get(seq)
   if (startsPending(tx.versions.get(versionId), {})) {

@@ -18,6 +18,13 @@ export const readRun = (session: Session, seq: number): RunRow | null =>
 export const getRun = (session: Session, id: RunId): RunRow | null =>
   withCounts(session, session.db.find<RunColumns>(BY_ID, id))
 
+const ID_OF_NUMBER = `
+SELECT r.id FROM workflows w JOIN runs r INDEXED BY runs_number ON r.workflow_id = w.id
+WHERE w.name = ? AND r.number = ? AND r.number > 0`
+
+export const findRunId = (session: Session, { workflow, number }: { workflow: string; number: number }): RunId | null =>
+  session.db.get<[RunId]>(ID_OF_NUMBER, workflow, number)?.[0] ?? null
+
 const OLDER = "(created_at, id) < (?1, ?2) AND created_at >= ?3"
 const PAGE = "ORDER BY created_at DESC, id DESC LIMIT ?4 + 0"
 

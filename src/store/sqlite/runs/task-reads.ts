@@ -63,6 +63,17 @@ export const getTask = (session: Session, query: { runId: RunId; name: string; p
   return found === undefined ? null : taskOf(found, query.runId, compiled)
 }
 
+const PATHS = `
+SELECT path FROM tasks INDEXED BY tasks_key WHERE run_seq = ? AND node = ? AND label = ? AND kind <> 'fan' ORDER BY id LIMIT ? + 0`
+
+export const findPaths = (session: Session, query: { runId: RunId; name: string; label: string; limit: number }): string[] => {
+  const run = session.db.get<[number, number]>(RUN, query.runId)
+  if (run === undefined) return []
+  const [seq, versionId] = run
+  const node = nodeOf(session.versions.get(versionId), query.name)
+  return session.db.all<[string]>(PATHS, seq, node, query.label, query.limit).map(([path]) => path)
+}
+
 const nodeOf = ({ nodes }: CompiledWorkflow, name: string): number => nodes.findIndex((node) => node.name === name)
 
 const NODES = `

@@ -6,8 +6,9 @@ import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
 import { INITIAL } from "./001-initial.ts"
 import { ACCESS } from "./002-access.ts"
+import { READABLE_RUNS } from "./003-readable-runs.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

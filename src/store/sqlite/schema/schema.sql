@@ -1,3 +1,13 @@
+CREATE TABLE activity (
+  minute INTEGER PRIMARY KEY,
+  success INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  dispatch_p50_ms INTEGER,
+  dispatch_p95_ms INTEGER,
+  ready INTEGER,
+  running INTEGER
+) STRICT;
+
 CREATE TABLE api_keys (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -134,6 +144,11 @@ CREATE TABLE queues (
   CHECK ((rate_limit IS NULL) = (rate_period_ms IS NULL))
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE run_numbers (
+  workflow_id INTEGER PRIMARY KEY,
+  last INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE runs (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -171,7 +186,7 @@ CREATE TABLE runs (
   queue_behind INTEGER NOT NULL DEFAULT 0,
   removing INTEGER NOT NULL DEFAULT 0,
   timezone TEXT,
-  retry_plan TEXT, created_by TEXT,
+  retry_plan TEXT, created_by TEXT, number INTEGER NOT NULL DEFAULT 0, idle_ms INTEGER NOT NULL DEFAULT 0,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
@@ -188,6 +203,8 @@ CREATE INDEX runs_created ON runs (created_at, id);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE UNIQUE INDEX runs_number ON runs (workflow_id, number) WHERE number > 0;
 
 CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND finished_at IS NULL;
 
@@ -281,7 +298,7 @@ CREATE TABLE tasks (
   resumes INTEGER NOT NULL DEFAULT 0,
   must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
-  padding BLOB DEFAULT (zeroblob(130)),
+  padding BLOB DEFAULT (zeroblob(130)), label TEXT,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
   CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),

@@ -1,12 +1,14 @@
 // The selected log, or the reason why there is none yet. The viewer is loaded with the first log.
 
 import { lazy, type ReactElement, Suspense } from "react"
+import { code } from "../../code.ts"
 import { Empty, Loading } from "../../components/states.tsx"
 import { taskLogAddress } from "../../logs/log-port.ts"
 import { Explained } from "./explained.tsx"
+import { instanceName } from "../../run/state.ts"
 import type { LogChoice } from "./log-choice.ts"
 
-const LogView = lazy(async () => ({ default: (await import("../../logs/log-view.tsx")).LogView }))
+const LogView = lazy(async () => ({ default: (await code(() => import("../../logs/log-view.tsx"))()).LogView }))
 
 export const ChosenLog = ({
   runId,
@@ -35,7 +37,7 @@ export const ChosenLog = ({
         key={`${place} ${attempt}`}
         address={taskLogAddress(runId, node.name, path, attempt)}
         live={live}
-        label={`Log of ${place}`}
+        label={`Log of ${instanceName(node.name, instance)}`}
         fileName={`${place.replace(/[^\w.-]+/g, "-")}-${attempt}.log`}
         small={small}
       />

@@ -8,11 +8,11 @@ import type { Run } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { itemsOf } from "../../components/listed.tsx"
-import { shortId } from "../../components/run-table.tsx"
+import { runName } from "../../components/run-table.tsx"
 import { Empty, Loaded, Loading, ProblemState } from "../../components/states.tsx"
 import { absoluteTime, durationText } from "../../format/time.ts"
 import { useThisRun } from "../../run/use-run.ts"
-import { compareRuns, type Comparison, durationOf, usualOther } from "./compare/compare.ts"
+import { compareRuns, type Comparison, durationOfRun, usualOther } from "./compare/compare.ts"
 import { DefinitionDiff, ParamTable } from "./compare/compare-facts.tsx"
 import { TaskTable } from "./compare/task-table.tsx"
 import { Picker } from "./picker.tsx"
@@ -57,7 +57,7 @@ const OtherPicker = ({ run, other, others }: { run: Run; other: Run; others: rea
           .filter((each) => each.id !== run.id)
           .map((each) => ({
             value: each.id,
-            text: `${shortId(each.id)} · ${each.status} · ${absoluteTime(Date.parse(each.created_at)).slice(0, 16)}`,
+            text: `#${each.number} · ${each.status} · ${absoluteTime(Date.parse(each.created_at)).slice(0, 16)}`,
           }))}
         onChange={(id) => void navigate({ search: (old) => ({ ...old, with: id }), replace: true, resetScroll: false })}
       />
@@ -99,13 +99,13 @@ const Beside = ({ run, other }: { run: Run; other: Run }): ReactElement => {
 }
 
 const RunHead = ({ title, run }: { title: string; run: Run }): ReactElement => {
-  const ms = durationOf(run)
+  const ms = durationOfRun(run)
   return (
     <section className="card card-body" aria-label={title}>
       <div className="row">
         <h2>{title}</h2>
         <Link to="/runs/$runId" params={{ runId: run.id }} className="mono">
-          {shortId(run.id)}
+          {runName(run)}
         </Link>
         <StatusBadge status={run.status} />
       </div>

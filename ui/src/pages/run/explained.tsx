@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query"
 import type { ReactElement } from "react"
 import { explainQuery } from "../../api/queries.ts"
+import { statusOf } from "../../run/status.ts"
+import { explanationOf } from "./explanation.ts"
 import { useThisRun } from "../../run/use-run.ts"
 
 const ASK_AGAIN_MS = 5000
@@ -10,12 +12,13 @@ export const Explained = ({ runId, task, path }: { runId: string; task: string; 
   const { query, state } = useThisRun()
   const node = state?.byName.get(task)
   // Do not show the explanation of an earlier state.
-  const standing = [query.data?.status, query.data?.paused, node?.instances.get(path)?.status ?? node?.own]
+  const status = node?.instances.get(path)?.status ?? (state === null || node === undefined ? undefined : statusOf(state, node))
+  const standing = [query.data?.status, query.data?.paused, status]
   const asked = useQuery({
     ...explainQuery(runId, task, standing.join(" ")),
     refetchInterval: query.data?.finished_at === null ? ASK_AGAIN_MS : false,
   })
   const items = asked.data?.items ?? []
-  const said = items.find((each) => each.task === task && each.path === path) ?? items.find((each) => each.task === task)
+  const said = explanationOf(items, { task, path, status })
   return said === undefined ? null : <p className="explained">{said.sentence}</p>
 }

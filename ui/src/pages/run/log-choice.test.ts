@@ -22,6 +22,7 @@ const stateOf = (
       path,
       status,
       attempt,
+      label: null,
       available_at: null,
       waiting: null,
       dispatched_at: at(started),

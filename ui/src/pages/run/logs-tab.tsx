@@ -5,7 +5,7 @@ import type { ReactElement } from "react"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Empty, Loading } from "../../components/states.tsx"
 import { plural } from "../../format/time.ts"
-import type { RunState } from "../../run/state.ts"
+import { type Instance, instanceName, type RunState } from "../../run/state.ts"
 import { useThisRun } from "../../run/use-run.ts"
 import { ChosenLog } from "./chosen-log.tsx"
 import { chooseLog, type LogChoice, sortedPaths } from "./log-choice.ts"
@@ -26,6 +26,8 @@ export const LogsTab = (): ReactElement => {
     </div>
   )
 }
+
+const instanceChoice = (instance: Instance): string => `${instanceName("", instance)} · ${instance.status}`
 
 const Pickers = ({ state, choice: { node, instance, attempt } }: { state: RunState; choice: LogChoice }): ReactElement => {
   const navigate = route.useNavigate()
@@ -53,7 +55,7 @@ const Pickers = ({ state, choice: { node, instance, attempt } }: { state: RunSta
         <Picker
           label={`Instance (${plural(paths.length, "instance")})`}
           value={instance?.path ?? ""}
-          choices={paths.map((path) => ({ value: path, text: `${path} · ${node.instances.get(path)!.status}` }))}
+          choices={paths.map((path) => ({ value: path, text: instanceChoice(node.instances.get(path)!) }))}
           onChange={(path) => choose({ task: node.name, path })}
         />
       ) : null}

@@ -9,7 +9,7 @@ import { Button, buttonClass } from "../../components/button.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Icon } from "../../components/icon.tsx"
 import { Menu, type MenuItem } from "../../components/menu.tsx"
-import { shortId } from "../../components/run-table.tsx"
+import { runName } from "../../components/run-table.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
 import { useMay } from "../../session/session.ts"
@@ -122,7 +122,7 @@ const DeleteDialog = ({ run, open, onClose }: AskedProps): ReactElement => {
   const act = useMutation({
     mutationFn: () => calls.removeRun(run.id),
     onSuccess: async () => {
-      showMessage(`Run ${shortId(run.id)} is deleted`)
+      showMessage(`Run ${runName(run)} is deleted`)
       await navigate({ to: "/runs" })
       client.removeQueries({ queryKey: ["run", run.id] })
       await client.invalidateQueries({ queryKey: ["runs"] })

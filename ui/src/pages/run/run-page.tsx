@@ -1,18 +1,21 @@
 // The page of one run: status, views, and the opened task next to them.
 
-import { getRouteApi, Link } from "@tanstack/react-router"
+import { getRouteApi, Link, Navigate } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"
+import { code } from "../../code.ts"
 import type { Run } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
+import { JsonView } from "../../components/code.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { PageHead } from "../../components/page-head.tsx"
-import { Progress, shortId } from "../../components/run-table.tsx"
+import { Progress, runName, shortId } from "../../components/run-table.tsx"
 import { Loaded, Loading, ProblemState } from "../../components/states.tsx"
 import { TabNav } from "../../components/tab-nav.tsx"
-import { Duration, Time } from "../../components/time.tsx"
+import { RunDuration, Time } from "../../components/time.tsx"
 import { runCounts, type RunState } from "../../run/state.ts"
 import { type LiveRun, RunContext, useRun } from "../../run/use-run.ts"
 import type { RUN_TABS } from "../search.ts"
+import { FailureCard } from "./failure-card.tsx"
 import { RunActions } from "./run-actions.tsx"
 import { TaskSide } from "./task-side.tsx"
 import "../../styles/run.css"
@@ -22,11 +25,11 @@ const route = getRouteApi("/shell/runs/$runId")
 type Tab = (typeof RUN_TABS)[number]
 
 const VIEWS = {
-  graph: lazy(async () => ({ default: (await import("./graph-tab.tsx")).GraphTab })),
-  timeline: lazy(async () => ({ default: (await import("./timeline-tab.tsx")).TimelineTab })),
-  grid: lazy(async () => ({ default: (await import("./grid-tab.tsx")).GridTab })),
-  logs: lazy(async () => ({ default: (await import("./logs-tab.tsx")).LogsTab })),
-  compare: lazy(async () => ({ default: (await import("./compare-tab.tsx")).CompareTab })),
+  graph: lazy(async () => ({ default: (await code(() => import("./graph-tab.tsx"))()).GraphTab })),
+  timeline: lazy(async () => ({ default: (await code(() => import("./timeline-tab.tsx"))()).TimelineTab })),
+  grid: lazy(async () => ({ default: (await code(() => import("./grid-tab.tsx"))()).GridTab })),
+  logs: lazy(async () => ({ default: (await code(() => import("./logs-tab.tsx"))()).LogsTab })),
+  compare: lazy(async () => ({ default: (await code(() => import("./compare-tab.tsx"))()).CompareTab })),
 } as const satisfies Record<Tab, unknown>
 
 export const RunPage = (): ReactElement => {
@@ -36,12 +39,20 @@ export const RunPage = (): ReactElement => {
 }
 
 const OneRun = ({ runId }: { runId: string }): ReactElement => {
+  const search = route.useSearch()
   const live = useRun(runId)
   return (
     <RunContext value={live}>
       <div className="page run-page">
         <Loaded query={live.query} what="Loading the run">
-          {(run) => <Found run={run} live={live} />}
+          {(run) =>
+            run.id === runId ? (
+              <Found run={run} live={live} />
+            ) : (
+              // The address names the run by its number. Events name it by its id.
+              <Navigate to="/runs/$runId" params={{ runId: run.id }} search={search} replace />
+            )
+          }
         </Loaded>
       </div>
     </RunContext>
@@ -88,18 +99,20 @@ const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRu
 const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElement => (
   <>
     <PageHead
-      title={run.workflow}
+      title={runName(run)}
       up={{ to: "/runs", text: "Runs" }}
       beside={
         <>
-          <span className="mono faint">{shortId(run.id)}</span>
+          <span className="mono faint" title={run.id}>
+            {shortId(run.id)}
+          </span>
           <StatusBadge status={run.paused ? "paused" : run.status} />
           <Progress tasks={state === null ? run.tasks : runCounts(state)} />
         </>
       }
       actions={<RunActions run={run} />}
     >
-      {run.error === null ? null : <p className="error-line">{run.error}</p>}
+      {run.error === null || run.status === "failed" ? null : <p className="error-line">{run.error}</p>}
     </PageHead>
     <Facts
       facts={[
@@ -110,19 +123,42 @@ const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElemen
           </Link>,
         ],
         ["Version", String(run.version)],
-        ["Trigger", run.created_by === null ? run.trigger : `${run.trigger}, by ${run.created_by}`],
+        ["Trigger", run.trigger],
+        ["Started by", <Starter key="starter" run={run} />],
         run.logical_date === null ? null : ["Logical date", <Time key="logical" at={run.logical_date} />],
         ["Created", <Time key="created" at={run.created_at} />],
-        ["Duration", <Duration key="duration" from={run.started_at} to={run.finished_at} />],
-        run.parent === null
-          ? null
-          : [
-              "Started by",
-              <Link key="parent" to="/runs/$runId" params={{ runId: run.parent.run_id }} search={{ task: run.parent.task }}>
-                {run.parent.task}
-              </Link>,
-            ],
+        ["Duration", <RunDuration key="duration" run={run} />],
+        ...Object.entries(run.params).map(([name, value]) => [`params.${name}`, <Param key={name} value={value} />] as const),
       ]}
     />
+    <FailureCard run={run} state={state} />
   </>
 )
+
+const STARTERS: Readonly<Record<string, string>> = {
+  schedule: "its schedule",
+  webhook: "a webhook",
+  manual: "the command line",
+}
+
+const Starter = ({ run: { parent, created_by, trigger } }: { run: Run }): ReactElement =>
+  parent === null ? (
+    <>{created_by ?? STARTERS[trigger] ?? trigger}</>
+  ) : (
+    <Link to="/runs/$runId" params={{ runId: parent.run_id }} search={{ task: parent.task }}>
+      task {parent.task}
+    </Link>
+  )
+
+const LONG = 80
+
+const Param = ({ value }: { value: unknown }): ReactElement => {
+  const text = typeof value === "string" ? value : JSON.stringify(value)
+  if (text.length <= LONG) return <code>{text}</code>
+  return (
+    <details>
+      <summary className="mono small">{text.slice(0, LONG)}…</summary>
+      <JsonView value={value} label="Value of the param" />
+    </details>
+  )
+}

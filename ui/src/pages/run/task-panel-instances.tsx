@@ -8,7 +8,7 @@ import { SelectFilter } from "../../components/field.tsx"
 import { Loading } from "../../components/states.tsx"
 import { lookOf } from "../../components/status.ts"
 import { durationText, plural } from "../../format/time.ts"
-import { type Instance, type RunNode, totalOf } from "../../run/state.ts"
+import { type Instance, instanceName, type RunNode, totalOf } from "../../run/state.ts"
 import { sortedPaths } from "./log-choice.ts"
 import { useSelection } from "./selection.ts"
 
@@ -60,7 +60,7 @@ const List = ({ node, paths }: { node: RunNode; paths: readonly string[] }): Rea
           return (
             <li key={path} className="instance" style={{ transform: `translateY(${start}px)` }}>
               <button type="button" className="link" onClick={() => open(node.name, path)}>
-                {node.short}[{path}]
+                {instanceName(node.short, instance)}
               </button>
               <StatusBadge status={instance.status} />
               <span className="soft small number">{timeOf(instance)}</span>

@@ -3,7 +3,7 @@
 import { type ReactElement, useEffect, useRef } from "react"
 import { IconButton } from "../../components/button.tsx"
 import { useShortcut } from "../../keyboard/use-shortcuts.ts"
-import type { RunState } from "../../run/state.ts"
+import { instanceName, type RunState } from "../../run/state.ts"
 import { useSelection } from "./selection.ts"
 import { TaskPanel } from "./task-panel.tsx"
 
@@ -15,6 +15,7 @@ export const TaskSide = ({ runId, state }: { runId: string; state: RunState }): 
 
 const Side = ({ runId, state, name }: { runId: string; state: RunState; name: string }): ReactElement => {
   const { path, close } = useSelection()
+  const label = state.byName.get(name)?.instances.get(path)?.label ?? null
   const heading = useRef<HTMLHeadingElement>(null)
   const opener = useRef(document.activeElement)
   useShortcut("Escape", "Close the task", () => {
@@ -28,7 +29,7 @@ const Side = ({ runId, state, name }: { runId: string; state: RunState; name: st
       <header className="card-head task-side-head">
         <h2 ref={heading} tabIndex={-1} className="clip" title={name}>
           {name}
-          {path === "" ? null : <span className="faint">[{path}]</span>}
+          {path === "" ? null : <span className="faint">{instanceName("", { path, label })}</span>}
         </h2>
         <IconButton label="Close the task" icon="cross" onClick={close} />
       </header>

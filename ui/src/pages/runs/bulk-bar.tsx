@@ -4,7 +4,7 @@ import { calls } from "../../api/calls.ts"
 import type { Run } from "../../api/types.ts"
 import { Button } from "../../components/button.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
-import { shortId } from "../../components/run-table.tsx"
+import { runName } from "../../components/run-table.tsx"
 import { StatusBadge } from "../../components/badge.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
@@ -69,8 +69,7 @@ export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => 
         <ul className="bulk-list">
           {fit.slice(0, SHOWN).map((run) => (
             <li key={run.id}>
-              <span>{run.workflow}</span>
-              <span className="faint mono small">{shortId(run.id)}</span>
+              <span>{runName(run)}</span>
               <StatusBadge status={run.status} />
             </li>
           ))}

@@ -2,6 +2,7 @@
 
 import { getRouteApi } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"
+import { code } from "../../code.ts"
 import { PageHead } from "../../components/page-head.tsx"
 import { Loading } from "../../components/states.tsx"
 import { TabNav } from "../../components/tab-nav.tsx"
@@ -10,7 +11,7 @@ import { AuditLog } from "./audit-log.tsx"
 import { Keys } from "./keys.tsx"
 import { Tiles } from "./tiles.tsx"
 
-const Charts = lazy(async () => ({ default: (await import("./charts.tsx")).Charts }))
+const Charts = lazy(async () => ({ default: (await code(() => import("./charts.tsx"))()).Charts }))
 
 const route = getRouteApi("/shell/system")
 

@@ -3,6 +3,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query"
 import { getRouteApi, Link } from "@tanstack/react-router"
 import { lazy, type ReactElement, Suspense } from "react"
+import { code } from "../../code.ts"
 import { runsQuery, workflowQuery } from "../../api/queries.ts"
 import type { Workflow } from "../../api/types.ts"
 import { StatusBadge, Tag } from "../../components/badge.tsx"
@@ -25,7 +26,7 @@ import { Listed } from "../../components/listed.tsx"
 import { RunTable } from "../../components/run-table.tsx"
 import { useListKeys } from "../../keyboard/use-shortcuts.ts"
 
-const Graph = lazy(async () => ({ default: (await import("../../graph/workflow-graph.tsx")).WorkflowGraph }))
+const Graph = lazy(async () => ({ default: (await code(() => import("../../graph/workflow-graph.tsx"))()).WorkflowGraph }))
 
 const route = getRouteApi("/shell/workflows/$name")
 

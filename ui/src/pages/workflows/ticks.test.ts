@@ -10,6 +10,8 @@ const run = (id: string, status: RunStatus, lastedMs: number | null) => ({
   status,
   created_at: at(120_000),
   started_at: lastedMs === null ? null : at(60_000),
+  number: 1,
+  idle_ms: 0,
   finished_at: lastedMs === null || status === "running" ? null : at(60_000 - lastedMs),
 })
 

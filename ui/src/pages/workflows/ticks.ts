@@ -3,6 +3,7 @@
 import type { RunStatus, WorkflowSummary } from "../../api/types.ts"
 import { lookOf, type Tone } from "../../components/status.ts"
 import { durationText, relativeTime } from "../../format/time.ts"
+import { runDuration } from "../../run/duration.ts"
 
 export const TICKS = 20
 /** Smallest height as a fraction, so that a run without duration is visible. */
@@ -19,10 +20,7 @@ export interface Tick {
   label: string
 }
 
-const lengthOf = (run: LastRun, now: number): number => {
-  if (run.started_at === null) return 0
-  return Math.max(0, (run.finished_at === null ? now : Date.parse(run.finished_at)) - Date.parse(run.started_at))
-}
+const lengthOf = (run: LastRun, now: number): number => runDuration(run, now) ?? 0
 
 /** `runs` are newest first, as the API returns them. The square root keeps short runs distinguishable next to a long one. */
 export const ticksOf = (runs: readonly LastRun[], now: number): Tick[] => {

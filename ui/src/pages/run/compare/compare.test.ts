@@ -7,7 +7,7 @@ const at = (ms: number): string => new Date(1_000_000 + ms).toISOString()
 type Took = readonly [name: string, status: TaskStatus, ms: number | null]
 
 const side = (params: Record<string, unknown>, tasks: readonly Took[], total = 100) => ({
-  run: { params, started_at: at(0), finished_at: at(total) } as unknown as Run,
+  run: { params, started_at: at(0), finished_at: at(total), idle_ms: 0 } as unknown as Run,
   graph: {
     tasks: tasks.map(([name, status, ms]) => ({ name, status, started_at: at(0), finished_at: ms === null ? null : at(ms) })),
   } as unknown as RunGraph,

@@ -1,6 +1,7 @@
 // Compares two runs of a workflow: params, and status and duration of each task. Pure.
 
 import type { Run, RunGraph, TaskStatus } from "../../../api/types.ts"
+import { runDuration, type RunTimes } from "../../../run/duration.ts"
 
 export interface ParamRow {
   name: string
@@ -37,8 +38,11 @@ export interface Comparison {
 const took = (from: string | null, to: string | null): number | null =>
   from === null || to === null ? null : Math.max(0, Date.parse(to) - Date.parse(from))
 
-export const durationOf = ({ started_at: from, finished_at: to }: { started_at: string | null; finished_at: string | null }) =>
+const durationOf = ({ started_at: from, finished_at: to }: { started_at: string | null; finished_at: string | null }) =>
   took(from, to)
+
+/** Returns null until the run has finished. */
+export const durationOfRun = (run: RunTimes): number | null => (run.finished_at === null ? null : runDuration(run, 0))
 
 /** Compares JSON values, ignoring the order of object fields. */
 export const sameJson = (a: unknown, b: unknown): boolean => ordered(a) === ordered(b)
@@ -71,8 +75,8 @@ export const compareRuns = (here: { run: Run; graph: RunGraph }, there: { run: R
   return {
     params: paramRows(here.run.params, there.run.params),
     tasks: tasks.toSorted((a, b) => (b.slower ?? 0) - (a.slower ?? 0)),
-    here: durationOf(here.run),
-    there: durationOf(there.run),
+    here: durationOfRun(here.run),
+    there: durationOfRun(there.run),
     longest: Math.max(0, ...tasks.flatMap((row) => [row.here?.ms ?? 0, row.there?.ms ?? 0])),
   }
 }

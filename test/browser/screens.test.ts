@@ -1,0 +1,85 @@
+// Narrow screens and forced colours in a real browser.
+
+import type { Locator, Page } from "playwright-core"
+import { expect, test } from "vitest"
+import { useBrowser } from "../support/web-ui.ts"
+
+const openPage = useBrowser()
+
+const FAILING = {
+  name: "nightly-sales-of-all-regions",
+  description: "Loads the sales of a day and writes the report",
+  tags: ["sales", "nightly"],
+  schedule: "0 2 * * *",
+  tasks: {
+    load: { parallel: 8, command: "test $ORK_PARALLEL_INDEX -ne 3" },
+    report: { depends_on: ["load"], command: "true" },
+  },
+}
+
+/** The element is inside the window without scrolling sideways. */
+const isReachable = async (page: Page, element: Locator): Promise<boolean> => {
+  await element.waitFor()
+  const box = (await element.boundingBox())!
+  return box.x >= 0 && box.x + box.width <= page.viewportSize()!.width
+}
+
+test.each([390, 599])("at %i px every page fits, and Run and the status are within reach", async (width) => {
+  const { server, page, go } = await openPage({ width })
+  await server.deploy(FAILING)
+  const id = await server.trigger(FAILING.name)
+  await server.reaches(id, "failed")
+  const fits = () => page.evaluate<boolean>("document.documentElement.scrollWidth <= window.innerWidth")
+  await go("/workflows")
+  const row = page.getByRole("row", { name: new RegExp(FAILING.name) })
+  expect(await isReachable(page, row.getByText("failed").first())).toBe(true)
+  expect(await isReachable(page, row.getByRole("link", { name: `Run ${FAILING.name}` }))).toBe(true)
+  expect(await fits()).toBe(true)
+  await go(`/workflows/${FAILING.name}`)
+  expect(await isReachable(page, page.getByRole("link", { name: "Run", exact: true }))).toBe(true)
+  expect(await fits()).toBe(true)
+  await go("/runs")
+  expect(await isReachable(page, page.getByRole("row", { name: /#1/ }).getByText("failed").first())).toBe(true)
+  expect(await fits()).toBe(true)
+  for (const tab of ["graph", "timeline", "grid", "logs", "compare"]) {
+    await go(`/runs/${id}?tab=${tab}`)
+    expect(await isReachable(page, page.locator(".page-head .badge"))).toBe(true)
+    expect(await isReachable(page, page.getByRole("button", { name: "Retry" }))).toBe(true)
+    expect(await fits(), tab).toBe(true)
+  }
+  for (const path of ["/jobs", "/schedules", "/workers", "/system", "/system?tab=keys", "/system?tab=audit"]) {
+    await go(path)
+    await page.getByRole("heading", { level: 1 }).waitFor()
+    expect(await fits(), path).toBe(true)
+  }
+})
+
+/** An element is visible if the picture changes without it. */
+const isVisible = async (element: Locator): Promise<boolean> => {
+  await element.waitFor({ state: "attached" })
+  const page = element.page()
+  const box = (await element.boundingBox())!
+  const clip = { x: box.x - 2, y: box.y - 2, width: Math.max(4, box.width + 4), height: Math.max(4, box.height + 4) }
+  const before = await page.screenshot({ clip, animations: "disabled" })
+  await element.evaluate("(it) => { it.style.visibility = 'hidden' }")
+  const after = await page.screenshot({ clip, animations: "disabled" })
+  return !before.equals(after)
+}
+
+test("forced colours hide no bar", async () => {
+  const { server, page, go } = await openPage()
+  await page.emulateMedia({ forcedColors: "active" })
+  await server.deploy(FAILING)
+  const id = await server.trigger(FAILING.name)
+  await server.reaches(id, "failed")
+  await go("/workflows")
+  expect(await isVisible(page.locator(".tick span").last())).toBe(true)
+  await go("/runs")
+  for (const status of ["success", "failed"]) {
+    expect(await isVisible(page.locator(`.progress-${status}`).first()), status).toBe(true)
+  }
+  await go(`/runs/${id}?tab=timeline`)
+  for (const bar of [".tl-success", ".tl-failed"]) expect(await isVisible(page.locator(bar).first()), bar).toBe(true)
+  await go(`/runs/${id}`)
+  expect(await isVisible(page.locator(".count-bar .progress-failed").first())).toBe(true)
+})
