@@ -94,6 +94,8 @@ class ArgumentReader<W extends Word> {
   /** The program only prints its version or help. */
   #informs = false
   #script = false
+  /** The next operand is a program. */
+  #programFollows = false
 
   static of<V extends Word>(text: string, found: CodeArgument<V>[]): ArgumentReader<V> | null {
     const known = text.includes(UNKNOWN) ? null : interpreterOf(text)
@@ -206,6 +208,8 @@ class ArgumentReader<W extends Word> {
     const { operand, from = 0, shell } = this.#spec
     switch (operand) {
       case undefined:
+        if (this.#programFollows && isSelected(word.text)) this.#add(word, "program")
+        this.#programFollows = position === 0 && this.#spec.subcommands?.includes(word.text) === true
         return true
       case "all":
         if (position >= from) this.#code(word)
@@ -214,9 +218,13 @@ class ArgumentReader<W extends Word> {
         if (this.#codeGiven || word.text.startsWith(UNKNOWN) || /^[^=]*\[[^\]]*\0/.test(word.text)) this.#code(word)
         return true
       case "program":
-        if (this.name === "env" && ASSIGNMENT.test(word.text)) return true
-        if (isSelected(word.text)) this.#add(word, "program")
-        return false
+        if (position === from && ASSIGNMENT.test(word.text)) {
+          this.#operands--
+          return true
+        }
+        if (position === from && isSelected(word.text)) this.#add(word, "program")
+        // An option whose value is unknown here may have shifted the operands, so that another program follows.
+        return this.#spec.from !== undefined
       case "code":
         if (!this.#codeGiven) this.#code(word)
         return false

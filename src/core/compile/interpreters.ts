@@ -16,7 +16,7 @@ export interface Interpreter {
   words?: readonly string[]
   /**
    * Meaning of operands. `script`: the first is a file with code. `code`: the first is code, unless an option gave it. `all`: all from
-   * `from` on are code. `program`: the first is a program. `names`: an operand that begins with a value is code, as in `unset`.
+   * `from` on are code. `program`: the one at `from` is a program. `names`: an operand that begins with a value is code, as in `unset`.
    */
   operand?: "script" | "code" | "all" | "program" | "names"
   from?: number
@@ -30,6 +30,8 @@ export interface Interpreter {
   builtin?: true
   /** The words may contain another program with its arguments. */
   wrapper?: true
+  /** First operands after which a program follows, as in `npm exec`. */
+  subcommands?: readonly string[]
 }
 
 const SHELL: Interpreter = {
@@ -93,6 +95,10 @@ const NAMES: Interpreter = { operand: "names", builtin: true }
 const ALL: Interpreter = { operand: "all" }
 const STDIN: Interpreter = { files: "f", stdin: true }
 const WRAPPER: Interpreter = { wrapper: true }
+/** A wrapper whose operand at `from` is the program. `values`: its short options with a value. */
+const runs = (values: string, from = 0): Interpreter => ({ values, operand: "program", from, wrapper: true })
+/** A wrapper that runs a program after a subcommand. */
+const subcommands = (...names: string[]): Interpreter => ({ subcommands: names, wrapper: true })
 
 const table = (names: string, interpreter: Interpreter): [string, Interpreter][] =>
   names.split(" ").map((name) => [name, interpreter])
@@ -122,7 +128,13 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
     wrapper: true,
   }),
   ...table("dc", { letters: "e", files: "f", long: ["expression", "file"], operand: "script", stdin: true }),
-  ...table("ed m4 at batch crontab", STDIN),
+  ...table("ed m4 at batch", STDIN),
+  ...table("crontab", { values: "u", operand: "script", stdin: true }),
+  ...table("nc ncat netcat", { letters: "ec", long: ["exec", "sh-exec", "lua-exec"], values: "lpswiXx" }),
+  ...table("man", { letters: "PH", long: ["pager", "html"] }),
+  ...table("tcpdump", { letters: "z" }),
+  ...table("wget", { letters: "e", long: ["execute", "use-askpass"], values: "aBiloOPQtTUw" }),
+  ...table("ansible", { letters: "a", long: ["args"] }),
   ...table("psql mysql mariadb mongosh mongo", SQL),
   ...table("sqlite duckdb", SQLITE),
   ...table("make gmake", { files: "f", values: "CIjlo", long: ["eval", "file", "makefile"], operand: "all" }),
@@ -135,7 +147,11 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
     wrapper: true,
   }),
   ...table("xargs", { values: "nLIPdEsa", operand: "program", wrapper: true }),
-  ...table("flock script su runuser newgrp npx npm pnpm yarn", COMMAND),
+  ...table("flock script su runuser newgrp", COMMAND),
+  ...table("npx bunx pnpx uvx", { ...runs(""), letters: "c", files: "p", long: ["call", "package", "from", "with"] }),
+  ...table("npm pnpm yarn", { ...COMMAND, ...subcommands("exec", "x", "dlx") }),
+  ...table("pipx uv poetry pipenv pdm hatch rye conda mamba micromamba", subcommands("run")),
+  ...table("bundle asdf mise direnv pyenv rbenv", subcommands("exec", "x")),
   ...table("sg", { letters: "c", operand: "all", from: 1 }),
   ...table("watch parallel", { values: "njd", ...ALL }),
   ...table("screen", { files: "c", values: "SptehsT", ...ALL }),
@@ -179,16 +195,15 @@ const INTERPRETERS: ReadonlyMap<string, Interpreter> = new Map([
   ...table("test [ printf", { words: ["-v"] }),
   ...table("exec command builtin", { operand: "program", builtin: true, wrapper: true }),
   ...table("nohup setsid", { operand: "program", wrapper: true }),
-  ...table(
-    "sudo doas nice ionice timeout time stdbuf taskset chroot setpriv unshare nsenter strace ltrace busybox toybox",
-    WRAPPER,
-  ),
-  ...table("docker podman nerdctl kubectl oc systemd-run srun mpirun poetry uv pipenv conda tini dumb-init xvfb-run", WRAPPER),
-  ...table(
-    "sshpass gosu su-exec setuidgid chpst firejail bwrap proot fakeroot faketime cgexec numactl prlimit chrt valgrind perf unbuffer",
-    WRAPPER,
-  ),
-  ...table("direnv pyenv rbenv asdf mise bundle pdm hatch rye bunx mamba micromamba singularity apptainer", WRAPPER),
+  ...table("sudo doas", runs("ugCDhprRTUa")),
+  ...table("nice ionice", runs("ncpPu")),
+  ...table("time stdbuf", runs("foie")),
+  ...table("strace ltrace", runs("aAbeEIoOpPsSuUX")),
+  ...table("busybox toybox tini dumb-init systemd-run", runs("pGuMHE")),
+  ...table("timeout chroot taskset chrt gosu su-exec setuidgid", runs("ksTPD", 1)),
+  ...table("setpriv unshare nsenter docker podman nerdctl kubectl oc srun mpirun xvfb-run", WRAPPER),
+  ...table("sshpass chpst firejail bwrap proot fakeroot faketime cgexec numactl prlimit valgrind perf unbuffer", WRAPPER),
+  ...table("singularity apptainer", WRAPPER),
 ])
 
 /** A program that a variable names, such as `$SHELL`. */
