@@ -28,7 +28,9 @@ const notRunnable = workflows.filter(({ text }) => NEEDS_COMPONENT.test(text))
 test.each(notRunnable)("the guide's workflow $name is valid", async ({ text }) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "workflow.yaml"), text)
-  expect(await ork(["validate", "workflow.yaml"], { cwd })).toMatchObject({ code: 0, stderr: "" })
+  const { code, stderr } = await ork(["validate", "workflow.yaml"], { cwd })
+  const isOther = (line: string): boolean => !/^ork: warning: .* there is no file \S+ beside the definition/.test(line)
+  expect([code, stderr.split("\n").filter(isOther)]).toEqual([0, [""]])
 })
 
 test.each(local)("the guide's workflow $name runs", async ({ name, text }) => {

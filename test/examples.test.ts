@@ -54,6 +54,9 @@ const TABLE: Record<string, Expected> = {
   "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, logs: { report: '"rows":[3,5,2]' } },
   "words.json": { tasks: { success: 3 }, logs: { report: '"different":4' } },
   "list-form.json": { tasks: { success: 4 }, logs: { D: "D" } },
+  "files.yaml": { tasks: { success: 2 }, logs: { report: "3 cities" } },
+  "versions.yaml": { tasks: { success: 5 } },
+  "scripts.yaml": { tasks: { success: 3 }, logs: { report: "longest name: rome.csv" } },
 }
 
 /** Copies an example, so that a run leaves nothing in the checkout. */

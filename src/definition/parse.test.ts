@@ -50,6 +50,56 @@ describe("a good definition", () => {
     expect(parsed.ok && parsed.workflow.nodes[0]!.file).toBeUndefined()
   })
 
+  const upstreamOf = (tasks: object): Record<string, string[]> => {
+    const parsed = parseValue({ name: "x", tasks })
+    expect(problems(parsed)).toEqual([])
+    const nodes = parsed.ok ? parsed.workflow.nodes : []
+    return Object.fromEntries(nodes.map(({ name, upstream }) => [name, upstream.map((i) => nodes[i]!.name)]))
+  }
+
+  it("depends on the tasks that foreach and parallel refer to", () => {
+    const list = { command: "list" }
+    expect(upstreamOf({ each: { foreach: "list.files", command: "x" }, list })).toEqual({ each: ["list"], list: [] })
+    expect(upstreamOf({ list, n: { parallel: "list.count", command: "x" } })).toMatchObject({ n: ["list"] })
+    expect(
+      upstreamOf({
+        a: list,
+        b: list,
+        each: { depends_on: ["b"], foreach: "${{ tasks.a.output + tasks.b.output }}", command: "x" },
+      }),
+    ).toMatchObject({ each: ["a", "b"] })
+    expect(
+      upstreamOf({
+        list,
+        group: { tasks: { inner: list, each: { foreach: "list.files", parallel: "inner.n", command: "x" } } },
+      }),
+    ).toMatchObject({ group: ["list"], "group.each": ["group.inner"] })
+  })
+
+  it("may be notified of by one object", () => {
+    const notify = { on: ["failure"], webhook: "https://x" }
+    const tasks = { a: { command: "x" } }
+    expect(parseValue({ name: "x", notify, tasks })).toMatchObject({ ok: true, workflow: { notify: [notify] } })
+    expect(problems(parseDefinition("name: x\nnotify: { on: [failure] }\ntasks: { a: { command: x } }"))).toEqual([
+      "2:1: notify: has no target; add webhook or slack",
+    ])
+  })
+
+  it("may have params with choices of several types", () => {
+    const params = {
+      size: { enum: ["auto", 3] },
+      level: { enum: [1, 2] },
+      ratio: { enum: [1, 0.5] },
+      any: { type: "enum", enum: [null, "x"] },
+    }
+    const parsed = parseValue({ name: "x", params, tasks: { a: { command: "x" } } })
+    expect(problems(parsed)).toEqual([])
+    expect(parsed.ok && parsed.workflow.params.map(({ type }) => type)).toEqual(["enum", "integer", "number", "enum"])
+    expect(problems(parseValue({ name: "x", params: { a: { type: "enum" } }, tasks: { a: { command: "x" } } }))).toEqual([
+      "params.a: has the type enum, but no choices; add enum: [a, b]",
+    ])
+  })
+
   it("with 10,000 tasks that read the first one compiles", () => {
     const tasks = Array.from({ length: 10_000 }, (_, i): [string, unknown] => [
       `t${i}`,

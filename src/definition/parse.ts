@@ -1,6 +1,7 @@
 // Parses and compiles a definition: from text (YAML or JSON), or from a value (the API, the SDK). Reports all problems at once: first
 // those of limits and syntax, otherwise those of shape, graph and expressions together.
 
+import type { CommandFile } from "../core/compile/command-files.ts"
 import { compile } from "../core/compile/compile.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/model/definition.ts"
@@ -15,8 +16,11 @@ import { problemsOfIssues } from "./schema-issues.ts"
 import { readDocument, type TextDocument } from "./text-document.ts"
 import { workflowSchema } from "./workflow-schema.ts"
 
+/** A file that a command may name, with the position of the command. `path` as in problems. */
+export type LocatedFile = Omit<Problem, "message" | "suggestion"> & Omit<CommandFile, "path">
+
 export type ParsedDefinition =
-  | { ok: true; workflow: CompiledWorkflow; hash: string; source: string }
+  | { ok: true; workflow: CompiledWorkflow; hash: string; source: string; files: LocatedFile[] }
   | { ok: false; problems: Problem[] }
 
 export interface ParseOptions {
@@ -32,7 +36,7 @@ export const parseDefinition = (text: string, options: ParseOptions = {}): Parse
   const { document, problems } = readDocument(text.replace(/^\uFEFF/, ""), format)
   if (document === null) return { ok: false, problems }
   const checked = check(document.value, options.profiles)
-  return toResult(checked, text, [...problems, ...locate(checked, document)])
+  return toResult(checked, text, [...problems, ...locate(checked, document)], document)
 }
 
 /** Parses a value of any type; a value that JSON cannot represent is a problem. */
@@ -40,12 +44,13 @@ export const parseValue = (value: unknown, options: Pick<ParseOptions, "profiles
   const problem = jsonValueProblem(value)
   if (problem !== null) return { ok: false, problems: [problem] }
   const checked = check(value, options.profiles)
-  return toResult(checked, JSON.stringify(value, null, 2), locate(checked, null))
+  return toResult(checked, JSON.stringify(value, null, 2), locate(checked, null), null)
 }
 
 interface CheckedDefinition {
   workflow: CompiledWorkflow | null
   problems: DefinitionProblem[]
+  files?: CommandFile[]
   authorPath(path: Path): Path
 }
 
@@ -60,7 +65,7 @@ const check = (raw: unknown, profiles: WorkerProfiles | undefined): CheckedDefin
   const shape = workflowSchema.safeParse(value, { reportInput: true })
   if (shape.success) {
     const compiled = compile(value as WorkflowDefinition, options)
-    if (compiled.ok) return { workflow: compiled.workflow, problems, authorPath }
+    if (compiled.ok) return { workflow: compiled.workflow, files: compiled.files, problems, authorPath }
     return { workflow: null, problems: [...problems, ...compiled.problems], authorPath }
   }
   const shapeProblems = problemsOfIssues(shape.error.issues)
@@ -83,9 +88,18 @@ const locate = ({ problems, authorPath }: CheckedDefinition, document: TextDocum
     }
   })
 
-const toResult = ({ workflow }: CheckedDefinition, source: string, problems: Problem[]): ParsedDefinition =>
-  workflow !== null && problems.length === 0
-    ? { ok: true, workflow, hash: contentHash(workflow), source }
-    : { ok: false, problems: problems.toSorted(byPosition) }
+const toResult = (
+  { workflow, files = [], authorPath }: CheckedDefinition,
+  source: string,
+  problems: Problem[],
+  document: TextDocument | null,
+): ParsedDefinition => {
+  if (workflow === null || problems.length > 0) return { ok: false, problems: problems.toSorted(byPosition) }
+  const located = files.map(({ path, ...file }) => {
+    const location = authorPath(path)
+    return { ...file, path: pathText(location), ...document?.locate(location, false) }
+  })
+  return { ok: true, workflow, hash: contentHash(workflow), source, files: located }
+}
 
 const byPosition = (a: Problem, b: Problem): number => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0)

@@ -14,7 +14,6 @@ const FIELD_SYNONYMS: Readonly<Record<string, string>> = {
   cmd: "command",
   script: "command",
   run: "command",
-  shell: "command",
   args: "command",
   when: "if",
   condition: "if",

@@ -2,6 +2,7 @@
 // The static types are in core/model/definition.ts.
 
 import { z } from "zod"
+import { SHELL_NAMES } from "../core/compile/script-interpreter.ts"
 import type { TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
 import { RUN_WHEN } from "../core/model/workflow.ts"
 import {
@@ -42,6 +43,10 @@ const taskFields = {
   description: text.optional(),
   executor: text.optional(),
   command: either("a text (for the shell) or a list of texts (program and arguments)", [text, z.array(text)]).optional(),
+  shell: either("sh, bash, python, node, or a list: a program and its arguments", [
+    z.enum(SHELL_NAMES),
+    z.array(text).min(1),
+  ]).optional(),
   file: text.optional(),
   function: text.optional(),
   url: urlField.optional(),
@@ -78,7 +83,7 @@ const taskFields = {
     cpu: cpu.optional(),
     memory: memory.optional(),
   }).optional(),
-  output: either("a JSON Schema or the name of one under `types`", [text, object]).optional(),
+  output: either("text, lines, json, a JSON Schema or the name of one under `types`", [text, object]).optional(),
   defer: z.boolean().optional(),
   defer_hosts: z
     .array(text.regex(DEFER_HOST, 'must be a host such as "api.example.com", "*.example.com" or "localhost:8080"'))
@@ -142,7 +147,7 @@ export const workflowSchema = strictObject({
   webhook: strictObject({
     secret: z.union([text, z.array(text).min(1).max(2)], { error: "must be the name of a secret, or a list of two" }),
   }).optional(),
-  notify: z.array(notify).optional(),
+  notify: either("a notification or a list of them", [notify, z.array(notify)]).optional(),
   deadline: duration.optional(),
   concurrency: count.optional(),
   max_active_runs: count.optional(),

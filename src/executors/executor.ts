@@ -2,7 +2,7 @@
 
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
-import type { Node } from "../core/model/workflow.ts"
+import { DEFAULT_INTERPRETER, type Node } from "../core/model/workflow.ts"
 import type { PolicyFields } from "../core/settings/policy.ts"
 
 export interface Executor {
@@ -66,8 +66,11 @@ export interface Assignment {
   input: Json
   /** Evaluated fields of the executor (url, body, duration, …). */
   fields: { [field: string]: Json }
-  /** A shell script whose values are in `env`, or an argument list; null for executors without commands. */
-  command: { shell: string } | { argv: string[] } | null
+  /**
+   * A script whose values are in `env`, with the program and arguments that run it unless they are the default; or an argument list. null
+   * for executors without commands.
+   */
+  command: { shell: string; interpreter?: string[] | undefined } | { argv: string[] } | null
   /** The task's environment: `env` of workflow and task, and values of the command. */
   env: { [name: string]: string }
   /** The folder of the run, which `working_dir` of a task is relative to. */
@@ -101,4 +104,16 @@ export interface Assignment {
    * them.
    */
   callback?: () => { [name: string]: string }
+}
+
+type Command = NonNullable<Assignment["command"]>
+
+/** Returns the program and the arguments that precede a script. */
+export const interpreterOf = (command: Extract<Command, { shell: string }>): string[] =>
+  command.interpreter ?? [...DEFAULT_INTERPRETER]
+
+/** Returns the program of a command and its arguments; an empty list without a command. */
+export const argvOf = (command: Assignment["command"]): string[] => {
+  if (command === null) return []
+  return "argv" in command ? command.argv : [...interpreterOf(command), command.shell]
 }

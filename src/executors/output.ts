@@ -1,15 +1,17 @@
-// Reads the output of a successful task: the file $ORK_OUTPUT, else the last line of stdout if that is a JSON object or array,
-// else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
+// Reads the output of a successful task: the file $ORK_OUTPUT, else all of stdout in the format of the task, else the last line of
+// stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import type { Output } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
+import type { OutputFormat } from "../core/model/workflow.ts"
 import { isDeferral } from "../core/rules/defer.ts"
 import { streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskStream } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
+import type { Assignment } from "./executor.ts"
 import { JsonValidator } from "./json-validator.ts"
 import { messageOf } from "../core/model/error-message.ts"
 import { formatBytes } from "./messages.ts"
@@ -23,7 +25,16 @@ export interface OutputTarget {
   maxBytes: number
   /** Masked in stored outputs. Inline outputs are masked by engine/attempts/attempt-runner.ts. */
   secrets: readonly string[]
+  format?: OutputFormat | undefined
 }
+
+export const outputTarget = (objects: ObjectStore, assignment: Assignment): OutputTarget => ({
+  objects,
+  prefix: assignment.prefix,
+  maxBytes: assignment.maxOutputBytes,
+  secrets: assignment.secrets,
+  format: assignment.node.outputFormat,
+})
 
 export const NO_OUTPUT: OutputResult = { output: { inline: null } }
 /** Size in bytes above which an output becomes an object. */
@@ -34,6 +45,82 @@ const READ_BYTES = 262_144
 export const readOutput = async (outputPath: string | null, last: LastLine, target: OutputTarget): Promise<OutputResult> => {
   const fromFile = outputPath === null ? null : await outputFromFile(outputPath, target)
   return fromFile ?? outputFromLog(last, target)
+}
+
+/** Reads all of stdout from the stored log, in the format of the task. */
+export const outputFromStdout = async (target: OutputTarget, format: OutputFormat): Promise<OutputResult> => {
+  const stdout = () => limited(streamBytes(target.objects, target.prefix, WHOLE_STDOUT), target.maxBytes)
+  const encoded = () => (format === "json" ? stdout() : encodeText(stdout(), format))
+  try {
+    const start = await collect(encoded(), INLINE_MAX + 1)
+    if (start.length <= INLINE_MAX) return parsePrinted(start)
+    const stored = await store(encoded(), target)
+    return "problem" in stored ? notPrinted(stored.problem) : { output: stored }
+  } catch (error) {
+    if (error instanceof TooMuchOutput) return tooLarge("standard output", error.bytes, target.maxBytes)
+    throw error
+  }
+}
+
+const WHOLE_STDOUT = { stream: "stdout", offset: 0, length: Number.MAX_SAFE_INTEGER } as const
+
+const notPrinted = (reason: string): OutputResult => ({ error: `what it printed is not valid JSON (output: json): ${reason}` })
+
+const parsePrinted = (bytes: Buffer): OutputResult => {
+  try {
+    const inline = JSON.parse(bytes.toString()) as Json
+    return isDeferral(inline) ? PRINTED_DEFERRAL : { output: { inline } }
+  } catch {
+    const check = new JsonValidator()
+    return notPrinted(check.push(bytes) ?? check.end() ?? "it is not valid UTF-8")
+  }
+}
+
+/** Encodes a text as a JSON string, or as a JSON list of its lines. Leaves out newlines at its end. */
+async function* encodeText(data: AsyncIterable<Uint8Array>, format: Exclude<OutputFormat, "json">): AsyncGenerator<Uint8Array> {
+  const decoder = new TextDecoder()
+  let rest = ""
+  let isEmpty = true
+  for await (const chunk of data) {
+    const text = rest + decoder.decode(chunk, { stream: true })
+    const end = endOfText(text)
+    rest = text.slice(end)
+    if (end === 0) continue
+    yield Buffer.from((isEmpty ? OPENING[format] : "") + encodePiece(text.slice(0, end), format))
+    isEmpty = false
+  }
+  yield Buffer.from(isEmpty ? EMPTY[format] : CLOSING[format])
+}
+
+/** Returns the length of a text without the newlines at its end. */
+const endOfText = (text: string): number => {
+  let end = text.length
+  while (text[end - 1] === "\n" || text[end - 1] === "\r") end--
+  return end
+}
+
+const OPENING = { text: '"', lines: '["' } as const
+const CLOSING = { text: '"', lines: '"]' } as const
+const EMPTY = { text: '""', lines: "[]" } as const
+
+const encodePiece = (text: string, format: "text" | "lines"): string =>
+  (format === "text" ? [text] : text.split(/\r?\n/)).map((line) => JSON.stringify(line).slice(1, -1)).join('","')
+
+class TooMuchOutput extends Error {
+  readonly bytes: number
+  constructor(bytes: number) {
+    super()
+    this.bytes = bytes
+  }
+}
+
+async function* limited(data: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const chunk of data) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new TooMuchOutput(bytes)
+    yield chunk
+  }
 }
 
 export const tooLarge = (what: string, bytes: number, max: number): OutputResult => ({
@@ -52,6 +139,8 @@ export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputRe
   }
 }
 
+const PRINTED_DEFERRAL: OutputResult = { error: "it printed ork_defer: write it to $ORK_OUTPUT instead" }
+
 /** Parses the last line of stdout; a line that is no JSON object or array is no output. Lines cannot defer: a task may print
  * text of others, such as a param. */
 export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
@@ -59,7 +148,7 @@ export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   try {
     const value = JSON.parse(text) as Json
-    if (isDeferral(value)) return { error: "it printed ork_defer: write it to $ORK_OUTPUT instead" }
+    if (isDeferral(value)) return PRINTED_DEFERRAL
     return bytes.length > maxBytes ? tooLarge("last line", bytes.length, maxBytes) : { output: { inline: value } }
   } catch {
     return NO_OUTPUT
@@ -118,8 +207,9 @@ async function* bytesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
 export const storeFile = async (path: string, target: OutputTarget): Promise<OutputResult> =>
   (await outputFromFile(path, target)) ?? NO_OUTPUT
 
-/** Reads the output from the last line of stdout in the stored log. */
+/** Reads the output from the stored log: from all of stdout if the task has a format, else from its last line. */
 export const outputFromLog = async (line: LastLine, target: OutputTarget): Promise<OutputResult> => {
+  if (target.format !== undefined) return outputFromStdout(target, target.format)
   const bytes = () => streamBytes(target.objects, target.prefix, { stream: "stdout", offset: line.offset, length: line.length })
   let first: string | null = null
   for await (const chunk of bytes()) {
@@ -134,8 +224,9 @@ export const outputFromLog = async (line: LastLine, target: OutputTarget): Promi
   return "problem" in stored ? NO_OUTPUT : { output: stored }
 }
 
-/** Reads the output from the last line of stdout, which is in memory. */
+/** Reads the output like `outputFromLog`; the last line of stdout is in memory. */
 export const outputFromText = async (line: Buffer, target: OutputTarget): Promise<OutputResult> => {
+  if (target.format !== undefined) return outputFromStdout(target, target.format)
   if (line.length <= INLINE_MAX) return parseLine(line, target.maxBytes)
   const text = line.toString("utf8").trim()
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
@@ -163,9 +254,15 @@ async function* piecesOf(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += READ_BYTES) yield bytes.subarray(at, at + READ_BYTES)
 }
 
-const collect = async (data: AsyncIterable<Uint8Array>): Promise<Buffer> => {
+/** Stops after `enough` bytes. */
+const collect = async (data: AsyncIterable<Uint8Array>, enough = Number.POSITIVE_INFINITY): Promise<Buffer> => {
   const pieces: Uint8Array[] = []
-  for await (const piece of data) pieces.push(piece)
+  let bytes = 0
+  for await (const piece of data) {
+    pieces.push(piece)
+    bytes += piece.length
+    if (bytes >= enough) break
+  }
   return Buffer.concat(pieces)
 }
 

@@ -11,9 +11,8 @@ import { contentHash } from "../core/compile/hash.ts"
 import { policyProblems } from "../core/rules/policy.ts"
 import type { Policy } from "../core/settings/policy.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"
-import { collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
+import { type Collected, collectBundle, needsFiles, withBundle } from "../engine/services/bundle-files.ts"
 import type { WorkflowService } from "../engine/services/workflows.ts"
-import type { Bundle } from "../objects/bundles/bundles.ts"
 import type { ParsedDefinition } from "../definition/parse.ts"
 
 /** Editors write a file in several steps. */
@@ -40,7 +39,7 @@ export const definitionsIn = async (folder: string): Promise<string[]> =>
 interface Definition {
   text: string
   parsed: ParsedDefinition
-  /** Hash of the deployed bundle, or the problems of its files; null: not handled yet. */
+  /** Hash of the deployed bundle and its warnings, or the problems of its files, as JSON; null: not handled yet. */
   deployed: string | null
 }
 
@@ -117,13 +116,14 @@ export class FolderDeployer {
       if (!definition.parsed.ok) logProblems(log, file, definition.parsed.problems)
     }
     const { parsed } = definition
-    if (!parsed.ok || (definition.deployed !== null && !needsFiles(parsed.workflow))) return
-    const collected = await collectBundle(folder, parsed.workflow)
-    const current = collected.ok ? (collected.bundle?.hash ?? "") : JSON.stringify(collected.problems)
+    if (!parsed.ok || (definition.deployed !== null && !needsFiles(parsed))) return
+    const collected = await collectBundle(folder, parsed)
+    const current = JSON.stringify(collected.ok ? [collected.bundle?.hash ?? "", collected.warnings] : collected.problems)
     if (current === definition.deployed) return
     if (collected.ok) {
       for (const path of collected.paths) this.#watch(join(folder, dirname(path)))
-      await this.#deploy(file, parsed, collected.bundle)
+      await this.#deploy(file, parsed, collected)
+      logWarnings(log, file, collected.warnings)
     } else {
       logProblems(log, file, collected.problems)
     }
@@ -143,7 +143,11 @@ export class FolderDeployer {
     return byFolder ? { ...parsed, workflow, hash: contentHash(workflow) } : parsed
   }
 
-  async #deploy(file: string, parsed: Extract<ParsedDefinition, { ok: true }>, bundle: Bundle | null): Promise<void> {
+  async #deploy(
+    file: string,
+    parsed: Extract<ParsedDefinition, { ok: true }>,
+    { bundle, paths }: Extract<Collected, { ok: true }>,
+  ): Promise<void> {
     const { log, workflows } = this.#options
     const { name } = parsed.workflow
     const other = this.#sources.get(name)
@@ -153,8 +157,16 @@ export class FolderDeployer {
     const definition = bundle === null ? parsed : withBundle(parsed, bundle.hash)
     const { version, outcome } = await workflows.deploy(definition, { bundle })
     this.#sources.set(name, file)
-    if (outcome !== "same") log.info({ file, workflow: name, version }, "deployed")
+    if (outcome !== "same") log.info({ file, workflow: name, version, files: paths }, "deployed")
   }
+}
+
+const logWarnings = (log: Logger, file: string, warnings: Problem[]): void => {
+  if (warnings.length === 0) return
+  log.warn(
+    { file, warnings: warnings.map((warning) => problemText(warning, file)) },
+    "commands name files that are not part of the deployed workflow",
+  )
 }
 
 const logProblems = (log: Logger, file: string, problems: Problem[]): void =>

@@ -16,7 +16,7 @@ import type { ObjectStore } from "../objects/objects.ts"
 import { aliveReply } from "../protocol/api/workers.ts"
 import { proofOf } from "../protocol/wire/push-proof.ts"
 import { equalText } from "../protocol/wire/signature.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../executors/executor.ts"
+import { argvOf, type Assignment, type Executor, type LaunchContext, type StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {
   /** Addresses without a trailing slash. */
@@ -215,12 +215,14 @@ export class PushExecutor implements Executor, PushReceiver {
       parallel_index: assignment.parallelIndex,
       parallel_count: assignment.parallelCount,
       logical_date: assignment.logicalDate,
-      command: command === null ? "" : "shell" in command ? command.shell : command.argv,
+      command:
+        command === null ? "" : "shell" in command && command.interpreter === undefined ? command.shell : argvOf(command),
       input: assignment.input,
       attempt: assignment.attempt,
       callback_url: `${this.#options.callback()}/internal/task-result`,
       env: { ...assignment.env, ...assignment.callback?.() },
       timeout_ms: assignment.node.timeoutMs,
+      output_format: assignment.node.outputFormat,
       lease_ms: this.#leaseMs * WORKER_LEASE_PART,
     }
   }

@@ -57,6 +57,8 @@ export interface ServerOptions extends Pick<EngineOptions, "executors" | "evalua
   fetch: Fetch
   /** Queues to claim work from. */
   queues: "all" | readonly string[]
+  /** Labels of this server: it claims tasks whose labels it has. */
+  labels?: readonly string[]
   /** Queues whose jobs the registered handlers run. */
   handlers?: readonly string[]
   /** Names of the registered functions. */
@@ -223,10 +225,10 @@ class Server {
   }
 
   #capabilities(): WorkerCapabilities {
-    const { config, queues, handlers = [], functions = [], version } = this.#options
+    const { config, queues, labels = [], handlers = [], functions = [], version } = this.#options
     return {
       queues,
-      labels: queues === "all" ? "all" : [],
+      labels,
       handlers,
       functions,
       capacity: config.maxConcurrency,

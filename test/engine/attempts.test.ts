@@ -72,6 +72,7 @@ describe("retries", () => {
     const run = await fixture.ended(runId)
     expect(run).toMatchObject({ status: "failed", error: expect.stringContaining("timed out after 5m") })
     expect(await fixture.statuses(runId)).toEqual({ a: "cancelled", b: "cancelled" })
+    expect((await fixture.task(runId, "a")).error).toBe("stopped, because the run timed out")
   })
 })
 

@@ -154,3 +154,13 @@ tasks: { a: { command: x } }
     expect(hooks(fixture.launched)).toEqual(["on_exit.0", "on_exit.1", "on_success.0"])
   })
 })
+
+describe("run.date", () => {
+  it("of a run without a schedule is the day in the time zone of the workflow's schedule", async () => {
+    const fixture = await setup()
+    const zone = "schedule: { cron: 0 2 * * *, timezone: America/New_York }"
+    const task = "tasks: { a: { command: x, input: { day: '${{ run.date }}' } } }"
+    for (const schedule of [zone, ""]) await fixture.ended(await fixture.trigger(`name: d\n${schedule}\n${task}`))
+    expect(fixture.inputs("a")).toEqual([{ day: "2025-12-31" }, { day: "2026-01-01" }])
+  })
+})

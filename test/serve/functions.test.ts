@@ -60,14 +60,18 @@ it("ork deploy uploads the files, a changed function is a new version, and old r
   const server = await startServer([], { cwd: temporaryFolder() })
   const cwd = folderWith(FILES)
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
-  expect(await ork(["deploy", "."], { cwd, env })).toMatchObject({ code: 0, stdout: "etl.yaml: etl is deployed, version 1\n" })
+  const files = ["lib/note.txt", "lib/unit.ts", "tasks/count.ts", "tasks/report.py"].map((path) => `  with ${path}\n`).join("")
+  expect(await ork(["deploy", "."], { cwd, env })).toMatchObject({
+    code: 0,
+    stdout: `etl.yaml: etl is deployed, version 1\n${files}`,
+  })
   const first = await server.trigger("etl")
   expect(await server.reaches(first, "success", "failed")).toMatchObject({ status: "success" })
   expect(await outputOf(server, first, "report")).toEqual({ text: "3 rows, from the bundle" })
 
   put(cwd, "lib/unit.ts", 'export const unit: string = "lines"\n')
-  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is updated, version 2\n")
-  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe("etl.yaml: etl is unchanged, version 2\n")
+  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe(`etl.yaml: etl is updated, version 2\n${files}`)
+  expect((await ork(["deploy", "etl.yaml"], { cwd, env })).stdout).toBe(`etl.yaml: etl is unchanged, version 2\n${files}`)
   const second = await server.trigger("etl")
   await server.reaches(second, "success", "failed")
   expect(await outputOf(server, second, "report")).toEqual({ text: "3 lines, from the bundle" })

@@ -50,9 +50,9 @@ const outputs = async (server: Server, run: string): Promise<object> =>
 const explained = async (server: Server, run: string): Promise<string> =>
   JSON.stringify((await server.call("GET", `/runs/${run}/explain`)).body)
 
-it("ork serve runs the functions of its handlers, from every queue, and watches the file", async () => {
+it("ork serve runs the functions of its handlers, from every queue and with its labels, and watches the file", async () => {
   const cwd = folderWith({ "app.ts": APP, "ork.yaml": "handlers: [app.ts]\n" })
-  const server = await startServer([], { cwd })
+  const server = await startServer(["--label", "gpu"], { cwd })
   await server.deploy(CALLS)
   const run = await server.trigger("calls")
   await server.reaches(run, "failed", "success")

@@ -160,7 +160,7 @@ describe("a worker", () => {
     expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("a key with the scope worker is required")])
     expect((await run(["--server", "nowhere"], server.key)).stderr).toMatch(/--server: "nowhere" is not an address/)
     const labels = ["--server", server.url, "--label", "a,b,c,d,e,f,g"]
-    expect((await run(labels, server.key)).stderr).toMatch(/--label: a worker has at most 6 labels/)
+    expect((await run(labels, server.key)).stderr).toMatch(/--label: at most 6 labels are allowed/)
   })
 })
 

@@ -178,7 +178,7 @@ export const workerShape = (row: LeaseHolderRow, now: number, leases: boolean): 
   lease_until: row.leaseUntil,
   last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
   queues: row.capabilities === null ? null : row.capabilities.queues === "all" ? ["*"] : [...row.capabilities.queues],
-  labels: row.capabilities === null ? null : row.capabilities.labels === "all" ? ["*"] : [...row.capabilities.labels],
+  labels: row.capabilities === null ? null : [...row.capabilities.labels],
   functions: row.capabilities === null ? null : [...(row.capabilities.functions ?? [])],
   capacity: row.capabilities?.capacity ?? null,
   running: row.inFlight,

@@ -12,6 +12,7 @@ import {
 } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { lastIndex, enclosingPath, shortName } from "../../core/model/task-path.ts"
+import { logicalDay } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -109,7 +110,7 @@ export class TaskInputs {
         id: run.id,
         workflow: run.workflow,
         logical_date: logicalDate,
-        date: logicalDate.slice(0, 10),
+        date: logicalDay(logicalDate, null, this.#workflow),
         trigger: run.trigger,
         status: run.status,
         error: run.error,

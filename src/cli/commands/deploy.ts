@@ -8,9 +8,9 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { unreadableFile } from "../target/definition.ts"
 import { listDefinitions } from "../target/definition-files.ts"
 import { InputError } from "../terminal/errors.ts"
-import { print, printJson } from "../terminal/output.ts"
+import { print, printError, printJson } from "../terminal/output.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
-import { problemText } from "../../core/model/problems.ts"
+import { type Problem, problemText } from "../../core/model/problems.ts"
 import { collectBundle } from "../../engine/services/bundle-files.ts"
 import type { Bundle } from "../../objects/bundles/bundles.ts"
 import { parseDefinition } from "../../definition/parse.ts"
@@ -21,8 +21,11 @@ interface DefinitionFile {
   definition: DefinitionText
   /** Files that the definition names; null if it names none or cannot be parsed. */
   bundle: Bundle | null
+  /** Paths of the files in the bundle. */
+  paths: string[]
   /** Problems with the named files. */
   problems: string[]
+  warnings: string[]
 }
 
 export const deploy = async (context: Context, paths: string[], options: ServerFlags): Promise<number> => {
@@ -30,12 +33,14 @@ export const deploy = async (context: Context, paths: string[], options: ServerF
   const files = await listDefinitions(context, paths)
   const definitions = await Promise.all(files.map((file) => readDefinitionFile(context, file)))
   const versions = await validateAll(client, definitions)
+  for (const warning of definitions.flatMap(({ warnings }) => warnings)) printError(context, `ork: warning: ${warning}`)
   const deployed: Workflow[] = []
-  for (const { file, definition, bundle } of definitions) {
+  for (const { file, definition, bundle, paths: bundled } of definitions) {
     if (bundle !== null) await client.putBundle(bundle)
     const { workflow } = await client.deploy(definition, bundle === null ? {} : { bundle: bundle.hash })
     deployed.push(workflow)
-    if (options.json !== true) print(context, `${file}: ${resultText(workflow, versions.get(file) ?? null)}`)
+    const lines = [`${file}: ${resultText(workflow, versions.get(file) ?? null)}`, ...listed(bundled)]
+    if (options.json !== true) print(context, lines.join("\n"))
   }
   if (options.json === true) printJson(context, deployed)
   return 0
@@ -54,6 +59,14 @@ const validateAll = async (client: Client, files: readonly DefinitionFile[]): Pr
   }
   if (problems.length > 0) throw new InputError(problems.join("\n"))
   return versions
+}
+
+/** Number of files that are listed for each definition. */
+const MAX_LISTED = 50
+
+const listed = (paths: readonly string[]): string[] => {
+  const lines = paths.slice(0, MAX_LISTED).map((path) => `  with ${path}`)
+  return paths.length > MAX_LISTED ? [...lines, `  and ${paths.length - MAX_LISTED} more files`] : lines
 }
 
 const resultText = ({ name, version }: Workflow, before: number | null): string => {
@@ -78,9 +91,11 @@ const readDefinitionFile = async (context: Context, file: string): Promise<Defin
   })
   const definition: DefinitionText = { text, format: file.endsWith(".json") ? "json" : "yaml" }
   const parsed = parseDefinition(text, { file })
-  const collected = parsed.ok ? await collectBundle(dirname(path), parsed.workflow) : null
-  if (collected?.ok === false) {
-    return { file, definition, bundle: null, problems: collected.problems.map((problem) => problemText(problem, file)) }
-  }
-  return { file, definition, bundle: collected?.bundle ?? null, problems: [] }
+  const collected = parsed.ok ? await collectBundle(dirname(path), parsed) : null
+  const lines = (problems: Problem[]): string[] => problems.map((problem) => problemText(problem, file))
+  const none = { file, definition, bundle: null, paths: [], problems: [], warnings: [] }
+  if (collected === null) return none
+  if (!collected.ok) return { ...none, problems: lines(collected.problems) }
+  const { bundle, paths, warnings } = collected
+  return { ...none, bundle, paths, warnings: lines(warnings) }
 }

@@ -10,7 +10,7 @@ import { EXIT_INTERRUPTED } from "../run/outcome.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
 import { exitAfter, onTerminationSignal } from "../run/signals.ts"
 import { openWritableObjects } from "../target/stores.ts"
-import { parseNames } from "../terminal/option-values.ts"
+import { parseLabels, parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { writeServerFile } from "../target/server-file.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
@@ -32,6 +32,7 @@ export interface ServeOptions extends StoreFlags {
   concurrency?: string
   dir?: string
   queue?: string
+  label: string[]
   handlers: string[]
   /** False with `--no-worker`. */
   worker?: boolean
@@ -82,6 +83,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       isAlive: (identity) => backends.processAlive(identity),
       env: context.env,
       queues,
+      labels: parseLabels(options.label),
       folder,
       tls,
     }).catch((error: unknown) => {
@@ -120,13 +122,11 @@ const firstSignal = (onSignal: () => void): Promise<void> =>
     )
   })
 
-const parseQueues = ({ queue, handlers, worker }: ServeOptions): "all" | string[] => {
+const parseQueues = ({ queue, label, handlers, worker }: ServeOptions): "all" | string[] => {
   if (worker === false) {
-    if (queue !== undefined) {
-      throw new InputError("--no-worker claims no work, so --queue has no effect; leave out one of them")
-    }
-    if (handlers.length > 0) {
-      throw new InputError("--no-worker claims no work, so --handlers has no effect; leave out one of them")
+    const used = { "--queue": queue !== undefined, "--label": label.length > 0, "--handlers": handlers.length > 0 }
+    for (const [option, isUsed] of Object.entries(used)) {
+      if (isUsed) throw new InputError(`--no-worker claims no work, so ${option} has no effect; leave out one of them`)
     }
     return []
   }

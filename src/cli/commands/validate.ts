@@ -67,9 +67,9 @@ const checkFile = async (context: Context, file: string, profiles: WorkerProfile
   if (typeof text !== "string") return invalid([{ path: "", message: unreadableFile(file, text).replace(`${file}: `, "") }])
   const parsed = parseDefinition(text, { file, profiles })
   if (!parsed.ok) return invalid(parsed.problems)
-  const { workflow } = parsed
-  const collected = await collectBundle(dirname(path), workflow)
-  return { file, problems: collected.ok ? [] : collected.problems, warnings: foreignTemplates(text), workflow }
+  const collected = await collectBundle(dirname(path), parsed)
+  const [problems, missing] = collected.ok ? [[], collected.warnings] : [collected.problems, []]
+  return { file, problems, warnings: [...missing, ...foreignTemplates(text)], workflow: parsed.workflow }
 }
 
 /** Checks the workflows that tasks start: among the checked files, then beside the file. */

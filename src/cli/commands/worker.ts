@@ -11,11 +11,10 @@ import { InputError } from "../terminal/errors.ts"
 import { EXIT_INTERRUPTED } from "../run/outcome.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
 import { exitAfter, onTerminationSignal } from "../run/signals.ts"
-import { parseNames } from "../terminal/option-values.ts"
+import { parseLabels, parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { joinRepeated, loadConfig } from "../target/load-config.ts"
 import type { Config } from "../../config.ts"
-import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { pushKeyOf } from "../../protocol/wire/server-proof.ts"
 import { listenProblem } from "../../server/listening.ts"
@@ -182,9 +181,3 @@ const openLocalObjects = async (context: Context, config: Config, dataDir: strin
 }
 
 const isLocal = (objects: ObjectStore): objects is LocalObjects => objects.localPath !== undefined
-
-const parseLabels = (values: readonly string[]): string[] => {
-  const labels = [...new Set(values.flatMap((text) => parseNames("--label", text)))]
-  if (labels.length > MAX_LABELS) throw new InputError(`--label: a worker has at most ${MAX_LABELS} labels`)
-  return labels
-}

@@ -1,6 +1,7 @@
 // Parsers for the values of options. Each throws an InputError that names the option; most return undefined for an absent option.
 
 import { InputError } from "./errors.ts"
+import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import { isDateText } from "../../core/time/cron.ts"
 import { nearest } from "../../core/model/nearest.ts"
 
@@ -60,4 +61,11 @@ export const parseNames = (flag: string, text: string): string[] => {
   const names = text.split(",").map((name) => name.trim())
   if (names.includes("")) throw new InputError(`${flag}: "${text}" has an empty name; write it like fast,slow`)
   return [...new Set(names)]
+}
+
+/** Reads the values of `--label`, each a list of names. */
+export const parseLabels = (values: readonly string[]): string[] => {
+  const labels = [...new Set(values.flatMap((text) => parseNames("--label", text)))]
+  if (labels.length > MAX_LABELS) throw new InputError(`--label: at most ${MAX_LABELS} labels are allowed`)
+  return labels
 }

@@ -21,6 +21,8 @@ export interface CommandAnalysis<W extends Word> {
   arguments: CodeArgument<W>[]
   /** Index of the program in the words; the number of words when there is none. */
   program: number
+  /** The file with code that the program runs; null when there is none. */
+  script: W | null
   /** The program that reads code from standard input, because no argument is code. `language`: it reads nothing else from there. */
   readsStdin: { program: string; language: boolean } | null
 }
@@ -33,7 +35,7 @@ export const isCommandPrefix = (word: string): boolean => COMMAND_PREFIXES.has(w
 
 export const analyzeCommand = <W extends Word>(words: readonly W[]): CommandAnalysis<W> => {
   const program = words.findIndex(({ text }) => !isCommandPrefix(text) && !ASSIGNMENT.test(text))
-  if (program === -1) return { arguments: [], program: words.length, readsStdin: null }
+  if (program === -1) return { arguments: [], program: words.length, script: null, readsStdin: null }
   const found: CodeArgument<W>[] = []
   const first = words[program]!
   if (isSelected(first.text)) found.push({ word: first, program: first.text, use: "program" })
@@ -44,7 +46,8 @@ export const analyzeCommand = <W extends Word>(words: readonly W[]): CommandAnal
     if (inner !== null && (reader.isBuiltin || !inner.isBuiltin)) reader = inner
     else if (!reader.read(words[i]!)) break
   }
-  return { arguments: found, program, readsStdin: xargsCode(words, program, reader) ?? reader?.readsStdin ?? null }
+  const readsStdin = xargsCode(words, program, reader) ?? reader?.readsStdin ?? null
+  return { arguments: found, program, script: reader?.script ?? null, readsStdin }
 }
 
 const REPLACES = /^-(?:I|i|-replace|J)/
@@ -93,7 +96,7 @@ class ArgumentReader<W extends Word> {
   #forcedStdin = false
   /** The program only prints its version or help. */
   #informs = false
-  #script = false
+  #script: W | null = null
   /** The next operand is a program. */
   #programFollows = false
 
@@ -124,13 +127,18 @@ class ArgumentReader<W extends Word> {
 
   /** The words contain the code or the script. */
   get isComplete(): boolean {
-    return this.#script || (this.#codeGiven && this.#pending === null)
+    return this.#script !== null || (this.#codeGiven && this.#pending === null)
+  }
+
+  /** The operand that is a file with code. */
+  get script(): W | null {
+    return this.#codeGiven || this.#forcedStdin ? null : this.#script
   }
 
   get readsStdin(): CommandAnalysis<W>["readsStdin"] {
     const { stdin, shell } = this.#spec
     if (stdin !== true || this.#informs) return null
-    const given = shell === true ? this.#script : this.#script || this.#codeGiven
+    const given = this.#script !== null || (shell !== true && this.#codeGiven)
     return this.#forcedStdin || !given ? { program: this.name, language: this.#spec.operand === "script" } : null
   }
 
@@ -234,7 +242,7 @@ class ArgumentReader<W extends Word> {
         if (shell === true && this.#codeGiven) this.#code(word)
         else if (STDIN_NAMES.has(word.text)) this.#forcedStdin = true
         else if (isSelected(word.text)) this.#add(word, "script")
-        this.#script = true
+        this.#script = word
         return false
       default:
         return operand satisfies never

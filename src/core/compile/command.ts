@@ -4,14 +4,18 @@
 import type { TaskDefinition } from "../model/definition.ts"
 import { toText } from "../expressions/expressions.ts"
 import type { Path } from "../model/problems.ts"
-import type { CommandSpec, EnvValue, Template } from "../model/workflow.ts"
+import { type CommandSpec, DEFAULT_INTERPRETER, type EnvValue, type Template } from "../model/workflow.ts"
 import { analyzeCommand, UNKNOWN, type Word } from "./code-arguments.ts"
+import { joinPath, mentionedFiles, type MentionedFile } from "./command-files.ts"
 import type { CompileContext, ExpressionSite } from "./context.ts"
+import { InterpreterError, type ScriptInterpreter, selectInterpreter } from "./script-interpreter.ts"
 import { codeMessage, compileShell } from "./shell.ts"
+import { splitText } from "./templates.ts"
 
 export interface CommandSource {
   path: Path
   site: ExpressionSite
+  own: TaskDefinition
   /** Fields of the task including defaults. */
   merged: TaskDefinition
   env: { [name: string]: EnvValue }
@@ -26,12 +30,50 @@ export const compileCommand = (context: CompileContext, command: string | string
   return compiled
 }
 
-const compileText = (context: CompileContext, command: string, { path, site, env }: CommandSource): CommandSpec => {
-  const at = [...path, "command"]
+const compileText = (context: CompileContext, command: string, source: CommandSource): CommandSpec => {
+  const at = [...source.path, "command"]
   if (command.trim() === "") context.problems.add(at, "is empty")
   if (command.includes("\0")) context.problems.add(at, "contains a NUL character")
+  const { argv, program, isShell } = compileInterpreter(context, command, source)
+  const compiled = isShell ? compileShellScript(context, command, source) : compileCode(context, command, source, program)
+  const isDefault = argv.join("\0") === DEFAULT_INTERPRETER.join("\0")
+  return { ...compiled, ...(!isDefault && { interpreter: argv }) }
+}
+
+const compileInterpreter = (
+  context: CompileContext,
+  command: string,
+  { path, merged: { shell } }: CommandSource,
+): ScriptInterpreter => {
+  if (Array.isArray(shell)) shell.forEach((word, i) => context.literal(word, [...path, "shell", i]))
+  try {
+    return selectInterpreter(command, shell)
+  } catch (error) {
+    if (!(error instanceof InterpreterError)) throw error
+    context.problems.add([...path, error.field], error.message)
+    return selectInterpreter("")
+  }
+}
+
+/** Compiles a script of another language than the shell, in which every value would be code. */
+const compileCode = (context: CompileContext, command: string, { path }: CommandSource, program: string): CommandSpec => {
+  const at = [...path, "command"]
+  const { parts, unclosed } = splitText(command)
+  if (unclosed) context.unclosed(at)
+  for (const part of parts) {
+    if (typeof part === "string") continue
+    const advice = "pass the value through `env`, or read it from the file $ORK_INPUT"
+    context.problems.add(at, `\${{ ${part.expr} }} is part of what ${program} runs as code; ${advice}`)
+  }
+  return { shell: parts.filter((part) => typeof part === "string").join(""), vars: [] }
+}
+
+const compileShellScript = (context: CompileContext, command: string, source: CommandSource): CommandSpec => {
+  const { path, site, env } = source
+  const at = [...path, "command"]
   const variables = Object.entries(env).flatMap(([name, value]) => ("value" in value && !("lit" in value.value) ? [name] : []))
-  const { command: compiled, problems, unclosed } = compileShell(command, variables)
+  const { command: compiled, problems, unclosed, files } = compileShell(command, variables)
+  addFiles(context, source, files)
   if (unclosed) context.unclosed(at)
   for (const problem of problems) context.problems.add(at, problem)
   for (const { expr } of compiled.vars) context.use(expr, at, site)
@@ -44,6 +86,12 @@ interface Argument extends Word {
 
 const compileArgv = (context: CompileContext, argv: string[], source: CommandSource): CommandSpec => {
   const at = [...source.path, "command"]
+  if (source.own.shell !== undefined) {
+    context.problems.addKey(
+      [...source.path, "shell"],
+      "runs a text only, but the command is a list: its first element is the program",
+    )
+  }
   if (argv.length === 0 || argv[0] === "") context.problems.add(at, "is empty; the first element must be the program")
   const templates = argv.map((word, i) => {
     if (word.includes("\0")) context.problems.add([...at, i], "contains a NUL character")
@@ -74,9 +122,24 @@ const checkEntrypoint = ({ path, merged }: CommandSource): Argument[] => {
   }))
 }
 
-const checkCode = (context: CompileContext, { path, merged }: CommandSource, words: Argument[]): void => {
+/** Executors whose commands run in a container without the run's folder. */
+const FOREIGN_FOLDER: readonly (string | undefined)[] = ["kubernetes", "cloudrun"]
+
+/** Records the files that a command may name, relative to the folder of the definition. */
+const addFiles = (context: CompileContext, { path, merged }: CommandSource, files: readonly MentionedFile[]): void => {
+  const { executor, working_dir: folder = "" } = merged
+  if (FOREIGN_FOLDER.includes(executor) || folder.startsWith("/") || folder.includes("${{")) return
+  if (folder !== "")
+    context.files.push({ path: [...path, "working_dir"], file: joinPath("", folder), isRun: false, isPath: true })
+  for (const file of files) context.files.push({ ...file, path: [...path, "command"], file: joinPath(folder, file.file) })
+}
+
+const checkCode = (context: CompileContext, source: CommandSource, words: Argument[]): void => {
+  const { path, merged } = source
   const isProgram = PROGRAM_EXECUTORS.includes(merged.executor)
-  const { arguments: found, readsStdin } = analyzeCommand(words)
+  const analysis = analyzeCommand(words)
+  const { arguments: found, readsStdin } = analysis
+  addFiles(context, source, mentionedFiles([{ words, analysis }]))
   for (const { word, program, use } of found) {
     if (use === "program" && word === words[0] && !isProgram) continue
     context.problems.add(word.path, `an expression ${codeMessage({ program, use })}`)

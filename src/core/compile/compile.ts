@@ -4,17 +4,21 @@ import type { NotifyDefinition, WorkflowDefinition } from "../model/definition.t
 import { omitUndefined } from "../model/omit-undefined.ts"
 import type { DefinitionProblem } from "../model/problems.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
+import type { CommandFile } from "./command-files.ts"
 import { CompileContext, type CompileOptions } from "./context.ts"
 import { compileDuration } from "./duration.ts"
 import { GraphBuilder } from "./graph-builder.ts"
-import { moveToDefaults } from "./inherited-problems.ts"
+import { definedAt, moveToDefaults } from "./inherited-problems.ts"
 import { workflowNameProblem } from "./names.ts"
 import { compileParams } from "./params.ts"
 import { checkReferences } from "./references.ts"
 import { compileSchedules } from "./schedule.ts"
 import { checkTypes } from "./schemas.ts"
 
-export type CompileResult = { ok: true; workflow: CompiledWorkflow } | { ok: false; problems: DefinitionProblem[] }
+/** `files`: the files beside the definition that its commands may name. */
+export type CompileResult =
+  | { ok: true; workflow: CompiledWorkflow; files: CommandFile[] }
+  | { ok: false; problems: DefinitionProblem[] }
 
 export const compile = (definition: WorkflowDefinition, options: CompileOptions = {}): CompileResult => {
   const context = new CompileContext(options)
@@ -34,7 +38,7 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     params,
     schedules: compileSchedules(context, definition.schedule, params),
     webhook: definition.webhook,
-    notify: checkNotify(context, definition.notify ?? []),
+    notify: compileNotify(context, definition.notify ?? []),
     deadlineMs,
     concurrency: definition.concurrency,
     maxActiveRuns: definition.max_active_runs,
@@ -46,7 +50,19 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
   setReads(workflow, checkReferences(context, workflow, graph.scopes, topLevel))
   setParents(context, workflow)
   const problems = moveToDefaults(context.problems.list, definition)
-  return problems.length === 0 ? { ok: true, workflow } : { ok: false, problems }
+  return problems.length === 0 ? { ok: true, workflow, files: commandFiles(context, definition) } : { ok: false, problems }
+}
+
+/** Returns each file once, with the first command that runs it, or else that names it. */
+const commandFiles = ({ files }: CompileContext, definition: WorkflowDefinition): CommandFile[] => {
+  const byName = new Map<string, CommandFile>()
+  for (const mention of files) {
+    const { file, isRun } = mention
+    const known = byName.get(file)
+    if (known === undefined || (isRun && !known.isRun))
+      byName.set(file, { ...mention, path: definedAt(mention.path, definition) })
+  }
+  return [...byName.values()]
 }
 
 /** Sets `reads` of every node: its direct upstream, and the nodes that its expressions name. */
@@ -67,16 +83,18 @@ const setParents = (context: CompileContext, { nodes }: CompiledWorkflow): void 
   }
 }
 
-const checkNotify = ({ problems }: CompileContext, notify: NotifyDefinition[]): NotifyDefinition[] => {
-  for (const [i, { webhook, slack }] of notify.entries()) {
-    if (webhook === undefined && slack === undefined) problems.add(["notify", i], "has no target; add webhook or slack")
+const compileNotify = ({ problems }: CompileContext, notify: NotifyDefinition | NotifyDefinition[]): NotifyDefinition[] => {
+  const list = [notify].flat()
+  for (const [i, { webhook, slack }] of list.entries()) {
+    const path = Array.isArray(notify) ? ["notify", i] : ["notify"]
+    if (webhook === undefined && slack === undefined) problems.add(path, "has no target; add webhook or slack")
     for (const [field, url] of Object.entries({ webhook, slack })) {
       if (url !== undefined && !/^https?:\/\//.test(url)) {
-        problems.add(["notify", i, field], "must start with http:// or https://")
+        problems.add([...path, field], "must start with http:// or https://")
       }
     }
   }
-  return notify
+  return list
 }
 
 const checkInclude = ({ problems }: CompileContext, include: string[]): string[] => {

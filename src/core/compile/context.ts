@@ -7,6 +7,7 @@ import type { Json } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
 import { type Path, ProblemCollector } from "../model/problems.ts"
 import type { Template } from "../model/workflow.ts"
+import type { CommandFile } from "./command-files.ts"
 import { splitText, type TextPart, toTemplate } from "./templates.ts"
 
 /** Determines which variables an expression may use. */
@@ -37,6 +38,8 @@ const MAX_SUGGESTIONS = 100
 export class CompileContext {
   readonly problems = new ProblemCollector()
   readonly uses: ExpressionUse[] = []
+  /** Files that commands may name. */
+  readonly files: CommandFile[] = []
   readonly options: CompileOptions
 
   constructor(options: CompileOptions) {

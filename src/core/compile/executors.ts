@@ -26,7 +26,7 @@ export const TEMPLATE_FIELDS = [
 const DEFER_FIELDS = ["defer", "defer_hosts"] as const
 
 /** All fields that say what to run. The other fields of a task suit every executor. */
-export const RUN_FIELDS = ["command", "file", "function", "image", ...TEMPLATE_FIELDS, ...DEFER_FIELDS] as const
+export const RUN_FIELDS = ["command", "shell", "file", "function", "image", ...TEMPLATE_FIELDS, ...DEFER_FIELDS] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {
@@ -49,14 +49,14 @@ const rule = (
 ): ExecutorRule => ({ requires, accepts: [...requires, ...optional], timeoutMs, startTimeoutMs })
 
 const EXECUTOR_RULES = {
-  process: rule(["command"], [...DEFER_FIELDS]),
+  process: rule(["command"], ["shell", ...DEFER_FIELDS]),
   node: rule(["file"], ["function", ...DEFER_FIELDS]),
   python: rule(["file"], ["function", ...DEFER_FIELDS]),
   http: rule(["url"], ["method", "headers", "body", "http"]),
-  docker: rule(["image"], ["command", "docker", ...DEFER_FIELDS]),
-  kubernetes: rule(["image"], ["command", "kubernetes", ...DEFER_FIELDS]),
-  slurm: rule(["command"], ["slurm", ...DEFER_FIELDS], HOUR, null),
-  cloudrun: rule(["job"], ["command", "cloudrun", ...DEFER_FIELDS]),
+  docker: rule(["image"], ["command", "shell", "docker", ...DEFER_FIELDS]),
+  kubernetes: rule(["image"], ["command", "shell", "kubernetes", ...DEFER_FIELDS]),
+  slurm: rule(["command"], ["shell", "slurm", ...DEFER_FIELDS], HOUR, null),
+  cloudrun: rule(["job"], ["command", "shell", "cloudrun", ...DEFER_FIELDS]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule([], ["duration", "until"], null, null),
   approval: rule([], ["message", "default"], null, null),

@@ -6,7 +6,7 @@ import type { Path } from "../model/problems.ts"
 import { type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../model/workflow.ts"
 import type { CompileContext } from "./context.ts"
 import { mergeDefaults } from "./defaults.ts"
-import { linkTasks } from "./links.ts"
+import { linkTasks, type TaskDependencies } from "./links.ts"
 import type { NameScope } from "./name-scope.ts"
 import { taskNameProblem } from "./names.ts"
 import { compileEnv, compileTask } from "./task.ts"
@@ -44,6 +44,7 @@ export class GraphBuilder {
   readonly scopes = new Map<number, NameScope>()
   readonly #context: CompileContext
   readonly #definition: WorkflowDefinition
+  readonly #links: { scope: NameScope; tasks: TaskDependencies[] }[] = []
 
   constructor(context: CompileContext, definition: WorkflowDefinition) {
     this.#context = context
@@ -56,6 +57,8 @@ export class GraphBuilder {
     const scope: NameScope = { group: null, outer: null, names: new Map() }
     if (Object.keys(tasks).length === 0) this.#context.problems.add(["tasks"], "the workflow has no tasks")
     this.#buildTasks({ scope, tasks, path: ["tasks"], prefix: "", depth: 0, envLayers: [] })
+    const implied = this.#impliedDependencies()
+    for (const link of this.#links) linkTasks(this.#context, this.nodes, { ...link, implied })
     for (const hook of HOOK_EVENTS) {
       this.#definition[hook]?.forEach((task, i) => this.#buildHook(scope, hook, task, i))
     }
@@ -78,14 +81,35 @@ export class GraphBuilder {
         types: this.#definition.types ?? {},
       })
     }
-    const dependencies = numbered.map(({ name, own, index, path }) => ({
-      name,
-      node: index,
-      dependsOn: own.depends_on ?? [],
-      path,
-    }))
-    linkTasks(this.#context, this.nodes, list.scope, dependencies)
+    const tasks = numbered.map(({ name, own, index, path }) => ({ name, node: index, dependsOn: own.depends_on ?? [], path }))
+    this.#links.push({ scope: list.scope, tasks })
     for (const task of numbered) this.#buildMembers(task, list)
+  }
+
+  /** Returns the tasks that `foreach` and `parallel` of each node read: the node depends on them, or the group around it that lies beside them. */
+  #impliedDependencies(): Map<number, Set<number>> {
+    const implied = new Map<number, Set<number>>()
+    for (const { refs, site } of this.#context.uses) {
+      if (site.fan !== true || site.node === null) continue
+      for (const { root, path } of refs) {
+        const name = path[0]
+        const found = root === "tasks" && typeof name === "string" ? this.#besides(site.node, name) : null
+        if (found === null || found.from === found.target) continue
+        implied.set(found.from, (implied.get(found.from) ?? new Set()).add(found.target))
+      }
+    }
+    return implied
+  }
+
+  /** Looks a task up by name as a node sees it. `from`: the node, or the group around it that lies beside the task. */
+  #besides(node: number, name: string): { from: number; target: number } | null {
+    let from: number | null = node
+    for (let scope = this.scopes.get(node) ?? null; scope !== null && from !== null; scope = scope.outer) {
+      const target = scope.names.get(name)
+      if (target !== undefined) return { from, target }
+      from = scope.group
+    }
+    return null
   }
 
   #number({ scope, tasks, path }: TaskList): NumberedTask[] {

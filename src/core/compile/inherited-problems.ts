@@ -12,7 +12,7 @@ export const moveToDefaults = (problems: readonly DefinitionProblem[], definitio
 }
 
 /** Returns the path in `defaults` when the value at a task's path comes from there, otherwise the path itself. */
-const definedAt = (path: Path, definition: WorkflowDefinition): Path => {
+export const definedAt = (path: Path, definition: WorkflowDefinition): Path => {
   const length = taskPathLength(path)
   const field = path.slice(length)
   if (length === 0 || field.length === 0 || definition.defaults === undefined) return path

@@ -15,19 +15,24 @@ export interface TaskDependencies {
   path: Path
 }
 
-export const linkTasks = (
-  context: CompileContext,
-  nodes: Node[],
-  scope: NameScope,
-  tasks: readonly TaskDependencies[],
-): void => {
-  for (const task of tasks) nodes[task.node]!.upstream = resolveDependencies(context, scope, task)
+export interface TasksOfScope {
+  scope: NameScope
+  tasks: readonly TaskDependencies[]
+  /** Further dependencies by node. */
+  implied: ReadonlyMap<number, ReadonlySet<number>>
+}
+
+export const linkTasks = (context: CompileContext, nodes: Node[], { scope, tasks, implied }: TasksOfScope): void => {
+  for (const task of tasks) {
+    const upstream = new Set([...resolveDependencies(context, scope, task), ...(implied.get(task.node) ?? [])])
+    nodes[task.node]!.upstream = [...upstream].sort((a, b) => a - b)
+  }
   // `tasks` is in the order of the nodes, so every `downstream` is ascending.
   for (const { node } of tasks) for (const upstream of nodes[node]!.upstream) nodes[upstream]!.downstream.push(node)
   reportCycles(context, nodes, tasks)
 }
 
-const resolveDependencies = (context: CompileContext, { names }: NameScope, task: TaskDependencies): number[] => {
+const resolveDependencies = (context: CompileContext, { names }: NameScope, task: TaskDependencies): Set<number> => {
   const upstream = new Set<number>()
   for (const [i, name] of task.dependsOn.entries()) {
     const path = [...task.path, "depends_on", i]
@@ -39,7 +44,7 @@ const resolveDependencies = (context: CompileContext, { names }: NameScope, task
       context.problems.add(path, message, context.nearest(name, names.keys()))
     }
   }
-  return [...upstream].sort((a, b) => a - b)
+  return upstream
 }
 
 /** Further cycles are not reported. */

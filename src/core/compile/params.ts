@@ -60,6 +60,8 @@ const compileSpec = (context: CompileContext, name: string, spec: JsonObject, pa
   const { default: value, description, required } = spec
   const choices = compileEnum(context, spec["enum"], path)
   const type = compileType(context, spec["type"], path) ?? commonType(choices) ?? typeOf(value) ?? "string"
+  if (type === "enum" && choices === undefined)
+    context.problems.add(path, "has the type enum, but no choices; add enum: [a, b]")
   const schema = compileSchema(context, spec, path)
   const compiled: ParamSpec = {
     name,
@@ -132,10 +134,12 @@ const checkValues = ({ problems }: CompileContext, spec: ParamSpec, path: Path):
 
 const isParamType = (value: unknown): value is ParamType => PARAM_TYPES.some((type) => type === value)
 
+/** Returns the type of all choices; `enum` when their types differ. */
 const commonType = (values: Json[] | undefined): ParamType | undefined => {
-  const types = new Set((values ?? []).map(typeOf))
-  if (types.size === 1) return [...types][0]
-  return types.size === 2 && types.has("integer") && types.has("number") ? "number" : undefined
+  if (values === undefined) return undefined
+  const types = new Set(values.map(typeOf))
+  if (types.size === 1) return [...types][0] ?? "enum"
+  return types.size === 2 && types.has("integer") && types.has("number") ? "number" : "enum"
 }
 
 /** Returns the problem of `start` or `end` of a schedule, or null. */

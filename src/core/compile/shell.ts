@@ -3,6 +3,7 @@
 
 import type { CommandSpec } from "../model/workflow.ts"
 import { analyzeCommand, ASSIGNMENT, type CodeArgument, type CommandAnalysis, UNKNOWN } from "./code-arguments.ts"
+import { mentionedFiles, type MentionedFile } from "./command-files.ts"
 import { loadsCode } from "./interpreters.ts"
 import { ShellScanner } from "./shell-scanner.ts"
 import type { ExpressionPosition, ScannedScript, ShellWord, SimpleCommand, ValueUse } from "./shell-states.ts"
@@ -13,6 +14,7 @@ export interface CompiledShell {
   command: ShellCommand
   problems: string[]
   unclosed: boolean
+  files: MentionedFile[]
 }
 
 const VALUE_PREFIX = "ORK_VALUE_"
@@ -34,8 +36,8 @@ export const compileShell = (text: string, variables: Iterable<string> = []): Co
   if (scanned.tooDeep)
     problems.push("nests quotes, groups and substitutions more than 100 levels deep; move parts of it to a script")
   const guarded = new Map<string, string[]>()
-  for (const command of scanned.commands) {
-    const analysis = analyzeCommand(command.words)
+  const analyzed = scanned.commands.map((command) => ({ ...command, analysis: analyzeCommand(command.words) }))
+  for (const { analysis, ...command } of analyzed) {
     problems.push(...codeProblems(command, analysis, values, scanned.commands.length === 1))
     for (const exprs of optionValues(command, analysis, scanned.uses)) guarded.set(exprs.join("\n"), exprs)
   }
@@ -46,7 +48,7 @@ export const compileShell = (text: string, variables: Iterable<string> = []): Co
   }
   // The advice for code is the better one: quotes would not help there.
   const found = problems.length === 0 ? misplaced : problems
-  return { command, problems: [...new Set(found)], unclosed: scanned.unclosed }
+  return { command, problems: [...new Set(found)], unclosed: scanned.unclosed, files: mentionedFiles(analyzed) }
 }
 
 const problemAt = ({ syntax }: ExpressionPosition): string | null => {

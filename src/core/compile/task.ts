@@ -16,7 +16,7 @@ import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "./names.ts"
 import { loadsCode } from "./interpreters.ts"
 import { compileRetry } from "./retry.ts"
-import { outputSchema } from "./schemas.ts"
+import { compileOutput } from "./schemas.ts"
 import { variableMessage } from "./shell.ts"
 import type { NameScope } from "./name-scope.ts"
 import { selectExecutor } from "./select-executor.ts"
@@ -59,7 +59,9 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     reads: [],
     ...conditions,
     gated: conditions.rule !== "all_success" || Object.keys(conditions).length > 1 || ENGINE_EXECUTORS.has(executor),
-    command: rule.accepts.includes("command") ? compileTaskCommand(context, { path, site, merged, env }) : undefined,
+    command: rule.accepts.includes("command")
+      ? compileTaskCommand(context, { path, site, own: source.own, merged, env })
+      : undefined,
     ...compileLiterals(context, source, rule),
     ...(functionName !== null && { function: functionName }),
     ...compileFields(context, source, rule, site),
@@ -78,7 +80,7 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     queue: compileQueue(context, merged.queue, path),
     labels: [...new Set(merged.labels ?? [])].sort(),
     priority: merged.priority ?? null,
-    output: outputSchema(context, merged.output, source.types, [...path, "output"]),
+    ...compileOutput(context, source, rule),
   })
 }
 

@@ -124,6 +124,8 @@ export interface TaskDefinition {
   executor?: string
   // The work of the task.
   command?: string | string[]
+  /** How a text `command` runs; a list is a program with arguments, after which the script follows. */
+  shell?: "sh" | "bash" | "python" | "node" | string[]
   file?: string
   function?: string
   url?: string | SecretDefinition
@@ -164,6 +166,7 @@ export interface TaskDefinition {
   run_as?: string
   script_dir?: string
   resources?: { cpu?: number | string; memory?: number | string }
+  /** How standard output becomes the output (`text`, `lines`, `json`), a JSON Schema, or the name of one under `types`. */
   output?: string | JsonObject
   /** Allows the task to defer its work (`ork_defer`), and to send its secrets in polls of these hosts. */
   defer?: boolean
@@ -212,7 +215,7 @@ export type WorkflowDefinition = {
   schedule?: string | ScheduleDefinition | (string | ScheduleDefinition)[]
   /** Name of the secret that signs messages; two during a rotation. */
   webhook?: { secret: string | string[] }
-  notify?: NotifyDefinition[]
+  notify?: NotifyDefinition | NotifyDefinition[]
   deadline?: Duration
   concurrency?: number
   max_active_runs?: number

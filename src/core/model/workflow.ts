@@ -37,12 +37,16 @@ export type Template =
   | { list: Template[] }
   | { map: { [key: string]: Template } }
 
+/** The program that runs scripts without an interpreter of their own. It stops at the first command that fails. */
+export const DEFAULT_INTERPRETER: readonly string[] = ["/bin/sh", "-e", "-c"]
+
 /**
- * A command. In a shell command, values are environment variables (`vars`), so that none of them becomes syntax. `guarded`: arguments that
- * begin with values, as indexes or as lists of variables; a text that starts with `-` is rejected there.
+ * A command. In a shell command, values are environment variables (`vars`), so that none of them becomes syntax. `interpreter`: the program
+ * and the arguments that precede the script, unless they are the default. `guarded`: arguments that begin with values, as indexes or as
+ * lists of variables; a text that starts with `-` is rejected there.
  */
 export type CommandSpec =
-  | { shell: string; vars: { name: string; expr: string }[]; guarded?: string[][] }
+  | { shell: string; interpreter?: string[]; vars: { name: string; expr: string }[]; guarded?: string[][] }
   | { argv: Template[]; guarded?: number[] }
 
 export type EnvValue = { value: Template } | { secret: string }
@@ -63,7 +67,8 @@ export interface RetryPolicy {
   jitter: boolean
 }
 
-export const PARAM_TYPES = ["string", "integer", "number", "boolean", "date", "array", "object"] as const
+/** `enum`: one of the choices, whose types differ. */
+export const PARAM_TYPES = ["string", "integer", "number", "boolean", "date", "array", "object", "enum"] as const
 export type ParamType = (typeof PARAM_TYPES)[number]
 
 export interface ParamSpec {
@@ -93,6 +98,9 @@ export interface NotifySpec {
   webhook?: string
   slack?: string
 }
+
+export const OUTPUT_FORMATS = ["text", "lines", "json"] as const
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 
 /** A compiled task. Its index in `CompiledWorkflow.nodes` identifies it in every table. */
 export interface Node {
@@ -156,6 +164,8 @@ export interface Node {
   cache?: { key: string; ttlMs: number | null }
   /** JSON Schema of the output; names of `types` are resolved. */
   output?: JsonObject
+  /** How standard output becomes the output; absent: its last line, if that is a JSON object or list. */
+  outputFormat?: OutputFormat
 }
 
 export interface CompiledWorkflow {

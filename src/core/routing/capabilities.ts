@@ -2,12 +2,12 @@
 // labels of the task and the function that the task calls. Stored with the holder, for `explain` and for lists of workers.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { QUEUE_WILDCARD, functionWildcard, functionLane, handlerLane, queueLane } from "./lanes.ts"
+import { handlerLane, QUEUE_WILDCARD, queueLane, restrictedLane, restrictedWildcard } from "./lanes.ts"
 import type { Node } from "../model/workflow.ts"
 
 export interface WorkerCapabilities {
   queues: "all" | readonly string[]
-  labels: "all" | readonly string[]
+  labels: readonly string[]
   /** Queues for whose jobs it has handlers. */
   handlers: readonly string[]
   /** Names of its registered functions. */
@@ -20,7 +20,7 @@ export interface WorkerCapabilities {
 
 /** A worker claims from one lane for each subset of its labels: at most 64 for each queue. */
 export const MAX_LABELS = 6
-/** Maximum number of function lanes of a worker; a claim reads each of them. */
+/** Maximum number of lanes of function calls of a worker; a claim reads each of them. */
 const MAX_WORKER_LANES = 4096
 
 /** Returns why the capabilities are too many for one worker, or null. */
@@ -29,10 +29,10 @@ export const capabilitiesProblem = ({
   labels,
   functions = [],
 }: Pick<WorkerCapabilities, "queues" | "labels" | "functions">): string | null => {
-  if (queues === "all" || labels === "all") return null
-  const lanes = functions.length * queues.length * 2 ** labels.length
+  const queueCount = queues === "all" ? 1 : queues.length
+  const lanes = functions.length * queueCount * 2 ** labels.length
   if (lanes <= MAX_WORKER_LANES) return null
-  const count = `${functions.length} functions in ${queues.length} queues with ${labels.length} labels`
+  const count = `${functions.length} functions in ${queues === "all" ? "all" : queues.length} queues with ${labels.length} labels`
   return `${count} are too many for one worker: give it fewer labels or queues, or divide the functions among several workers`
 }
 
@@ -41,7 +41,7 @@ export const accepts = (
   task: Pick<Node, "queue" | "labels"> & Partial<Node>,
 ): boolean =>
   (capabilities.queues === "all" || capabilities.queues.includes(task.queue)) &&
-  task.labels.every((label) => capabilities.labels === "all" || capabilities.labels.includes(label)) &&
+  task.labels.every((label) => capabilities.labels.includes(label)) &&
   (task.executor === FUNCTION_EXECUTOR ? hasFunction(capabilities, task.function) : capabilities.functionsOnly !== true)
 
 export const hasFunction = ({ functions = [] }: Pick<WorkerCapabilities, "functions">, name: string | undefined): boolean =>
@@ -50,13 +50,15 @@ export const hasFunction = ({ functions = [] }: Pick<WorkerCapabilities, "functi
 /** Returns the lanes that a holder claims from. */
 export const lanesOf = (capabilities: Omit<WorkerCapabilities, "capacity" | "version">): string[] => {
   const { queues, labels, handlers, functions = [] } = capabilities
-  const labelSets = subsets(labels === "all" ? [] : labels)
-  const lanesOfQueues = (lane: (queue: string, labels: string[]) => string): string[] =>
-    queues === "all" ? [] : queues.flatMap((queue) => labelSets.map((set) => lane(queue, set)))
-  const work = queues === "all" ? [QUEUE_WILDCARD] : lanesOfQueues(queueLane)
-  const calls = functions.flatMap((name) =>
-    queues === "all" ? [functionWildcard(name)] : lanesOfQueues((queue, set) => functionLane(queue, name, set)),
-  )
+  const labelSets = subsets(labels)
+  const lanes = (name: string): string[] =>
+    queues === "all"
+      ? labelSets.map((set) => (name === "" && set.length === 0 ? QUEUE_WILDCARD : restrictedWildcard(name, set)))
+      : queues.flatMap((queue) =>
+          labelSets.map((set) => (name === "" ? queueLane(queue, set) : restrictedLane(queue, name, set))),
+        )
+  const work = lanes("")
+  const calls = functions.flatMap(lanes)
   return [...(capabilities.functionsOnly === true ? [] : work), ...calls, ...handlers.map(handlerLane)]
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
 import {
-  functionOfLane,
-  wildcardFunctions,
-  functionWildcard,
+  requirementOfLane,
+  wildcardRequirements,
+  restrictedWildcard,
   wildcardRange,
   gateLane,
   handlerLane,
@@ -21,7 +21,7 @@ describe("lanes", () => {
   it("of shared runs name the queue and the sorted labels", () => {
     expect(gateLane(shared)).toBe("g")
     expect(workLane(shared, { queue: "etl", labels: [], executor: "process" })).toBe("q:etl")
-    expect(queueLane("etl", ["gpu", "big"])).toBe("q:etl|big,gpu")
+    expect(queueLane("etl", ["gpu", "big"])).toBe("f:etl||big,gpu")
   })
 
   it("of a private run name the run, whatever the queue", () => {
@@ -42,20 +42,22 @@ describe("lanes", () => {
     expect(workLane(shared, { ...call, labels: [] })).toBe("f:etl|resize")
     expect(workLane(own, call)).toBe("p:r1:w")
     expect(queueOfLane(workLane(shared, call))).toBe("etl")
-    expect(functionOfLane(workLane(shared, call))).toBe("resize")
-    expect(wildcardFunctions(["q:*", functionWildcard("resize"), "f:etl|send"])).toEqual(["resize"])
+    expect(requirementOfLane(workLane(shared, call))).toBe("resize|big,gpu")
+    expect(
+      wildcardRequirements(["q:*", restrictedWildcard("resize", []), restrictedWildcard("", ["gpu", "big"]), "f:etl|send"]),
+    ).toEqual(["resize", "|big,gpu"])
     expect(["f:*|resize", "f:etl|send"].filter(isExactLane)).toEqual(["f:etl|send"])
   })
 
   it("of a wildcard lie in a range that contains no other lane", () => {
-    const kinds = ["f:etl|resize", "g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "q:etl|gpu", "s:etl"]
+    const kinds = ["f:etl|resize", "g", "h:etl", "p:r1:g", "p:r1:w", "p:r1:s", "q:etl", "f:etl||gpu", "s:etl"]
     const inside = (...lanes: string[]): string[] => {
       const { from, to } = wildcardRange(lanes)!
       return kinds.filter((lane) => lane > from && lane < to)
     }
-    expect(inside("q:*")).toEqual(["q:etl", "q:etl|gpu"])
+    expect(inside("q:*")).toEqual(["q:etl"])
     expect(inside("q:a", "s:*")).toEqual(["s:etl"])
-    expect(inside("q:*", "s:*")).toEqual(["q:etl", "q:etl|gpu", "s:etl"])
+    expect(inside("q:*", "s:*")).toEqual(["q:etl", "s:etl"])
     expect(wildcardRange(["q:a", "p:r1:s"])).toBeNull()
     expect(["q:*", "s:*", "q:a"].filter(isExactLane)).toEqual(["q:a"])
   })

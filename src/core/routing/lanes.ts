@@ -1,11 +1,12 @@
 // Lanes: the part of the ready queue that a row waits in. A claim lists lanes, so it never reads rows that it cannot run.
 //   g                        rows of shared runs that the gate must evaluate
-//   q:QUEUE|l1,l2            work of shared runs and jobs, by queue and sorted labels
+//   q:QUEUE                  work of shared runs and jobs that every holder of the queue can run
 //   h:QUEUE                  jobs that a handler of their queue runs
-//   f:QUEUE|NAME|l1,l2       calls of registered functions, for workers that have the function
+//   f:QUEUE|NAME|l1,l2       restricted work, for holders that have the registered function and the sorted labels; either may be missing
 //   s:QUEUE                  work of remote executors (`REMOTE_EXECUTORS`), which only servers claim, whatever its labels
 //   p:RUN:g p:RUN:w p:RUN:s  gate, local and remote work of a private run (`ork run`), whatever its queue
-// A claim may also list wildcards: `q:*` (every `q:` lane), `s:*` (every `s:` lane), `f:*|NAME` (every lane of a function).
+// A claim may also list wildcards: `q:*` (every `q:` lane), `s:*` (every `s:` lane), `f:*|NAME|l1,l2` (every queue's lane with exactly
+// that requirement).
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
 import { type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
@@ -26,7 +27,7 @@ export const workLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels" | 
 export const localLane = (run: RunLaneKey, node: Pick<Node, "queue" | "labels"> & Partial<Node>): string => {
   if (run.private) return `p:${run.rootRunId ?? run.id}:w`
   return node.executor === FUNCTION_EXECUTOR
-    ? functionLane(node.queue, node.function ?? "", node.labels)
+    ? restrictedLane(node.queue, node.function ?? "", node.labels)
     : queueLane(node.queue, node.labels)
 }
 
@@ -34,10 +35,14 @@ export const remoteLane = (run: RunLaneKey, node: Pick<Node, "queue">): string =
   run.private ? `p:${run.rootRunId ?? run.id}:s` : `s:${node.queue}`
 
 export const queueLane = (queue: string, labels: readonly string[]): string =>
-  labels.length === 0 ? `q:${queue}` : `q:${queue}|${[...labels].sort().join(",")}`
+  labels.length === 0 ? `q:${queue}` : restrictedLane(queue, "", labels)
 
-export const functionLane = (queue: string, name: string, labels: readonly string[]): string =>
-  `f:${queue}|${name}${labels.length === 0 ? "" : `|${[...labels].sort().join(",")}`}`
+/** `name`: the registered function; empty: none. */
+export const restrictedLane = (queue: string, name: string, labels: readonly string[]): string =>
+  `f:${queue}|${requirement(name, labels)}`
+
+const requirement = (name: string, labels: readonly string[]): string =>
+  labels.length === 0 ? name : `${name}|${[...labels].sort().join(",")}`
 
 export const handlerLane = (queue: string): string => `h:${queue}`
 
@@ -45,13 +50,14 @@ export const handlerLane = (queue: string): string => `h:${queue}`
 
 export const QUEUE_WILDCARD = "q:*"
 export const REMOTE_WILDCARD = "s:*"
-const FUNCTION_WILDCARD_PREFIX = "f:*|"
+const RESTRICTED_WILDCARD_PREFIX = "f:*|"
 
-export const functionWildcard = (name: string): string => `${FUNCTION_WILDCARD_PREFIX}${name}`
+export const restrictedWildcard = (name: string, labels: readonly string[]): string =>
+  `${RESTRICTED_WILDCARD_PREFIX}${requirement(name, labels)}`
 
 /** True for a lane that is not a wildcard. */
 export const isExactLane = (lane: string): boolean =>
-  lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(FUNCTION_WILDCARD_PREFIX)
+  lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(RESTRICTED_WILDCARD_PREFIX)
 
 /** Lanes from `from` (inclusive) to `to` (exclusive) in byte order. */
 interface LaneRange {
@@ -64,19 +70,19 @@ const REMOTE: LaneRange = { from: "s:", to: "s;" }
 /** No other kind of lane sorts between the two. */
 const BOTH: LaneRange = { from: QUEUES.from, to: REMOTE.to }
 
-/** Range of all lanes of functions. */
-export const FUNCTION_LANES = { from: "f:", to: "f;" } as const
+/** Range of all lanes of restricted work. */
+export const RESTRICTED_LANES = { from: "f:", to: "f;" } as const
 
 /** Ranges of the lanes of all queues. They contain no lane of a private run or of the gate. */
-export const LANES_OF_QUEUES: readonly LaneRange[] = [BOTH, { from: "h:", to: "h;" }, FUNCTION_LANES]
+export const LANES_OF_QUEUES: readonly LaneRange[] = [BOTH, { from: "h:", to: "h;" }, RESTRICTED_LANES]
 
-/** Returns the lanes of one queue, and the prefixes of its lanes with labels or functions. */
+/** Returns the lanes of one queue, and the prefix of its lanes of restricted work. */
 export const lanesOfQueue = (queue: string): { lanes: string[]; prefixes: string[] } => ({
   lanes: [`q:${queue}`, `h:${queue}`, `s:${queue}`],
-  prefixes: [`q:${queue}|`, `f:${queue}|`],
+  prefixes: [`f:${queue}|`],
 })
 
-export const isFunctionLane = (lane: string): boolean => lane.startsWith(FUNCTION_LANES.from)
+export const isRestrictedLane = (lane: string): boolean => lane.startsWith(RESTRICTED_LANES.from)
 
 /** Returns the range that the queue and remote wildcards of a claim cover; null without them. */
 export const wildcardRange = (lanes: readonly string[]): LaneRange | null => {
@@ -85,14 +91,14 @@ export const wildcardRange = (lanes: readonly string[]): LaneRange | null => {
   return queues ? BOTH : REMOTE
 }
 
-/** Returns the names of the functions that a claim lists as wildcards. */
-export const wildcardFunctions = (lanes: readonly string[]): string[] =>
-  lanes.flatMap((lane) => (lane.startsWith(FUNCTION_WILDCARD_PREFIX) ? [lane.slice(FUNCTION_WILDCARD_PREFIX.length)] : []))
+/** Returns the requirements that a claim lists as wildcards. */
+export const wildcardRequirements = (lanes: readonly string[]): string[] =>
+  lanes.flatMap((lane) => (lane.startsWith(RESTRICTED_WILDCARD_PREFIX) ? [lane.slice(RESTRICTED_WILDCARD_PREFIX.length)] : []))
 
 // -- reading lanes -----------------------------------------------------------------------------------------------------------------
 
-/** Returns the name of the function of a function lane. */
-export const functionOfLane = (lane: string): string => lane.split("|")[1] ?? ""
+/** Returns the function and the labels of a lane of restricted work. */
+export const requirementOfLane = (lane: string): string => lane.slice(lane.indexOf("|") + 1)
 
 const QUEUE_LANE = /^[qhsf]:/
 

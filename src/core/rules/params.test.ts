@@ -87,3 +87,17 @@ describe("params", () => {
     expect(problemsOf([], { text: { constructor: "x" } })).toEqual(["params.constructor: the workflow has no params"])
   })
 })
+
+it("a param of the type enum takes a choice of any type, also as text", () => {
+  const size = param("size", "enum", { enum: ["auto", 3, null, [1]] })
+  for (const [text, value] of [
+    ["auto", "auto"],
+    ["3", 3],
+    ["[1]", [1]],
+  ] as const)
+    expect(bind([size], { text: { size: text } })).toEqual({ ok: true, params: { size: value } })
+  expect(bind([size], { values: { size: 3 } })).toEqual({ ok: true, params: { size: 3 } })
+  expect(problemsOf([size], { values: { size: "3" } })).toEqual([
+    'params.size: must be one of "auto", 3, null, [1], but is "3"',
+  ])
+})

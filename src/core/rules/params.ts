@@ -74,10 +74,14 @@ const readText = (spec: ParamSpec, text: string): { value: Json } | { problem: s
       } catch {
         return { problem: `must be ${NOUNS[spec.type]} as JSON, but is ${show(text)}` }
       }
+    case "enum":
+      return { value: spec.enum?.find((choice) => textOf(choice) === text) ?? text }
     default:
       return spec.type satisfies never
   }
 }
+
+const textOf = (choice: Json): string => (typeof choice === "string" ? choice : JSON.stringify(choice))
 
 const NOUNS = {
   string: "a text",
@@ -87,6 +91,7 @@ const NOUNS = {
   date: "a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)",
   array: "a list",
   object: "an object",
+  enum: "one of its choices",
 } as const satisfies Record<ParamSpec["type"], string>
 
 const FITS = {
@@ -97,6 +102,7 @@ const FITS = {
   date: (value) => typeof value === "string" && isDateText(value),
   array: (value) => Array.isArray(value),
   object: (value) => isObject(value),
+  enum: () => true,
 } as const satisfies Record<ParamSpec["type"], (value: Json) => boolean>
 
 /** Returns why the value does not fit the param, or null when it does. null fits a param that is not required. */

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto"
 import { nextTicks, previousTicks } from "./cron.ts"
-import type { ScheduleSpec } from "../model/workflow.ts"
+import type { CompiledWorkflow, ScheduleSpec } from "../model/workflow.ts"
 
 /** A tick that is at most this late fires without catch-up. */
 const LATE_MS = 60_000
@@ -89,6 +89,13 @@ export const dayIn = (timezone: string, instant: Date): string => {
   if (formats.size > MAX_FORMATS) formats.delete(formats.keys().next().value!)
   return format.format(instant)
 }
+
+/** Returns the day of a run's logical date, in the time zone of the schedule that created the run, else of the workflow's first schedule. */
+export const logicalDay = (
+  logicalDate: string,
+  timezone: string | null,
+  { schedules }: Pick<CompiledWorkflow, "schedules">,
+): string => dayIn(timezone ?? schedules[0]?.timezone ?? "UTC", new Date(logicalDate))
 
 /**
  * Returns a page of the ticks from `from` to `to`, both inclusive, and the start of the next page; null after the last. Paged, because

@@ -178,7 +178,8 @@ export class AssignmentBuilder {
         const first = names.map((name) => values.get(name)!).find(({ value }) => value !== "")
         if (first !== undefined) checkOption(`\${{ ${first.expr} }}`, first.value)
       }
-      return { shell: command.shell }
+      const { shell, interpreter } = command
+      return { shell, ...(interpreter !== undefined && { interpreter }) }
     }
     const guarded = new Set(command.guarded)
     const argv: string[] = []

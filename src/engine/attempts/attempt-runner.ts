@@ -168,7 +168,8 @@ class AttemptTimeouts implements Deadline {
 
   /** Adds the reason to the error of an attempt that timed out. */
   explain(result: AttemptResult): AttemptResult {
-    if (result.state !== "timeout" || !this.#expired) return result
+    if (result.state !== "timeout") return result
+    if (!this.#expired) return { ...result, error: "stopped, because the run timed out" }
     const { timeoutMs, startTimeoutMs } = this.#node
     if (this.#started) return { ...result, error: `timed out after ${formatDuration(timeoutMs ?? 0)}` }
     const why = result.waitedFor === undefined ? "" : `: ${result.waitedFor}`

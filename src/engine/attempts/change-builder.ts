@@ -3,8 +3,8 @@
 
 import type { EngineOptions } from "../ports.ts"
 import { copyToCache } from "./cached-outputs.ts"
-import { nodeOf, retriesUsed } from "./claims.ts"
-import { buildScope } from "./expression-scope.ts"
+import { nodeOf, objectPrefixOf, retriesUsed } from "./claims.ts"
+import { buildScope, isOutputRead } from "./expression-scope.ts"
 import { removeJobFolder } from "./folders.ts"
 import type { OutputReader } from "./outputs.ts"
 import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
@@ -15,6 +15,7 @@ import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
 import { type CompiledWorkflow, type Node, secretNames } from "../../core/model/workflow.ts"
+import { logFiles } from "../../objects/logs/log-files.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -38,6 +39,7 @@ export class ChangeBuilder {
     this.#options.observer?.attemptEnded?.(claim, node, result)
     const change = this.decide(claim, result, cancelling)
     if (change.kind !== "finish") return change
+    if (result.state === "success") await this.#warnOfText(claim, workflow, node, result.output)
     if (claim.kind === "job") await removeJobFolder(this.#options, claim.job.id)
     else if (node.cache !== undefined && result.state === "success") {
       const cache = await this.#cacheEntry(claim, workflow, node, result.output)
@@ -50,6 +52,22 @@ export class ChangeBuilder {
     const { node } = nodeOf(this.#options.store, claim)
     const history = { ...fenceOf(claim), ...retriesUsed(claim), cancelling }
     return decide(history, node, result, this.#options.random.next())
+  }
+
+  /** Logs a warning when an expression will read null, although the task has printed something. */
+  async #warnOfText(claim: Claim, workflow: CompiledWorkflow, node: Node, output: Output = { inline: null }): Promise<void> {
+    if (claim.kind === "job" || node.command === undefined || node.outputFormat !== undefined) return
+    if (!("inline" in output) || output.inline !== null || !isOutputRead(workflow, claim.node)) return
+    const { objects, log } = this.#options
+    const bytes = await logFiles(objects, objectPrefixOf(claim, node))
+      .size("log")
+      .catch(() => 0)
+    if (bytes === 0) return
+    const fields = { run: claim.runId, workflow: workflow.name, task: node.name }
+    log.warn(
+      fields,
+      "an expression reads the output of a task that printed text, which is null: set `output: text`, `lines` or `json` on the task",
+    )
   }
 
   /** Returns a wait for deferred work, or a failed result when the deferral is not valid. */

@@ -6,7 +6,7 @@ import type { Output } from "../../core/model/change.ts"
 import { type ExpressionScope, expressionsOf, parseExpression } from "../../core/expressions/expressions.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import { enclosingPath, isGroup, isInstance, lastIndex, shortName } from "../../core/model/task-path.ts"
-import { dayIn } from "../../core/time/schedule.ts"
+import { logicalDay } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Claim, JobClaim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -30,7 +30,7 @@ const taskScope = async (
     if (referenced !== "all" && !referenced.has(name)) continue
     tasks[name] = { status: state.status, output: await outputs.value(visibleOutput(workflow.nodes[index]!, state)) }
   }
-  const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim) }
+  const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim, workflow) }
   if (isInstance(node, claim.kind)) {
     scope.index = lastIndex(claim.path)
     if (node.fan!.foreach !== undefined) scope.item = claim.item
@@ -43,13 +43,13 @@ const taskScope = async (
   return scope
 }
 
-const runScope = ({ runId, run }: TaskClaim): ExpressionScope["run"] => {
+const runScope = ({ runId, run }: TaskClaim, workflow: CompiledWorkflow): ExpressionScope["run"] => {
   const logical = run.logicalDate ?? run.createdAt
   return {
     id: runId,
     workflow: run.workflow,
     logical_date: logical,
-    date: run.timezone === null ? logical.slice(0, 10) : dayIn(run.timezone, new Date(logical)),
+    date: logicalDay(logical, run.timezone, workflow),
     trigger: run.trigger,
     status: run.status,
     error: run.error,
@@ -101,6 +101,27 @@ const findReferences = (node: Node): ReferencedTasks => {
     }
   }
   return names
+}
+
+const readOutputs = new WeakMap<CompiledWorkflow, ReadonlySet<number>>()
+
+/** Tells whether an expression of the workflow reads the output of a node. */
+export const isOutputRead = (workflow: CompiledWorkflow, index: number): boolean => {
+  const found = readOutputs.get(workflow) ?? findReadOutputs(workflow)
+  readOutputs.set(workflow, found)
+  return found.has(index)
+}
+
+const findReadOutputs = ({ nodes }: CompiledWorkflow): Set<number> => {
+  const found = new Set<number>()
+  for (const node of nodes) {
+    const references = expressionsIn(node).flatMap((source) => parseExpression(source).refs)
+    const names = new Set(
+      references.filter(({ root, path }) => root === "tasks" && path[1] !== "status").map(({ path }) => path[0]),
+    )
+    for (const index of node.reads) if (names.has(shortName(nodes[index]!))) found.add(index)
+  }
+  return found
 }
 
 const expressionsIn = (node: Node): string[] => {

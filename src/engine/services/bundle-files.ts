@@ -1,9 +1,11 @@
-// Collects the files of a workflow into a bundle: those that its tasks name and those that `include` matches. All must be inside the
-// folder of the definition. Used by `ork deploy` and by a server that deploys a folder.
+// Collects the files of a workflow into a bundle: those that `file` and `include` name, those in `script_dir`, and those that commands name
+// and that exist. All must be inside the folder of the definition. Used by `ork deploy`, `ork validate` and a server that deploys a
+// folder.
 
-import { glob, lstat, readFile, realpath } from "node:fs/promises"
+import { glob, lstat, readFile, realpath, stat } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
 import type { Problem } from "../../core/model/problems.ts"
+import type { LocatedFile, ParsedDefinition } from "../../definition/parse.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
 import { type Bundle, createBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
@@ -11,10 +13,15 @@ import { InvalidArchive, isRelativePath, type TarFile } from "../../objects/bund
 
 const MAX_FILES = 10_000
 
-export type Collected = { ok: true; bundle: Bundle | null; paths: string[] } | { ok: false; problems: Problem[] }
+/** `warnings`: files that commands name and that the bundle does not contain. */
+export type Collected =
+  | { ok: true; bundle: Bundle | null; paths: string[]; warnings: Problem[] }
+  | { ok: false; problems: Problem[] }
 
-export const needsFiles = ({ nodes, include }: CompiledWorkflow): boolean =>
-  include.length > 0 || nodes.some((node) => node.file !== undefined)
+export type FilesSource = Pick<Extract<ParsedDefinition, { ok: true }>, "workflow" | "files">
+
+export const needsFiles = ({ workflow: { nodes, include }, files }: FilesSource): boolean =>
+  include.length > 0 || files.length > 0 || nodes.some((node) => node.file !== undefined || node.scriptDir !== undefined)
 
 /** Returns the definition with its bundle, which is part of its hash. */
 export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string }>(parsed: T, hash: string): T => {
@@ -32,13 +39,17 @@ export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<str
 
 const normalized = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
 
-export const collectBundle = async (folder: string, workflow: CompiledWorkflow): Promise<Collected> => {
-  if (!needsFiles(workflow)) return { ok: true, bundle: null, paths: [] }
+export const collectBundle = async (folder: string, source: FilesSource): Promise<Collected> => {
+  if (!needsFiles(source)) return { ok: true, bundle: null, paths: [], warnings: [] }
+  const { nodes, include } = source.workflow
   const collector = new Collector(await realpath(folder))
-  for (const node of workflow.nodes) {
+  for (const node of nodes) {
     if (node.file !== undefined) await collector.addNamed(node.file, `tasks.${node.name}.file`, node.executor === "python")
   }
-  for (const [i, pattern] of workflow.include.entries()) await collector.addMatches(pattern, `include[${i}]`)
+  for (const [i, pattern] of include.entries()) await collector.addMatches(pattern, `include[${i}]`)
+  for (const scriptDir of new Set(nodes.map((node) => node.scriptDir))) await collector.addScripts(scriptDir ?? "/")
+  // Files whose commands run them come first: they matter most when the bundle is full.
+  for (const file of source.files.toSorted((a, b) => Number(b.isRun) - Number(a.isRun))) await collector.addMentioned(file)
   return collector.collected()
 }
 
@@ -46,6 +57,9 @@ class Collector {
   readonly #folder: string
   readonly #files = new Map<string, TarFile>()
   readonly #problems: Problem[] = []
+  /** Folders and patterns that commands name; a warning when the bundle has no file of theirs. */
+  readonly #partial: { mention: LocatedFile; matches(file: string): boolean; include: string }[] = []
+  readonly #warnings: Problem[] = []
   #bytes = 0
 
   constructor(folder: string) {
@@ -54,64 +68,117 @@ class Collector {
 
   async addNamed(file: string, path: string, python: boolean): Promise<void> {
     const candidates = python && isModule(file) ? moduleFiles(file) : [file]
-    for (const candidate of candidates) if (await this.#add(candidate, path)) return
+    for (const candidate of candidates) {
+      const added = await this.#add(candidate)
+      if (added === null) return
+      if (added !== MISSING) return this.#problem(path, added)
+    }
     const where = candidates.length > 1 ? ` (neither ${candidates.join(" nor ")})` : ""
-    if (!this.#hasProblem(path)) this.#problem(path, `there is no file ${file} beside the definition${where}`)
+    this.#problem(path, `there is no file ${file} beside the definition${where}`)
   }
 
-  async addMatches(pattern: string, path: string): Promise<unknown> {
-    let found = 0
-    for await (const match of glob(pattern, { cwd: this.#folder })) {
-      const name = match.split(sep).join("/")
-      const stat = await lstat(join(this.#folder, match)).catch(() => null)
-      if (stat === null || stat.isDirectory()) continue
-      found += 1
-      if (this.#files.size >= MAX_FILES) return this.#problem(path, `matches more than ${MAX_FILES} files`)
-      if (!(await this.#add(name, path))) return false
+  async addMatches(pattern: string, path: string): Promise<void> {
+    const found = await this.#match(pattern)
+    if (found.length === 0) return this.#problem(path, "matches no file beside the definition")
+    if (found.length > MAX_FILES) return this.#problem(path, `matches more than ${MAX_FILES} files`)
+    for (const file of found) {
+      const added = await this.#add(file)
+      if (added !== null) return this.#problem(path, added)
     }
-    return found > 0 || this.#problem(path, "matches no file beside the definition")
+  }
+
+  /** Adds the files of a folder that is added to PATH, unless it is elsewhere. */
+  async addScripts(folder: string): Promise<void> {
+    if (!isRelativePath(normalized(folder))) return
+    for (const file of await this.#match(`${normalized(folder)}/**`)) await this.#add(file)
+  }
+
+  /** Adds a file that a command names. A file that cannot be added is a warning, if the command needs it for sure or it exists. */
+  async addMentioned(mention: LocatedFile): Promise<void> {
+    const { file, isRun, isPath } = mention
+    if (file.split("/")[0] === DATA_FOLDER) return
+    if (/[*?[]/.test(file)) return this.#addPattern(mention)
+    const added = await this.#add(file)
+    if (added === null) return
+    const found = added === MISSING ? null : await stat(join(this.#folder, file)).catch(() => null)
+    if (found?.isDirectory() === true) {
+      if (isPath) this.#partial.push({ mention, matches: (path) => path.startsWith(`${file}/`), include: `${file}/**` })
+    } else if (added !== MISSING) this.#warn(mention, `${added}, so it will not be there on a server`)
+    else if (isRun)
+      this.#warn(mention, `there is no file ${file} beside the definition; on a server, the task will not find it`)
+  }
+
+  async #addPattern(mention: LocatedFile): Promise<void> {
+    const { file, isRun } = mention
+    const found = isRelativePath(file.replaceAll("*", "x")) ? await this.#match(file) : []
+    if (isRun && found.length <= MAX_FILES) for (const match of found) await this.#add(match)
+    if (found.length > 0) this.#partial.push({ mention, matches: (path) => found.includes(path), include: file })
   }
 
   collected(): Collected {
+    for (const { mention, matches, include } of this.#partial) {
+      if ([...this.#files.keys()].some(matches)) continue
+      this.#warn(
+        mention,
+        `the files of ${mention.file} will not be there on a server; add include: [${JSON.stringify(include)}]`,
+      )
+    }
     if (this.#problems.length > 0) return { ok: false, problems: this.#problems }
+    const paths = [...this.#files.keys()].toSorted()
+    if (paths.length === 0) return { ok: true, bundle: null, paths, warnings: this.#warnings }
     try {
-      return { ok: true, bundle: createBundle([...this.#files.values()]), paths: [...this.#files.keys()] }
+      return { ok: true, bundle: createBundle([...this.#files.values()]), paths, warnings: this.#warnings }
     } catch (error) {
       if (!(error instanceof InvalidArchive)) throw error
       return { ok: false, problems: [{ path: "include", message: error.message }] }
     }
   }
 
-  /** Adds a file. Returns false when it does not exist, or when it is not allowed, which adds a problem. */
-  async #add(name: string, path: string): Promise<boolean> {
+  /** Returns the files that match, at most one more than MAX_FILES. */
+  async #match(pattern: string): Promise<string[]> {
+    const found: string[] = []
+    for await (const match of glob(pattern, { cwd: this.#folder, exclude: (name) => isData(name) })) {
+      const entry = await lstat(join(this.#folder, match)).catch(() => null)
+      if (entry === null || entry.isDirectory()) continue
+      found.push(match.split(sep).join("/"))
+      if (found.length > MAX_FILES) break
+    }
+    return found
+  }
+
+  /** Adds a file. Returns why it cannot be added, or null. */
+  async #add(name: string): Promise<string | null> {
     const file = normalized(name)
-    if (this.#files.has(file)) return true
-    if (!isRelativePath(file)) return this.#problem(path, `${name} lies outside the definition's own folder`)
+    if (this.#files.has(file)) return null
     const real = await realpath(join(this.#folder, file)).catch(() => null)
-    if (real === null) return false
+    if (real === null) return MISSING
+    if (!isRelativePath(file)) return `${name} lies outside the definition's own folder`
     if (relative(this.#folder, real).split(sep)[0] === "..") {
-      return this.#problem(path, `${name} is a link that leads out of the definition's own folder`)
+      return `${name} is a link that leads out of the definition's own folder`
     }
-    const stat = await lstat(real)
-    if (!stat.isFile()) return this.#problem(path, `${name} is not a regular file`)
-    this.#bytes += stat.size
-    if (this.#bytes > MAX_BUNDLE_BYTES) {
-      return this.#problem(path, "the files of the workflow are larger than 16 MiB together: keep data elsewhere")
+    const entry = await lstat(real)
+    if (!entry.isFile()) return `${name} is not a regular file`
+    if (this.#bytes + entry.size > MAX_BUNDLE_BYTES) {
+      return `${name} makes the files of the workflow larger than 16 MiB together: keep data elsewhere`
     }
-    const bytes = await readFile(real)
-    this.#files.set(file, { path: file, bytes, executable: (stat.mode & 0o100) !== 0 })
-    return true
+    this.#bytes += entry.size
+    this.#files.set(file, { path: file, bytes: await readFile(real), executable: (entry.mode & 0o100) !== 0 })
+    return null
   }
 
-  #hasProblem(path: string): boolean {
-    return this.#problems.some((problem) => problem.path === path)
-  }
-
-  #problem(path: string, message: string): false {
+  #problem(path: string, message: string): void {
     this.#problems.push({ path, message })
-    return false
+  }
+
+  #warn({ path, line, column }: LocatedFile, message: string): void {
+    this.#warnings.push({ path, message, ...(line !== undefined && { line }), ...(column !== undefined && { column }) })
   }
 }
+
+const MISSING = "missing"
+const DATA_FOLDER = ".ork"
+
+const isData = (path: string): boolean => path.split(sep).at(-1) === DATA_FOLDER
 
 /** Tells a module name (`jobs.load`) from a path (`jobs/load.py`). */
 const isModule = (file: string): boolean => !file.endsWith(".py") && !file.includes("/")

@@ -6,7 +6,7 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, StopReason } from "../executor.ts"
-import { NO_OUTPUT, outputFromText, type OutputResult } from "../output.ts"
+import { NO_OUTPUT, outputFromText, type OutputResult, outputTarget } from "../output.ts"
 import { Notifier } from "../remote/notifier.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { type ApiError, describeLogError, isTransient } from "./api-error.ts"
@@ -97,9 +97,7 @@ export class ExecutionLog {
 
   async #output(): Promise<OutputResult> {
     if (this.#last === null) return NO_OUTPUT
-    const { objects } = this.#parts
-    const { prefix, maxOutputBytes: maxBytes, secrets } = this.#assignment
-    return await outputFromText(lastLineOf(this.#last.text), { objects, prefix, maxBytes, secrets })
+    return await outputFromText(lastLineOf(this.#last.text), outputTarget(this.#parts.objects, this.#assignment))
   }
 
   /** Stops reading. Rejects when the log cannot be stored. */

@@ -55,6 +55,58 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
     }
   })
 
+  const withFormat = (outputFormat: "text" | "lines" | "json", command: string) => run(command, { node: { outputFormat } })
+
+  test("with output: text, all of stdout is the output, without the newlines at its end", async () => {
+    expect(await withFormat("text", "echo 1.2.3")).toMatchObject({ state: "success", output: { inline: "1.2.3" } })
+    expect(await withFormat("text", `echo '"ü" \\ x'; echo noise >&2; printf ' b\n\n'`)).toMatchObject({
+      output: { inline: '"ü" \\ x\n b' },
+    })
+    expect(await withFormat("text", "true")).toMatchObject({ output: { inline: "" } })
+    expect(await withFormat("text", `echo text; echo '{"a":1}' > $ORK_OUTPUT`)).toMatchObject({ output: { inline: { a: 1 } } })
+  })
+
+  test("with output: lines, the lines of stdout are the output", async () => {
+    expect(await withFormat("lines", "printf 'a\n\nb c\r\nd\n'")).toMatchObject({ output: { inline: ["a", "", "b c", "d"] } })
+    expect(await withFormat("lines", "echo")).toMatchObject({ output: { inline: [] } })
+  })
+
+  test("with output: json, all of stdout is JSON, otherwise the attempt fails", async () => {
+    expect(await withFormat("json", `printf '{\n "a":\n 1 }\n\n'`)).toMatchObject({ output: { inline: { a: 1 } } })
+    expect(await withFormat("json", "echo 42")).toMatchObject({ output: { inline: 42 } })
+    for (const script of ["echo done", "true", `echo '{'; echo '}' >&2`]) {
+      const { state, error } = await withFormat("json", script)
+      expect([state, error], script).toEqual([
+        "failed",
+        expect.stringContaining("what it printed is not valid JSON (output: json)"),
+      ])
+    }
+    const deferral = `{"ork_defer":{"callback":{}}}`
+    expect(await withFormat("json", `echo '${deferral}'`)).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining("it printed ork_defer"),
+    })
+  })
+
+  test("a large text is stored in its format", async () => {
+    for (const [format, count] of [
+      ["text", "seq 20000"],
+      ["lines", "seq 20000"],
+      ["json", "printf '['; seq -s, 20000; echo ']'"],
+    ] as const) {
+      const end = await withFormat(format, count)
+      const { key } = end.output as { key: string }
+      const value = JSON.parse(Buffer.from((await fixture().objects.get(key))!).toString()) as string | unknown[]
+      expect(typeof value === "string" ? value.split("\n") : value.map(String), format).toEqual(
+        Array.from({ length: 20_000 }, (_, i) => String(i + 1)),
+      )
+    }
+    expect(await run("seq 20000", { node: { outputFormat: "text" }, maxOutputBytes: 5000 })).toMatchObject({
+      state: "failed",
+      error: expect.stringContaining("its standard output of"),
+    })
+  })
+
   test("a last line in pieces between lines of stderr is the output", async () => {
     const script = `printf '{"a":'; while ! grep -qs '{"a":' "$LOG"; do :; done; echo noise >&2; while ! grep -qs noise "$LOG"; do :; done; echo '1}'`
     const work = assignment(fixture().folder, { shell: script })

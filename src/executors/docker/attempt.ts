@@ -10,7 +10,7 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
-import { outputFromFile, readOutput } from "../output.ts"
+import { outputFromFile, outputTarget, readOutput } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
 import type { Environ } from "./address.ts"
@@ -302,8 +302,7 @@ export class DockerAttempt {
   /** Without a file, the output is the last line of the log: an incomplete log is then no success. */
   async #success(base: Omit<AttemptResult, "state">, { last, logError }: End, note: string): Promise<AttemptResult> {
     const { objects, files } = this.#launch
-    const { prefix, maxOutputBytes: maxBytes, secrets } = this.#assignment
-    const target = { objects, prefix, maxBytes, secrets }
+    const target = outputTarget(objects, this.#assignment)
     const output = logError === null ? await readOutput(files.output, last, target) : await outputFromFile(files.output, target)
     if (output === null)
       return { ...base, state: "failed", error: `its output is unknown, because its log is incomplete: ${logError}` }

@@ -3,7 +3,7 @@
 import type { DockerDefinition } from "../../core/model/definition.ts"
 import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
-import type { Assignment } from "../executor.ts"
+import { interpreterOf, type Assignment } from "../executor.ts"
 import { ATTEMPT_TARGET, type Mount, optionsOf, UPSTREAM_TARGET, workTarget } from "./mounts.ts"
 
 const DEFAULT_PIDS = 4096
@@ -78,7 +78,7 @@ export const createRequest = (assignment: Assignment, mounts: Mount[], owner: Ow
 /** Runs a script in a shell; passes an argument list to the image's entrypoint, as `docker run` does. */
 const commandOf = (command: Assignment["command"], entrypoint: string[] | undefined) => {
   if (command === null) return entrypoint === undefined ? {} : { Entrypoint: entrypoint }
-  if ("shell" in command) return { Entrypoint: entrypoint ?? ["/bin/sh", "-c"], Cmd: [command.shell] }
+  if ("shell" in command) return { Entrypoint: entrypoint ?? interpreterOf(command), Cmd: [command.shell] }
   return { ...(entrypoint !== undefined && { Entrypoint: entrypoint }), Cmd: command.argv }
 }
 

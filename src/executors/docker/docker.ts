@@ -8,7 +8,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { environmentProblem } from "../environment.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { argvOf, type Assignment, type Executor, type LaunchContext, type StopReason } from "../executor.ts"
 import { stoppedResult } from "../stopped.ts"
 import { type Environ, engineAddress } from "./address.ts"
 import { AttemptFolders, SILENT_MS } from "./attempt-folders.ts"
@@ -102,10 +102,8 @@ export class DockerExecutor implements Executor {
       return stoppedResult(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() }, assignment)
     }
     const { engine, folders } = this.#ready
-    const { command } = assignment
-    const argv = command === null ? [] : "argv" in command ? command.argv : [command.shell]
     const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
-    const problem = environmentProblem(variables, argv)
+    const problem = environmentProblem(variables, argvOf(assignment.command))
     if (problem !== null) return { ...startFailure(new Error(problem), clock.now()), retryable: false }
     const input = JSON.stringify(assignment.input)
     try {

@@ -75,6 +75,7 @@ export const writeSpec = async (
     timeout_ms: node.timeoutMs,
     grace_ms: assignment.graceMs,
     max_output_bytes: assignment.maxOutputBytes,
+    ...(node.outputFormat !== undefined && { output_format: node.outputFormat }),
     ...(assignment.maxLogBytes !== undefined && { max_log_bytes: assignment.maxLogBytes }),
   }
   const key = prefix + SPEC_FILE

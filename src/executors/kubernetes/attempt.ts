@@ -24,7 +24,7 @@ import { jobName } from "./shapes.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment } from "../executor.ts"
-import { NO_OUTPUT, outputFromLog, type OutputResult, parseOutput } from "../output.ts"
+import { NO_OUTPUT, outputFromLog, type OutputResult, outputTarget, parseOutput } from "../output.ts"
 
 /** Patience with trouble that may pass: a registry that is overloaded, a Secret that does not exist yet. */
 const STUCK_MS = 30_000
@@ -240,11 +240,11 @@ const outputOf = async (
   message: string,
   { complete, last }: ReadLog,
   objects: ObjectStore,
-  { prefix, maxOutputBytes: maxBytes, secrets }: Assignment,
+  assignment: Assignment,
 ): Promise<OutputResult> => {
-  if (message.trim() !== "") return messageOutput(message, secrets)
+  if (message.trim() !== "") return messageOutput(message, assignment.secrets)
   if (!complete) return { error: "its log could not be read to its end, so its output is not known" }
-  return last === null ? NO_OUTPUT : await outputFromLog(last, { objects, prefix, maxBytes, secrets })
+  return last === null ? NO_OUTPUT : await outputFromLog(last, outputTarget(objects, assignment))
 }
 
 const messageOutput = (message: string, secrets: readonly string[]): OutputResult => {

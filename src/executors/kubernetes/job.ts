@@ -5,7 +5,7 @@ import type { KubernetesDefinition, KubernetesSecurity } from "../../core/model/
 import { parseDuration } from "../../core/model/quantities.ts"
 import { SECRET_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import { type Environment, orkVariables } from "../environment.ts"
-import type { Assignment } from "../executor.ts"
+import { interpreterOf, type Assignment } from "../executor.ts"
 import { CONTAINER, jobName, LABELS } from "./shapes.ts"
 
 const FOLDER = "/ork"
@@ -173,7 +173,8 @@ const commandOf = (
   const given = entrypoint?.map(escapeDollars)
   if (exec) return { command: given ?? ["ork", "exec"] }
   if (command === null) return given === undefined ? {} : { command: given }
-  if ("shell" in command) return { command: given ?? ["/bin/sh", "-c"], args: [escapeDollars(command.shell)] }
+  if ("shell" in command)
+    return { command: given ?? interpreterOf(command).map(escapeDollars), args: [escapeDollars(command.shell)] }
   return { ...(given !== undefined && { command: given }), args: command.argv.map(escapeDollars) }
 }
 

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import { writeSpec } from "../exec/exec.ts"
-import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
+import { argvOf, type Assignment, type Executor, type LaunchContext, type UnfollowedWork } from "../executor.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { Leftovers } from "../remote/leftovers.ts"
 import { UsedNames } from "../remote/used-names.ts"
@@ -132,10 +132,8 @@ const MAX_JOB_BYTES = 1 << 20
 
 /** Returns why the cluster would reject the request; null when it would not. */
 const problemOf = (assignment: Assignment, { job, secret }: JobRequest): string | null => {
-  const { command } = assignment
   const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
-  const argv = command === null ? [] : "argv" in command ? command.argv : [command.shell]
-  const problem = environmentProblem(variables, argv)
+  const problem = environmentProblem(variables, argvOf(assignment.command))
   if (problem !== null) return problem
   const bytes = Buffer.byteLength(JSON.stringify(job))
   if (bytes > MAX_JOB_BYTES) {

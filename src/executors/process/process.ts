@@ -14,7 +14,7 @@ import { LogUpload } from "../../objects/logs/log-upload.ts"
 import { maskValues } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Environment, environmentProblem } from "../environment.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { argvOf, type Assignment, type Executor, type LaunchContext, type StopReason } from "../executor.ts"
 import { currentOwner } from "../../objects/owner.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptFiles } from "./attempt-files.ts"
@@ -23,6 +23,7 @@ import { HelperSupplies } from "./helper-supply.ts"
 import type { HelperChoice, ProcessDescription } from "./helper-supply.ts"
 import type { Helper } from "./helper.ts"
 import { killAttempt, killOrphans } from "./orphans.ts"
+import { outputTarget } from "../output.ts"
 import { reportedOutput } from "./output.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
 import { resultBase, type StartedProcess } from "./result.ts"
@@ -131,7 +132,7 @@ export class ProcessExecutor implements Executor {
       owner: this.#owner,
     })
     return {
-      argv: command === null ? [] : "argv" in command ? command.argv : ["/bin/sh", "-c", command.shell],
+      argv: argvOf(command),
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
       cwd: assignment.workingDir,
       stdinPath: paths.input,
@@ -184,14 +185,12 @@ export class ProcessExecutor implements Executor {
   async #exited(running: RunningProcess, exited: Exited): Promise<AttemptResult> {
     const { started, upload, request, assignment, signal, taskUser } = running
     const base = resultBase(started, this.#clock.now(), exited)
-    const { prefix, maxOutputBytes, secrets } = assignment
     try {
       if (upload !== null) await this.#storeLog(upload)
       if (exited.stopRequested) return withLog(stoppedResult(signal.reason as StopReason, base, assignment), exited)
       const error = describeExit(exited, { ...request, taskUser })
       if (error !== null) return { ...base, state: "failed", error }
-      const target = { objects: this.#objects, prefix, maxBytes: maxOutputBytes, secrets }
-      const reading = reportedOutput(exited, request.outputPath, target)
+      const reading = reportedOutput(exited, request.outputPath, outputTarget(this.#objects, assignment))
       const output = reading instanceof Promise ? await reading : reading
       return "error" in output
         ? { ...base, state: "failed", error: output.error }

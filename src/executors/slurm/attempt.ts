@@ -5,7 +5,7 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import { messageOf } from "../../core/model/error-message.ts"
-import { NO_OUTPUT, readOutput } from "../output.ts"
+import { NO_OUTPUT, outputTarget, readOutput } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
 import { backoff, delay } from "../remote/retry.ts"
 import { describeJob, hasEndedBefore, isPermanent, mayHaveArrived, outcomeOf } from "./classify.ts"
@@ -179,9 +179,8 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     const outcome = this.outcome(submitted, end)
     if (this.stopRequested) return this.stopped(outcome.exitCode)
     if (outcome.state !== "success") return this.resultOf(outcome, NO_OUTPUT)
-    const { prefix, maxOutputBytes: maxBytes, secrets } = this.assignment
     const path = `${this.#parts.folders.task(submitted.location)}/${FILES.output}`
-    return this.resultOf(outcome, await readOutput(path, last, { objects: this.objects, prefix, maxBytes, secrets }))
+    return this.resultOf(outcome, await readOutput(path, last, outputTarget(this.objects, this.assignment)))
   }
 
   /** A folder that cannot be read proves nothing: the job is stopped. */

@@ -60,8 +60,6 @@ export class JobFolders {
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await writeFile(join(folder, FILES.input), JSON.stringify(assignment.input), PRIVATE)
     await writeFile(join(folder, FILES.run), runScript(assignment, folder), PRIVATE)
-    const { command } = assignment
-    if (command !== null && "shell" in command) await writeFile(join(folder, FILES.command), command.shell, PRIVATE)
     const { attemptId, runId, taskId } = assignment
     const pointer = this.#pointer(attemptId)
     await writeFile(`${pointer}${PART}`, `${location.name} ${location.index} ${runId} ${taskId}\n`, PRIVATE)

@@ -49,7 +49,6 @@ const runScriptOf = (work: ReturnType<typeof assignment>): { out: string; exit: 
   const folder = mkdtempSync(join(tmpdir(), "it's a folder "))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   writeFileSync(join(folder, "input.json"), '{"n":1}')
-  if (work.command !== null && "shell" in work.command) writeFileSync(join(folder, "command.sh"), work.command.shell)
   writeFileSync(join(folder, "run.sh"), runScript({ ...work, workingDir: folder }, folder))
   const run = (): string => {
     try {

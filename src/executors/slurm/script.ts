@@ -3,12 +3,11 @@
 import type { SlurmDefinition } from "../../core/model/definition.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { orkVariables } from "../environment.ts"
-import type { Assignment } from "../executor.ts"
+import { argvOf, type Assignment } from "../executor.ts"
 import { quote } from "./cli.ts"
 
 export const FILES = {
   run: "run.sh",
-  command: "command.sh",
   input: "input.json",
   output: "output.json",
   stdout: "stdout",
@@ -96,7 +95,6 @@ export const runScript = (assignment: Assignment, folder: string): string => {
     }),
   }
   const { command, workingDir, node } = assignment
-  const argv = command !== null && "argv" in command ? command.argv : ["/bin/sh", `${folder}/${FILES.command}`]
   const path = node.scriptDir === undefined ? [] : [`PATH=${quote(`${workingDir}/${node.scriptDir}`)}:"$PATH"; export PATH`]
   return [
     `d=${quote(folder)}`,
@@ -105,7 +103,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
     ...Object.entries(env).map(([name, value]) => `${name}=${quote(value)}; export ${name}`),
     ...path,
     `if cd ${quote(workingDir)}; then`,
-    `  ${argv.map(quote).join(" ")} < "$d/${FILES.input}"`,
+    `  ${argvOf(command).map(quote).join(" ")} < "$d/${FILES.input}"`,
     "  code=$?",
     "else",
     "  echo 'ork: this node does not have the folder that the task runs in: it must be on a file system that all nodes share' >&2",

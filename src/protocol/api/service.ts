@@ -58,7 +58,7 @@ export const worker = z
       .array(z.string())
       .nullable()
       .meta({ description: "Queues that it claims from. `*`: all. null: only its own run" }),
-    labels: z.array(z.string()).nullable().meta({ description: "Its labels. `*`: any" }),
+    labels: z.array(z.string()).nullable().meta({ description: "Its labels" }),
     functions: z.array(z.string()).nullable().meta({ description: "Its registered functions" }),
     capacity: z.int().nullable().meta({ description: "Maximum number of running tasks" }),
     running: z.int(),

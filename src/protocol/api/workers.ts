@@ -7,6 +7,7 @@ import { queueName } from "./jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import { MAX_LABELS, capabilitiesProblem } from "../../core/routing/capabilities.ts"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
+import { OUTPUT_FORMATS } from "../../core/model/workflow.ts"
 
 /** Maximum number of entries of a report. */
 const MAX_ENTRIES = 1000
@@ -177,6 +178,7 @@ export const executeBody = z.object({
   callback_url: z.string(),
   env: z.record(z.string(), z.string()).default({}),
   timeout_ms: z.number().nullable().default(null),
+  output_format: z.enum(OUTPUT_FORMATS).optional(),
   /** The worker stops a task that no `/alive` names for this time: the server has died or has evicted the worker. */
   lease_ms: z.number().min(1).default(12_000),
 })

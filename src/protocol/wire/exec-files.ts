@@ -3,6 +3,7 @@
 
 import { z } from "zod"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
+import { OUTPUT_FORMATS } from "../../core/model/workflow.ts"
 
 const text = z.string()
 const json = z.unknown()
@@ -36,7 +37,9 @@ export const execSpec = z.object({
   logical_date: text.nullable(),
   /** Executor that `ork exec` uses. */
   executor: text,
-  command: z.union([z.object({ shell: text }), z.object({ argv: z.array(text) })]).nullable(),
+  command: z
+    .union([z.object({ shell: text, interpreter: z.array(text).optional() }), z.object({ argv: z.array(text) })])
+    .nullable(),
   file: text.nullable(),
   function: text.nullable(),
   input: json,
@@ -51,6 +54,7 @@ export const execSpec = z.object({
   timeout_ms: z.number().nullable(),
   grace_ms: z.number(),
   max_output_bytes: z.number(),
+  output_format: z.enum(OUTPUT_FORMATS).optional(),
   max_log_bytes: z.number().optional(),
 })
 export type ExecSpec = z.infer<typeof execSpec>

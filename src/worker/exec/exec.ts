@@ -140,6 +140,7 @@ const nodeOf = (spec: ExecSpec): Node =>
     ...(spec.file !== null && { file: spec.file }),
     ...(spec.function !== null && { function: spec.function }),
     ...(spec.script_dir !== null && { scriptDir: spec.script_dir }),
+    ...(spec.output_format !== undefined && { outputFormat: spec.output_format }),
   })
 
 const downloadUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec, prefix: string): Promise<string | null> => {

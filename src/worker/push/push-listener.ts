@@ -248,7 +248,12 @@ const pushedAssignment = (
   parallelIndex: pushed.parallel_index,
   parallelCount: pushed.parallel_count,
   logicalDate: pushed.logical_date,
-  node: bareNode({ name: pushed.task_id, executor: "process", timeoutMs: pushed.timeout_ms }),
+  node: bareNode({
+    name: pushed.task_id,
+    executor: "process",
+    timeoutMs: pushed.timeout_ms,
+    ...(pushed.output_format !== undefined && { outputFormat: pushed.output_format }),
+  }),
   input: (pushed.input ?? null) as Json,
   fields: {},
   command: typeof pushed.command === "string" ? { shell: pushed.command } : { argv: pushed.command },

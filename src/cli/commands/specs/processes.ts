@@ -22,6 +22,7 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       ["--insecure-http", "listen without TLS on an address that other machines reach (ORK_INSECURE_HTTP)"],
       ["--dir <folder>", "deploy every definition of a folder, and deploy changed ones again"],
       ["--queue <names>", "claim work of these queues only, such as fast,slow"],
+      ["--label <names>", "labels of this server, such as gpu,eu; may be repeated", "repeated"],
       ["--no-worker", "claim no work: leave it to other servers and workers"],
       CONCURRENCY_OPTION,
       HANDLERS_OPTION,

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
+import { queueLane } from "../../../core/routing/lanes.ts"
 import { workflow } from "../../../core/testing.ts"
 import { BEGIN, fence, names, type Open, setup } from "../world.ts"
 
@@ -35,7 +36,9 @@ export const claimTests = (open: Open): void => {
       const world = await setup(open)
       await world.start(workflow({ a: { queue: "gpu" }, b: { labels: ["x", "y"] }, c: {} }))
       expect(names(world, (await world.turn({ claim: 9, lanes: ["q:gpu"] })).claims)).toEqual(["a"])
-      expect(names(world, (await world.turn({ claim: 9, lanes: ["q:default|x,y", "q:default"] })).claims)).toEqual(["b", "c"])
+      expect(
+        names(world, (await world.turn({ claim: 9, lanes: [queueLane("default", ["x", "y"]), "q:default"] })).claims),
+      ).toEqual(["b", "c"])
     })
 
     it("leaves rows of a private run to the holder that names its lanes", async () => {

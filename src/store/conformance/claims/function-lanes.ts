@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { FUNCTION_EXECUTOR } from "../../../core/model/function.ts"
+import { lanesOf } from "../../../core/routing/capabilities.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { JobStore } from "../../contract/jobs.ts"
 import type { QueueStore } from "../../contract/queues.ts"
@@ -30,7 +31,7 @@ export const callTests = (open: Open<Backend>): void => {
       await world.start(call("resize", "media", ["gpu"]))
       await world.start(call("send"))
       expect(await taken(world, "q:*")).toEqual([])
-      expect(await taken(world, "q:default", "q:media|gpu", "h:default")).toEqual([])
+      expect(await taken(world, "q:default", "f:media||gpu", "h:default")).toEqual([])
       expect(await taken(world, "f:default|resize", "f:media|resize")).toEqual(["resize-default"])
       expect(await taken(world, "f:media|resize|gpu")).toEqual(["resize-mediagpu"])
     })
@@ -38,13 +39,35 @@ export const callTests = (open: Open<Backend>): void => {
     it("are claimed from every queue through the lane of the function in all queues", async () => {
       const world = await setup(open)
       await world.start(call("resize"))
+      await world.start(call("resize", "media"))
       await world.start(call("resize", "media", ["gpu"]))
       await world.start(call("send"))
       await world.start(workflow({ a: {} }, { name: "plain" }))
       expect(await taken(world, "f:*|res", "f:*|resizes")).toEqual([])
-      expect(await taken(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-mediagpu"])
+      expect(await taken(world, "q:*", "f:*|resize")).toEqual(["plain", "resize-default", "resize-media"])
       expect(await taken(world, "q:*", "f:*|resize")).toEqual([])
+      expect(await taken(world, "f:*||gpu")).toEqual([])
+      expect(await taken(world, "f:*|resize|gpu")).toEqual(["resize-mediagpu"])
       expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
+    })
+
+    it("are not the only restricted work: tasks with labels are claimed by holders of all queues that name the labels", async () => {
+      const world = await setup(open)
+      const labelled = (queue: string, labels: string[]) =>
+        workflow({ a: { queue, labels } }, { name: `${queue}-${labels.join("-")}` })
+      for (const queue of ["default", "media"]) {
+        await world.start(labelled(queue, ["gpu"]))
+        await world.start(labelled(queue, ["eu", "gpu"]))
+      }
+      expect(await taken(world, ...lanesOf({ queues: "all", labels: [], handlers: [] }))).toEqual([])
+      expect(await taken(world, ...lanesOf({ queues: "all", labels: ["gpu"], handlers: [] }))).toEqual([
+        "default-gpu",
+        "media-gpu",
+      ])
+      expect(await taken(world, ...lanesOf({ queues: "all", labels: ["gpu", "eu"], handlers: [] }))).toEqual([
+        "default-eu-gpu",
+        "media-eu-gpu",
+      ])
     })
 
     it("obey the settings of their queue and count towards them", async () => {

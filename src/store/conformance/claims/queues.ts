@@ -1,6 +1,7 @@
 // Queues: pause, concurrency, rate, contents, and round-robin claims over all queues.
 
 import { describe, expect, it } from "vitest"
+import { queueLane } from "../../../core/routing/lanes.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { QueueStore } from "../../contract/queues.ts"
 import type { Store, TaskClaim } from "../../contract/store.ts"
@@ -160,7 +161,7 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
       await world.start(tasks(2, "default", ["gpu"]))
       const [a, b] = await world.claim(2)
       await world.store.putQueue("default", { concurrency: 2 })
-      const lanes = ["q:default", "q:default|gpu"]
+      const lanes = ["q:default", queueLane("default", ["gpu"])]
       expect((await world.turn({ claim: 9, lanes })).claims).toHaveLength(0)
       expect((await world.turn({ claim: 9, lanes, changes: [world.ended(a!)] })).claims).toHaveLength(1)
       await world.store.putQueue("default", { concurrency: null })
@@ -275,10 +276,11 @@ export const queueTests = (open: Open<Store & QueueStore>): void => {
   })
 
   describe("a claim from every queue", () => {
-    it("selects from all shared lanes, alternating among queues, and from no private lane", async () => {
+    it("selects from all shared lanes, alternating among queues, and from no lane of a private run or of labels", async () => {
       const world = await setup(open)
       await world.start(tasks(4, "a"))
       await world.start(tasks(4, "b"))
+      await world.start(tasks(1, "c"))
       await world.start(tasks(1, "c", ["gpu"]))
       await world.start(tasks(4, "a"), { private: true })
       const first = await world.turn({ claim: 4, lanes: EVERY })

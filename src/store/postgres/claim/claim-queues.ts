@@ -2,7 +2,7 @@
 // first. For a wildcard each lane with ready rows has a position of its own, and positions alternate. A queue's pause, concurrency and rate
 // hold back its lanes as a whole: they are not read further.
 
-import { isFunctionLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { isRestrictedLane, wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -24,7 +24,7 @@ export interface QueueClaimed {
 
 export class QueueClaims {
   /** The workflow and the lanes that were served last. */
-  #last = { workflow: 0, lane: "", call: "" }
+  #last = { workflow: 0, lane: "", restricted: "" }
 
   async claim(tx: Tx, request: ClaimRequest): Promise<QueueClaimed> {
     if (request.maxClaims <= 0) return { claimed: [], more: false, rateWaitMs: null, headSuffices: false }
@@ -35,7 +35,7 @@ export class QueueClaims {
     const { claimed, more, candidates } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
     this.#last.workflow = claimed.at(-1)?.workflow_id ?? this.#last.workflow
-    for (const { lane } of claimed) this.#last[isFunctionLane(lane) ? "call" : "lane"] = lane
+    for (const { lane } of claimed) this.#last[isRestrictedLane(lane) ? "restricted" : "lane"] = lane
     const workflows = new Set(claimed.map((row) => row.workflow_id))
     // Without a lane, it is not known whether queues have settings.
     const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
@@ -46,7 +46,7 @@ export class QueueClaims {
       claimed,
       more: more || lanesLeft || budget.missed,
       rateWaitMs: await rateWaitMs(tx, budget, lanes),
-      headSuffices: !budget.any && !usedRoundRobin && wildcardFunctions(request.lanes).length === 0,
+      headSuffices: !budget.any && !usedRoundRobin && wildcardRequirements(request.lanes).length === 0,
     }
   }
 

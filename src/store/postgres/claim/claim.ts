@@ -1,7 +1,7 @@
 // The claims of a turn, for the gate and for work. Claims are sent together with the turn's changes; what they cannot decide alone is
 // claimed afterwards: rows under limits, lower priorities, queues with settings.
 
-import { wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import type { Batch } from "../../contract/store.ts"
 import type { Tx } from "../tx.ts"
@@ -39,7 +39,7 @@ export class Claims {
 
   /** Whether work is claimed by queue, which takes further round trips, rather than by the claims that `send` sends. */
   byQueue({ claim }: Batch): boolean {
-    return this.#work.byQueue || wildcardFunctions(claim.lanes).length > 0
+    return this.#work.byQueue || wildcardRequirements(claim.lanes).length > 0
   }
 
   /** Sends the claims of these kinds. */

@@ -3,7 +3,7 @@
 
 import type { LimitState } from "../../../core/rules/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { FUNCTION_LANES, isExactLane, wildcardFunctions, wildcardRange } from "../../../core/routing/lanes.ts"
+import { RESTRICTED_LANES, isExactLane, wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
 import { isKeyLimit } from "../../../core/routing/limit-keys.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { type Params, pipelined, type SqlRunner, type Statement, statement } from "../connection/statement.ts"
@@ -106,9 +106,12 @@ const FREED = `freed AS (
 
 const FREE = statement("limits_free", `WITH RECURSIVE ${FREED}, ${UNPARK("freed")}`)
 
+/** Requirement of a lane of restricted work (`requirementOfLane`). */
+export const REQUIREMENT_OF = (alias: string): string => `substr(${alias}.lane, strpos(${alias}.lane, '|') + 1)`
+
 /** Condition: a claim takes rows of the lane `o`. */
 const IS_CLAIMED_LANE = `(o.lane = ANY (:lanes::text[]) OR o.lane > :laneFrom::text AND o.lane < :laneTo::text
-         OR o.lane LIKE '${FUNCTION_LANES.from}%' AND split_part(o.lane, '|', 2) = ANY (:functions::text[]))`
+         OR o.lane LIKE '${RESTRICTED_LANES.from}%' AND ${REQUIREMENT_OF("o")} = ANY (:requirements::text[]))`
 
 /** Unparks only the rows that come first in the lanes of a claim. `parked`: limits that had parked rows, in whatever lane. */
 const FREE_FOR_CLAIM = statement(
@@ -232,7 +235,7 @@ export class FreedSlots {
       lanes: lanes.filter(isExactLane),
       laneFrom: range?.from ?? null,
       laneTo: range?.to ?? null,
-      functions: wildcardFunctions(lanes),
+      requirements: wildcardRequirements(lanes),
     })
     await locked
     const [reply] = await freed

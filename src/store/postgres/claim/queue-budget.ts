@@ -3,11 +3,11 @@
 // are in core/rules/queue-budget.ts.
 
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
-import { FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
+import { RESTRICTED_LANES, wildcardRequirements, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
 import type { LimitState } from "../../../core/rules/admit.ts"
 import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/queue-budget.ts"
-import { tryLockLimits } from "./limits.ts"
+import { REQUIREMENT_OF, tryLockLimits } from "./limits.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -42,26 +42,25 @@ const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
 const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`
 
 const IN_RANGE = "r.lane > :from::text AND r.lane < :to::text"
-const HAS_FUNCTIONS = "cardinality(:functions::text[]) > 0"
+const IS_RESTRICTED = "cardinality(:requirements::text[]) > 0"
 
 /**
  * The named lanes at position 0, then lanes with ready rows whose queue allows a start: those between `from` and `to`, beginning after
- * `start`, and those of calls of the functions, beginning after `callStart`; and one lane of each queue that is out of tokens, whose
+ * `start`, and those of restricted work with one of the requirements, beginning after `restrictedStart`; and one lane of each queue that is out of tokens, whose
  * rate tells when to claim again. Null parameters ask for none.
  */
 const LANES = statement(
   "queues_lanes",
   `WITH RECURSIVE ${RING("ahead", ":start::text", "q.lane < :to::text")}, ${RING("behind", ":from::text", "q.lane <= :start::text")},
-   ${RING("calls_ahead", ":callStart::text", `${HAS_FUNCTIONS} AND q.lane < '${FUNCTION_LANES.to}'`)},
-   ${RING("calls_behind", `'${FUNCTION_LANES.from}'`, `${HAS_FUNCTIONS} AND q.lane <= :callStart::text`)},
+   ${RING("restricted_ahead", ":restrictedStart::text", `${IS_RESTRICTED} AND q.lane < '${RESTRICTED_LANES.to}'`)},
+   ${RING("restricted_behind", `'${RESTRICTED_LANES.from}'`, `${IS_RESTRICTED} AND q.lane <= :restrictedStart::text`)},
    ring AS (${OPEN_LANES("ahead", "behind", "w.lane <> ALL (:lanes::text[])")}),
-   calls AS (${OPEN_LANES("calls_ahead", "calls_behind", "split_part(w.lane, '|', 2) = ANY (:functions::text[])")}),
+   restricted AS (${OPEN_LANES("restricted_ahead", "restricted_behind", `${REQUIREMENT_OF("w")} = ANY (:requirements::text[])`)}),
    ready_with_settings AS MATERIALIZED (
      SELECT n.lane, NOT q.paused AND ${OUT_OF_TOKENS} AS out_of_tokens FROM queues q CROSS JOIN LATERAL (
        ${ANY_LANE(`r.lane = 'q:' || q.name AND ${IN_RANGE}`)}
        UNION ALL ${ANY_LANE(`r.lane = 's:' || q.name AND ${IN_RANGE}`)}
-       UNION ALL ${ANY_LANE(`r.lane > 'q:' || q.name || '|' AND r.lane < 'q:' || q.name || '}' AND ${IN_RANGE}`)}
-       UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${HAS_FUNCTIONS}`)}
+       UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${IS_RESTRICTED}`)}
        LIMIT 1
      ) n
    ), spent AS (
@@ -69,7 +68,7 @@ const LANES = statement(
    ), wanted AS (
      SELECT lane, 0 AS position FROM unnest(:lanes::text[]) AS l (lane)
      UNION ALL SELECT lane, row_number() OVER () AS position FROM ring
-     UNION ALL SELECT lane, ${MAX_SERVED} + row_number() OVER () AS position FROM calls
+     UNION ALL SELECT lane, ${MAX_SERVED} + row_number() OVER () AS position FROM restricted
      UNION ALL SELECT lane, ${2 * MAX_SERVED} + row_number() OVER () AS position FROM spent
    )
    SELECT w.lane, w.position::int, q.name AS queue, q.paused, q.rate_limit, q.rate_period_ms, l.id AS "limit",
@@ -91,18 +90,25 @@ export interface Lane {
   settings: boolean
 }
 
-/** Lanes that were served last: of all, and of function calls. */
+/** Lanes that were served last: of all, and of restricted work. */
 export interface ServedLanes {
   lane: string
-  call: string
+  restricted: string
 }
 
 /** Reads the lanes that a claim asks for. */
-export const readLanes = (tx: Tx, wanted: readonly string[], { lane, call }: ServedLanes): Promise<Lane[]> => {
+export const readLanes = (tx: Tx, wanted: readonly string[], { lane, restricted }: ServedLanes): Promise<Lane[]> => {
   const { from, to } = wildcardRange(wanted) ?? { from: null, to: null }
   const start = from !== null && lane > from && lane < to ? lane : from
-  const callStart = call === "" ? FUNCTION_LANES.from : call
-  return tx.run(LANES, { lanes: wanted.filter(isExactLane), from, to, start, functions: wildcardFunctions(wanted), callStart })
+  const restrictedStart = restricted === "" ? RESTRICTED_LANES.from : restricted
+  return tx.run(LANES, {
+    lanes: wanted.filter(isExactLane),
+    from,
+    to,
+    start,
+    requirements: wildcardRequirements(wanted),
+    restrictedStart,
+  })
 }
 
 /** Whether further lanes may have ready rows: there are as many of one kind as a claim reads. */

@@ -1,7 +1,7 @@
 // Claims of unblocked rows on SQLite, which finds a row by the id that it expects.
 
 import { describe, expect, it, onTestFinished, vi } from "vitest"
-import { QUEUE_WILDCARD, functionWildcard } from "../../../core/routing/lanes.ts"
+import { QUEUE_WILDCARD, restrictedWildcard } from "../../../core/routing/lanes.ts"
 import { workflow } from "../../../core/testing.ts"
 import { names, type Open, setup, type World } from "../../conformance/world.ts"
 import type { TaskClaim } from "../../contract/store.ts"
@@ -35,7 +35,7 @@ describe("a row that is claimed when it is unblocked", () => {
 
   it("does not delay calls of functions", async () => {
     const world = await setup(open)
-    const lanes = [QUEUE_WILDCARD, functionWildcard("fn")]
+    const lanes = [QUEUE_WILDCARD, restrictedWildcard("fn", [])]
     await world.start(workflow(CHAIN))
     let claims = await world.turn({ claim: 1, lanes }).then((turn) => turn.claims)
     await world.start({ ...workflow({ call: { executor: "function", function: "fn" } }), name: "calls" })

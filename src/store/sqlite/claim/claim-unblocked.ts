@@ -2,7 +2,7 @@
 // other rows are unblocked and wait for a claim. It spares one of four writes of a task, see docs/decisions/fast-paths.md.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
-import { wildcardFunctions, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
+import { wildcardRequirements, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
 import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claim-order.ts"
 import { taskPriority } from "../../../core/rules/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
@@ -34,7 +34,7 @@ export const claimUnblocked = (
 ): ClaimedRow[] => {
   const { lanes } = request
   const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
-  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0 || wildcardFunctions(lanes).length > 0
+  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0 || wildcardRequirements(lanes).length > 0
   const rows = isIdle ? null : inClaimOrder(tx, unblocked, limit)
   const head = rows === null ? "shared" : headOfQueue(tx, lanes)
   if (rows === null || head === "shared") {

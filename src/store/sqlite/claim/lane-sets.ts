@@ -1,7 +1,13 @@
 // The lanes that a claim looks at, and their order. Lanes named exactly form one set, which is claimed by priority. For a
 // wildcard, each lane with ready rows is a set of its own, and the sets alternate.
 
-import { functionOfLane, FUNCTION_LANES, wildcardFunctions, wildcardRange, isExactLane } from "../../../core/routing/lanes.ts"
+import {
+  requirementOfLane,
+  RESTRICTED_LANES,
+  wildcardRequirements,
+  wildcardRange,
+  isExactLane,
+} from "../../../core/routing/lanes.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
@@ -9,13 +15,13 @@ import type { Tx } from "../tx.ts"
 /** Where the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
 export interface RoundRobin {
   lane: string
-  /** Last lane of function calls. */
-  call: string
+  /** Last lane of restricted work. */
+  restricted: string
   /** Last workflow by the first lane of its set. */
   workflows: Map<string, number>
 }
 
-export const newRoundRobin = (): RoundRobin => ({ lane: "", call: "", workflows: new Map() })
+export const newRoundRobin = (): RoundRobin => ({ lane: "", restricted: "", workflows: new Map() })
 
 export const lastWorkflow = (cursor: RoundRobin, lanes: readonly string[]): number => cursor.workflows.get(lanes[0]!) ?? 0
 
@@ -66,23 +72,23 @@ const openLanes = (tx: Tx, { from, to, last }: LaneRing, accepts: (lane: string)
 /** Lanes that are claimed together, by priority. `cursor`: the position that remembers the last one served; none for named lanes. */
 export interface LaneSet {
   lanes: readonly string[]
-  cursor?: "lane" | "call"
+  cursor?: "lane" | "restricted"
 }
 
 /** Returns the sets of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
 export const laneSets = (tx: Tx, lanes: readonly string[], cursor: RoundRobin): { sets: LaneSet[]; isPartial: boolean } => {
   const range = wildcardRange(lanes)
-  const functions = wildcardFunctions(lanes)
+  const requirements = new Set(wildcardRequirements(lanes))
   const named = lanes.filter(isExactLane)
-  const calls =
-    functions.length === 0
+  const restricted =
+    requirements.size === 0
       ? []
-      : openLanes(tx, { ...FUNCTION_LANES, last: cursor.call }, (lane) => functions.includes(functionOfLane(lane)))
+      : openLanes(tx, { ...RESTRICTED_LANES, last: cursor.restricted }, (lane) => requirements.has(requirementOfLane(lane)))
   const found = range === null ? [] : openLanes(tx, { ...range, last: cursor.lane }, (lane) => !named.includes(lane))
   const sets: LaneSet[] = [
     ...(named.length === 0 ? [] : [{ lanes: named }]),
-    ...calls.map((lane) => ({ lanes: [lane], cursor: "call" }) as const),
+    ...restricted.map((lane) => ({ lanes: [lane], cursor: "restricted" }) as const),
     ...found.map((lane) => ({ lanes: [lane], cursor: "lane" }) as const),
   ]
-  return { sets, isPartial: found.length === MAX_SERVED || calls.length === MAX_SERVED }
+  return { sets, isPartial: found.length === MAX_SERVED || restricted.length === MAX_SERVED }
 }

@@ -7,8 +7,9 @@ import type { Database } from "../connection/database.ts"
 import { INITIAL } from "./001-initial.ts"
 import { ACCESS } from "./002-access.ts"
 import { READABLE_RUNS } from "./003-readable-runs.ts"
+import { LABELS } from "./004-labels.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

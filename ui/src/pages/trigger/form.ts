@@ -21,6 +21,8 @@ export const controlOf = (param: Param): Control => {
     case "array":
     case "object":
       return "json"
+    case "enum":
+      return "choice"
     default:
       return param.type satisfies never
   }
