@@ -17,7 +17,7 @@ import { taskAttacks } from "./attacks/tasks.ts"
 import { workerAttacks } from "./attacks/workers.ts"
 import { ORK, programForNobody } from "./nobody.ts"
 import { Target } from "./target.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { ask, createDatabase } from "../support/postgres.ts"
 
 const { values: flags } = parseArgs({
   options: {
@@ -65,6 +65,9 @@ const report = (where: string, text: string, achieved: string | null): void => {
   }
 }
 
+const hasTables = async (url: string): Promise<boolean> =>
+  (await ask(url, "SELECT 1 FROM pg_tables WHERE tablename = 'runs'")).length > 0
+
 const secondsSince = (begun: number): string => `${((performance.now() - begun) / 1000).toFixed(1)} s`
 
 if (isChosen(hostileValueTest)) {
@@ -79,6 +82,7 @@ for (const store of stores) {
     const options = { program: asNobody ? programForNobody() : ORK, asNobody, flags: ["--queue", "default"] }
     const target = await Target.start({ ...options, database: databases[0]?.url ?? "sqlite" })
     target.idle = await Target.start({ ...options, database: databases[1]?.url ?? "sqlite" })
+    if (store === "postgres" && !(await hasTables(databases[0]!.url))) throw new Error("the server does not use Postgres")
     for (const attack of ATTACKS.filter(isChosen)) {
       const begun = performance.now()
       const { achieved, delayMs, grownMb } = await carryOut(attack, target)

@@ -77,7 +77,7 @@ export class Target {
       ORK_SECRET_OTHER: PLANTED.OTHER,
       AWS_SECRET_ACCESS_KEY: PLANTED.API,
       ORK_HTTP_ALLOW: "127.0.0.1",
-      ...(database !== "sqlite" && { ORK_DATABASE: database }),
+      ...(database !== "sqlite" && { ORK_DATABASE_URL: database }),
       ...env,
     }
     const child = spawnAs(asNobody, [program, "serve", "--port", "0", ...flags], { cwd: folder, env: variables })

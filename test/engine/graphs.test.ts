@@ -120,6 +120,27 @@ tasks:
 })
 
 describe("input, env and secrets", () => {
+  it("fail the task at once when an expression reads an output of more than 16 MiB, but may read its status", async () => {
+    const big = "x".repeat(17 * 1024 * 1024)
+    const fixture = await setup({ a: () => big, b: () => 1, c: () => 1 })
+    const runId = await fixture.trigger(`
+name: big
+tasks:
+  a: { command: x }
+  b: { command: x, depends_on: [a], if: size(tasks.a.output) > 1, retries: 3 }
+  c: { command: x, depends_on: [a], if: tasks.a.status == "success" }
+`)
+    await fixture.ended(runId)
+    expect(await fixture.task(runId, "c")).toMatchObject({ status: "success" })
+    expect(await fixture.task(runId, "b")).toMatchObject({
+      status: "failed",
+      attempt: 0,
+      error: expect.stringMatching(
+        /reads the output of a, which has 17825794 bytes and more than 16 MiB; compute it in a task/,
+      ) as string,
+    })
+  })
+
   it("merge the task's own input over the upstream outputs and keep the types", async () => {
     const fixture = await setup({ a: () => ({ rows: 3 }) })
     const runId = await fixture.trigger(

@@ -61,12 +61,11 @@ const fill = async (server: HostileServer): Promise<string[]> => {
       returns: {
         command: ["sh", "-c", 'printf %s "$1" > "$ORK_OUTPUT"', "sh", JSON.stringify({ [escaped]: escaped, list: HOSTILE })],
       },
-      fails: { command: ["sh", "-c", 'printf "%s" "$1" >&2; exit 3', "sh", escaped], continue_on_error: true },
+      fails: { command: ["sh", "-c", 'printf "%s" "$1" >&2; exit 3', "sh", escaped] },
       many: {
         foreach: HOSTILE.map((text) => text.replaceAll("\u0000", "")),
         label: "${{ item }}",
         command: ["printf", "%s", "--", "${{ item }}"],
-        continue_on_error: true,
       },
       asks: { executor: "approval", message: escaped, depends_on: ["prints"] },
     },

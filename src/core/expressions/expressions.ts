@@ -50,6 +50,9 @@ export interface Expression {
   cel: CelExpression | null
 }
 
+/** Operands and outputs above this size are rejected: parsing them, or copying them to a thread, would block the server. */
+export const MAX_OPERANDS = 16 * 1024 * 1024
+
 const MAX_SOURCE = 8192
 const CACHE_SIZE = 2000
 const cache = new Map<string, Expression>()

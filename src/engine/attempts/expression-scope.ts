@@ -2,8 +2,9 @@
 // fetched, and only if an expression refers to them.
 
 import type { OutputReader } from "./outputs.ts"
+import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
-import { type ExpressionScope, expressionsOf, parseExpression } from "../../core/expressions/expressions.ts"
+import { type ExpressionScope, expressionsOf, MAX_OPERANDS, parseExpression } from "../../core/expressions/expressions.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import { enclosingPath, isGroup, isInstance, lastIndex, shortName } from "../../core/model/task-path.ts"
 import { logicalDay } from "../../core/time/schedule.ts"
@@ -27,8 +28,10 @@ const taskScope = async (
   const tasks: ExpressionScope["tasks"] = {}
   for (const [index, state] of claim.reads) {
     const name = shortName(workflow.nodes[index]!)
-    if (referenced !== "all" && !referenced.has(name)) continue
-    tasks[name] = { status: state.status, output: await outputs.value(visibleOutput(workflow.nodes[index]!, state)) }
+    const reads = referenced === "all" ? "output" : referenced.get(name)
+    if (reads === undefined) continue
+    const output = reads === "output" ? visibleOutput(workflow.nodes[index]!, state) : null
+    tasks[name] = { status: state.status, output: await outputs.value(readable(name, output)) }
   }
   const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim, workflow) }
   if (isInstance(node, claim.kind)) {
@@ -41,6 +44,15 @@ const taskScope = async (
     scope.parent = hasItem ? { index, item: claim.parentItem } : { index }
   }
   return scope
+}
+
+/** Throws a `TaskFailure` when the output is too large for expressions: parsing it would block the server. */
+const readable = (name: string, output: Output | null): Output | null => {
+  if (output === null || "inline" in output || output.bytes <= MAX_OPERANDS) return output
+  const advice = "compute it in a task, from the file in $ORK_UPSTREAM"
+  throw new TaskFailure(
+    `an expression reads the output of ${name}, which has ${output.bytes} bytes and more than 16 MiB; ${advice}`,
+  )
 }
 
 const runScope = ({ runId, run }: TaskClaim, workflow: CompiledWorkflow): ExpressionScope["run"] => {
@@ -78,12 +90,12 @@ const jobScope = ({ job, createdAt }: JobClaim): ExpressionScope => ({
 export const visibleOutput = (node: Node, { status, output }: { status: TaskStatus; output: Output | null }): Output | null =>
   status === "success" || node.fan !== undefined || isGroup(node) ? output : null
 
-/** Task names as the expressions write them; `all` when an expression computes a name (`tasks[params.which]`). */
-type ReferencedTasks = ReadonlySet<string> | "all"
+/** Task names as the expressions write them, with what they read; `all` when an expression computes a name (`tasks[params.which]`). */
+type ReferencedTasks = ReadonlyMap<string, "status" | "output"> | "all"
 
 const cache = new WeakMap<Node, ReferencedTasks>()
 
-/** Finds the upstream tasks that the expressions of a node refer to, so that no other output is fetched. */
+/** Finds the upstream tasks whose outputs the expressions of a node read, so that no other output is fetched. */
 const referencedTasks = (node: Node): ReferencedTasks => {
   const found = cache.get(node) ?? findReferences(node)
   cache.set(node, found)
@@ -91,16 +103,17 @@ const referencedTasks = (node: Node): ReferencedTasks => {
 }
 
 const findReferences = (node: Node): ReferencedTasks => {
-  const names = new Set<string>()
+  const found = new Map<string, "status" | "output">()
   for (const source of expressionsIn(node)) {
     for (const ref of parseExpression(source).refs) {
       if (ref.root !== "tasks") continue
-      const name = ref.path[0]
+      const [name, field] = ref.path
       if (typeof name !== "string") return "all"
-      names.add(name)
+      if (field !== "status") found.set(name, "output")
+      else if (!found.has(name)) found.set(name, "status")
     }
   }
-  return names
+  return found
 }
 
 const readOutputs = new WeakMap<CompiledWorkflow, ReadonlySet<number>>()

@@ -10,6 +10,7 @@ import {
   ExpressionError,
   expressionsOf,
   isBounded,
+  MAX_OPERANDS,
   operandSize,
   narrowScope,
   parseExpression,
@@ -42,8 +43,6 @@ export const createEvaluator = ({ timeoutMs = 100 }: { timeoutMs?: number } = {}
 
 /** Operands above this size are evaluated in the thread: the library copies them, some functions many times. */
 const MAX_INLINE = 256 * 1024
-/** Operands above this size are rejected: copying them to the thread would block the server. */
-const MAX_OPERANDS = 16 * 1024 * 1024
 
 /** True for an expression that may be evaluated on the server's own thread. */
 const isSmall = (source: string, scope: ExpressionScope): boolean =>

@@ -20,7 +20,7 @@ const newest = async (target: Target, limit = 20): Promise<Entry[]> =>
 
 /** Runs a statement on the database of the server, as its operator could. */
 const change = async ({ options: { database }, folder }: Target, sql: string): Promise<void> => {
-  if (database !== "sqlite") return void (await ask(database, sql))
+  if (database !== "sqlite") return void (await ask(database, sql.replace("audit", "ork.audit")))
   const file = new DatabaseSync(join(folder, ".ork/ork.db"), { timeout: 10_000 })
   file.exec(sql)
   file.close()

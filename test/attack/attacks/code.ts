@@ -106,7 +106,6 @@ const acceptedForms = () =>
       {
         command: form.replaceAll("params.x", "item"),
         foreach: `\${{ params.values }}`,
-        continue_on_error: true,
         timeout: "30s",
       },
     ]),

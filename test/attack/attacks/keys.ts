@@ -188,8 +188,12 @@ export const keyAttacks: Attack[] = [
       const other = await target.another()
       try {
         const { id, key } = await target.newKey({ scopes: ["read"] })
-        const before = await other.call("GET", "/runs", { key })
-        if (before.status !== 200) throw new Error(`the key got ${before.status}`)
+        let before = 0
+        for (let i = 0; i < 40 && before !== 200; i++) {
+          before = (await other.call("GET", "/runs", { key })).status
+          await pause(50)
+        }
+        if (before !== 200) throw new Error(`the key got ${before}`)
         await target.call("DELETE", `/keys/${id}`)
         await pause(1000)
         const { status } = await other.call("GET", "/runs", { key })

@@ -5,7 +5,7 @@ import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import type { Attack } from "../attack.ts"
-import { PLANTED, type Target } from "../target.ts"
+import { pause, PLANTED, type Target } from "../target.ts"
 
 /** Sends bytes over a connection and returns what comes back within a second. */
 const raw = (target: Target, text: string): Promise<string> =>
@@ -249,31 +249,33 @@ export const requestAttacks: Attack[] = [
           url,
           timeout: "5s",
           start_timeout: "5s",
-          continue_on_error: true,
         }))
         const deferred = (url: string) => ({
           command: `printf %s '${JSON.stringify({ ork_defer: { poll: { url, every: "1s", done_when: "true", timeout: "3s" } } })}' > "$ORK_OUTPUT"`,
           defer: true,
           timeout: "5s",
-          continue_on_error: true,
         })
         const reached: string[] = []
         for (const [i, task] of [...tasks, deferred(urls[7]!), deferred(urls[2]!)].entries()) {
           const name = `private-${i}`
-          if (
-            (await closed.deploy({ name, tasks: { a: task }, notify: [{ on: ["success"], webhook: urls[i] ?? urls[0] }] })) !==
-            null
-          ) {
-            if ((await closed.deploy({ name, tasks: { a: task } })) !== null) continue
-          }
           const before = trap.hits()
-          const run = await closed.run(name)
+          const rejected = await closed.deploy({ name, tasks: { a: task } })
+          if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
+          const run = rejected === null ? await closed.run(name) : { rejected }
           if (!("id" in run)) continue
           const { body } = await closed.call("GET", `/runs/${run.id}/tasks/a`)
           const isReached = trap.hits() > before || body["status"] === "success"
           // A connection that was tried without success is a request too.
-          if (isReached || /ECONN|EHOST|ENET|timed? ?out/i.test(JSON.stringify(body["error"])))
-            reached.push(urls[i] ?? "a poll")
+          if (isReached || /ECONN|EHOST|ENET/.test(JSON.stringify(body["error"]))) reached.push(urls[i] ?? "a poll")
+        }
+        const notify = urls.slice(0, 19).map((webhook) => ({ on: ["success"], webhook }))
+        const rejected = await closed.deploy({ name: "notifying", tasks: { a: { command: "true" } }, notify })
+        if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
+        if (rejected === null) {
+          const before = trap.hits()
+          await closed.run("notifying")
+          await pause(2000)
+          if (trap.hits() > before) reached.push("a notification")
         }
         return reached.length === 0 ? null : `reached: ${reached.join(", ")}`
       } finally {
