@@ -67,7 +67,8 @@ test("show prints the run and every task with its attempts", async () => {
   expect(shown.task_list.filter((task) => task.name === "each").map((task) => task.index)).toEqual([0, 1])
   const { stdout } = await ork(["show", id.slice(0, 13)], { cwd })
   expect(stdout).toMatch(/^✓ w version 1 success in /)
-  expect(stdout).toMatch(/^✓ each\[1\] +success/m)
+  expect(stdout).toMatch(/^✓ each +success .* 2 instances$/m)
+  expect((await ork(["show", id, "--instances"], { cwd })).stdout).toMatch(/^✓ each\[1\] +success/m)
   expect(stdout).toMatch(/^ +attempt 1 failed .*exit code 1/m)
 })
 

@@ -1,6 +1,7 @@
 // Compiles the fields of a task that its executor reads, and checks values that are known before the task runs.
 
 import type { TaskDefinition } from "../model/definition.ts"
+import { languageOf } from "../model/function.ts"
 import { toText } from "../expressions/expressions.ts"
 import { nearest } from "../model/nearest.ts"
 import { omitUndefined } from "../model/omit-undefined.ts"
@@ -27,6 +28,12 @@ export const compileLiterals = (
     context.problems.add([...path, "file"], message)
   }
   const file = accepts.includes("file") ? literal("file") : undefined
+  if (file !== undefined && accepts.includes("command") && languageOf(file) === null) {
+    context.problems.add(
+      [...path, "file"],
+      "must be a file with functions in Python (.py), TypeScript or JavaScript (.ts, .js)",
+    )
+  }
   const functionName = accepts.includes("function") ? literal("function") : undefined
   const image = accepts.includes("image") ? literal("image") : undefined
   const runAs = literal("run_as")
@@ -93,7 +100,7 @@ const checkOptions = (context: CompileContext, { slurm, kubernetes, docker, http
 const checkContainerCommand = (context: CompileContext, merged: TaskDefinition, path: Path): void => {
   const { executor, command = "" } = merged
   if (executor !== "kubernetes" && executor !== "cloudrun") return
-  if (merged[executor]?.exec === true) return
+  if (merged[executor]?.exec === true || merged.file !== undefined) return
   if (executor === "cloudrun" && typeof merged.command === "string") {
     const message = "must be a list of arguments for the program of the job, unless cloudrun.exec is true"
     context.problems.add([...path, "command"], message)

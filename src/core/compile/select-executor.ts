@@ -103,12 +103,23 @@ const checkFields = (
   if (problem !== null) context.problems.addKey(path, problem)
 }
 
+/** Checks the fields of an executor that runs a command or a function elsewhere. */
+const workProblem = (merged: TaskDefinition, executor: string, { accepts }: ExecutorRule): string | null => {
+  if (!accepts.includes("file") || !accepts.includes("command")) return null
+  const { command, file, function: name } = merged
+  if (command !== undefined && file !== undefined) return "has both a command and a file; a task runs one of them"
+  if (name !== undefined && file === undefined) return "has a function without the file that contains it"
+  if (executor === "slurm" && command === undefined && file === undefined) return 'the executor "slurm" needs command, or file'
+  return null
+}
+
 const missingFields = (own: TaskDefinition, merged: TaskDefinition, executor: string, rule: ExecutorRule): string | null => {
   if (executor === "sleep" && (merged.duration === undefined) === (merged.until === undefined)) {
     return `the executor "sleep" needs either duration or until`
   }
   const missing = rule.requires.filter((field) => merged[field] === undefined)
-  if (missing.length === 0) return null
+  const problem = workProblem(merged, executor, rule)
+  if (missing.length === 0) return problem
   if (own.executor === undefined && !RUN_FIELDS.some((field) => own[field] !== undefined)) {
     return "has nothing to run; add a command, tasks, or an executor with its fields"
   }

@@ -52,3 +52,16 @@ export type TaskFunction<Input = JsonObject, Output = unknown> = (
 
 /** A function with any input type. Declared as a method, because method parameters are bivariant. */
 export type AnyFunction = { call(input: unknown, context: FunctionContext): unknown }["call"]
+
+/** Returns the executor that runs functions of a file, by its extension; null if no executor does. */
+export const languageOf = (file: string): "python" | "node" | null =>
+  file.endsWith(".py") ? "python" : /\.[cm]?[jt]s$/.test(file) ? "node" : null
+
+/** Returns the arguments with which `ork` calls a function inside a container or job. */
+export const functionArgv = (file: string, name: string | undefined): string[] => [
+  "ork",
+  "exec",
+  "--file",
+  file,
+  ...(name === undefined ? [] : ["--function", name]),
+]

@@ -16,7 +16,7 @@ import { isEnded } from "./classify.ts"
 import { LogReader } from "./log-reader.ts"
 import { CloudLoggingApi } from "./logging-api.ts"
 import { ExecutionPoller } from "./poller.ts"
-import { jobName, type JobDefaults, optionsOf, problemOf, requestOf } from "./request.ts"
+import { jobName, type JobDefaults, optionsOf, problemOf, requestOf, runsExec } from "./request.ts"
 import { type ExecutionName, type JobName, workOf } from "./shapes.ts"
 import { Starter } from "./starter.ts"
 
@@ -86,7 +86,8 @@ export class CloudRunExecutor implements Executor {
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { objects, store, clock } = this.#options
-    const { exec = false, container = null } = optionsOf(assignment)
+    const { container = null } = optionsOf(assignment)
+    const exec = runsExec(assignment)
     const failed = (error: string, retryable: boolean): AttemptResult => {
       const at = clock.now()
       return { state: "failed", startedAt: null, finishedAt: at, error, ...(!retryable && { retryable }) }

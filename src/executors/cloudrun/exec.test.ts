@@ -3,6 +3,7 @@
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, test } from "vitest"
+import { createBundle, storeBundle } from "../../objects/bundles/bundles.ts"
 import { allLines } from "../conformance/fixture.ts"
 import { type CloudRunFixture, setup } from "./testing/fixture.ts"
 
@@ -71,4 +72,25 @@ test("a secret that the job does not have is named in the error", async () => {
     state: "failed",
     error: expect.stringContaining("ORK_EXEC_SECRET_TOKEN is not set") as string,
   })
+})
+
+test("a function of the bundle runs in ork exec without cloudrun.exec, and its errors keep their meaning", async () => {
+  const fixture = await setup(SLOWER)
+  fixture.fake.addJob("ork", [process.execPath, MAIN], { args: ["exec"] })
+  const code =
+    "import ork\ndef load(input):\n  print('loading')\n  return {'n': input['n'] + 1}\ndef bad(): raise ork.Terminal('no')\n"
+  const bundle = createBundle([{ path: "tasks/load.py", bytes: Buffer.from(code), executable: false }])
+  await storeBundle(fixture.objects, bundle)
+  const call = (name: string) =>
+    fixture.run("", {
+      command: null,
+      input: { n: 41 },
+      code: { folder: "/nowhere", bundle: bundle.hash },
+      node: { file: "tasks/load.py", function: name },
+      fields: { job: "ork" },
+    })
+  const running = call("load")
+  expect(await running.result).toMatchObject({ state: "success", output: { inline: { n: 42 } } })
+  expect((await allLines(running.log)).map(({ line }) => line)).toEqual(["loading"])
+  expect(await call("bad").result).toMatchObject({ state: "failed", error: "no", retryable: false })
 })

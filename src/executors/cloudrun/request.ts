@@ -23,6 +23,10 @@ export interface JobDefaults {
 export const optionsOf = (assignment: Assignment): CloudrunDefinition =>
   (assignment.fields["cloudrun"] ?? {}) as CloudrunDefinition
 
+/** Returns whether the container runs `ork exec`, which functions need. */
+export const runsExec = (assignment: Assignment): boolean =>
+  optionsOf(assignment).exec === true || assignment.node.file !== undefined
+
 /** Returns the full name of the task's job, which may be given as a full name. Throws when it is invalid or incomplete. */
 export const jobName = (assignment: Assignment, defaults: JobDefaults): JobName => {
   const given = toText(assignment.fields["job"] ?? "")
@@ -47,8 +51,10 @@ export const jobName = (assignment: Assignment, defaults: JobDefaults): JobName 
 export const problemOf = (assignment: Assignment): string | null => {
   const { command, env } = assignment
   const options = optionsOf(assignment)
-  if (options.exec === true)
-    return command === null ? "with cloudrun.exec a task needs a command, which `ork exec` runs there" : null
+  if (runsExec(assignment))
+    return command === null && assignment.node.file === undefined
+      ? "with cloudrun.exec a task needs a command, which `ork exec` runs there"
+      : null
   if (command !== null && "shell" in command) {
     return "its command is a string, but a job takes a list of arguments for its container's own program: write command: [a, b], or use cloudrun.exec"
   }

@@ -137,3 +137,12 @@ test("an exit is described by code, signal and reason", () => {
   )
   expect(describeExit(state(128, false, "no space"), 0)).toBe("exit code 128: no space")
 })
+
+test("a function is called by `ork exec` in the working folder", async () => {
+  const node = { file: "tasks/load.py", function: "load" }
+  expect(await request(null, {}, { node })).toMatchObject({
+    Entrypoint: ["ork"],
+    Cmd: ["exec", "--file", "tasks/load.py", "--function", "load"],
+    WorkingDir: "/work",
+  })
+})

@@ -1,6 +1,7 @@
 // Builds the body of the create request for one attempt. Pure.
 
 import type { DockerDefinition } from "../../core/model/definition.ts"
+import { functionArgv } from "../../core/model/function.ts"
 import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import { interpreterOf, type Assignment } from "../executor.ts"
@@ -51,7 +52,7 @@ export const createRequest = (assignment: Assignment, mounts: Mount[], owner: Ow
   const workdir = options.workdir ?? (work === false ? undefined : work)
   return {
     Image: node.image,
-    ...commandOf(assignment.command, options.entrypoint),
+    ...commandOf(assignment, options.entrypoint),
     Env: Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`),
     ...(workdir !== undefined && { WorkingDir: workdir }),
     ...(options.user !== undefined && { User: options.user }),
@@ -75,8 +76,12 @@ export const createRequest = (assignment: Assignment, mounts: Mount[], owner: Ow
   }
 }
 
-/** Runs a script in a shell; passes an argument list to the image's entrypoint, as `docker run` does. */
-const commandOf = (command: Assignment["command"], entrypoint: string[] | undefined) => {
+/** Runs a script in a shell; passes an argument list to the image's entrypoint, as `docker run` does. `ork exec` calls a function. */
+const commandOf = ({ command, node }: Assignment, entrypoint: string[] | undefined) => {
+  if (node.file !== undefined) {
+    const [program, ...args] = functionArgv(node.file, node.function)
+    return { Entrypoint: entrypoint ?? [program!], Cmd: args }
+  }
   if (command === null) return entrypoint === undefined ? {} : { Entrypoint: entrypoint }
   if ("shell" in command) return { Entrypoint: entrypoint ?? interpreterOf(command), Cmd: [command.shell] }
   return { ...(entrypoint !== undefined && { Entrypoint: entrypoint }), Cmd: command.argv }

@@ -15,6 +15,7 @@ import { readdir } from "node:fs/promises"
 import { createReadStream } from "node:fs"
 import { basename, join, posix, resolve } from "node:path"
 import type { AttemptResult } from "../../core/model/change.ts"
+import { languageOf } from "../../core/model/function.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { parseObjectAddress } from "../../core/settings/object-address.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -62,10 +63,11 @@ export const writeSpec = async (
     parallel_index: assignment.parallelIndex,
     parallel_count: assignment.parallelCount,
     logical_date: assignment.logicalDate,
-    executor: options.executor ?? "process",
+    executor: options.executor ?? (node.file === undefined ? "process" : (languageOf(node.file) ?? node.executor)),
     command: assignment.command,
     file: node.file ?? null,
     function: node.function ?? null,
+    bundle: assignment.code?.bundle ?? null,
     input: assignment.input,
     env: Object.fromEntries(entries.filter(([, value]) => !isSecret(value))),
     secret_env: hidden.map(([name]) => name),

@@ -30,6 +30,10 @@ const DEADLINE_MARGIN_S = 60
 export const optionsOf = (assignment: Assignment): KubernetesDefinition =>
   (assignment.fields["kubernetes"] ?? {}) as KubernetesDefinition
 
+/** Returns whether the container runs `ork exec`, which functions need. */
+export const runsExec = (assignment: Assignment): boolean =>
+  optionsOf(assignment).exec === true || assignment.node.file !== undefined
+
 export interface JobParts {
   assignment: Assignment
   /** Time that the settings keep a finished Job. */

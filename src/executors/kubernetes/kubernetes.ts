@@ -13,7 +13,7 @@ import { UsedNames } from "../remote/used-names.ts"
 import { describeError, isStatus } from "./api-error.ts"
 import { KubernetesAttempt } from "./attempt.ts"
 import { Cluster, type ClusterOptions } from "./cluster.ts"
-import { containerEnvironment, type JobRequest, MAX_SECRET_BYTES, optionsOf, requestOf } from "./job.ts"
+import { containerEnvironment, type JobRequest, MAX_SECRET_BYTES, optionsOf, requestOf, runsExec } from "./job.ts"
 import { JobRequests } from "./job-requests.ts"
 import type { WatchLog } from "./list-watch.ts"
 import { NamespaceWatch } from "./namespace-watch.ts"
@@ -99,7 +99,7 @@ export class KubernetesExecutor implements Executor {
         context,
         objects,
         clock,
-        exec: options.exec === true,
+        exec: runsExec(assignment),
         cluster: this.#cluster,
         requests: this.#requests,
         namespace: this.#namespace(options.namespace ?? this.#cluster.namespace),
@@ -112,7 +112,7 @@ export class KubernetesExecutor implements Executor {
 
   async #request(assignment: Assignment): Promise<JobRequest> {
     const { objects, store, ttlMs } = this.#options
-    const exec = optionsOf(assignment).exec === true ? (await writeSpec(objects, assignment, { store })).environment : null
+    const exec = runsExec(assignment) ? (await writeSpec(objects, assignment, { store })).environment : null
     return requestOf({ assignment, ttlMs, exec })
   }
 

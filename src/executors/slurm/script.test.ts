@@ -149,3 +149,8 @@ test("each end of a job has its own outcome", () => {
   expect(isPermanent("QOSMaxCpuPerJobLimit; Batch job submission failed: Job violates accounting/QOS policy")).toBe(true)
   expect(mayHaveArrived("Invalid account")).toBe(false)
 })
+
+test("a function is called by `ork exec`", () => {
+  const work = assignment("/w", null, { node: { file: "tasks/load.ts" } })
+  expect(runScript(work, "/s")).toContain("  'ork' 'exec' '--file' 'tasks/load.ts' < ")
+})

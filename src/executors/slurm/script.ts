@@ -2,6 +2,7 @@
 
 import type { SlurmDefinition } from "../../core/model/definition.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import { functionArgv } from "../../core/model/function.ts"
 import { orkVariables } from "../environment.ts"
 import { argvOf, type Assignment } from "../executor.ts"
 import { quote } from "./cli.ts"
@@ -95,6 +96,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
     }),
   }
   const { command, workingDir, node } = assignment
+  const argv = node.file === undefined ? argvOf(command) : functionArgv(node.file, node.function)
   const path = node.scriptDir === undefined ? [] : [`PATH=${quote(`${workingDir}/${node.scriptDir}`)}:"$PATH"; export PATH`]
   return [
     `d=${quote(folder)}`,
@@ -103,7 +105,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
     ...Object.entries(env).map(([name, value]) => `${name}=${quote(value)}; export ${name}`),
     ...path,
     `if cd ${quote(workingDir)}; then`,
-    `  ${argvOf(command).map(quote).join(" ")} < "$d/${FILES.input}"`,
+    `  ${argv.map(quote).join(" ")} < "$d/${FILES.input}"`,
     "  code=$?",
     "else",
     "  echo 'ork: this node does not have the folder that the task runs in: it must be on a file system that all nodes share' >&2",

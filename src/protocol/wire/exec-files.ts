@@ -42,6 +42,8 @@ export const execSpec = z.object({
     .nullable(),
   file: text.nullable(),
   function: text.nullable(),
+  /** Hash of the bundle that contains `file`; null: `file` is in the working directory. */
+  bundle: text.nullable().default(null),
   input: json,
   env: record(text),
   /** Names of the variables that are passed through the environment. */

@@ -16,6 +16,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
 import type { Assignment, Executor } from "../../executors/executor.ts"
+import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecSpec, execSpec, OUTPUT_FILE, SECRET_VARIABLE, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 
@@ -122,7 +123,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     command: spec.command,
     env: { ...spec.env, ...secrets },
     baseDir: options.cwd,
-    workingDir: resolve(options.cwd, spec.working_dir ?? "."),
+    ...(await codeOf(options, spec)),
     upstreamDir: await downloadUpstream(options, spec, prefix),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
@@ -130,6 +131,16 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     graceMs: spec.grace_ms,
     secrets: Object.values(secrets),
   }
+}
+
+/** Unpacks the files of a function, and runs it among them, unless the spec has another folder. */
+const codeOf = async (
+  { objects, cwd, folder }: ExecOptions,
+  { bundle, working_dir }: ExecSpec,
+): Promise<Pick<Assignment, "workingDir" | "code">> => {
+  if (bundle === null) return { workingDir: resolve(cwd, working_dir ?? ".") }
+  const code = await new BundleFolders({ dataDir: folder, read: (hash) => objects.get(bundleKey(hash)) }).folder(bundle)
+  return { workingDir: working_dir === null ? code : resolve(cwd, working_dir), code: { folder: code, bundle } }
 }
 
 const nodeOf = (spec: ExecSpec): Node =>

@@ -65,8 +65,10 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
   {
     usage: "exec",
     description:
-      "run one task from its spec in the object store; the entry point of containers; exits with the task's exit code",
+      "run one task from its spec in the object store, or call a function; the entry point of containers; exits with the task's exit code",
     options: [
+      ["--file <file>", "call a function of this file with $ORK_INPUT, and write its result to $ORK_OUTPUT"],
+      ["--function <name>", "name of the function (main in Python, the default export in TypeScript)"],
       ["--spec <key>", "the spec: a key, or a full address such as s3://bucket/runs/…/spec.json (TASK_SPEC_PATH)"],
       ["--object-store <url>", "object store of the spec, the log and the output (ORK_OBJECT_STORE)"],
     ],
