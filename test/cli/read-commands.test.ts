@@ -40,8 +40,8 @@ test("runs lists runs, newest first, filtered by workflow and status", async () 
   const { stdout } = await ork(["runs"], { cwd })
   expect(stdout.split("\n")).toEqual([
     matching(/^ +status +run +workflow/),
-    matching(new RegExp(`^✗ failed +${other.id} +other .* 1/1$`)),
-    matching(new RegExp(`^✓ success +${id} +w .* 3/3$`)),
+    matching(new RegExp(`^✗ failed +${other.id} +other#1 .* 1/1$`)),
+    matching(new RegExp(`^✓ success +${id} +w#1 .* 3/3$`)),
     "",
   ])
 })
@@ -66,9 +66,9 @@ test("show prints the run and every task with its attempts", async () => {
   })
   expect(shown.task_list.filter((task) => task.name === "each").map((task) => task.index)).toEqual([0, 1])
   const { stdout } = await ork(["show", id.slice(0, 13)], { cwd })
-  expect(stdout).toMatch(/^✓ w version 1 success in /)
+  expect(stdout).toMatch(/^✓ w#1 version 1 success in /)
   expect(stdout).toMatch(/^✓ each +success .* 2 instances$/m)
-  expect((await ork(["show", id, "--instances"], { cwd })).stdout).toMatch(/^✓ each\[1\] +success/m)
+  expect((await ork(["show", id, "--instances"], { cwd })).stdout).toMatch(/^✓ each\[1\] y +success/m)
   expect(stdout).toMatch(/^ +attempt 1 failed .*exit code 1/m)
 })
 

@@ -64,10 +64,10 @@ class LogPrinter {
     this.#options = options
   }
 
-  async print({ run_id, name, path, attempt }: Task, follow: boolean): Promise<void> {
+  async print({ run_id, name, path, label, attempt }: Task, follow: boolean): Promise<void> {
     const { count, json, width } = this.#options
     const filter = new EscapeFilter()
-    const prefix = `${padEnd(taskLabel(name, path), width)} | `
+    const prefix = `${padEnd(taskLabel(name, path, label), width)} | `
     const request = { runId: run_id, task: name, attempt, follow, ...(path !== "" && { path }) }
     for await (const { at, stream, line } of lastLines(this.#reader, request, count)) {
       if (json) print(this.#context, JSON.stringify({ task: name, path, at, stream, line }))

@@ -5,7 +5,7 @@ import { userInfo } from "node:os"
 import type { Context } from "../target/context.ts"
 import { findRun, findServerRun } from "../target/find-run.ts"
 import type { OpenStores } from "../target/stores.ts"
-import { parseInstancePath } from "../terminal/option-values.ts"
+import { parseTask } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
 import { type ReaderFlags, withServerOrStores } from "../target/reader.ts"
 import { privateEngine } from "../run/private-engine.ts"
@@ -32,17 +32,19 @@ interface Approval {
 }
 
 const signal = async (context: Context, approval: Approval, options: ApproveOptions): Promise<number> => {
-  const { task, approved } = approval
+  const { approved } = approval
   const { comment } = options
-  const path = parseInstancePath(options)
+  const { task, label, ...instance } = parseTask(approval.task, options)
+  let { path } = instance
   const runId = await withServerOrStores(context, options, {
     async server(client) {
       const { id } = await findServerRun(client, approval.run)
-      await client.decideApproval(omitUndefined({ runId: id, task, path }), approved, comment)
+      await client.decideApproval(omitUndefined({ runId: id, task, path, label }), approved, comment)
       return id
     },
     async stores(stores) {
       const { id } = await findRun(stores.store, approval.run)
+      if (label !== undefined) path = (await stores.store.findPaths({ runId: id, name: task, label, limit: 1 }))[0]
       await withIdleEngine(context, stores, (engine) =>
         engine.externalSignals.approval({
           runId: id,

@@ -2,7 +2,7 @@
 // line with its task in front. With `-f` until the task or the run finishes. Prints no escape sequences except colours.
 
 import type { Context } from "../target/context.ts"
-import { parseInstancePath, parseWholeNumber } from "../terminal/option-values.ts"
+import { parseTask, parseWholeNumber } from "../terminal/option-values.ts"
 import { InputError } from "../terminal/errors.ts"
 import { EscapeFilter } from "../terminal/escape-filter.ts"
 import { print } from "../terminal/output.ts"
@@ -18,11 +18,11 @@ export interface LogsOptions extends ReaderFlags {
 }
 
 export const logs = (context: Context, runText: string, name: string | undefined, options: LogsOptions): Promise<number> => {
-  const path = parseInstancePath(options)
+  const reference = parseTask(name ?? "", options)
   const attempt = parseWholeNumber("--attempt", options.attempt, 1)
   const count = parseWholeNumber("--lines", options.lines, 1)
   const follow = options.follow === true
-  if (name === undefined && (path !== undefined || attempt !== undefined)) {
+  if (name === undefined && (reference.path !== undefined || attempt !== undefined)) {
     throw new InputError("--index, --path and --attempt select the log of a task; name it after the run")
   }
   return withReader(context, options, async (reader) => {
@@ -32,7 +32,8 @@ export const logs = (context: Context, runText: string, name: string | undefined
       await printAllLogs(context, reader, run, { follow, count, json: options.json === true })
       return 0
     }
-    const request = omitUndefined({ runId: run.id, task: name, follow, path, attempt })
+    const { task, label, path = label === undefined ? undefined : await reader.pathOf(run, task, label) } = reference
+    const request = omitUndefined({ runId: run.id, task, follow, path, attempt })
     const filter = new EscapeFilter()
     if (options.json === true) {
       for await (const { at, stream, line } of lastLines(reader, request, count)) {

@@ -8,7 +8,7 @@ test("runs, show and logs read from the server", async () => {
   await using world = await commandLine()
   await world.api.deploy("etl", { a: "echo one;echo two", each: { command: "echo x", foreach: [1, 2] } })
   const id = await world.api.runToEnd("etl")
-  expect((await world.ork("runs")).stdout).toMatch(new RegExp(`✓ success +${id} +etl .* 3/3\n`))
+  expect((await world.ork("runs")).stdout).toMatch(new RegExp(`✓ success +${id} +etl#1 .* 3/3\n`))
   expect(await world.json("runs", "--status", "failed")).toEqual([])
   expect(await world.json("runs", "--trigger", "manual", "--created-after", "2020-01-01")).toMatchObject([{ id }])
   expect(await world.json("runs", "--trigger", "schedule")).toEqual([])
@@ -60,10 +60,10 @@ test("logs without a task prints all logs in the order of the graph with names i
   })
   const id = await world.api.runToEnd("etl")
   expect((await world.ork("logs", id)).stdout).toBe(
-    "z    | one\nz    | two\nz    | three\neach[0] | in an instance\neach[1] | in an instance\na    | last\n",
+    "z    | one\nz    | two\nz    | three\neach[0] x | in an instance\neach[1] y | in an instance\na    | last\n",
   )
   expect((await world.ork("logs", id, "-n", "1")).stdout).toBe(
-    "z    | three\neach[0] | in an instance\neach[1] | in an instance\na    | last\n",
+    "z    | three\neach[0] x | in an instance\neach[1] y | in an instance\na    | last\n",
   )
   expect((await world.ork("logs", id, "z", "-n", "2")).stdout).toBe("two\nthree\n")
   expect((await world.ork("logs", id, "-f")).stdout.split("\n").toSorted()).toHaveLength(7)
@@ -78,7 +78,7 @@ test("runs shows the trigger and the logical date, in the zone of the terminal",
   await world.ork("trigger", "etl", "--logical-date", "2026-01-31T23:30:00Z", "--wait")
   const { stdout } = await runMain(["runs"], { cwd: world.cwd, env: { TZ: "Europe/Berlin" } })
   expect(stdout).toMatch(/trigger +logical date +created \(GMT\+[12]\)/)
-  expect(stdout).toMatch(/ etl +manual +2026-02-01 00:30:00 /)
+  expect(stdout).toMatch(/ etl#1 +manual +2026-02-01 00:30:00 /)
 })
 
 test("show prints failures first, then the tasks in the order of the graph with each fan-out as one line", async () => {
@@ -95,4 +95,18 @@ test("show prints failures first, then the tasks in the order of the graph with 
   expect(stdout).toMatch(/^✗ each +failed .*3 instances$/m)
   expect(stdout).toMatch(`  log: ork logs ${id} each --path 0\n`)
   expect(names((await world.ork("show", id, "--instances")).stdout)).toEqual(["z", "each[0]", "each[1]", "each[2]", "a"])
+})
+
+test("runs and instances are accepted by their readable names", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("etl", { each: { foreach: ["rome.csv", "oslo.csv"], command: "echo in an instance;fail" } })
+  const id = await world.api.runToEnd("etl")
+  for (const name of ["etl#1", "etl", id.slice(-8)]) expect(await world.json("show", name)).toMatchObject({ id, number: 1 })
+  expect((await world.ork("show", "etl#1")).stdout).toMatch(/^✗ etl#1 version 1 failed[^]*^✗ each\[1\] oslo\.csv +failed/m)
+  for (const task of ["each[1]", "each[oslo.csv]"])
+    expect((await world.ork("logs", "etl", task)).stdout).toBe("in an instance\n")
+  expect((await world.ork("logs", "etl", "each[bonn.csv]")).code).toBe(2)
+  const plan = ["retry", "etl#1", "--task", "each[oslo.csv]", "--plan"]
+  expect((await world.ork(...plan)).stdout).toMatch(/^again: each\[1\]/)
+  expect((await world.ork("logs", "etl", "each[1]", "--index", "1")).stderr).toMatch(/leave out --index/)
 })

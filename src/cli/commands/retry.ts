@@ -4,9 +4,8 @@ import type { Context } from "../target/context.ts"
 import { connect, type ServerFlags } from "../target/connect.ts"
 import { findServerRun } from "../target/find-run.ts"
 import { InputError } from "../terminal/errors.ts"
-import { parseInstancePath } from "../terminal/option-values.ts"
+import { parseInstancePath, parseTask } from "../terminal/option-values.ts"
 import { printResult } from "../terminal/output.ts"
-import { omitUndefined } from "../../core/model/omit-undefined.ts"
 
 export interface RetryOptions extends ServerFlags {
   from?: string
@@ -17,22 +16,23 @@ export interface RetryOptions extends ServerFlags {
 }
 
 export const retry = async (context: Context, runText: string, options: RetryOptions): Promise<number> => {
-  const { from, task, plan } = options
+  const { from, plan } = options
   const path = parseInstancePath(options)
-  if (from !== undefined && task !== undefined) {
+  const reference = options.task === undefined ? undefined : parseTask(options.task, options)
+  if (from !== undefined && reference !== undefined) {
     throw new InputError("--from selects all instances of a task, --task one instance; give one of them")
   }
-  if (path !== undefined && task === undefined) throw new InputError("--index and --path select an instance of --task; name it")
+  if (path !== undefined && reference === undefined)
+    throw new InputError("--index and --path select an instance of --task; name it")
   const client = await connect(context, options)
   const { id } = await findServerRun(client, runText)
   if (plan === true) {
-    const planned = await (task === undefined
+    const planned = await (reference === undefined
       ? client.planRetry(id, from)
-      : client.planTaskRetry(omitUndefined({ runId: id, task, path })))
+      : client.planTaskRetry({ runId: id, ...reference }))
     const list = (names: readonly string[]): string => names.join(", ") || "nothing"
     return printResult(context, options, planned, `again: ${list(planned.again)}\nkept: ${list(planned.kept)}`)
   }
-  const run =
-    task === undefined ? await client.retryRun(id, from) : await client.retryTask(omitUndefined({ runId: id, task, path }))
+  const run = reference === undefined ? await client.retryRun(id, from) : await client.retryTask({ runId: id, ...reference })
   return printResult(context, options, run, `run ${id} is retried; it is ${run.status}`)
 }

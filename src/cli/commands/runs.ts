@@ -50,7 +50,7 @@ const runLines = (context: Context, rows: Run[], now: number): Span[][] => {
     const finished = total - run.tasks.pending - run.tasks.dispatched - run.tasks.running
     return [
       run.id,
-      run.workflow,
+      `${run.workflow}#${run.number}`,
       run.trigger,
       times.text(run.logical_date),
       times.text(run.created_at),

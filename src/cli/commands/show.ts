@@ -57,7 +57,14 @@ const runLines = (context: Context, run: Run, now: number): Span[][] => {
   const counts = TASK_STATUSES.filter((status) => run.tasks[status] > 0).map((status) => `${run.tasks[status]} ${status}`)
   const by = run.created_by === null ? "" : `, ${printable(run.created_by)}`
   const lines: Span[][] = [
-    [[icon, style], " ", [run.workflow, "bold"], ` version ${run.version} `, [run.status, style], ` ${took}`],
+    [
+      [icon, style],
+      " ",
+      [`${run.workflow}#${run.number}`, "bold"],
+      ` version ${run.version} `,
+      [run.status, style],
+      ` ${took}`,
+    ],
     ["  run      ", run.id],
     ["  created  ", zonedText(run.created_at, zone), ` by ${run.trigger}${by}`],
     ["  tasks    ", counts.join(", ")],
@@ -109,7 +116,7 @@ const nodeLines = (node: RunGraph["tasks"][number], { now, width }: Layout): Spa
 
 const taskLines = (task: Task, { now, width }: Layout): Span[][] => {
   const state = task.status === "pending" && task.available_at !== null && task.attempt > 0 ? "waiting" : task.status
-  const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path), width), " ", padEnd(state, 10)]
+  const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path, task.label), width), " ", padEnd(state, 10)]
   line.push(padEnd(elapsed(task.started_at, task.finished_at, now), 8))
   if (task.attempt > 1) line.push([`attempt ${task.attempt}  `, "yellow"])
   if (task.usage?.max_rss_bytes != null) line.push([`${bytes(task.usage.max_rss_bytes)}  `, "dim"])

@@ -44,7 +44,7 @@ test("runs are completed by id; without a server only `latest` is", async () => 
   await using world = await commandLine()
   await world.api.deploy("etl", { a: "true" })
   const id = await world.api.runToEnd("etl")
-  expect((await world.ork("__complete", "--", "show", "")).stdout).toBe(`${id}\nlatest\n`)
+  expect((await world.ork("__complete", "--", "show", "")).stdout).toBe(`${id}\netl#1\nlatest\n`)
   await world.file(".ork/server.json", "{}")
   expect((await runMain(["__complete", "--", "show", ""], { cwd: world.cwd, env: { ORK_PORT: "9" } })).stdout).toBe("latest\n")
 })

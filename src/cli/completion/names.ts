@@ -23,7 +23,9 @@ export const serverNames =
 const namesOf = async (context: Context, kind: NameKind, typed: readonly string[]): Promise<string[]> => {
   switch (kind) {
     case "run":
-      return withReader(context, {}, async (reader) => (await reader.listRuns({ limit: MAX_RUNS })).map(({ id }) => id))
+      return withReader(context, {}, async (reader) =>
+        (await reader.listRuns({ limit: MAX_RUNS })).flatMap(({ id, workflow, number }) => [id, `${workflow}#${number}`]),
+      )
     case "task":
       return withReader(context, {}, (reader) => taskNames(reader, typed[0]))
     case "workflow":

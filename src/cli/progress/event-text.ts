@@ -5,8 +5,9 @@ import { duration, printable, timeOfDay } from "../terminal/text.ts"
 import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Progress } from "../../store/contract/store.ts"
 
-/** Formats a task instance as `process[3]` or `group.task[1.2]`. */
-export const taskLabel = (task: string, path: string): string => (path === "" ? task : `${task}[${path}]`)
+/** Formats a task instance as `process[3]` or `group.task[1.2]`, with its label behind. */
+export const taskLabel = (task: string, path: string, label: string | null = null): string =>
+  path === "" ? task : `${task}[${path}]${label === null || label === path ? "" : ` ${printable(label)}`}`
 
 /** Formats progress as `40%` followed by the details. */
 export const progressText = ({ fraction, details }: Progress): string => {

@@ -5,13 +5,17 @@ import type { RunRow, Store } from "../../store/contract/store.ts"
 const id = (tail: string): string => `01900000-0000-7000-8000-${tail.padStart(12, "0")}`
 
 /** A store that lists these runs, newest first. */
-const setup = (...runs: { id: string; private?: boolean }[]): Store => {
-  const rows = runs.map((run) => ({ private: true, createdAt: "", ...run })) as unknown as RunRow[]
+const setup = (...runs: { id: string; private?: boolean; workflow?: string; number?: number }[]): Store => {
+  const rows = runs.map((run) => ({ private: true, createdAt: "", workflow: "etl", ...run })) as unknown as RunRow[]
   return {
     getRun: (wanted: string) => Promise.resolve(rows.find((run) => run.id === wanted) ?? null),
-    listRuns: ({ limit, before }: { limit: number; before?: { id: string } }) => {
+    findRunId: ({ workflow, number }: { workflow: string; number: number }) =>
+      Promise.resolve(rows.find((run) => run.workflow === workflow && run.number === number)?.id ?? null),
+    listRuns: ({ limit, before, workflow }: { limit: number; before?: { id: string }; workflow?: string }) => {
       const from = before === undefined ? 0 : rows.findIndex((run) => run.id === before.id) + 1
-      return Promise.resolve(rows.slice(from, from + limit))
+      return Promise.resolve(
+        rows.filter((run) => workflow === undefined || run.workflow === workflow).slice(from, from + limit),
+      )
     },
   } as unknown as Store
 }
@@ -21,6 +25,20 @@ test("a run is found by its id, by the beginning of it, and as the latest", asyn
   expect((await findRun(store, id("b10"))).id).toBe(id("b10"))
   expect((await findRun(store, id("b10").slice(0, -1))).id).toBe(id("b10"))
   expect((await findRun(store, "latest")).id).toBe(id("b20"))
+})
+
+test("a run is found by its number, by its short id, and by its workflow as the latest one", async () => {
+  const store = setup(
+    { id: id("b30"), workflow: "other", number: 1 },
+    { id: id("a000000b20"), workflow: "etl", number: 2 },
+    { id: id("b10"), workflow: "etl", number: 1 },
+    { id: id("b00"), workflow: "beef", number: 1 },
+  )
+  expect((await findRun(store, "etl#1")).id).toBe(id("b10"))
+  expect((await findRun(store, "00000b20")).id).toBe(id("a000000b20"))
+  expect((await findRun(store, "etl")).id).toBe(id("a000000b20"))
+  expect((await findRun(store, "beef")).id).toBe(id("b00"))
+  await expect(findRun(store, "etl#3")).rejects.toThrow("there is no run etl#3")
 })
 
 test("the beginning of an id is also matched beyond the first page", async () => {

@@ -8,6 +8,7 @@ import { type Client, ClientError, type Run, type Workflow } from "../../protoco
 /** Finds a run or a workflow. A workflow's name takes precedence over the beginning of a run's id, a full id over a name. */
 export const findTarget = async (client: Client, text: string): Promise<{ run: Run } | { workflow: Workflow }> => {
   if (parseRunId(text) !== null || text === "latest") return { run: await findServerRun(client, text) }
+  if (text.includes("#")) return { run: await findServerRun(client, text) }
   if (!/^[0-9a-f-]+$/.test(text)) return { workflow: await findWorkflow(client, text) }
   try {
     return { workflow: await client.getWorkflow(text) }

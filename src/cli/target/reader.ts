@@ -40,10 +40,12 @@ export interface LogLine {
 
 export interface RunReader {
   listRuns(filter: RunFilter): Promise<Run[]>
-  /** Finds a run by an id, the beginning of an id, or `latest`. */
+  /** Finds a run as target/find-run.ts describes. */
   findRun(text: string): Promise<Run>
   tasks(run: Run): AsyncGenerator<Task>
   graph(run: Run): Promise<RunGraph>
+  /** Returns the path of the instance with this label. Throws if there is none, or more than one. */
+  pathOf(run: Run, task: string, label: string): Promise<string>
   /** Explains every unfinished task, or only the named one. */
   explain(run: Run, task?: string): Promise<Explanation[]>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>

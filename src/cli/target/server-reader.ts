@@ -14,6 +14,7 @@ export const serverReader = (client: Client): RunReader => ({
   },
   findRun: (text) => findServerRun(client, text),
   tasks: (run) => allItems((page) => client.listTasks(run.id, page)),
+  pathOf: async (run, task, label) => (await client.getTask({ runId: run.id, task, label })).path,
   graph: (run) => client.runGraph(run.id),
   explain: (run, task) => client.explain(run.id, task),
   logBytes: (request) =>

@@ -27,6 +27,12 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
     return runShape(await findRun(stores.store, text))
   },
   tasks: (run) => allTasks(stores, run),
+  async pathOf(run, name, label) {
+    const [path, another] = await stores.store.findPaths({ runId: run.id as RunId, name, label, limit: 2 })
+    if (path === undefined) throw new InputError(`task ${name} of run ${run.id} has no instance ${label}`)
+    if (another !== undefined) throw new InputError(`task ${name} has several instances ${label}; select one with --path`)
+    return path
+  },
   async graph(run) {
     const { runGraph } = await import("../../api/views/run-graph.ts")
     return runGraph(stores.store, (await stores.store.getRun(run.id as RunId))!)

@@ -56,6 +56,22 @@ export const parseInstancePath = (options: { index?: string; path?: string }): s
   return parseWholeNumber("--index", options.index, 0)?.toString()
 }
 
+export interface TaskReference {
+  task: string
+  /** Of an instance; at most one of the two is set. */
+  path?: string
+  label?: string
+}
+
+/** Parses a task such as `load`, or an instance of it: by options, or as `load[3]`, `load[1.2]` or `load[rome.csv]`. */
+export const parseTask = (text: string, options: { index?: string; path?: string } = {}): TaskReference => {
+  const path = parseInstancePath(options)
+  const [, task, instance] = /^([^[]+)\[(.+)\]$/.exec(text) ?? []
+  if (task === undefined || instance === undefined) return { task: text, ...(path !== undefined && { path }) }
+  if (path !== undefined) throw new InputError(`${text} names an instance; leave out --index and --path`)
+  return /^\d+(\.\d+)*$/.test(instance) ? { task, path: instance } : { task, label: instance }
+}
+
 /** Parses a list such as `fast,slow`, without duplicates. */
 export const parseNames = (flag: string, text: string): string[] => {
   const names = text.split(",").map((name) => name.trim())

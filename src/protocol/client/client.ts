@@ -21,6 +21,7 @@ import {
   type TaskAddress,
 } from "./streams.ts"
 import type { ByteStream } from "./sse.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { Transport, type TransportOptions } from "./transport.ts"
 
 export type { ByteStream } from "./sse.ts"
@@ -158,8 +159,9 @@ export class Client {
     return this.#http.json({ path: "/runs", query })
   }
 
+  /** `id`: an id, or `WORKFLOW#NUMBER`. */
   getRun(id: string): Promise<Run> {
-    return this.#http.json({ path: `/runs/${id}` })
+    return this.#http.json({ path: `/runs/${segment(id)}` })
   }
 
   /** Returns the graph of the run's own workflow version, with the status of each task. */
@@ -214,9 +216,9 @@ export class Client {
   }
 
   /** Approves or rejects a task that waits for approval. */
-  decideApproval({ path, ...task }: TaskAddress, approved: boolean, comment?: string): Promise<Task> {
+  decideApproval({ path, label, ...task }: TaskAddress, approved: boolean, comment?: string): Promise<Task> {
     const verb = approved ? "approve" : "reject"
-    const body = { ...(comment !== undefined && { comment }), ...(path !== undefined && { path }) }
+    const body = omitUndefined({ comment, path, label })
     return this.#http.json({ method: "POST", path: `${taskRoute(task)}/${verb}`, body })
   }
 

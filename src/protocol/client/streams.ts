@@ -107,11 +107,14 @@ export interface TaskAddress {
   task: string
   index?: number
   path?: string
+  /** Label of the instance, if no other instance of the task has it. */
+  label?: string
 }
 
-export const taskRoute = ({ runId, task }: TaskAddress): string => `/runs/${runId}/tasks/${encodeURIComponent(task)}`
+export const taskRoute = ({ runId, task }: TaskAddress): string =>
+  `/runs/${encodeURIComponent(runId)}/tasks/${encodeURIComponent(task)}`
 
-export const instanceQuery = ({ index, path }: TaskAddress): Query => ({ index, path })
+export const instanceQuery = ({ index, path, label }: TaskAddress): Query => ({ index, path, label })
 
 export interface FollowLogRequest extends TaskAddress {
   /** Only this attempt. Default: the latest one and those after it, until the task finishes. */

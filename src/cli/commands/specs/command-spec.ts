@@ -50,7 +50,7 @@ const createOption = ([flags, description, kind]: OptionSpec): Option => {
   return option.default(kind.default)
 }
 
-export const RUN_ARGUMENT = "an id, the beginning of an id, or latest"
+export const RUN_ARGUMENT = "an id, its beginning or its last 8 characters, WORKFLOW#12, a workflow (its latest run), or latest"
 
 export const JSON_OPTION: OptionSpec = ["--json", "print JSON in the format of the API"]
 
