@@ -13,6 +13,8 @@ export interface Executor {
    * this machine. On `shutdown` and `lost`, the executor leaves the work alone and resolves with `lost`.
    */
   readonly remote?: boolean
+  /** True when the work runs in this process and uses no folder of its own, unless its task has a `working_dir`. */
+  readonly folderless?: boolean
   /**
    * Runs the attempt to its end. Never rejects: failures are results. On abort it stops the work (SIGTERM, then SIGKILL after
    * `graceMs`) and resolves when nothing of it is left; a success before the stop stays a success.

@@ -23,7 +23,7 @@ import { pushKeyOf } from "../protocol/wire/server-proof.ts"
 import { Engine } from "../engine/engine.ts"
 import { concurrencyOf } from "../engine/adaptive-limit.ts"
 import type { EngineOptions, Observer } from "../engine/ports.ts"
-import { explain, holderIsAlive } from "../engine/services/explain.ts"
+import { explain, explainJob, holderIsAlive } from "../engine/services/explain.ts"
 import { DefinitionThread } from "../engine/services/definition-thread.ts"
 import { Notifier } from "../engine/services/notifier.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
@@ -272,6 +272,7 @@ class Server {
     const { config, store, objects, log, clock, random, secret, apiKey, folderKey, version, isAlive, tls } = this.#options
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
+    const explained = { store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }
     const api = buildServer({
       engine: this.#engine,
       store,
@@ -294,7 +295,8 @@ class Server {
         ...(tls !== null && { tls }),
         ...(config.oidc !== null && { oidc: config.oidc }),
       },
-      explain: (runId, task) => explain({ store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }, runId, task),
+      explain: (runId, task) => explain(explained, runId, task),
+      explainJob: (job) => explainJob(explained, job),
       metrics: this.#metrics.text,
       serverStats: {
         columns: () => this.#activity.series(),

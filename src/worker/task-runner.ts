@@ -53,7 +53,7 @@ export class TaskRunner {
     const { folders, tasks } = this.#options
     const { registration, reporter, logs } = connection
     const result = await this.#execute(task, connection)
-    folders.release(task)
+    if (!this.#isFolderless(task)) folders.release(task)
     tasks.freeSlot(task)
     try {
       if (!task.abandoned) await logs.finish(task)
@@ -72,7 +72,9 @@ export class TaskRunner {
   async #execute(task: AssignedTask, { registration, reporter, logs }: Connection): Promise<AttemptResult> {
     const { folders, clock } = this.#options
     try {
-      const prepared = await Promise.race([folders.prepare(task, registration, clock.now()), untilStopped(task)])
+      const prepared = this.#isFolderless(task)
+        ? { ...task.work, baseDir: "/", workingDir: "/" }
+        : await Promise.race([folders.prepare(task, registration, clock.now()), untilStopped(task)])
       if (typeof prepared === "string") {
         return { ...this.#runner.failed("stopped while it was being prepared", true), state: prepared }
       }
@@ -86,13 +88,21 @@ export class TaskRunner {
     }
   }
 
+  /** Returns whether nothing of the task is in a folder: neither files, nor outputs of other tasks, nor its work. */
+  #isFolderless({ work, wire }: AssignedTask): boolean {
+    const executor = this.#options.executors.get(work.node.executor)
+    const isEmpty = wire.bundle === null && wire.working_dir === null && wire.upstream === null && work.code === undefined
+    return executor?.folderless === true && isEmpty
+  }
+
   /** Removes the attempt's objects from this machine, and the folder of a job, which belongs to one attempt. */
-  async #removeFiles({ work, wire }: AssignedTask): Promise<void> {
+  async #removeFiles(task: AssignedTask): Promise<void> {
+    const { work, wire } = task
     const { objects, folders, log } = this.#options
     try {
       // Most attempts leave no objects.
       if (existsSync(objects.localPath(work.prefix.slice(0, -1)))) await objects.deletePrefix(work.prefix)
-      if (wire.job) await folders.remove(work.runId)
+      if (wire.job && !this.#isFolderless(task)) await folders.remove(work.runId)
     } catch (error) {
       log.warn({ run: work.runId, error: messageOf(error) }, "could not remove the files of an attempt")
     }

@@ -6,7 +6,7 @@ import { uuidv7 } from "../../src/core/model/ids.ts"
 import { DEFAULT_JOB_RETRY } from "../../src/core/rules/jobs.ts"
 import type { JsonObject } from "../../src/core/model/json.ts"
 import { parseValue } from "../../src/definition/parse.ts"
-import type { JobRow, NewJob } from "../../src/store/contract/jobs.ts"
+import { JOB_DEFAULTS, type JobRow, type NewJob } from "../../src/store/contract/jobs.ts"
 import { fail, type Script, setup } from "./setup.ts"
 
 const task = (): JsonObject => {
@@ -30,7 +30,7 @@ const withJobs = async (scripts: { [name: string]: Script }) => {
       dependencies: [],
       retryPolicy: DEFAULT_JOB_RETRY,
       task: task(),
-      concurrencyKey: null,
+      ...JOB_DEFAULTS,
       ...input,
     }
     const rows = await fixture.until(fixture.store.createJobs([job]))

@@ -34,7 +34,7 @@ export class Streams {
   readonly #clock: Clock
   readonly #limits: StreamLimits
   readonly #open = new Map<Stream, FastifyRequest>()
-  #closing = false
+  readonly #closing = new AbortController()
   #cancelHeartbeat: (() => void) | null = null
   #cancelRecheck: (() => void) | null = null
 
@@ -43,13 +43,18 @@ export class Streams {
     this.#limits = limits
   }
 
+  /** Aborted when the server stops. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
   get size(): number {
     return this.#open.size
   }
 
   /** Takes over the connection and sends the headers. Throws UNAVAILABLE or RATE_LIMITED when too many streams are open. */
   open(request: FastifyRequest, reply: FastifyReply, head: StreamHead): Stream {
-    if (this.#closing || this.#open.size >= MAX_STREAMS) throw unavailable("this server has too many open streams")
+    if (this.closing.aborted || this.#open.size >= MAX_STREAMS) throw unavailable("this server has too many open streams")
     if (this.#countOf(request) >= this.#limits.perCaller) {
       throw new ApiError("RATE_LIMITED", `one key may have ${this.#limits.perCaller} open streams; close some first`)
     }
@@ -73,7 +78,7 @@ export class Streams {
   }
 
   endAll(): void {
-    this.#closing = true
+    this.#closing.abort()
     this.#cancelHeartbeat?.()
     this.#cancelRecheck?.()
     for (const stream of this.#open.keys()) stream.end()
@@ -96,14 +101,14 @@ export class Streams {
   async #recheck(): Promise<void> {
     for (const [stream, request] of this.#open) if (!(await this.#limits.isStillValid(request))) stream.abort()
     this.#cancelRecheck = null
-    if (this.#open.size > 0 && !this.#closing) this.#scheduleRecheck()
+    if (this.#open.size > 0 && !this.closing.aborted) this.#scheduleRecheck()
   }
 
   #scheduleHeartbeat(): void {
     this.#cancelHeartbeat ??= this.#clock.after(this.#limits.heartbeatMs, () => {
       this.#cancelHeartbeat = null
       for (const stream of this.#open.keys()) stream.sendHeartbeat()
-      if (this.#open.size > 0 && !this.#closing) this.#scheduleHeartbeat()
+      if (this.#open.size > 0 && !this.closing.aborted) this.#scheduleHeartbeat()
     })
   }
 }

@@ -136,13 +136,28 @@ test("every response matches the document", async () => {
   const job = await call("POST", "/jobs", {}, { body: { name: "j", queue: "q", payload: { a: 1 } } })
   const jobAt = { job_id: job.body["id"] as string }
   await call("POST", "/jobs", {}, { body: { name: "j", queue: "q", id: jobAt.job_id } })
+  const keyed = {
+    name: "k",
+    queue: "q",
+    idempotency_key: "k",
+    retry: { max_attempts: 2 },
+    timeout: "5s",
+    expires: 60,
+    group: "g",
+  }
+  for (const path of ["/jobs", "/jobs"]) await call("POST", path, {}, { body: keyed })
+  await call("POST", "/jobs/batch", {}, { body: { jobs: [keyed] } })
   await call("POST", "/jobs/batch", {}, { body: { jobs: [{ name: "a", queue: "q" }] } })
   await call("GET", "/jobs", { query: "?limit=1" })
   await call("GET", "/jobs/{job_id}", jobAt)
   await call("PUT", "/jobs/{job_id}", jobAt, { body: { priority: 9 } })
+  await call("GET", "/jobs/{job_id}/explain", jobAt)
   await call("GET", "/jobs/{job_id}/result", jobAt)
   await call("GET", "/jobs/{job_id}/logs", jobAt)
   await call("GET", "/jobs/{job_id}/logs/times", jobAt)
+  await call("POST", "/jobs/{job_id}/cancel", jobAt)
+  await call("POST", "/jobs/{job_id}/retry", jobAt)
+  await call("POST", "/jobs/{job_id}/retry", jobAt)
   await call("POST", "/jobs/{job_id}/cancel", jobAt)
   await call("PUT", "/jobs/{job_id}", jobAt, { body: { priority: 9 } })
   await call("DELETE", "/jobs/{job_id}", jobAt)

@@ -13,6 +13,7 @@ import type { Engine } from "../../engine/engine.ts"
 import type { Services } from "../../engine/services/services.ts"
 import type { WorkerService } from "../../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import type { JobRow } from "../../store/contract/jobs.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiKeys } from "../auth/api-keys.ts"
 import type { AuditLog } from "../auth/audit-log.ts"
@@ -82,6 +83,7 @@ export interface ServerStats {
 /** Parts that a server may lack. Routes that require a missing part are not mounted. */
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
+  explainJob?: (job: JobRow) => Promise<Explanation>
   /** Returns the metrics in Prometheus' text format. */
   metrics?: () => Promise<string>
   serverStats?: ServerStats

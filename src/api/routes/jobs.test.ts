@@ -189,6 +189,7 @@ test("a search combines all given filters", async () => {
   expect(await ids("priority_min=3")).toEqual([high.id])
   expect(await ids("priority_max=2")).toEqual([low.id])
   expect(await ids("queue=a&priority_min=3")).toEqual([])
+  expect(await ids("name=job&status=READY,FAILED")).toEqual([low.id])
   expect(await ids(`created_before=${low.created_at}`)).toEqual([])
   expect(await ids(`created_after=${low.created_at}`)).toContain(low.id)
 })
@@ -209,7 +210,7 @@ test("pages are ordered by created_at DESC, id ASC, and the cursor is Base64 of 
   expect([...first.items, ...rest.items].map((job) => job.id)).toEqual(created.toSorted(order).map((job) => job.id))
 })
 
-test("a job with a task of its own requires the scope admin", async () => {
+test("a job with a task of its own requires the scope author", async () => {
   await using api = await setupJobs()
   const key = await api.newKey("trigger")
   const body = { name: "x", queue: "q", task: { command: "echo hi" } }
@@ -268,4 +269,127 @@ test("a running job is cancelled when its process has exited, and deleted immedi
   await api.executor.blocked("job")
   expect((await api.call("DELETE", `/jobs/${deleted.id}`)).status).toBe(204)
   expect((await api.call("GET", `/jobs/${deleted.id}`)).status).toBe(404)
+})
+
+test("a repeated idempotency key returns the first job with 200, in a batch too", async () => {
+  await using api = await setupJobs()
+  const body = { name: "welcome", queue: "mail", payload: 1, idempotency_key: "user-1" }
+  const first = await api.call("POST", "/jobs", { body })
+  const again = await api.call("POST", "/jobs", { body: { ...body, payload: 2 } })
+  expect([first.status, again.status, again.text]).toEqual([201, 200, first.text])
+  const jobs = [body, { ...body, name: "other" }]
+  const batch = await api.call("POST", "/jobs/batch", { body: { jobs } })
+  expect([batch.status, batch.body["items"]]).toMatchObject([201, [{ id: first.body["id"] }, { name: "other" }]])
+  expect((await api.call("POST", "/jobs/batch", { body: { jobs } })).status).toBe(200)
+  expect((await api.search("name=welcome")).items).toHaveLength(1)
+})
+
+test("a job has retries as tasks have them, a delay, a timeout, an expiry, a limit and a group", async () => {
+  await using api = await setupJobs()
+  const created = await api.create({
+    retry: { max_attempts: 100, base_delay: "200ms", max_delay: "10m", jitter: true },
+    delay: "5m",
+    timeout: 30,
+    expires: "1h",
+    concurrency_key: "k",
+    concurrency_limit: 3,
+    group: "acme",
+  })
+  expect(created).toMatchObject({
+    status: "READY",
+    retry: { max_attempts: 100, backoff: "exponential", base_delay: "200ms", max_delay: "10m", jitter: true },
+    max_attempts: 100,
+    timeout: "30s",
+    expires: "1h",
+    concurrency_limit: 3,
+    group: "acme",
+    available_at: expect.any(String),
+  })
+  const at = "2100-01-01T00:00:00.000Z"
+  expect(await api.create({ run_at: at })).toMatchObject({ available_at: at, retry: null, max_attempts: 3 })
+})
+
+test.each([
+  ["delay", { delay: "5m", run_at: "2100-01-01" }],
+  ["retry", { retry: { max_attempts: 2 }, retry_policy: {} }],
+  ["retry.max_attempts", { retry: { max_attempts: 101 } }],
+  ["retry.max_delay", { retry: { max_attempts: 2, base_delay: "2s", max_delay: "1s" } }],
+  ["concurrency_limit", { concurrency_limit: 2 }],
+  ["function", { function: "f", task: { command: "x" } }],
+  ["function", { function: "a b" }],
+  ["timeout", { timeout: 0 }],
+  ["expires", { expires: "soon" }],
+])("a job with an invalid %s is rejected", async (path, fields) => {
+  await using api = await setupJobs()
+  const { status, body } = await api.call("POST", "/jobs", { body: { name: "job", queue: "mail", ...fields } })
+  expect([status, body.error!.details?.map((problem) => problem.path)]).toEqual([400, [path]])
+})
+
+test("a job that calls a function needs only the scope trigger, and waits for a worker that has it", async () => {
+  await using api = await setupJobs()
+  const key = await api.newKey("trigger")
+  const call = { executor: "function", function: "send" }
+  for (const fields of [{ function: "send" }, { task: call }]) {
+    const { status, body } = await api.call("POST", "/jobs", { key, body: { name: "x", queue: "q", ...fields } })
+    expect([status, body["task"]]).toEqual([201, call])
+    const explained = await api.call("GET", `/jobs/${body["id"] as string}/explain`, { key: await api.newKey("read") })
+    expect(explained.body["items"]).toMatchObject([
+      { status: "READY", sentence: expect.stringContaining("no live worker has the function send") },
+    ])
+  }
+  const more = { name: "x", queue: "q", task: { ...call, env: { A: "b" } } }
+  expect((await api.call("POST", "/jobs", { key, body: more })).status).toBe(403)
+})
+
+test("a job explains what it waits for", async () => {
+  await using api = await setupJobs()
+  const explain = async ({ id }: Job): Promise<unknown> =>
+    ((await api.call("GET", `/jobs/${id}/explain`)).body["items"] as { sentence: string }[])[0]!.sentence
+  const handled = await api.create()
+  expect(await explain(handled)).toMatch(/^job waits because nobody handles it: .* has a handler for the queue mail/)
+  expect(await explain(await api.create({ name: "below", dependencies: [handled.id] }))).toBe("below waits for job (READY).")
+  expect(await explain(await api.create({ run_at: "2100-01-01" }))).toBe("job waits until 2100-01-01T00:00:00.000Z.")
+  await api.call("POST", `/jobs/${handled.id}/cancel`)
+  expect(await explain(handled)).toBe("job failed before its first attempt: cancelled.")
+})
+
+test("a FAILED job can be retried, and only a FAILED one", async () => {
+  await using api = await setupJobs()
+  const { id } = await api.create()
+  expect((await api.call("POST", `/jobs/${id}/retry`)).body.error!.message).toBe(
+    "the job is READY; only a FAILED job can be retried",
+  )
+  await api.call("POST", `/jobs/${id}/cancel`)
+  const { status, body } = await api.call("POST", `/jobs/${id}/retry`)
+  expect([status, body["status"], body["error"]]).toEqual([202, "READY", null])
+})
+
+test("a request for a result waits for the end of the job, or for the given time", async () => {
+  await using api = await setupJobs()
+  const { id } = await api.create({ task: { command: "block" } })
+  await api.executor.blocked("job")
+  expect((await api.call("GET", `/jobs/${id}/result?wait=10ms`)).body).toMatchObject({ status: "RUNNING", output: null })
+  const waiting = api.call("GET", `/jobs/${id}/result?wait=30s`)
+  api.executor.release("job")
+  expect((await waiting).body).toMatchObject({ status: "COMPLETED", output: { task: "job" } })
+  expect((await api.call("GET", `/jobs/${id}/result?wait=61s`)).status).toBe(400)
+})
+
+test("a queue is found as long as jobs of it are kept", async () => {
+  await using api = await setupJobs()
+  const { id } = await api.create({ queue: "emails", task: { command: "true" } })
+  await api.call("GET", `/jobs/${id}/result?wait=30s`)
+  expect((await api.call("GET", "/queues/emails")).body).toMatchObject({ name: "emails", ready: 0, running: 0 })
+  await api.call("DELETE", `/jobs/${id}`)
+  expect((await api.call("GET", "/queues/emails")).status).toBe(404)
+})
+
+test("events of jobs have the name and the queue of the job", async () => {
+  await using api = await setupJobs()
+  const { id } = await api.create({ task: { command: "true" } })
+  await api.call("GET", `/jobs/${id}/result?wait=30s`)
+  const { events } = await api.store.readEvents({ after: "0.0", limit: 10 })
+  expect(events.filter(({ jobId }) => jobId === id)).toMatchObject(
+    ["READY", "RUNNING", "COMPLETED"].map((status) => ({ name: "job", queue: "mail", status })),
+  )
 })

@@ -1,10 +1,11 @@
-// Jobs: create, list, get, change, delete, cancel. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
+// Jobs: create, list, get, change, delete, cancel, retry, explain. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
 
 import { isDeepStrictEqual } from "node:util"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { policyProblems } from "../../core/rules/policy.ts"
 import { OPEN_POLICY } from "../../core/settings/policy.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
+import type { FastifyReply } from "fastify"
 import type { z } from "zod"
 import { uuidv7 } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
@@ -16,11 +17,19 @@ import {
   jobParams,
   jobQuery,
   jobResult,
+  jobResultQuery,
   MAX_BELOW_BASE,
   newJob,
   newJobs,
   READ_ONLY_FIELDS,
 } from "../../protocol/api/jobs.ts"
+import { durationMs } from "../../protocol/api/common.ts"
+import { explanations } from "../../protocol/api/runs.ts"
+import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../../core/rules/jobs.ts"
+import { jobWorkflow } from "../../core/rules/job-node.ts"
+import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
+import type { RetryPolicy } from "../../core/model/workflow.ts"
+import { ChangeWatcher, type WatchTarget } from "../streams/change-watcher.ts"
 import { parseValue } from "../../definition/parse.ts"
 import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, mayCall } from "../auth/auth.ts"
@@ -51,6 +60,10 @@ const rejectionError = (rejection: JobRejection, id = ""): Error => {
       return conflict("other jobs depend on this one; delete them first")
     case "not_pending":
       return conflict("dependencies can be changed only while the job is PENDING")
+    case "key_exists":
+      return conflict(`the job ${rejection.id} has the same name and key`)
+    case "not_failed":
+      return conflict(`the job is ${rejection.status}; only a FAILED job can be retried`)
     case "not_found":
       return notFound(`there is no job ${id}`)
     default:
@@ -105,16 +118,60 @@ const compileTask = (
   return { ...(JSON.parse(JSON.stringify(node)) as JsonObject), source: task as JsonObject }
 }
 
-const toNewJob = (api: Api, caller: Caller, body: z.output<typeof newJob>, path: string): NewJob => ({
+type NewJobBody = z.output<typeof newJob>
+
+/** Returns the function that the job calls, if its task has no other field. A worker has registered it, so it needs no author. */
+const calledFunction = ({ function: name, task }: NewJobBody): string | null => {
+  if (name !== undefined) return name
+  const isCall = task?.["executor"] === FUNCTION_EXECUTOR && Object.keys(task).length === 2
+  return isCall && typeof task["function"] === "string" ? task["function"] : null
+}
+
+/** Returns the fields of a compiled node that the job has; null: a handler of the queue runs it. `path`: of the job in the body. */
+const toTask = (api: Api, caller: Caller, body: NewJobBody, path: string): JsonObject | null => {
+  const called = calledFunction(body)
+  if (called === null) return body.task === undefined ? null : compileTask(api, caller, body.task, `${path}task`)
+  if (!isFunctionName(called)) throw invalidField(`${path}task.function`, FUNCTION_NAME_HINT)
+  const task = { executor: FUNCTION_EXECUTOR, function: called }
+  const { name, queue } = body
+  const workflow = jobWorkflow({ name, queue, task, retryPolicy: DEFAULT_JOB_RETRY, retry: null, timeoutMs: null })
+  const forbidden = policyProblems(api.config.policy ?? OPEN_POLICY, workflow)
+  if (forbidden.length > 0) throw invalid(forbidden.map(({ message }) => ({ path: `${path}task`, message })))
+  return task
+}
+
+const toRetry = ({ retry }: NewJobBody): RetryPolicy | null =>
+  retry === undefined
+    ? null
+    : {
+        maxAttempts: retry.max_attempts,
+        backoff: retry.backoff,
+        baseDelayMs: durationMs(retry.base_delay),
+        maxDelayMs: durationMs(retry.max_delay),
+        jitter: retry.jitter,
+      }
+
+const optionalMs = (value: string | number | undefined): number | null => (value === undefined ? null : durationMs(value))
+
+const toNewJob = (api: Api, caller: Caller, body: NewJobBody, path = ""): NewJob => ({
   id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
   name: body.name,
   queue: body.queue,
   payload: (body.payload ?? null) as Json,
   priority: body.priority,
   dependencies: [...new Set(body.dependencies)],
-  retryPolicy: body.retry_policy,
-  task: body.task === undefined ? null : compileTask(api, caller, body.task, path),
+  retryPolicy: body.retry_policy ?? DEFAULT_JOB_RETRY,
+  retry: toRetry(body),
+  task: toTask(api, caller, body, path),
   concurrencyKey: body.concurrency_key ?? null,
+  concurrencyLimit: body.concurrency_limit ?? 1,
+  limits: [],
+  key: body.idempotency_key ?? null,
+  runAt: body.run_at ?? null,
+  delayMs: optionalMs(body.delay),
+  timeoutMs: optionalMs(body.timeout),
+  expiresMs: optionalMs(body.expires),
+  group: body.group ?? null,
 })
 
 /** Returns what the body changes. Throws when it changes a read-only field. */
@@ -150,13 +207,39 @@ const mergePolicy = (
 }
 
 const toFilter = (query: z.output<typeof jobQuery>): JobFilter => ({
+  ...(query.name !== undefined && { name: query.name }),
   ...(query.queue !== undefined && { queue: query.queue }),
-  ...(query.status !== undefined && { status: query.status }),
+  ...(query.status !== undefined && { status: query.status.split(",") as JobStatus[] }),
   ...(query.priority_min !== undefined && { priorityMin: query.priority_min }),
   ...(query.priority_max !== undefined && { priorityMax: query.priority_max }),
   ...(query.created_after !== undefined && { createdAfter: query.created_after }),
   ...(query.created_before !== undefined && { createdBefore: query.created_before }),
 })
+
+/**
+ * Returns the job when it has finished, or as it is after the time or when the client has disconnected. It reads the job when it may have
+ * changed: the server's event feed, which all requests share, reports that.
+ */
+const finishedJob = async (api: Api, id: string, waitMs: number, reply: FastifyReply): Promise<JobRow> => {
+  const found = await findJob(api, id)
+  if (waitMs === 0 || isJobFinished(found.status)) return found
+  const stop = new AbortController()
+  const cancelTimer = api.clock.after(waitMs, () => stop.abort())
+  reply.raw.once("close", () => stop.abort())
+  const signal = AbortSignal.any([stop.signal, api.streams.closing])
+  try {
+    const matches: WatchTarget["matches"] = (event) => event.type === "job" && event.jobId === id && isJobFinished(event.status)
+    const watcher = await ChangeWatcher.open(api.feed, { runId: null, matches }, signal)
+    for (;;) {
+      const current = await findJob(api, id)
+      if (isJobFinished(current.status) || signal.aborted) return current
+      await watcher.nextChange()
+    }
+  } finally {
+    cancelTimer()
+    stop.abort()
+  }
+}
 
 export const jobRoutes = [
   route({
@@ -165,14 +248,18 @@ export const jobRoutes = [
     summary: "Create a job",
     scope: "trigger",
     body: { schema: newJob, required: true },
-    responses: { 201: { description: "The new job", schema: job } },
+    responses: {
+      200: { description: "The job that has the idempotency key", schema: job },
+      201: { description: "The new job", schema: job },
+    },
     errors: [409],
     audit: "job.create",
     async handle({ body, caller, api }) {
       describeChange({ target: (jobs: JobRow[]) => jobs[0]!.id })
-      const [created] = accepted(await api.jobs.create([toNewJob(api, caller, body, "task")]))
-      const { id } = created!
-      return { status: 201, body: jobShape(created!), headers: { location: `/api/v1/jobs/${id}` } }
+      const [row] = accepted(await api.jobs.create([toNewJob(api, caller, body)]))
+      const { id, created } = row!
+      const reply = { status: created ? 201 : 200, body: jobShape(row!), headers: { location: `/api/v1/jobs/${id}` } }
+      return created ? reply : { ...reply, audit: false }
     },
   }),
   route({
@@ -181,16 +268,20 @@ export const jobRoutes = [
     summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
     body: { schema: newJobs, required: true },
-    responses: { 201: { description: "The new jobs in the given order", schema: jobBatch } },
+    responses: {
+      200: { description: "The jobs in the given order, which all existed: by their idempotency keys", schema: jobBatch },
+      201: { description: "The jobs in the given order, of which some are new", schema: jobBatch },
+    },
     errors: [409],
     audit: "job.batch",
     async handle({ body, caller, api }) {
-      const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.task`))
+      const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.`))
       const ids = new Set(jobs.map(({ id }) => id))
       if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
       describeChange({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
-      const created = accepted(await api.jobs.create(jobs))
-      return { status: 201, body: { items: created.map(jobShape) } }
+      const rows = accepted(await api.jobs.create(jobs))
+      const reply = { items: rows.map(jobShape) }
+      return rows.some(({ created }) => created) ? { status: 201, body: reply } : { status: 200, body: reply, audit: false }
     },
   }),
   route({
@@ -264,14 +355,42 @@ export const jobRoutes = [
     },
   }),
   route({
+    method: "POST",
+    path: "/jobs/{job_id}/retry",
+    summary: "Run a FAILED job again, with all of its attempts; jobs that it has blocked stay BLOCKED",
+    scope: "trigger",
+    params: jobParams,
+    responses: { 202: { description: "The job", schema: job } },
+    errors: [409],
+    audit: "job.retry",
+    async handle({ params, api }) {
+      return { status: 202, body: jobShape(accepted(await api.jobs.retry(params.job_id), params.job_id)) }
+    },
+  }),
+  route({
     method: "GET",
-    path: "/jobs/{job_id}/result",
-    summary: "Get the result of a job: its status, output and error",
+    path: "/jobs/{job_id}/explain",
+    summary: "Explain the status of a job: what it waits for, or why it failed",
     scope: "read",
     params: jobParams,
-    responses: { 200: { description: "The result; output and error are null while the job has none", schema: jobResult } },
+    requires: "explainJob",
+    responses: { 200: { description: "One sentence about the job", schema: explanations } },
     async handle({ params, api }) {
-      return { status: 200, body: jobResultShape(await findJob(api, params.job_id)) }
+      const found = await findJob(api, params.job_id)
+      return { status: 200, body: { items: [await api.parts.explainJob!(found)] } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/result",
+    summary: "Get the result of a job: its status, output and error; with `wait`, once the job has finished",
+    scope: "read",
+    params: jobParams,
+    query: jobResultQuery,
+    responses: { 200: { description: "The result; output and error are null while the job has none", schema: jobResult } },
+    async handle({ params, query, reply, api }) {
+      const waitMs = query.wait === undefined ? 0 : durationMs(query.wait)
+      return { status: 200, body: jobResultShape(await finishedJob(api, params.job_id, waitMs, reply)) }
     },
   }),
 ]

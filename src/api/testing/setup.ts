@@ -1,5 +1,6 @@
 // A server for tests: the real engine on a real store, a folder of objects, and a scripted executor.
 
+import { explainJob } from "../../engine/services/explain.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -109,6 +110,7 @@ export const setup = async ({ wrap, closeStore = true, lanes = ["q:*"], config, 
     secret: (name) => (name === "HOOK" ? "hook-secret" : null),
     services: createServices({ ...parts, engine, store, wake: () => engine.wake() }),
     explain,
+    explainJob: (job) => explainJob({ store, isAlive: () => true }, job),
     metrics: async () => "ork_up 1\n",
     workers,
     push: { hasToken: () => false, receive: async () => false, list: async () => [] },

@@ -3,8 +3,9 @@
 import type { z } from "zod"
 import type { JsonObject } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
+import { formatDuration } from "../../core/model/quantities.ts"
 import { nextFirings } from "../../core/time/schedule.ts"
-import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
+import type { CompiledWorkflow, RetryPolicy, ScheduleSpec } from "../../core/model/workflow.ts"
 import { scheduleKey } from "../../engine/services/deploy.ts"
 import type * as jobs from "../../protocol/api/jobs.ts"
 import type * as runViews from "../../protocol/api/run-views.ts"
@@ -126,6 +127,14 @@ export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.o
     : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, ticks).map(({ tick }) => iso(tick)),
 })
 
+const retryShape = ({ maxAttempts, backoff, baseDelayMs, maxDelayMs, jitter }: RetryPolicy) => ({
+  max_attempts: maxAttempts,
+  backoff,
+  base_delay: formatDuration(baseDelayMs),
+  max_delay: formatDuration(maxDelayMs),
+  jitter,
+})
+
 export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
   id: row.id,
   name: row.name,
@@ -139,7 +148,15 @@ export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
   updated_at: row.updatedAt,
   attempt_count: row.attemptCount,
   task: (row.task?.["source"] as JsonObject | undefined) ?? row.task,
+  retry: row.retry === null ? null : retryShape(row.retry),
+  max_attempts: row.retry?.maxAttempts ?? row.retryPolicy.max_attempts,
   concurrency_key: row.concurrencyKey,
+  concurrency_limit: row.concurrencyLimit,
+  group: row.group,
+  idempotency_key: row.key,
+  timeout: row.timeoutMs === null ? null : formatDuration(row.timeoutMs),
+  expires: row.expiresMs === null ? null : formatDuration(row.expiresMs),
+  progress: row.progress,
   error: row.error,
   worker: row.worker,
   available_at: row.availableAt,

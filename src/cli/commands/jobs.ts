@@ -1,4 +1,4 @@
-// `ork jobs`: lists, submits, shows and cancels jobs, and prints their logs.
+// `ork jobs`: lists, submits, shows, explains, cancels and retries jobs, and prints their logs.
 
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
@@ -20,6 +20,7 @@ import { JOB_STATUSES } from "../../core/rules/jobs.ts"
 import type { Job, JobQuery, NewJob } from "../../protocol/client/client.ts"
 
 export interface JobsOptions extends ServerFlags {
+  name?: string
   queue?: string
   status?: string
   priorityMin?: string
@@ -32,8 +33,9 @@ export interface JobsOptions extends ServerFlags {
 export const listJobs = async (context: Context, options: JobsOptions): Promise<number> => {
   const limit = parseLimit(options.limit)
   const filter: JobQuery = omitUndefined({
+    name: options.name,
     queue: options.queue,
-    status: parseChoice("--status", options.status?.toUpperCase(), JOB_STATUSES),
+    status: parseStatuses(options.status),
     priority_min: parseWholeNumber("--priority-min", options.priorityMin, 0, 10),
     priority_max: parseWholeNumber("--priority-max", options.priorityMax, 0, 10),
     created_after: options.createdAfter,
@@ -50,12 +52,20 @@ export const listJobs = async (context: Context, options: JobsOptions): Promise<
       job.status,
       job.queue,
       String(job.priority),
-      `${job.attempt_count}/${job.retry_policy.max_attempts}`,
+      `${job.attempt_count}/${job.max_attempts}`,
       times.text(job.created_at),
       job.name,
     ],
   })
 }
+
+/** Parses one status, or several separated by commas. */
+const parseStatuses = (text: string | undefined): string | undefined =>
+  text
+    ?.toUpperCase()
+    .split(",")
+    .map((status) => parseChoice("--status", status.trim(), JOB_STATUSES))
+    .join(",")
 
 // -- submit --------------------------------------------------------------------------------------------------------------------
 
@@ -65,8 +75,16 @@ export interface SubmitOptions extends ServerFlags {
   priority?: string
   after: string[]
   command?: string
+  function?: string
   maxAttempts?: string
   concurrencyKey?: string
+  concurrencyLimit?: string
+  group?: string
+  key?: string
+  delay?: string
+  runAt?: string
+  timeout?: string
+  expires?: string
   id?: string
   file?: string
 }
@@ -86,7 +104,7 @@ const jobFromOptions = (name: string | undefined, options: SubmitOptions): NewJo
   if (name === undefined || options.queue === undefined) {
     throw new InputError("a job needs a name and a queue: ork jobs submit NAME --queue QUEUE, or --file FILE")
   }
-  const { queue, payload, after, command, concurrencyKey, id } = options
+  const { queue, payload, after, command, concurrencyKey, group, key, delay, runAt, timeout, expires, id } = options
   const maxAttempts = parseWholeNumber("--max-attempts", options.maxAttempts, 1, 10)
   return omitUndefined({
     name,
@@ -96,7 +114,15 @@ const jobFromOptions = (name: string | undefined, options: SubmitOptions): NewJo
     dependencies: after.length === 0 ? undefined : after,
     task: command === undefined ? undefined : { command },
     retry_policy: maxAttempts === undefined ? undefined : { max_attempts: maxAttempts },
+    function: options.function,
     concurrency_key: concurrencyKey,
+    concurrency_limit: parseWholeNumber("--concurrency-limit", options.concurrencyLimit, 1, 1_000_000),
+    group,
+    idempotency_key: key,
+    delay,
+    run_at: runAt,
+    timeout,
+    expires,
     id,
   })
 }
@@ -145,15 +171,36 @@ const jobLines = (job: Job, output: Json, zone: string): Span[][] => {
     ["  job       ", job.id],
     ["  queue     ", job.queue, `, priority ${job.priority}`],
     ["  created   ", zonedText(job.created_at, zone)],
-    ["  attempts  ", `${job.attempt_count} of at most ${job.retry_policy.max_attempts}`],
+    ["  attempts  ", `${job.attempt_count} of at most ${job.max_attempts}`],
   ]
   if (job.dependencies.length > 0) lines.push(["  after     ", job.dependencies.join(", ")])
-  if (job.available_at !== null) lines.push(["  retry at  ", zonedText(job.available_at, zone)])
+  if (job.idempotency_key !== null) lines.push(["  key       ", job.idempotency_key])
+  if (job.group !== null) lines.push(["  group     ", job.group])
+  if (job.concurrency_key !== null)
+    lines.push(["  at once   ", `${job.concurrency_limit} with the concurrency key ${job.concurrency_key}`])
+  if (job.timeout !== null) lines.push(["  timeout   ", job.timeout])
+  if (job.expires !== null) lines.push(["  expires   ", `${job.expires} after it is available`])
+  if (job.available_at !== null)
+    lines.push([job.attempt_count === 0 ? "  starts at " : "  retry at  ", zonedText(job.available_at, zone)])
+  if (job.progress !== null) lines.push(["  progress  ", progressText(job.progress)])
   if (job.finished_at !== null) lines.push(["  finished  ", zonedText(job.finished_at, zone)])
   if (job.payload !== null) lines.push(["  payload   ", JSON.stringify(job.payload)])
   if (output !== null) lines.push(["  output    ", JSON.stringify(output)])
   if (job.error !== null) lines.push(["  error     ", [printable(job.error), "red"]])
   return lines
+}
+
+const progressText = ({ fraction, details }: NonNullable<Job["progress"]>): string =>
+  [fraction === null ? [] : `${Math.floor(fraction * 100)} %`, details == null ? [] : JSON.stringify(details)].flat().join(" ")
+
+export const retryJob = async (context: Context, id: string, options: ServerFlags): Promise<number> => {
+  const job = await (await connect(context, options)).retryJob(id)
+  return printResult(context, options, job, `job ${job.id} is ${job.status}`)
+}
+
+export const explainJob = async (context: Context, id: string, options: ServerFlags): Promise<number> => {
+  const items = await (await connect(context, options)).explainJob(id)
+  return printResult(context, options, items, items.map(({ sentence }) => printable(sentence)).join("\n"))
 }
 
 export const cancelJob = async (context: Context, id: string, options: ServerFlags): Promise<number> => {

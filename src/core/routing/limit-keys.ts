@@ -4,6 +4,7 @@
 //   t:RUN:NODE          instances of a task, or openings of a group, of a run (`concurrency` of the task)
 //   k:WORKFLOW:TASK:KEY tasks with the same `concurrency_key`, in all runs of the workflow
 //   k:job:QUEUE:KEY     jobs of a queue with the same concurrency key
+//   k:limit:KEY         jobs with the same key among their `limits`
 //   q:QUEUE             tasks and jobs of a queue (its `concurrency`)
 
 import { indexKey } from "../model/index-key.ts"
@@ -24,6 +25,8 @@ export const concurrencyLimitKey = (workflowId: number, task: string, key: strin
   `${KEY}${workflowId}:${task}:${indexKey(key)}`
 
 export const jobLimitKey = (queue: string, key: string): string => `${KEY}job:${queue}:${indexKey(key)}`
+
+export const sharedLimitKey = (key: string): string => `${KEY}limit:${indexKey(key)}`
 
 export const queueLimitKey = (queue: string): string => `${QUEUE}${queue}`
 

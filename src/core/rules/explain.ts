@@ -2,6 +2,8 @@
 // (engine/services/explain.ts) reads the rows.
 
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
+import { HANDLER_EXECUTOR } from "./job-node.ts"
+import type { JobStatus } from "./jobs.ts"
 import type { Json } from "../model/json.ts"
 import type { RowKind } from "../model/row.ts"
 import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
@@ -130,7 +132,7 @@ const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext):
 }
 
 /** Returns progress that the attempt reported as a text, such as the state of its job in a cluster. */
-const progressText = ({ progress }: ExplainedTask): string =>
+const progressText = ({ progress }: Pick<ExplainedTask, "progress">): string =>
   typeof progress?.details === "string" ? `; ${progress.details}` : ""
 
 /** Names what stopped the task: the run if it was cancelled or timed out, otherwise the nearest group with a timeout. */
@@ -156,8 +158,12 @@ const pendingReason = (task: ExplainedTask, node: Node, context: ExplainContext)
   }
   if (task.parked === "paused" || context.run.paused) return "waits because the run is paused"
   if (task.parked === "group") return `waits until ${groupName(task, node, context)} has a slot again`
-  if (task.parked !== null) return `waits for ${limitText(task.parked, context)}`
-  const queue = context.queue(node)
+  if (task.parked !== null) return `waits for ${limitText(task.parked, context.slotUsers.get(task.parked.limit) ?? [])}`
+  return queueReason(node, context.queue(node))
+}
+
+/** Returns why a task or job that is ready does not start. */
+const queueReason = (node: Node, queue: QueueState): string => {
   if (queue.paused) return `waits because the queue ${node.queue} is paused`
   if (!queue.served) return `waits because ${unservedReason(node, queue.registered === true)}`
   if (queue.full) return `waits for a slot of the queue ${node.queue}`
@@ -166,11 +172,73 @@ const pendingReason = (task: ExplainedTask, node: Node, context: ExplainContext)
   return `is ready and waits for a free slot, or for the rate of the queue ${node.queue} (at most ${limit} starts in ${periodMs / 1000} s)`
 }
 
+// -- jobs ------------------------------------------------------------------------------------------------------------------------
+
+export interface ExplainedJob extends Pick<ExplainedTask, "name" | "error" | "worker" | "availableAt" | "startedAt"> {
+  status: JobStatus
+  attemptCount: number
+  progress: { details: Json } | null
+  parked: { limit: string; cap: number; used: number } | null
+}
+
+export interface JobContext {
+  /** Node of the job (job-node.ts). */
+  node: Node
+  /** Dependencies of a PENDING job that have not completed. */
+  dependencies: readonly { name: string; status: JobStatus }[]
+  /** Names of the tasks and jobs that use the slots of the limit that the job waits for. */
+  slotUsers: readonly string[]
+  queue: QueueState
+}
+
+export const explainJob = (job: ExplainedJob, context: JobContext): Explanation => ({
+  task: job.name,
+  path: "",
+  status: job.status,
+  sentence: `${job.name} ${jobReason(job, context)}.`,
+})
+
+const jobReason = (job: ExplainedJob, context: JobContext): string => {
+  const { attemptCount: attempt, error } = job
+  switch (job.status) {
+    case "PENDING":
+      return `waits for ${list(context.dependencies.map(({ name, status }) => `${name} (${status})`))}`
+    case "READY":
+      return readyReason(job, context)
+    case "RUNNING":
+      return job.startedAt === null
+        ? `was claimed by ${job.worker ?? "a worker"} and has not started yet (attempt ${attempt})`
+        : `runs on ${job.worker ?? "a worker"} since ${job.startedAt} (attempt ${attempt})${progressText(job)}`
+    case "COMPLETED":
+      return `completed in attempt ${attempt}`
+    case "FAILED": {
+      const { maxAttempts } = context.node.retry
+      const when = attempt === 0 ? "before its first attempt" : `in attempt ${attempt} of at most ${maxAttempts}`
+      return `failed ${when}: ${error ?? "no reason was given"}`
+    }
+    case "BLOCKED":
+      return `is blocked: ${error ?? "a dependency did not complete"}`
+    default:
+      return job.status satisfies never
+  }
+}
+
+const readyReason = (job: ExplainedJob, { node, slotUsers, queue }: JobContext): string => {
+  const { availableAt, attemptCount, parked } = job
+  if (availableAt !== null && attemptCount === 0) return `waits until ${availableAt}`
+  if (availableAt !== null)
+    return `waits for its retry at ${availableAt}, after attempt ${attemptCount} failed: ${job.error ?? "no reason was given"}`
+  if (parked !== null) return `waits for ${limitText(parked, slotUsers)}`
+  return queueReason(node, queue)
+}
+
 const groupName = (task: ExplainedTask, { group }: Node, { workflow }: ExplainContext): string =>
   group === null ? "its group" : taskDisplayName(workflow.nodes[group]!.name, enclosingPath(workflow, task.node, task.path))
 
 const unservedReason = ({ queue, labels, executor, function: name }: Node, registered: boolean): string => {
   if (REMOTE_EXECUTORS.includes(executor)) return `no live server can start it (executor ${executor})`
+  if (executor === HANDLER_EXECUTOR)
+    return `nobody handles it: no live server or worker has a handler for the queue ${queue} (ork worker --handlers FILE, or startWorker)`
   const calls = executor === FUNCTION_EXECUTOR
   if (calls && !registered) {
     return `no live worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
@@ -189,11 +257,7 @@ const LIMIT_NAMES = {
   k: "its concurrency_key",
 } as const
 
-const limitText = (
-  { limit, cap, used }: { limit: string; cap: number; used: number },
-  { slotUsers }: ExplainContext,
-): string => {
+const limitText = ({ limit, cap, used }: { limit: string; cap: number; used: number }, users: readonly string[]): string => {
   const kind = limit.slice(0, 1) as keyof typeof LIMIT_NAMES
-  const users = slotUsers.get(limit) ?? []
   return `a slot of ${LIMIT_NAMES[kind] ?? "its limit"}: ${used} of ${cap} in use${users.length === 0 ? "" : ` by ${list(users)}`}`
 }

@@ -8,7 +8,11 @@ export interface RunnableJob {
   name: string
   queue: string
   retryPolicy: JobRetryPolicy
-  /** The compiled node; null for a job that a handler runs. */
+  /** Retries as tasks have them; null: `retryPolicy` applies. */
+  retry: RetryPolicy | null
+  /** null: that of the task. */
+  timeoutMs: number | null
+  /** Fields of a compiled node that differ from NODE; null for a job that a handler runs. */
   task: JsonObject | null
 }
 
@@ -21,7 +25,8 @@ const BACKOFF = {
 /** Executor of jobs without a task. */
 export const HANDLER_EXECUTOR = "handler"
 
-const HANDLER_NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
+/** Node of a job without a task. */
+const NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
   group: null,
   hook: null,
   executor: HANDLER_EXECUTOR,
@@ -38,25 +43,33 @@ const HANDLER_NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
   priority: null,
 }
 
-export const jobWorkflow = ({ name, queue, retryPolicy, task }: RunnableJob): CompiledWorkflow => {
+/** Lost retries of a job with `retry`, as tasks have them by default. */
+const LOST_RETRIES = 3
+
+export const jobWorkflow = ({ name, queue, retryPolicy, retry, timeoutMs, task }: RunnableJob): CompiledWorkflow => {
   const node: Node = {
-    ...(task === null ? HANDLER_NODE : (task as unknown as Node)),
+    ...NODE,
+    ...(task as Partial<Node> | null),
     name,
     queue,
-    retry: {
+    retry: retry ?? {
       maxAttempts: retryPolicy.max_attempts,
       backoff: BACKOFF[retryPolicy.backoff_strategy],
       baseDelayMs: retryPolicy.base_delay_seconds * 1000,
       maxDelayMs: retryPolicy.max_delay_seconds * 1000,
       jitter: false,
     },
-    lostRetries: retryPolicy.max_attempts - 1,
+    lostRetries: retry === null ? retryPolicy.max_attempts - 1 : LOST_RETRIES,
+    ...(timeoutMs !== null && { timeoutMs }),
   }
   return { format: 1, name: "", tags: [], params: [], schedules: [], notify: [], include: [], nodes: [node] }
 }
 
-/** Returns the counts for `decide`. Jobs have one budget: every earlier attempt counts, failed or lost. */
-export const jobRetryCounts = (attempt: number): { failures: number; losses: number } => ({
-  failures: attempt - 1,
-  losses: attempt - 1,
-})
+interface RetryCounts {
+  failures: number
+  losses: number
+}
+
+/** Returns the counts for `decide`. A job without `retry` has one budget: every earlier attempt counts, failed or lost. */
+export const jobRetryCounts = ({ retry }: Pick<RunnableJob, "retry">, { failures, losses }: RetryCounts): RetryCounts =>
+  retry === null ? { failures: failures + losses, losses: failures + losses } : { failures, losses }

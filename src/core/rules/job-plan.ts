@@ -3,6 +3,7 @@
 
 import { dependencyStatus, detectCycle, isJobFinished, type JobStatus, propagateFailure } from "./jobs.ts"
 import { blockedBy } from "./messages.ts"
+import { indexKey } from "../model/index-key.ts"
 
 export type JobRejection =
   | { rejected: "exists"; id: string }
@@ -11,12 +12,65 @@ export type JobRejection =
   | { rejected: "terminal"; status: JobStatus }
   | { rejected: "has_dependents" }
   | { rejected: "not_pending" }
+  | { rejected: "key_exists"; id: string }
+  | { rejected: "not_failed"; status: JobStatus }
   | { rejected: "not_found" }
 
 /** A job id with the ids that it depends on. */
 export interface JobNode {
   id: string
   dependencies: readonly string[]
+}
+
+/** A job with its key, which is unique per name. */
+export interface KeyedJob extends JobNode {
+  name: string
+  key: string | null
+}
+
+/** Returns the text that identifies the key of a job in `KeyPlan`; null without a key. */
+export const keyOfJob = ({ name, key }: Pick<KeyedJob, "name" | "key">): string | null =>
+  key === null ? null : `${name}\0${indexKey(key)}`
+
+export interface KeyPlan<Job> {
+  /** Jobs to create. Dependencies on a job that is not created are replaced by the job that has its key. */
+  fresh: Job[]
+  /** Existing jobs to replace. */
+  replaced: { id: string; by: Job }[]
+  /** For each given job, the id of the job that it stands for, and whether that is new. */
+  results: { id: string; created: boolean }[]
+}
+
+/** Plans which of the given jobs are created. `existing`: ids of the jobs that have the keys, by `keyOfJob`. */
+export const planKeys = <Job extends KeyedJob>(
+  jobs: readonly Job[],
+  existing: ReadonlyMap<string, string>,
+  onConflict: "existing" | "replace" | "error",
+): KeyPlan<Job> | JobRejection => {
+  const created = new Map<string, number>()
+  const aliases = new Map<string, string>()
+  const plan: KeyPlan<Job> = { fresh: [], replaced: [], results: [] }
+  for (const job of jobs) {
+    const key = keyOfJob(job)
+    const found = key === null ? undefined : existing.get(key)
+    const position = key === null ? undefined : created.get(key)
+    const id = found ?? (position === undefined ? undefined : plan.fresh[position]!.id)
+    if (id === undefined) {
+      if (key !== null) created.set(key, plan.fresh.length)
+      plan.fresh.push(job)
+      plan.results.push({ id: job.id, created: true })
+      continue
+    }
+    if (onConflict === "error") return { rejected: "key_exists", id }
+    if (id !== job.id) aliases.set(job.id, id)
+    plan.results.push({ id, created: false })
+    if (onConflict !== "replace") continue
+    if (position === undefined) plan.replaced.push({ id, by: job })
+    else plan.fresh[position] = { ...job, id }
+  }
+  if (aliases.size === 0) return plan
+  const rename = (job: Job): Job => ({ ...job, dependencies: job.dependencies.map((id) => aliases.get(id) ?? id) })
+  return { ...plan, fresh: plan.fresh.map(rename) }
 }
 
 type Existing = Pick<ReadonlyMap<string, { status: JobStatus }>, "has">

@@ -10,3 +10,6 @@ export const taskFailed = (name: string): string => `task ${name} failed`
 export const blockedBy = (dependency: string): string => `dependency ${dependency} did not complete`
 
 export const JOB_CANCELLED = "cancelled"
+
+/** Error of a job that did not start in time. */
+export const JOB_EXPIRED = "expired"

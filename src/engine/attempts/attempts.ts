@@ -34,6 +34,7 @@ export class Attempts {
   readonly #options: EngineOptions
   readonly #parts: AttemptParts
   readonly #runner: AttemptRunner
+  readonly #folderless: Folders
   readonly #launched = new Map<string, LaunchedAttempt>()
   /** Numbers of attempts that have not ended. One that was adopted from this engine itself counts beside its earlier launch. */
   #local = 0
@@ -43,6 +44,7 @@ export class Attempts {
     this.#options = options
     this.#parts = parts
     const { executors, clock } = options
+    this.#folderless = withoutWorkingDir(parts.folders)
     this.#runner = new AttemptRunner({ executors, clock, readOutput: (key) => parts.outputs.read(key) })
   }
 
@@ -145,7 +147,8 @@ export class Attempts {
 
   #prepare({ claim, workflow, node }: LaunchedAttempt): Promise<Assignment> {
     const { assignments, folders } = this.#parts
-    return assignments.build(claim, workflow, node, folders)
+    const folderless = this.#options.executors.get(node.executor)?.folderless === true && node.workingDir === undefined
+    return assignments.build(claim, workflow, node, folderless ? this.#folderless : folders)
   }
 
   #unprepared(error: unknown): AttemptResult {
@@ -205,6 +208,13 @@ export class Attempts {
     }
   }
 }
+
+/** Returns folders that create none to work in. */
+const withoutWorkingDir = (folders: Folders): Folders => ({
+  workingDir: () => ({ baseDir: "/", workingDir: "/" }),
+  code: (claim, bundle) => folders.code(claim, bundle),
+  upstream: (claim, outputs) => folders.upstream(claim, outputs),
+})
 
 /** Returns the time of day at which an adopted attempt times out. The time until its start counts from `now`. */
 const overdueAtOf = ({ node, adopted }: LaunchedAttempt, now: number): number =>

@@ -40,8 +40,11 @@ export class ChangeBuilder {
     const change = this.decide(claim, result, cancelling)
     if (change.kind !== "finish") return change
     if (result.state === "success") await this.#warnOfText(claim, workflow, node, result.output)
-    if (claim.kind === "job") await removeJobFolder(this.#options, claim.job.id)
-    else if (node.cache !== undefined && result.state === "success") {
+    if (claim.kind === "job") {
+      // Without the executor, the job ran on a worker.
+      const executor = this.#options.executors.get(node.executor)
+      if (executor !== undefined && executor.folderless !== true) await removeJobFolder(this.#options, claim.job.id)
+    } else if (node.cache !== undefined && result.state === "success") {
       const cache = await this.#cacheEntry(claim, workflow, node, result.output)
       if (cache !== undefined) change.cache = cache
     }

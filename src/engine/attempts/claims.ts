@@ -3,7 +3,17 @@
 import { jobRetryCounts, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
+import type { ClaimedJob } from "../../store/contract/claim.ts"
 import type { CancelReason, Claim, JobClaim, Store, TaskClaim } from "../../store/contract/store.ts"
+
+const jobWorkflows = new WeakMap<ClaimedJob, CompiledWorkflow>()
+
+/** Builds the workflow of a claimed job once: every step of an attempt reads its node. */
+const workflowOfJob = (job: ClaimedJob): CompiledWorkflow => {
+  let workflow = jobWorkflows.get(job)
+  if (workflow === undefined) jobWorkflows.set(job, (workflow = jobWorkflow(job)))
+  return workflow
+}
 
 /** Returns the compiled node of a claim. A job is the only node of a workflow of its own. */
 export const nodeOf = (
@@ -11,7 +21,7 @@ export const nodeOf = (
   claim: Pick<TaskClaim, "kind" | "versionId" | "node"> | Pick<JobClaim, "kind" | "job">,
 ): { workflow: CompiledWorkflow; node: Node } => {
   if (claim.kind === "job") {
-    const workflow = jobWorkflow(claim.job)
+    const workflow = workflowOfJob(claim.job)
     return { workflow, node: workflow.nodes[0]! }
   }
   const workflow = store.compiledNow(claim.versionId)
@@ -20,9 +30,9 @@ export const nodeOf = (
 
 /** Returns the failures and losses that count against the retries of a claim. */
 export const retriesUsed = (
-  claim: Pick<TaskClaim, "kind" | "failures" | "losses"> | Pick<JobClaim, "kind" | "attempt">,
+  claim: Pick<TaskClaim, "kind" | "failures" | "losses"> | Pick<JobClaim, "kind" | "job" | "failures" | "losses">,
 ): { failures: number; losses: number } => {
-  if (claim.kind === "job") return jobRetryCounts(claim.attempt)
+  if (claim.kind === "job") return jobRetryCounts(claim.job, claim)
   const { failures, losses } = claim
   return { failures, losses }
 }

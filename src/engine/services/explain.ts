@@ -1,7 +1,16 @@
 // Explains the state of every task of a run that has not succeeded: reads what the rules in core/rules/explain.ts need. Bounded: of many
 // such tasks, the first are explained and the others counted.
 
-import { explainRun, explainTask, type ExplainedTask, type Explanation, type ExplainContext } from "../../core/rules/explain.ts"
+import {
+  explainJob as explainOneJob,
+  explainRun,
+  explainTask,
+  type ExplainedTask,
+  type Explanation,
+  type ExplainContext,
+  type QueueState,
+} from "../../core/rules/explain.ts"
+import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
@@ -11,7 +20,8 @@ import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/m
 import { NotFound } from "../../store/contract/errors.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import { timedOut } from "../../core/rules/messages.ts"
-import type { QueueStore } from "../../store/contract/queues.ts"
+import type { JobRow, JobStore } from "../../store/contract/jobs.ts"
+import type { QueueRow, QueueStore } from "../../store/contract/queues.ts"
 import type { LeaseHolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const MAX_TASKS = 200
@@ -26,6 +36,10 @@ export interface ExplainOptions {
     Pick<StatsStore, "limitHolders">
   /** Tells whether a holder that is not marked as dead is alive; see `holderIsAlive`. */
   isAlive(holder: LeaseHolderRow): boolean
+}
+
+export interface JobExplainOptions extends Pick<ExplainOptions, "isAlive"> {
+  store: Pick<ExplainOptions["store"], "listHolders" | "listQueues" | "limitHolders"> & Pick<JobStore, "getJob">
 }
 
 /** Judges a holder by its lease, or by its process where the store does not use leases for its kind. */
@@ -145,31 +159,55 @@ const readContext = async (
       ? store.listRuns({ workflow: run.workflow, status: "running", limit: MAX_ACTIVE_RUNS })
       : Promise.resolve([]),
   ])
-  const queuesByName = new Map(queues.map((queue) => [queue.name, queue]))
-  const alive = holders.filter((holder) => !holder.dead && holder.kind !== "run" && options.isAlive(holder))
-  const isServed = (node: Node): boolean =>
-    alive.some(({ kind, capabilities }) =>
-      REMOTE_EXECUTORS.includes(node.executor) ? kind === "server" : capabilities !== null && accepts(capabilities, node),
-    )
+  const stateOf = queueStates(options, queues, holders)
   return {
     workflow,
     run: { ...run, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
     inner: await innerUpstream(store, run, workflow, tasks),
     slotUsers: await slotUsersOf(store, tasks),
-    queue: (node) => {
-      // `ork run` executes the tasks of its private run, whatever their queue.
-      if (run.private) return { served: true, paused: false, full: false, rate: null }
-      const queue = queuesByName.get(node.queue)
-      return {
-        served: isServed(node),
-        registered: alive.some(({ capabilities }) => capabilities !== null && hasFunction(capabilities, node.function)),
-        paused: queue?.paused ?? false,
-        full: queue?.concurrency != null && queue.running >= queue.concurrency,
-        rate: queue?.rate ?? null,
-      }
-    },
+    // `ork run` executes the tasks of its private run, whatever their queue.
+    queue: (node) => (run.private ? { served: true, paused: false, full: false, rate: null } : stateOf(node)),
   }
+}
+
+const queueStates = (
+  { isAlive }: Pick<ExplainOptions, "isAlive">,
+  queues: readonly QueueRow[],
+  holders: readonly LeaseHolderRow[],
+): ((node: Node) => QueueState) => {
+  const queuesByName = new Map(queues.map((queue) => [queue.name, queue]))
+  const alive = holders.filter((holder) => !holder.dead && holder.kind !== "run" && isAlive(holder))
+  const isServed = (node: Node): boolean =>
+    alive.some(({ kind, capabilities }) => {
+      if (REMOTE_EXECUTORS.includes(node.executor)) return kind === "server"
+      if (capabilities === null) return false
+      return node.executor === HANDLER_EXECUTOR ? capabilities.handlers.includes(node.queue) : accepts(capabilities, node)
+    })
+  return (node) => {
+    const queue = queuesByName.get(node.queue)
+    return {
+      served: isServed(node),
+      registered: alive.some(({ capabilities }) => capabilities !== null && hasFunction(capabilities, node.function)),
+      paused: queue?.paused ?? false,
+      full: queue?.concurrency != null && queue.running >= queue.concurrency,
+      rate: queue?.rate ?? null,
+    }
+  }
+}
+
+/** Explains the status of a job. */
+export const explainJob = async (options: JobExplainOptions, job: JobRow): Promise<Explanation> => {
+  const { store } = options
+  const [queues, holders, dependencies, slotUsers] = await Promise.all([
+    store.listQueues(),
+    store.listHolders(),
+    job.status === "PENDING" ? Promise.all(job.dependencies.map((id) => store.getJob(id))) : [],
+    job.parked === null ? [] : store.limitHolders(job.parked.limit, MAX_SLOT_USERS),
+  ])
+  const [node] = jobWorkflow(job).nodes as [Node]
+  const open = dependencies.filter((found) => found !== null && found.status !== "COMPLETED") as JobRow[]
+  return explainOneJob(job, { node, dependencies: open, slotUsers, queue: queueStates(options, queues, holders)(node) })
 }
 
 /** Returns the tasks that use the slots of full limits, by limit. */

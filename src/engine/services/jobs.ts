@@ -2,10 +2,10 @@
 
 import type { Logger } from "../ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import type { JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
+import type { CreateJobsOptions, JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
 
 export interface JobServiceOptions {
-  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob">
+  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob" | "retryJob">
   objects: Pick<ObjectStore, "deletePrefix">
   log: Pick<Logger, "warn">
   wake(): void
@@ -19,8 +19,8 @@ export class JobService {
   }
 
   /** Creates all of the jobs or none. A job may depend on another of the same call. */
-  create(jobs: NewJob[]): Promise<JobRow[] | JobRejection> {
-    return this.#options.store.createJobs(jobs).finally(this.#options.wake)
+  create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
+    return this.#options.store.createJobs(jobs, options).finally(this.#options.wake)
   }
 
   update(id: string, change: JobChange): Promise<JobRow | JobRejection> {
@@ -29,6 +29,11 @@ export class JobService {
 
   cancel(id: string): Promise<JobRow | JobRejection> {
     return this.#options.store.cancelJob(id).finally(this.#options.wake)
+  }
+
+  /** Runs a FAILED job again. */
+  retry(id: string): Promise<JobRow | JobRejection> {
+    return this.#options.store.retryJob(id).finally(this.#options.wake)
   }
 
   /** Deletes a job and its logs and outputs. Returns the rejection, or null when the job is deleted. */

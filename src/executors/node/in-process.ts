@@ -31,6 +31,7 @@ const STILL_RUNNING = "ork: the function did not end when it was stopped, and ke
 
 export class InProcessExecutor implements Executor {
   readonly name: string
+  readonly folderless = true
   readonly #options: InProcessOptions
 
   constructor(options: InProcessOptions) {

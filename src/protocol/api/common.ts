@@ -3,6 +3,7 @@
 
 import { z } from "zod"
 import { isDateText } from "../../core/time/cron.ts"
+import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
 import { nearest } from "../../core/model/nearest.ts"
 
 const MAX_SUGGESTIONS = 100
@@ -77,6 +78,15 @@ export const utcInstant = z
   .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
   .overwrite(normalize)
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
+
+/** Schema of a duration: seconds, or a text such as `90s`. `durationMs` parses it. */
+export const duration = z
+  .union([z.number(), z.string()], { error: `must be a duration: ${DURATION_HINT}` })
+  .refine((value) => parseDuration(value) !== null, { error: `must be a duration: ${DURATION_HINT}` })
+  .meta({ examples: ["90s"] })
+
+/** Returns milliseconds. The schema has checked the value. */
+export const durationMs = (value: string | number): number => parseDuration(value)!
 
 export const priority = z.int().min(1).max(10)
 export const json = z.unknown().meta({ description: "Any JSON value" })

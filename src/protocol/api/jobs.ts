@@ -1,10 +1,25 @@
 // Schemas of jobs in requests and responses. The limits are those of core/rules/jobs.ts.
 
 import { z } from "zod"
+import { parseDuration } from "../../core/model/quantities.ts"
 import { QUEUE_NAME } from "../../core/model/queue-name.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
-import { dateTime, json, list, object, page, priority, strictObject, text, utcInstant, uuid } from "./common.ts"
-import { outputObject } from "./runs.ts"
+import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
+import {
+  dateTime,
+  duration,
+  durationMs,
+  json,
+  list,
+  object,
+  page,
+  priority,
+  strictObject,
+  text,
+  utcInstant,
+  uuid,
+} from "./common.ts"
+import { outputObject, progress } from "./runs.ts"
 
 export const MAX_BATCH = 1000
 
@@ -29,6 +44,24 @@ export const retryPolicy = strictObject({
   error: MAX_BELOW_BASE,
 })
 
+const BACKOFFS = ["fixed", "linear", "exponential"] as const
+const MAX_RETRY_ATTEMPTS = 100
+
+/** Retries as tasks have them. */
+const retry = strictObject({
+  max_attempts: z.int().min(1).max(MAX_RETRY_ATTEMPTS),
+  backoff: z.enum(BACKOFFS).default("exponential"),
+  base_delay: duration.default("1s"),
+  max_delay: duration.default("5m"),
+  jitter: z.boolean().default(false).meta({ description: "Wait 50 to 100 % of the delay" }),
+}).refine((policy) => durationMs(policy.max_delay) >= durationMs(policy.base_delay), {
+  path: ["max_delay"],
+  error: "must not be less than base_delay",
+})
+
+/** A duration that is longer than nothing. */
+const span = duration.refine((value) => parseDuration(value) !== 0, { error: "must be more than 0" })
+
 const name = text(JOB_LIMITS.name.min, JOB_LIMITS.name.max)
 export const queueName = z.string().regex(QUEUE_NAME, {
   error: "must be 1 to 64 letters, digits and underscores",
@@ -50,10 +83,46 @@ export const newJob = strictObject({
   payload: payload.optional(),
   priority: priority.default(5),
   dependencies: dependencies.default([]),
-  retry_policy: retryPolicy.default(DEFAULT_JOB_RETRY),
+  retry_policy: retryPolicy.optional().meta({ description: "Lost attempts count", default: DEFAULT_JOB_RETRY }),
+  retry: retry.optional().meta({ description: "In place of `retry_policy`: lost attempts do not count (3 lost retries)" }),
   task: object.optional().meta({ description: "Executor fields of a task. Without it, a handler of the queue runs the job" }),
+  function: z
+    .string()
+    .refine(isFunctionName, { error: FUNCTION_NAME_HINT })
+    .optional()
+    .meta({ description: "Name of the registered function that runs the job, in place of `task`" }),
   concurrency_key: text(1, 255).nullish(),
+  concurrency_limit: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .meta({ description: "Jobs of the concurrency key that run at once. Default: 1" }),
+  group: text(1, 255).nullish().meta({ description: "Jobs of one queue and priority take turns by group" }),
+  idempotency_key: text(1, 255)
+    .nullish()
+    .meta({ description: "A repeated key of the job's name returns the first job, for as long as it is kept" }),
+  run_at: utcInstant.optional().meta({ description: "The job starts at this instant or later" }),
+  delay: duration.optional().meta({ description: "The job starts after this time or later" }),
+  timeout: span.optional().meta({ description: "Limit of one attempt" }),
+  expires: span.optional().meta({ description: "A job that has not started this long after it was available becomes FAILED" }),
 })
+  .refine((job) => job.retry === undefined || job.retry_policy === undefined, {
+    path: ["retry"],
+    error: "must not be given together with retry_policy",
+  })
+  .refine((job) => job.run_at === undefined || job.delay === undefined, {
+    path: ["delay"],
+    error: "must not be given together with run_at",
+  })
+  .refine((job) => job.task === undefined || job.function === undefined, {
+    path: ["function"],
+    error: "must not be given together with task",
+  })
+  .refine((job) => job.concurrency_limit === undefined || typeof job.concurrency_key === "string", {
+    path: ["concurrency_limit"],
+    error: "requires concurrency_key",
+  })
 
 export const newJobs = strictObject({
   jobs: z.array(newJob).refine((jobs) => jobs.length >= 1 && jobs.length <= MAX_BATCH, {
@@ -72,7 +141,15 @@ export const READ_ONLY_FIELDS = [
   "created_at",
   "updated_at",
   "task",
+  "retry",
+  "max_attempts",
   "concurrency_key",
+  "concurrency_limit",
+  "group",
+  "idempotency_key",
+  "timeout",
+  "expires",
+  "progress",
   "error",
   "worker",
   "available_at",
@@ -115,7 +192,24 @@ export const job = z
     updated_at: dateTime,
     attempt_count: z.int().min(0),
     task: object.nullable(),
+    retry: z
+      .object({
+        max_attempts: z.int(),
+        backoff: z.enum(BACKOFFS),
+        base_delay: z.string(),
+        max_delay: z.string(),
+        jitter: z.boolean(),
+      })
+      .nullable()
+      .meta({ description: "Replaces `retry_policy` when it is not null" }),
+    max_attempts: z.int().min(1),
     concurrency_key: z.string().nullable(),
+    concurrency_limit: z.int(),
+    group: z.string().nullable(),
+    idempotency_key: z.string().nullable(),
+    timeout: z.string().nullable().meta({ description: "Limit of one attempt; null: that of the task, by default 1h" }),
+    expires: z.string().nullable(),
+    progress: progress.nullable(),
     error: z.string().nullable(),
     worker: z.string().nullable(),
     available_at: dateTime.nullable(),
@@ -143,10 +237,28 @@ export const jobParams = strictObject({ job_id: uuid })
 
 /** A bound of priorities, which may be one that no job has. */
 const bound = z.int().min(-1_000_000).max(1_000_000)
+const MAX_WAIT_MS = 60_000
+
+export const jobResultQuery = strictObject({
+  wait: duration
+    .refine((value) => (parseDuration(value) ?? 0) <= MAX_WAIT_MS, { error: "must be at most 60s" })
+    .optional()
+    .meta({ description: "Time to wait for the end of the job, such as 30s" }),
+})
+
+const isStatus = (value: string): boolean => (JOB_STATUSES as readonly string[]).includes(value)
+
+const statuses = z
+  .string()
+  .refine((value) => value.split(",").every(isStatus), {
+    error: `must be one of ${JOB_STATUSES.join(", ")}, or several separated by commas`,
+  })
+  .meta({ examples: ["FAILED", "READY,RUNNING"] })
 
 export const jobQuery = strictObject({
+  name: name.optional(),
   queue: queueName.optional(),
-  status: z.enum(JOB_STATUSES).optional(),
+  status: statuses.optional(),
   priority_min: bound.optional(),
   priority_max: bound.optional(),
   created_after: utcInstant.optional().meta({ description: "Created at this instant or later" }),

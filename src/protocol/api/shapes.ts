@@ -92,6 +92,8 @@ export interface EventFields {
   type: "run" | "task" | "job"
   runId?: string | undefined
   jobId?: string | undefined
+  name?: string | undefined
+  queue?: string | undefined
   task?: string | undefined
   path?: string | undefined
   attempt?: number | undefined
@@ -194,7 +196,7 @@ export const taskShape = (
 export const eventShape = (event: EventFields): EventShape => ({
   event: event.type,
   run_id: event.type === "job" ? null : (event.runId ?? null),
-  ...(event.jobId === undefined ? {} : { job_id: event.jobId }),
+  ...(event.jobId === undefined ? {} : { job_id: event.jobId, name: event.name ?? null, queue: event.queue ?? null }),
   task: event.task ?? null,
   index: event.path === undefined ? null : instanceIndex(event.path),
   path: event.path ?? null,

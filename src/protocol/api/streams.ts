@@ -23,6 +23,8 @@ export const event = z
     event: z.enum(["run", "task", "job"]),
     run_id: z.string().nullable().meta({ description: "null for jobs" }),
     job_id: z.string().optional(),
+    name: z.string().nullable().optional().meta({ description: "Name of the job" }),
+    queue: z.string().nullable().optional().meta({ description: "Queue of the job" }),
     task: z.string().nullable(),
     index: z.int().nullable(),
     path: z.string().nullable(),

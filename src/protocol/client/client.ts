@@ -279,12 +279,22 @@ export class Client {
     return this.#http.json({ method: "POST", path: `/jobs/${id}/cancel` })
   }
 
+  /** Runs a FAILED job again. */
+  retryJob(id: string): Promise<Job> {
+    return this.#http.json({ method: "POST", path: `/jobs/${id}/retry` })
+  }
+
+  async explainJob(id: string): Promise<Explanation[]> {
+    return (await this.#http.json<{ items: Explanation[] }>({ path: `/jobs/${id}/explain` })).items
+  }
+
   async deleteJob(id: string): Promise<void> {
     await this.#http.json({ method: "DELETE", path: `/jobs/${id}` })
   }
 
-  jobResult(id: string): Promise<JobResult> {
-    return this.#http.json({ path: `/jobs/${id}/result` })
+  /** Returns the result of a job; with `wait`, such as `30s`, when the job has finished or after that time. */
+  jobResult(id: string, options: { wait?: string } = {}): Promise<JobResult> {
+    return this.#http.json({ path: `/jobs/${id}/result`, query: options })
   }
 
   /** Returns the log of a job; with `follow`, until the job finishes. */

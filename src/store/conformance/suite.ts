@@ -18,6 +18,7 @@ import { leaseHolderTests } from "./claims/lease-holders.ts"
 import { statsTests } from "./reads/stats.ts"
 import { jobChangeTests } from "./jobs/job-changes.ts"
 import { jobPropertyTests } from "./jobs/job-property.ts"
+import { jobSettingTests } from "./jobs/job-settings.ts"
 import { jobSearchTests } from "./jobs/job-search.ts"
 import { jobTests } from "./jobs/jobs.ts"
 import { keyTests } from "./admin/keys.ts"
@@ -76,6 +77,7 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     runViewTests(open)
     jobTests(open)
     jobChangeTests(open)
+    jobSettingTests(open)
     jobSearchTests(open)
     jobPropertyTests(open)
     notificationTests(open)

@@ -76,11 +76,14 @@ export interface ClaimedRun {
 export interface JobClaim extends ClaimBase {
   kind: "job"
   job: ClaimedJob
+  /** Counted failures and losses since the last user's retry. */
+  failures: number
+  losses: number
   /** Creation of the job. */
   createdAt: string
 }
 
-export type ClaimedJob = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "task">
+export type ClaimedJob = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "retry" | "timeoutMs" | "task">
 
 export type { RowKind }
 
@@ -93,7 +96,8 @@ export type OrphanedTask = OrphanedState &
     "row" | "attemptId" | "runSeq" | "runId" | "versionId" | "node" | "path" | "kind" | "attempt" | "failures" | "losses"
   >
 
-export type OrphanedJob = OrphanedState & Pick<JobClaim, "row" | "attemptId" | "kind" | "job" | "attempt">
+export type OrphanedJob = OrphanedState &
+  Pick<JobClaim, "row" | "attemptId" | "kind" | "job" | "attempt" | "failures" | "losses">
 
 interface OrphanedState {
   startedAt: string | null

@@ -5,6 +5,9 @@ import type { Output } from "../../core/model/change.ts"
 import type { JobRejection } from "../../core/rules/job-plan.ts"
 import type { JobRetryPolicy, JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Limit } from "../../core/model/row.ts"
+import type { Progress } from "./store.ts"
+import type { RetryPolicy } from "../../core/model/workflow.ts"
 
 export interface NewJob {
   id: string
@@ -13,14 +16,47 @@ export interface NewJob {
   payload: Json
   priority: number
   dependencies: string[]
+  /** Applies when `retry` is null. */
   retryPolicy: JobRetryPolicy
+  /** Retries as tasks have them: lost attempts do not count (3 lost retries). null: `retryPolicy` applies. */
+  retry: RetryPolicy | null
   /** Executor fields of a compiled node; null: a handler of the queue runs the job. */
   task: JsonObject | null
-  /** Jobs of one queue with the same key run one at a time. */
+  /** At most `concurrencyLimit` jobs of one queue with the same key run at once. */
   concurrencyKey: string | null
+  concurrencyLimit: number
+  /** Further limits, each with its own key and cap. Jobs of all queues with the same key share the limit. */
+  limits: Limit[]
+  /** A second job of the same name with this key is not created for as long as the row is kept. */
+  key: string | null
+  /** The job becomes available at this instant, or after this delay, by the store's clock. `runAt` wins. */
+  runAt: string | null
+  delayMs: number | null
+  /** Limit of one attempt; null: that of its task (default 1 h). */
+  timeoutMs: number | null
+  /** A job that has not started this long after it became available fails with the error `expired`. */
+  expiresMs: number | null
+  /** Jobs of one lane and priority take turns by group (fair scheduling). null: no group. */
+  group: string | null
 }
 
+/** Settings of a job that has none. */
+export const JOB_DEFAULTS = {
+  retry: null,
+  concurrencyKey: null,
+  concurrencyLimit: 1,
+  limits: [] as Limit[],
+  key: null,
+  runAt: null,
+  delayMs: null,
+  timeoutMs: null,
+  expiresMs: null,
+  group: null,
+} as const satisfies Partial<NewJob>
+
 export interface JobRow extends NewJob {
+  /** False when `key` found an existing job. */
+  created: boolean
   row: number
   status: JobStatus
   createdAt: string
@@ -34,6 +70,10 @@ export interface JobRow extends NewJob {
   availableAt: string | null
   startedAt: string | null
   finishedAt: string | null
+  /** The last progress that the attempt reported. */
+  progress: Progress | null
+  /** The full limit that the job waits for; null: none. */
+  parked: { limit: string; cap: number; used: number } | null
 }
 
 export type { JobRejection } from "../../core/rules/job-plan.ts"
@@ -48,23 +88,37 @@ export interface JobChange {
 }
 
 export interface JobFilter {
+  name?: string
   queue?: string
-  status?: JobStatus
+  status?: JobStatus | readonly JobStatus[]
   priorityMin?: number
   priorityMax?: number
   createdAfter?: string
   createdBefore?: string
 }
 
+/** What happens to a new job whose `key` another job of its name has. `replace`: a job that has not started gets the new settings. */
+export type OnKeyConflict = "existing" | "replace" | "error"
+
+export interface CreateJobsOptions {
+  /** Default `existing`: the existing job is returned. */
+  onConflict?: OnKeyConflict
+}
+
 export interface JobStore {
-  /** Creates all jobs or none. A dependency may be another job of the call. A failed or blocked dependency blocks the job. */
-  createJobs(jobs: NewJob[]): Promise<JobRow[] | JobRejection>
+  /**
+   * Creates all jobs or none, and returns a row per given job. A dependency may be another job of the call. A failed or blocked
+   * dependency blocks the job.
+   */
+  createJobs(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection>
   getJob(id: string): Promise<JobRow | null>
   updateJob(id: string, change: JobChange): Promise<JobRow | JobRejection>
   /** Deletes a job at once. The holder of a RUNNING job stops the attempt, whose slots are free when it has finished. */
   deleteJob(id: string): Promise<JobRejection | null>
   /** Fails a job with the error `cancelled` and blocks its dependents; a RUNNING one when its attempt has finished. */
   cancelJob(id: string): Promise<JobRow | JobRejection>
+  /** Runs a FAILED job again, with all of its attempts. Dependents that it has blocked stay BLOCKED. */
+  retryJob(id: string): Promise<JobRow | JobRejection>
   /** Lists jobs that reached a final status this long ago and that no other job names as a dependency, oldest first. */
   expiredJobs(query: { olderThanMs: number; limit: number }): Promise<string[]>
   /** Lists jobs, newest first, then by id. Every filter uses an index. */

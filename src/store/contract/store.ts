@@ -380,6 +380,9 @@ interface EventFields {
   task?: string
   path?: string
   attempt?: number
+  /** Name and queue of a job. */
+  name?: string
+  queue?: string
   /** ISO instant. */
   at: string
   error?: string

@@ -13,7 +13,7 @@ import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { seededRandom, WORK } from "../conformance/world.ts"
 import { InvalidValue, StoreUnavailable } from "../contract/errors.ts"
-import type { NewJob } from "../contract/jobs.ts"
+import { JOB_DEFAULTS, type NewJob } from "../contract/jobs.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { Advanced, Claim, TaskClaim, NewRun, StoredVersion } from "../contract/store.ts"
 import { openPostgres } from "./postgres.ts"
@@ -134,6 +134,7 @@ describe("several stores on one database", () => {
       dependencies: [],
       retryPolicy: DEFAULT_JOB_RETRY,
       task: { command: { shell: "true", vars: [] } },
+      ...JOB_DEFAULTS,
       concurrencyKey: "key",
     })
     await one.store.createJobs([job()])

@@ -35,10 +35,21 @@ type Encoded =
       total?: number,
       details?: Pick<StoreEvent, "waiting" | "progress">,
     ]
-  | [kind: 2, job: string, status: number, at: number, error?: string | 0, availableAt?: number | null]
+  | [
+      kind: 2,
+      job: string,
+      status: number,
+      at: number,
+      error?: string | 0,
+      availableAt?: number | null,
+      name?: number,
+      queue?: number,
+      progress?: StoreEvent["progress"],
+    ]
 
 interface EncodedBatch {
   base: number
+  /** Names of tasks, of jobs and of their queues, each once. Events refer to them by index. */
   tasks: string[]
   events: Encoded[]
 }
@@ -95,10 +106,19 @@ export const encodeEvents = (
         return encoded
       }
       case "job":
-        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, availableAt]
+        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, availableAt, ...namesOf(event)]
       default:
         return event satisfies never
     }
+  }
+  const namesOf = ({
+    name,
+    queue,
+    progress,
+  }: StoreEvent): [name?: number, queue?: number, progress?: StoreEvent["progress"]] => {
+    if (name === undefined || queue === undefined) return []
+    const names: [number, number] = [indexIn(tasks, taskIndexes, name), indexIn(tasks, taskIndexes, queue)]
+    return progress === undefined ? names : [...names, progress]
   }
   const encodedEvents = events.map(encode)
   const prefixes = dispatches.map(({ runId, task, path }) => {
@@ -140,15 +160,18 @@ export const decodeEvents = (runs: readonly RunId[], text: string, written: stri
         }
       }
       case KIND.job: {
-        const [, jobId, status, , error = 0, availableAt = null] = event
+        const [, jobId, status, , error = 0, availableAt = null, name, queue, progress] = event
         return {
           type: "job",
           runId: NO_RUN,
           jobId,
+          ...(name !== undefined && { name: tasks[name]! }),
+          ...(queue !== undefined && { queue: tasks[queue]! }),
           status: JOB_STATUSES[status]!,
           at,
           ...(error !== 0 && { error }),
           ...(availableAt !== null && { availableAt: iso(base + availableAt) }),
+          ...(progress !== undefined && { progress }),
         }
       }
       default:

@@ -1,6 +1,7 @@
 // Events of tasks and jobs, built field by field: stores emit three for every task.
 
 import type { RunId } from "../../core/model/ids.ts"
+import { queueOfLane } from "../../core/routing/lanes.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
 import { NO_RUN } from "./event-codec.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
@@ -36,11 +37,28 @@ export interface JobEvent {
   at: string
   error?: string | null | undefined
   availableAt?: string | null | undefined
+  progress?: Progress | undefined
 }
 
-export const jobEvent = (jobId: string, status: JobStatus, { at, error, availableAt }: JobEvent): StoreEvent => {
-  const event: StoreEvent = { type: "job", runId: NO_RUN, jobId, status, at }
+/** The job of an event. */
+export interface EventJob {
+  id: string
+  name: string
+  queue: string
+}
+
+/** Returns the job of its row of `tasks`, whose path is the id. */
+export const jobOfRow = ({ path, item, lane }: { path: string; item: string | null; lane: string }): EventJob => ({
+  id: path,
+  name: item ?? "",
+  queue: queueOfLane(lane) ?? "",
+})
+
+export const jobEvent = (job: EventJob, status: JobStatus, { at, error, availableAt, progress }: JobEvent): StoreEvent => {
+  const { id: jobId, name, queue } = job
+  const event: StoreEvent = { type: "job", runId: NO_RUN, jobId, name, queue, status, at }
   if (error !== undefined && error !== null) event.error = error
   if (availableAt !== undefined && availableAt !== null) event.availableAt = availableAt
+  if (progress !== undefined) event.progress = progress
   return event
 }

@@ -1,13 +1,17 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
-import { jobLimitKey } from "../../core/routing/limit-keys.ts"
-import { DEFAULT_JOB_RETRY, JOB_LIMITS, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
+import { createHash } from "node:crypto"
+import { indexKey } from "../../core/model/index-key.ts"
+import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
+import type { JobPlan } from "../../core/rules/job-plan.ts"
+import { DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
+import type { Progress } from "../contract/store.ts"
 import type { ClaimedJob } from "../contract/claim.ts"
-import type { JobRow, JobStore, NewJob } from "../contract/jobs.ts"
+import { JOB_DEFAULTS, type JobFilter, type JobRow, type JobStore, type NewJob } from "../contract/jobs.ts"
 import { outputOf } from "./codec.ts"
 import type { OutputRow } from "./task-rows.ts"
 
@@ -41,9 +45,63 @@ export const jobLane = ({ queue, task }: Pick<NewJob, "queue" | "task">): string
         { queue, labels: [], executor: nameOf(task["executor"]), function: nameOf(task["function"]) },
       )
 
-/** Returns the limits of a job: jobs of one queue with the same key run one at a time. */
-export const jobLimits = ({ queue, concurrencyKey }: Pick<NewJob, "queue" | "concurrencyKey">): Limit[] =>
-  concurrencyKey === null ? [] : [{ key: jobLimitKey(queue, concurrencyKey), cap: 1 }]
+type LimitedJob = Pick<NewJob, "queue" | "concurrencyKey" | "concurrencyLimit" | "limits">
+
+/** Returns the limits of a job as the store keys them: that of its concurrency key, then `limits`. */
+export const jobLimits = ({ queue, concurrencyKey, concurrencyLimit, limits }: LimitedJob): Limit[] => {
+  const own = concurrencyKey === null ? [] : [{ key: jobLimitKey(queue, concurrencyKey), cap: concurrencyLimit }]
+  if (limits.length === 0) return own
+  const shared = new Map(limits.map(({ key, cap }) => [sharedLimitKey(key), cap]))
+  return [...own, ...[...shared].map(([key, cap]) => ({ key, cap }))]
+}
+
+const FIRST_GROUP = 2 ** 47
+
+/**
+ * Returns the `workflow_id` of a job's row, by which claims take turns: a number of its group, above the ids of workflows; 0 without a
+ * group.
+ */
+export const groupId = ({ group }: Pick<NewJob, "group">): number =>
+  group === null ? 0 : FIRST_GROUP + (createHash("sha256").update(group, "utf16le").digest().readUIntBE(0, 6) % FIRST_GROUP)
+
+/** Returns the key of a job as it is stored. */
+export const keyColumn = ({ key }: Pick<NewJob, "key">): string | null => (key === null ? null : indexKey(key))
+
+/** Returns when a new job becomes available, in epoch milliseconds; null: at once. */
+export const availableAtMs = ({ runAt, delayMs }: Pick<NewJob, "runAt" | "delayMs">, now: number): number | null => {
+  const at = runAt === null ? now + (delayMs ?? 0) : Date.parse(runAt)
+  return at > now ? at : null
+}
+
+// -- settings --------------------------------------------------------------------------------------------------------------------
+
+/** Fields in the column `settings`, a JSON object of those that differ from the default; NULL when none does. */
+type JobSettings = Pick<NewJob, "retry" | "concurrencyLimit" | "limits" | "runAt" | "delayMs" | "timeoutMs" | "group">
+
+const SETTINGS = ["retry", "concurrencyLimit", "limits", "runAt", "delayMs", "timeoutMs", "group"] as const
+
+const DEFAULT_SETTINGS: JobSettings = {
+  retry: JOB_DEFAULTS.retry,
+  concurrencyLimit: JOB_DEFAULTS.concurrencyLimit,
+  limits: JOB_DEFAULTS.limits,
+  runAt: JOB_DEFAULTS.runAt,
+  delayMs: JOB_DEFAULTS.delayMs,
+  timeoutMs: JOB_DEFAULTS.timeoutMs,
+  group: JOB_DEFAULTS.group,
+}
+
+const isDefault = (field: (typeof SETTINGS)[number], job: JobSettings): boolean =>
+  field === "limits" ? job.limits.length === 0 : job[field] === DEFAULT_SETTINGS[field]
+
+export const settingsColumn = (job: JobSettings): string | null => {
+  const given = SETTINGS.filter((field) => !isDefault(field, job))
+  return given.length === 0 ? null : JSON.stringify(Object.fromEntries(given.map((field) => [field, job[field]])))
+}
+
+const settingsOf = (column: string | null): JobSettings =>
+  column === null ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(JSON.parse(column) as Partial<JobSettings>) }
+
+// -- rows ------------------------------------------------------------------------------------------------------------------------
 
 /** Columns of `jobs` that a claim carries. */
 export interface ClaimedJobColumns {
@@ -53,16 +111,38 @@ export interface ClaimedJobColumns {
   payload: string
   retry_policy: string
   task: string | null
+  settings: string | null
 }
 
-export const claimedJob = ({ id, name, queue, payload, retry_policy, task }: ClaimedJobColumns): ClaimedJob => ({
-  id,
-  name,
-  queue,
-  payload: JSON.parse(payload) as Json,
-  retryPolicy: JSON.parse(retry_policy) as JobRetryPolicy,
-  task: task === null ? null : (JSON.parse(task) as JsonObject),
-})
+/** Returns a parser that remembers the last text: jobs of one name mostly share their policy and task. Nobody changes the result. */
+const parseOnce = <T>(): ((text: string) => T) => {
+  let last = ""
+  let value: T
+  return (text) => {
+    if (text !== last) {
+      value = JSON.parse(text) as T
+      last = text
+    }
+    return value
+  }
+}
+
+const parsePolicy = parseOnce<JobRetryPolicy>()
+const parseTask = parseOnce<JsonObject>()
+
+export const claimedJob = ({ id, name, queue, payload, retry_policy, task, settings }: ClaimedJobColumns): ClaimedJob => {
+  const { retry, timeoutMs } = settingsOf(settings)
+  return {
+    id,
+    name,
+    queue,
+    payload: JSON.parse(payload) as Json,
+    retryPolicy: parsePolicy(retry_policy),
+    retry,
+    timeoutMs,
+    task: task === null ? null : parseTask(task),
+  }
+}
 
 /** Stands in for a job that was deleted while its attempt was in flight. */
 export const DELETED_JOB: ClaimedJob = {
@@ -71,26 +151,80 @@ export const DELETED_JOB: ClaimedJob = {
   queue: "",
   payload: null,
   retryPolicy: DEFAULT_JOB_RETRY,
+  retry: null,
+  timeoutMs: null,
   task: null,
 }
 
-/** Columns of a job `j`, joined with its row `t`. */
+/** Columns of a job `j`, joined with its row `t` and left-joined with the limit `l` under which it is parked. */
 export const JOB_COLUMNS = `j.task_id AS "row", j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task,
-  j.concurrency_key AS "concurrencyKey", j.status, j.created_at AS "createdAt", j.updated_at AS "updatedAt",
+  j.settings, j.key, j.expires_ms AS "expiresMs",  j.concurrency_key AS "concurrencyKey", j.status, j.created_at AS "createdAt", j.updated_at AS "updatedAt",
   t.attempt AS "attemptCount", t.error, t.exit_code AS "exitCode", t.output, t.output_key, t.output_bytes, t.worker,
+  t.status AS row_status, t.dispatched_at, t.progress, l.key AS limit_key, l.cap, l.used,
   t.attempt_id AS "attemptId", t.available_at AS "availableAt", t.started_at AS "startedAt", t.finished_at AS "finishedAt"`
 
-export type JobColumns = Omit<JobRow, keyof ClaimedJob | "output" | "dependencies"> & ClaimedJobColumns & OutputRow
+type DerivedFields = "output" | "dependencies" | "created" | "progress" | "parked"
+
+export type JobColumns = Omit<JobRow, keyof ClaimedJob | keyof JobSettings | DerivedFields> &
+  ClaimedJobColumns &
+  OutputRow & {
+    row_status: TaskStatus
+    dispatched_at: string | null
+    progress: string | null
+    limit_key: string | null
+    cap: number | null
+    used: number | null
+  }
+
+/** Returns whether the row of a job has an attempt. A claim does not write to `jobs`: the status there is the one before it. */
+const isInFlight = (row: TaskStatus): boolean => row === "dispatched" || row === "running"
 
 export const jobOf = (columns: JobColumns, dependencies: string[]): JobRow => {
-  const { id, name, queue, payload, retry_policy, task, output, output_key, output_bytes, ...row } = columns
+  const { id, name, queue, payload, retry_policy, task, settings, output, output_key, output_bytes, ...rest } = columns
+  const { row_status, dispatched_at, progress, limit_key, cap, used, ...row } = rest
+  const claimedAt = isInFlight(row_status) ? dispatched_at : null
   return {
-    ...claimedJob({ id, name, queue, payload, retry_policy, task }),
+    ...claimedJob({ id, name, queue, payload, retry_policy, task, settings }),
+    ...settingsOf(settings),
     ...row,
+    ...(isInFlight(row_status) && { status: "RUNNING" as const }),
+    ...(claimedAt !== null && claimedAt > row.updatedAt && { updatedAt: claimedAt }),
+    created: true,
+    progress: progress === null ? null : (JSON.parse(progress) as Progress),
+    parked: limit_key === null ? null : { limit: limit_key, cap: cap!, used: used! },
     output: outputOf(output, output_key, output_bytes),
     dependencies,
   }
 }
+
+/** Returns the row of a job that was just created: nothing has to be read back. */
+export const createdJob = (
+  job: NewJob,
+  { status, rowStatus, error }: JobPlan,
+  { row, at, availableAt }: { row: number; at: string; availableAt: string | null },
+): JobRow => ({
+  ...job,
+  dependencies: [...new Set(job.dependencies)],
+  key: keyColumn(job),
+  row,
+  created: true,
+  status,
+  createdAt: at,
+  updatedAt: at,
+  attemptCount: 0,
+  error,
+  exitCode: null,
+  output: null,
+  worker: null,
+  attemptId: null,
+  availableAt,
+  startedAt: null,
+  finishedAt: rowStatus === "skipped" ? at : null,
+  progress: null,
+  parked: null,
+})
+
+// -- search ----------------------------------------------------------------------------------------------------------------------
 
 /** The part of a search that is equal in both stores. Jobs are found by priority, newest first. */
 export interface JobSearch {
@@ -99,6 +233,25 @@ export interface JobSearch {
   createdBefore: string | null
   /** Jobs of this time with a greater id come first, if any. */
   ties: { createdAt: string; id: string } | null
+}
+
+export interface SearchedStatuses {
+  /** Statuses in the table `jobs`, by which its indexes find jobs. */
+  stored: readonly JobStatus[]
+  /** Whether the search asks for RUNNING jobs, and whether for READY jobs. Both are READY in the table. */
+  running: boolean
+  ready: boolean
+}
+
+/** Statuses that the table `jobs` contains. */
+const STORED_STATUSES = JOB_STATUSES.filter((status) => status !== "RUNNING")
+
+export const searchedStatuses = ({ status }: Pick<JobFilter, "status">): SearchedStatuses => {
+  if (status === undefined) return { stored: STORED_STATUSES, running: true, ready: true }
+  const asked = new Set(typeof status === "string" ? [status] : status)
+  const [running, ready] = [asked.has("RUNNING"), asked.has("READY")]
+  // Without READY, the jobs in flight are searched by themselves.
+  return { stored: STORED_STATUSES.filter((each) => asked.has(each)), running, ready }
 }
 
 export const planSearch = ({ filter, after }: Pick<Parameters<JobStore["searchJobs"]>[0], "filter" | "after">): JobSearch => {

@@ -34,11 +34,12 @@ export interface LaneCount {
   ageMs?: number | null
 }
 
-/** Returns the queues by name: those with settings, ready rows or attempts in flight. */
+/** Returns the queues by name: those with settings, ready rows, attempts in flight or jobs. */
 export const queuesOf = (
   settings: readonly QueueColumns[],
   ready: readonly LaneCount[],
   running: readonly LaneCount[],
+  ofJobs: readonly string[],
 ): QueueRow[] => {
   const queues = new Map<string, QueueRow>()
   const queue = (name: string, columns?: QueueColumns): QueueRow => {
@@ -53,6 +54,7 @@ export const queuesOf = (
     if (ageMs !== null) row.oldestReadyMs = Math.max(row.oldestReadyMs ?? 0, ageMs)
   }
   for (const { lane, count } of running) queue(queueOfLane(lane)!).running += count
+  for (const name of ofJobs) queue(name)
   return [...queues.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 

@@ -43,6 +43,7 @@ export const calls = {
     json(taskUrl(at, verb), { method: "POST", body: { ...instance(at), ...(comment !== "" && { comment }) } }),
 
   submitJob: (job: NewJob): Promise<Job> => json("/jobs", { method: "POST", body: job }),
+  retryJob: (id: string): Promise<Job> => json(`/jobs/${id}/retry`, { method: "POST" }),
   cancelJob: (id: string): Promise<Job> => json(`/jobs/${id}/cancel`, { method: "POST" }),
   removeJob: (id: string): Promise<void> => json(`/jobs/${id}`, { method: "DELETE" }),
   setQueue: (name: string, settings: QueueSettings): Promise<Queue> =>

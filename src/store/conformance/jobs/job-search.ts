@@ -13,7 +13,7 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       for (let i = 0; i < 6; i++) {
         const jobs = Array.from({ length: 5 }, (_, k) =>
-          newJob(world, { queue: k % 2 === 0 ? "a" : "b", priority: 1 + ((i * 5 + k) % 10) }),
+          newJob(world, { name: `n${k % 3}`, queue: k % 2 === 0 ? "a" : "b", priority: 1 + ((i * 5 + k) % 10) }),
         )
         await create(world, ...jobs)
         world.clock.pass(1000)
@@ -27,7 +27,8 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
     const expected = (all: readonly JobRow[], filter: JobFilter): string[] =>
       all
         .filter(({ queue }) => filter.queue === undefined || queue === filter.queue)
-        .filter(({ status }) => filter.status === undefined || status === filter.status)
+        .filter(({ name }) => filter.name === undefined || name === filter.name)
+        .filter(({ status }) => filter.status === undefined || [filter.status].flat().includes(status))
         .filter(({ priority }) => priority >= (filter.priorityMin ?? 1) && priority <= (filter.priorityMax ?? 10))
         .filter(({ createdAt }) => createdAt >= (filter.createdAfter ?? "") && createdAt < (filter.createdBefore ?? "~"))
         .toSorted((a, b) => (a.createdAt !== b.createdAt ? (a.createdAt > b.createdAt ? -1 : 1) : a.id < b.id ? -1 : 1))
@@ -36,14 +37,17 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
     it("returns the jobs that match every filter, newest first, then by id, in pages without gaps or repetitions", async () => {
       const { world, all } = await filled()
       expect(all).toHaveLength(30)
+      let tried = 0
       const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
+      const named = [{}, { name: "n1" }, { name: "none" }]
       for (const queue of some(["a", "nobody"]))
-        for (const status of some(["READY", "COMPLETED", "BLOCKED"] as const))
+        for (const status of some([...(["READY", "COMPLETED", "BLOCKED"] as const), ["READY", "RUNNING"] as const]))
           for (const priorityMin of some([3]))
             for (const priorityMax of some([3, 8]))
               for (const createdAfter of some([iso(BEGIN + 1000)]))
                 for (const createdBefore of some([iso(BEGIN + 4000)])) {
                   const filter: JobFilter = {
+                    ...named[(tried += 1) % named.length],
                     ...(queue !== undefined && { queue }),
                     ...(status !== undefined && { status }),
                     ...(priorityMin !== undefined && { priorityMin }),

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { uuidv7 } from "../../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
 import { iso } from "../../../core/model/ports.ts"
-import type { JobRow, JobStore, NewJob } from "../../contract/jobs.ts"
+import { JOB_DEFAULTS, type JobRow, type JobStore, type NewJob } from "../../contract/jobs.ts"
 import type { JobClaim, Store } from "../../contract/store.ts"
 import { BEGIN, type Open, setup, type World } from "../world.ts"
 
@@ -21,7 +21,7 @@ export const newJob = (world: Jobs, input: Partial<NewJob> = {}): NewJob => ({
   dependencies: [],
   retryPolicy: DEFAULT_JOB_RETRY,
   task: TASK,
-  concurrencyKey: null,
+  ...JOB_DEFAULTS,
   ...input,
 })
 
@@ -46,6 +46,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       expect(job).toEqual({
         ...input,
         row: expect.any(Number),
+        created: true,
         status: "READY",
         createdAt: iso(BEGIN),
         updatedAt: iso(BEGIN),
@@ -58,6 +59,8 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
         availableAt: null,
         startedAt: null,
         finishedAt: null,
+        progress: null,
+        parked: null,
       })
       expect(await world.store.getJob(input.id)).toEqual(job)
       expect(await world.store.getJob(newJob(world).id)).toBeNull()
@@ -127,9 +130,9 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
       const { row, createdAt } = job!
       const { attemptId, job: claimed, ...rest } = claim!
       expect(attemptId).toEqual(expect.any(String))
-      expect(rest).toEqual({ kind: "job", row, attempt: 1, priority: 7, createdAt })
-      const { id, name, queue, payload, retryPolicy, task } = job!
-      expect(claimed).toEqual({ id, name, queue, payload, retryPolicy, task })
+      expect(rest).toEqual({ kind: "job", row, attempt: 1, priority: 7, failures: 0, losses: 0, createdAt })
+      const { id, name, queue, payload, retryPolicy, retry, timeoutMs, task } = job!
+      expect(claimed).toEqual({ id, name, queue, payload, retryPolicy, retry, timeoutMs, task })
       expect(await world.store.getJob(job!.id)).toMatchObject({
         status: "RUNNING",
         attemptCount: 1,

@@ -183,7 +183,8 @@ export const reapHolders = async (
   await tx.run(REMOVE_IDLE)
   return orphaned.map((task): OrphanedAttempt => {
     if (!isJobRow(task.runSeq)) return task
-    const { row, attemptId, attempt, startedAt, externalId, cancelling } = task
-    return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOf(row) }
+    const { row, attemptId, attempt, failures, losses, startedAt, externalId, cancelling } = task
+    const job = jobOf(row)
+    return { kind: "job", row, attemptId, attempt, failures, losses, startedAt, externalId, cancelling, job }
   })
 }

@@ -33,16 +33,29 @@ const RUNNING_BY_LANE = statement(
    WHERE t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL AND ${IN_QUEUE} GROUP BY t.lane`,
 )
 
+/** Finds each queue in the index once, however many jobs it has. */
+const OF_JOBS = statement(
+  "queues_of_jobs",
+  `WITH RECURSIVE names (name) AS (
+     (SELECT queue FROM jobs ORDER BY queue LIMIT 1)
+     UNION ALL
+     SELECT next.queue FROM names n CROSS JOIN LATERAL (SELECT queue FROM jobs WHERE queue > n.name ORDER BY queue LIMIT 1) next
+   )
+   SELECT name FROM names`,
+)
+
 export const listQueues = async (connection: SqlRunner, workflows: Workflows): Promise<QueueRow[]> => {
   const settings = connection.run<QueueColumns>(SETTINGS)
   const ready = pipelined(connection.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE))
   const running = pipelined(connection.run<LaneCount>(RUNNING_BY_LANE))
+  const ofJobs = pipelined(connection.run<{ name: string }>(OF_JOBS))
   const lanes: LaneCount[] = []
   for (const lane of await ready) {
     const since = await oldestReady(connection, workflows, lane)
     lanes.push({ ...lane, ageMs: since === null ? null : Date.parse(lane.now) - since })
   }
-  return queuesOf(await settings, lanes, await running)
+  const names = (await ofJobs).map(({ name }) => name)
+  return queuesOf(await settings, lanes, await running, names)
 }
 
 const getQueue = async (connection: SqlRunner, workflows: Workflows, name: string): Promise<QueueRow | null> =>

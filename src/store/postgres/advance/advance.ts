@@ -40,7 +40,8 @@ import { planFinishes } from "./finish-attempts.ts"
 import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { finishJobs, lockJobs } from "./job-changes.ts"
-import { fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
+import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
+import { type FiredTimers, fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
 
 /** Parameters of NOTIFY: the channel of the stores on one database, and this store's name. */
@@ -84,6 +85,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
   for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
+  for (const limits of first.expiredJobs.limits) changes.freed.passOn(limits)
   changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
   const canClaim = first.claimed.work.length < batch.claim.maxClaims
@@ -139,13 +141,14 @@ interface FirstSteps {
   timersFired: boolean
   /** How many rows timers made ready. */
   timersReady: number
+  expiredJobs: ExpiredJobs
 }
 
 /** Fires timers, applies the changes and claims resumed rows, one after the other; other claims follow later. */
 const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
   const { plan, overdue } = prepared
   const locked = pipelined(lockRuns(tx, plan))
-  const timersReady = await fire(tx, overdue)
+  const { ready: timersReady, expired: expiredJobs } = await fire(tx, overdue)
   await locked
   const finishPlan = planFinishes(
     tx.workflows,
@@ -166,6 +169,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
     pending: await polling,
     timersFired: false,
     timersReady,
+    expiredJobs,
   }
 }
 
@@ -198,6 +202,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
     pending: await polling,
     timersFired: false,
     timersReady: 0,
+    expiredJobs: NOTHING_EXPIRED,
   }
   return first.pending.dueMs !== null && first.pending.dueMs <= 0 ? fireUnexpected(tx, input, prepared, first) : first
 }
@@ -214,16 +219,16 @@ const finishClaims = async (
 
 /** Fires timers that the loop did not expect, and polls again. */
 const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
-  const timersReady = await fire(tx, overdue)
+  const { ready: timersReady, expired: expiredJobs } = await fire(tx, overdue)
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
   const pending = await pollPendingWork(tx, batch)
-  return { ...first, resumed, pending, claimLater: true, timersFired: true, timersReady }
+  return { ...first, resumed, pending, claimLater: true, timersFired: true, timersReady, expiredJobs }
 }
 
-const fire = async (tx: Tx, overdue: Set<number>): Promise<number> => {
-  const { ready, groups } = await fireTimers(tx)
-  for (const group of groups) overdue.add(group)
-  return ready
+const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {
+  const fired = await fireTimers(tx)
+  for (const group of fired.groups) overdue.add(group)
+  return fired
 }
 
 /** Resumed rows may use half of the gate's limit. */
@@ -244,6 +249,7 @@ const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.
 const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
   const { changes, jobs, cancelled, expired, closed, resumed, claimed, pending } = outcome
   const { at } = pending
+  tx.events.push(...outcome.expiredJobs.events)
   emitChanges(tx, at, updates, changes)
   tx.events.push(...dependentEvents(jobs, at))
   const rows = rowsOf(cancelled, expired)

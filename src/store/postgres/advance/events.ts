@@ -3,7 +3,7 @@
 import { iso } from "../../../core/model/ports.ts"
 import { renewalEmitsEvent, waitingView } from "../../../core/model/waiting-on.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
-import { jobEvent, type TaskEvent, taskEvent } from "../../shared/events.ts"
+import { jobEvent, jobOfRow, type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { RunInfo } from "../cache/cache.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
@@ -24,8 +24,9 @@ const emitTask = ({ workflows, events }: Tx, { runId, versionId, node, path }: T
 }
 
 /** A job is RUNNING from its claim on: its start emits nothing. */
-const emitJob = ({ events }: Tx, id: string, event: TaskEvent): void => {
-  if (event.status !== "running") events.push(jobEvent(id, jobStatus(event.status), event))
+const emitJob = ({ events }: Tx, row: Parameters<typeof jobOfRow>[0], event: TaskEvent): void => {
+  if (event.status !== "running" || event.progress !== undefined)
+    events.push(jobEvent(jobOfRow(row), jobStatus(event.status), event))
 }
 
 /** Formats instants. Results of one batch mostly share their milliseconds. */
@@ -49,11 +50,11 @@ export const emitChanges = (
 ): void => {
   const format = isoMemo()
   for (const update of updates) {
-    const { inFlight, changes, deleted } = update
+    const { inFlight, changes, deleted, jobName } = update
     const { attempt } = inFlight
     const emit: Emit = (event) => {
       if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, event)
-      else if (deleted !== true) emitJob(tx, inFlight.path, event)
+      else if (deleted !== true) emitJob(tx, { ...inFlight, item: jobName ?? null }, event)
     }
     if (expanded.has(changes)) {
       const { kind, total } = changes.expands[0]!
@@ -132,7 +133,7 @@ export const emitClosed = ({ events }: Tx, at: string, closed: Closed): void => 
 }
 
 export const emitClaims = (tx: Tx, at: string, claimed: readonly ClaimedRow[]): void => {
-  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt } of claimed)
-    if (isJobRow(run_seq)) emitJob(tx, path, { status: "dispatched", at, attempt })
+  for (const { run_seq, run_id: runId, version_id: versionId, node, path, attempt, item, lane } of claimed)
+    if (isJobRow(run_seq)) emitJob(tx, { path, item, lane }, { status: "dispatched", at, attempt })
     else emitTask(tx, { runId, versionId, node, path }, { status: "dispatched", at, attempt })
 }

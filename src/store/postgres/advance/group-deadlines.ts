@@ -108,11 +108,25 @@ export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<
   return { updates: replaced, overdue }
 }
 
-const DUE = statement("deadlines_due", `SELECT task_id FROM deadlines WHERE at <= ${NOW} ORDER BY at LIMIT ${MAX_DUE}`)
+const DUE = statement(
+  "deadlines_due",
+  `SELECT d.task_id, (SELECT t.run_seq FROM tasks t WHERE t.id = d.task_id) AS run_seq
+   FROM deadlines d WHERE d.at <= ${NOW} ORDER BY d.at LIMIT ${MAX_DUE}`,
+)
 
-/** Returns the groups whose deadline has passed. */
-export const dueGroups = async (tx: Tx): Promise<number[]> =>
-  (await tx.run<{ task_id: number }>(DUE)).map(({ task_id }) => task_id)
+export interface DueDeadlines {
+  groups: number[]
+  /** Jobs past their expiry. */
+  jobs: number[]
+}
+
+/** Returns the rows whose deadline has passed. */
+export const dueDeadlines = async (tx: Tx): Promise<DueDeadlines> => {
+  const due: DueDeadlines = { groups: [], jobs: [] }
+  for (const { task_id, run_seq } of await tx.run<{ task_id: number; run_seq: number | null }>(DUE))
+    due[run_seq === null || isJobRow(run_seq) ? "jobs" : "groups"].push(task_id)
+  return due
+}
 
 /** Skips runs that another transaction has locked: it cancels these groups. */
 const LOCK_OVERDUE = statement(

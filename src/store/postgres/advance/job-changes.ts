@@ -17,7 +17,7 @@ const LOCK = statement("jobs_lock", "SELECT 1 FROM tasks WHERE id = ANY (:rows::
 /** Read after the lock: whoever cancels, deletes or moves a job has its row locked too. */
 const READ = statement(
   "jobs_locked",
-  `SELECT t.id AS row, t.path, t.lane, t.limits, j.task_id IS NULL AS deleted, s.task_id IS NOT NULL AS stopped
+  `SELECT t.id AS row, t.path, t.item, t.lane, t.limits, j.task_id IS NULL AS deleted, s.task_id IS NOT NULL AS stopped
    FROM tasks t LEFT JOIN jobs j ON j.task_id = t.id LEFT JOIN stop_requests s ON s.task_id = t.id
    WHERE t.id = ANY (:rows::bigint[])`,
 )
@@ -25,6 +25,7 @@ const READ = statement(
 interface LockedJob {
   row: number
   path: string
+  item: string | null
   lane: string
   limits: number[] | null
   deleted: boolean
@@ -46,11 +47,11 @@ export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<Attemp
   return updates.map((update) => {
     const job = isJob(update) ? jobs.get(update.inFlight.row) : undefined
     if (job === undefined) return update
-    const { path, lane, limits, deleted, stopped } = job
+    const { path, item: jobName, lane, limits, deleted, stopped } = job
     const { final } = update.changes
     const changes =
       final === null ? update.changes : { ...update.changes, final: amendJobChange(final, stopped, tx.clock.localNow()) }
-    return { inFlight: { ...update.inFlight, path, lane, limits }, changes, deleted }
+    return { inFlight: { ...update.inFlight, path, lane, limits }, changes, deleted, jobName }
   })
 }
 

@@ -9,7 +9,8 @@ import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { beginCancel } from "./cancel-pending.ts"
-import { dueGroups } from "./group-deadlines.ts"
+import { type ExpiredJobs, expireJobs } from "../jobs/expiry.ts"
+import { dueDeadlines } from "./group-deadlines.ts"
 
 const FIRE_RETRIES = statement(
   "timers_fire_retries",
@@ -32,17 +33,19 @@ export interface FiredTimers {
   ready: number
   /** Groups whose deadline has passed. */
   groups: number[]
+  expired: ExpiredJobs
 }
 
-/** Makes due retries ready, and starts to cancel runs that timed out. */
+/** Makes due retries and delayed jobs ready, starts to cancel runs that timed out, and fails jobs past their expiry. */
 export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
   const retries = tx.run(FIRE_RETRIES)
-  const groups = pipelined(dueGroups(tx))
+  const deadlines = pipelined(dueDeadlines(tx))
   const runs = tx.run<{ seq: number; version_id: number }>(TIMED_OUT_RUNS)
   const ready = (await retries).length
   const timedOut = await runs
   if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
-  return { ready, groups: await groups }
+  const { groups, jobs } = await deadlines
+  return { ready, groups, expired: await expireJobs(tx, jobs) }
 }
 
 const POLL = statement(

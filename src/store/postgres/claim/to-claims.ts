@@ -11,9 +11,8 @@ import { claimedJob, isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import { type FinishedTask, type RunInfo, resultKey } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
-import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { JOB_CLAIM, type JobClaimColumns } from "./job-claim.ts"
+import { readJobClaims } from "./job-claim.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
 import { loadRuns } from "../cache/run-info.ts"
 
@@ -40,16 +39,12 @@ export const toClaims = async (tx: Tx, rows: readonly ClaimedRow[], results: Res
   return rows.map((row) => claims.get(row.id)!)
 }
 
-const CLAIM_JOBS = statement(
-  "jobs_claim",
-  `UPDATE jobs j SET status = 'RUNNING', updated_at = ${NOW}
-   FROM unnest(:rows::bigint[]) AS c (id) WHERE j.task_id = c.id RETURNING ${JOB_CLAIM}`,
-)
-
 const toJobClaims = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<JobClaim[]> => {
   if (rows.length === 0) return []
-  const found = await tx.run<JobClaimColumns>(CLAIM_JOBS, { rows: rows.map(({ id }) => id) })
-  const jobs = new Map(found.map((columns) => [columns.row, columns]))
+  const jobs = await readJobClaims(
+    tx,
+    rows.map(({ id }) => id),
+  )
   return rows.map((row) => {
     const columns = jobs.get(row.id)!
     return {
@@ -58,6 +53,8 @@ const toJobClaims = async (tx: Tx, rows: readonly ClaimedRow[]): Promise<JobClai
       attemptId: row.attempt_id,
       attempt: row.attempt,
       priority: row.priority,
+      failures: row.failures ?? 0,
+      losses: row.losses ?? 0,
       job: claimedJob(columns),
       createdAt: columns.created_at,
     }

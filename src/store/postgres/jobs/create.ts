@@ -1,40 +1,82 @@
 // Creates jobs, all of a call or none. core/rules/job-plan.ts rejects them or plans their first state.
 
-import { type JobPlan, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
-import { jobLane, jobLimits } from "../../shared/job-rows.ts"
+import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
+import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn } from "../../shared/job-rows.ts"
 import type { Tx } from "../tx.ts"
-import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
+import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
+import { AVAILABLE_AT, setExpiry } from "./times.ts"
+import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
-import { statement } from "../connection/statement.ts"
+import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-export const createJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[] | JobRejection> => {
-  if (jobs.length === 0) return []
-  const ids = [...jobs.map(({ id }) => id), ...jobs.flatMap(({ dependencies }) => dependencies)]
-  const existing = await findJobs(tx, ids)
+export interface CreateOptions {
+  onConflict: OnKeyConflict
+  /** Whether to look for jobs with the new ids: an insert found one (`onDuplicate`). */
+  checkIds: boolean
+}
+
+export const createJobs = async (
+  tx: Tx,
+  given: readonly NewJob[],
+  { onConflict, checkIds }: CreateOptions,
+): Promise<JobRow[] | JobRejection> => {
+  if (given.length === 0) return []
+  const plan = planKeys(given, await findKeys(tx, given), onConflict)
+  if ("rejected" in plan) return plan
+  const jobs = plan.fresh
+  const announced = pipelined(announceTaskWrites(tx))
+  const existing = await findJobs(tx, [
+    ...plan.results.flatMap(({ id, created }) => (created ? [] : id)),
+    ...jobs.flatMap(({ id, dependencies }) => (checkIds ? [id, ...dependencies] : dependencies)),
+  ])
+  await announced
   const rejection = rejectNewJobs(jobs, existing)
   if (rejection !== null) return rejection
-  const rows = await insertJobs(tx, planNewJobs(jobs, statusesOf(existing)))
-  const rowOf = (id: string): number => rows.get(id) ?? existing.get(id)!.row
+  const created = await insertJobs(tx, planNewJobs(jobs, statusesOf(existing)))
+  const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
   await insertEdges(
     tx,
     jobs.map(({ id, dependencies }) => ({ row: rowOf(id), dependencies: dependencies.map(rowOf) })),
   )
-  const created = await readJobs(
+  await setExpiry(
     tx,
-    jobs.map(({ id }) => rowOf(id)),
+    jobs.filter(({ expiresMs }) => expiresMs !== null).map(({ id }) => rowOf(id)),
   )
+  for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
   await logEvents(
     tx,
-    created.map(({ id, status, createdAt }) => jobEvent(id, status, { at: createdAt })),
+    jobs.map(({ id }) => {
+      const job = created.get(id)!
+      return jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt })
+    }),
   )
-  return created
+  const found = plan.results.flatMap((result) => (result.created ? [] : rowOf(result.id)))
+  const read = new Map((await readJobs(tx, [...new Set(found)])).map((job) => [job.id, { ...job, created: false }]))
+  return plan.results.map((result) => (result.created ? created : read).get(result.id)!)
+}
+
+const FIND_KEYS = statement(
+  "jobs_find_keys",
+  `SELECT j.name, j.key, j.id FROM unnest(:names::text[], :keys::text[]) AS k (name, key) JOIN jobs j ON j.name = k.name AND j.key = k.key`,
+)
+
+/** Returns the ids of the jobs that have the keys of these, by `keyOfJob`. */
+export const findKeys = async (tx: Tx, jobs: readonly Pick<NewJob, "name" | "key">[]): Promise<Map<string, string>> => {
+  const keyed = jobs.filter(({ key }) => key !== null)
+  if (keyed.length === 0) return new Map()
+  const found = await tx.run<{ name: string; key: string; id: string }>(FIND_KEYS, {
+    names: keyed.map(({ name }) => name),
+    keys: keyed.map(keyColumn),
+  })
+  return new Map(found.map(({ name, key, id }) => [keyOfJob({ name, key })!, id]))
 }
 
 const INSERT = statement(
@@ -42,33 +84,40 @@ const INSERT = statement(
   `WITH new AS MATERIALIZED (
      SELECT * FROM unnest(:ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[],
        :statuses::text[], :rowStatuses::text[], :pendingCounts::int[], :limits::text[], :errors::text[], :concurrencyKeys::text[],
-       :retryPolicies::text[], :tasks::text[], :payloads::text[]) WITH ORDINALITY
+       :retryPolicies::text[], :tasks::text[], :payloads::text[], :groups::bigint[], :runAts::timestamptz[], :delays::bigint[],
+       :keys::text[], :settings::text[], :expiries::bigint[]) WITH ORDINALITY
      AS c (id, name, queue, lane, priority,
        status, row_status, upstream_pending, limits, error, concurrency_key,
-       retry_policy, task, payload, position)
+       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, position)
    ), row AS (
-     INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at)
-     SELECT 0, 0, 0, id::text, 'task', row_status, upstream_pending, lane, priority, limits::bigint[], error,
-       CASE WHEN row_status = 'skipped' THEN ${NOW} END
+     INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at,
+       available_at, item)
+     SELECT 0, group_id, 0, id::text, 'task', row_status, upstream_pending, lane, priority, limits::bigint[], error,
+       CASE WHEN row_status = 'skipped' THEN ${NOW} END,
+       CASE WHEN row_status <> 'skipped' THEN ${AVAILABLE_AT("run_at", "delay_ms")} END, name
      FROM new ORDER BY position
-     RETURNING ${READINESS("tasks")}, path
+     RETURNING ${READINESS("tasks")}, path, available_at
    ), enqueued AS (
      ${insertInto("ready_queue", "row")}
-   )
-   INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload)
+   ), inserted AS (
+   INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
+     key, settings, expires_ms)
    SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, ${NOW}, ${NOW},
-     n.concurrency_key, n.retry_policy, n.task, n.payload
+     n.concurrency_key, n.retry_policy, n.task, n.payload, n.key, n.settings, n.expires_ms
    FROM new n JOIN row r ON r.path = n.id::text
-   RETURNING task_id AS row, id`,
+   RETURNING task_id, id, created_at
+   )
+   SELECT i.task_id AS row, i.id, i.created_at AS at, r.available_at AS "availableAt" FROM inserted i JOIN row r ON r.id = i.task_id`,
 )
 
-/** Returns the rows of the inserted jobs by job id. */
-const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan }[]): Promise<Map<string, number>> => {
+/** Returns the inserted jobs by id. */
+const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan }[]): Promise<Map<string, JobRow>> => {
+  if (planned.length === 0) return new Map()
   const jobs = planned.map(({ job }) => job)
   const plans = planned.map(({ plan }) => plan)
   const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
   const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
-  const rows = await tx.run<{ row: number; id: string }>(INSERT, {
+  const inserted = await tx.run<{ row: number; id: string; at: string; availableAt: string | null }>(INSERT, {
     ids: jobs.map(({ id }) => id),
     names: jobs.map(({ name }) => name),
     queues: jobs.map(({ queue }) => queue),
@@ -83,6 +132,13 @@ const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan
     retryPolicies: jobs.map(({ retryPolicy }) => JSON.stringify(retryPolicy)),
     tasks: jobs.map(({ task }) => (task === null ? null : JSON.stringify(task))),
     payloads: jobs.map(({ payload }) => JSON.stringify(payload)),
+    groups: jobs.map(groupId),
+    runAts: jobs.map(({ runAt }) => runAt),
+    delays: jobs.map(({ delayMs }) => delayMs),
+    keys: jobs.map(keyColumn),
+    settings: jobs.map(settingsColumn),
+    expiries: jobs.map(({ expiresMs }) => expiresMs),
   })
-  return new Map(rows.map(({ row, id }) => [id, row]))
+  const rows = new Map(inserted.map((row) => [row.id, row]))
+  return new Map(planned.map(({ job, plan }) => [job.id, createdJob(job, plan, rows.get(job.id)!)]))
 }

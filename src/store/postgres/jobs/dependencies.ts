@@ -7,6 +7,7 @@ import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { dependentEvents, unblockDependents } from "./edges.ts"
+import { setExpiry } from "./times.ts"
 import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
@@ -102,7 +103,8 @@ const SET_PLAN = statement(
   "job_dependencies_set_plan",
   `WITH row AS (
      UPDATE tasks t SET upstream_pending = :pending, status = :rowStatus, error = COALESCE(:error, t.error),
-       finished_at = CASE WHEN :error::text IS NOT NULL THEN ${NOW} END
+       finished_at = CASE WHEN :error::text IS NOT NULL THEN ${NOW} END,
+       available_at = CASE WHEN :error::text IS NULL THEN t.available_at END
      WHERE t.id = :row RETURNING ${READINESS("t")}
    ), enqueued AS (
      ${insertInto("ready_queue", "row")}
@@ -124,7 +126,10 @@ export const changeDependencies = async (
   const { status, rowStatus, pending, error } = planJob(dependencies, statusesOf(existing))
   await tx.run(SET_PLAN, { row: job.row, pending, rowStatus, error, status })
   if (status === "PENDING") return []
-  if (status === "READY") return [jobEvent(job.id, status, { at })]
+  if (status === "READY") {
+    await setExpiry(tx, [job.row])
+    return [jobEvent(job, status, { at })]
+  }
   const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
-  return [jobEvent(job.id, status, { at, error }), ...dependentEvents(dependents, at)]
+  return [jobEvent(job, status, { at, error }), ...dependentEvents(dependents, at)]
 }

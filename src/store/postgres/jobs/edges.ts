@@ -2,8 +2,9 @@
 // core/rules/jobs.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
 // transactions above the same job cannot deadlock.
 
-import { jobEvent } from "../../shared/events.ts"
+import { type EventJob, jobEvent } from "../../shared/events.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
+import { setExpiry } from "./times.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
@@ -37,7 +38,7 @@ const COMPLETE = statement(
      ${insertInto("ready_queue", "counted")}
    )
    UPDATE jobs j SET status = 'READY', updated_at = ${NOW}
-   FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id`,
+   FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id, j.name, j.queue, j.task_id AS row, j.expires_ms IS NOT NULL AS expires`,
 )
 
 /** Stands for the id of a job in the text of an error, until SQL replaces it. */
@@ -50,21 +51,21 @@ const BLOCK = statement(
      FROM (SELECT id, blocked_by, row_number() OVER () AS position FROM below) b ORDER BY id, position
    ), blocked AS (
      UPDATE tasks t SET status = 'skipped', error = replace(:message, '${JOB_ID_PLACEHOLDER}', u.id::text), parked = NULL,
-       finished_at = ${NOW}
+       available_at = NULL,       finished_at = ${NOW}
      FROM nearest n JOIN jobs u ON u.task_id = n.blocked_by WHERE t.id = n.id AND t.status = 'pending' AND t.upstream_pending > 0
      RETURNING t.id, t.error, n.position
    ), updated AS (
      UPDATE jobs j SET status = 'BLOCKED', updated_at = ${NOW}
-     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, b.error, b.position
+     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, j.name, j.queue, b.error, b.position
    )
-   SELECT id, error FROM updated ORDER BY position, id`,
+   SELECT id, name, queue, error FROM updated ORDER BY position, id`,
 )
 
 /** Status changes of dependents. */
 export interface DependentChanges {
   /** Jobs whose last dependency has completed. */
-  ready: string[]
-  blocked: { id: string; error: string }[]
+  ready: EventJob[]
+  blocked: (EventJob & { error: string })[]
 }
 
 const NOTHING: DependentChanges = { ready: [], blocked: [] }
@@ -89,17 +90,25 @@ export const unblockDependents = async (
   if (completed.length + failed.length === 0) return NOTHING
   const locked = pipelined(lockBelow(tx, failed, completed))
   if (failed.length > 0) await locked
-  const unblocked = completed.length === 0 ? [] : tx.run<{ id: string }>(COMPLETE, { rows: completed })
+  const unblocked =
+    completed.length === 0 ? [] : tx.run<EventJob & { row: number; expires: boolean }>(COMPLETE, { rows: completed })
   const message = blockedBy(JOB_ID_PLACEHOLDER)
-  const blocked = failed.length === 0 ? [] : tx.run<{ id: string; error: string }>(BLOCK, { failed, message })
+  const blocked = failed.length === 0 ? [] : tx.run<EventJob & { error: string }>(BLOCK, { failed, message })
   await locked
-  const ready = (await unblocked).map(({ id }) => id).toSorted()
+  const unblockedJobs = await unblocked
+  await setExpiry(
+    tx,
+    unblockedJobs.filter(({ expires }) => expires).map(({ row }) => row),
+  )
+  const ready = unblockedJobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   return { ready, blocked: await blocked }
 }
 
 const DELETE = statement(
   "job_rows_delete",
-  `WITH deleted_attempts AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), deleted AS (
+  `WITH deleted_attempts AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), deleted_expiry AS (
+     DELETE FROM deadlines WHERE task_id = ANY (:rows::bigint[])
+   ), deleted AS (
      DELETE FROM tasks t WHERE t.id = ANY (:rows::bigint[]) RETURNING ${ENTRY("t")}
    )
    ${deleteFrom("ready_queue", "deleted")}`,
@@ -111,6 +120,6 @@ export const deleteRows = async (tx: SqlRunner, rows: readonly number[]): Promis
 }
 
 export const dependentEvents = ({ ready, blocked }: DependentChanges, at: string): StoreEvent[] => [
-  ...ready.map((id) => jobEvent(id, "READY", { at })),
-  ...blocked.map(({ id, error }) => jobEvent(id, "BLOCKED", { at, error })),
+  ...ready.map((job) => jobEvent(job, "READY", { at })),
+  ...blocked.map((job) => jobEvent(job, "BLOCKED", { at, error: job.error })),
 ]

@@ -9,7 +9,7 @@ import { newHolderId, uuidv7 } from "../../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY, dependencyStatus, type JobStatus } from "../../../core/rules/jobs.ts"
 import type { Random } from "../../../core/model/ports.ts"
 import { seededRandom } from "../../conformance/world.ts"
-import type { JobRow, NewJob } from "../../contract/jobs.ts"
+import { JOB_DEFAULTS, type JobRow, type NewJob } from "../../contract/jobs.ts"
 import type { Advanced, Claim } from "../../contract/store.ts"
 import type { ServerStore } from "../../contract/server-store.ts"
 import { openPostgres } from "../postgres.ts"
@@ -50,7 +50,7 @@ const newJob = (random: Random, input: Partial<NewJob> = {}): NewJob => ({
   dependencies: [],
   retryPolicy: DEFAULT_JOB_RETRY,
   task: { command: { shell: "true", vars: [] } },
-  concurrencyKey: null,
+  ...JOB_DEFAULTS,
   ...input,
 })
 

@@ -1,15 +1,16 @@
 // Creates, changes, cancels and deletes jobs. Each operation locks the row of the job and checks everything before it writes.
 
-import { rejectChange } from "../../../core/rules/job-plan.ts"
+import { planJob, rejectChange } from "../../../core/rules/job-plan.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Access, Tx } from "../tx.ts"
 import { logEvents } from "../advance/event-log.ts"
-import { createJobs } from "./create.ts"
-import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges } from "./dependencies.ts"
+import { createJobs, findKeys } from "./create.ts"
+import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges, statusesOf } from "./dependencies.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { deleteRows, dependentEvents, unblockDependents } from "./edges.ts"
+import { setExpiry } from "./times.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
@@ -17,25 +18,34 @@ import { announceTaskWrites, queueLimits } from "../claim/queue-limits.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
 import { isDuplicate } from "../connection/connection.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
+import { HAS_ATTEMPT, RESET_COLUMNS, SUPERSEDE_FROM } from "../runs/reset.ts"
 import { requestStop } from "../advance/stop-requests.ts"
 import { NOW } from "../connection/store-clock.ts"
 
 export const jobStore = ({ read, writeAndNotify }: Access): JobStore => ({
-  createJobs: (jobs) => {
-    const create = () => writeAndNotify((tx) => createJobs(tx, jobs))
-    // Another transaction has created a job with this id: the second try finds and rejects it.
-    return create().catch((error: unknown) => {
-      if (isDuplicate(error)) return create()
-      throw error
-    })
-  },
+  createJobs: (jobs, { onConflict = "existing" } = {}) =>
+    onDuplicate((checkIds) => writeAndNotify((tx) => createJobs(tx, jobs, { onConflict, checkIds }))),
   getJob: (id) => read((connection) => getJob(connection, id)),
-  updateJob: (id, change) => writeAndNotify((tx) => updateJob(tx, id, change)),
+  updateJob: (id, change) => onDuplicate(() => writeAndNotify((tx) => updateJob(tx, id, change))),
   deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
   cancelJob: (id) => writeAndNotify((tx) => cancelJob(tx, id)),
+  retryJob: (id) => writeAndNotify((tx) => retryJob(tx, id)),
   expiredJobs: (query) => read((connection) => expiredJobs(connection, query)),
   searchJobs: (query) => read((connection) => searchJobs(connection, query)),
 })
+
+const MAX_DUPLICATES = 5
+
+/** Tries again when another transaction has created a job with the id or the key: the next try finds that job. */
+const onDuplicate = async <T>(write: (again: boolean) => Promise<T>): Promise<T> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write(tries > 1)
+    } catch (error) {
+      if (!isDuplicate(error) || tries === MAX_DUPLICATES) throw error
+    }
+  }
+}
 
 const LOCK = statement(
   "job_lock",
@@ -91,9 +101,10 @@ const findOpen = async (tx: SqlRunner, id: string): Promise<Found | JobRejection
 const WRITE = statement(
   "job_write",
   `WITH before AS MATERIALIZED (
-     SELECT ${ENTRY("t")} FROM tasks t WHERE t.id = :row AND (t.priority <> :priority::smallint OR t.parked IS NOT NULL)
+     SELECT ${ENTRY("t")} FROM tasks t
+     WHERE t.id = :row AND (t.priority <> :priority::smallint OR t.parked IS NOT NULL OR t.item IS DISTINCT FROM :name)
    ), row AS (
-     UPDATE tasks t SET priority = :priority::smallint, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
+     UPDATE tasks t SET priority = :priority::smallint, item = :name, parked = NULL FROM before b WHERE t.id = b.id RETURNING ${READINESS("t")}
    ), dequeued AS (
      ${deleteFrom("ready_queue", "before")}
    ), enqueued AS (
@@ -114,6 +125,8 @@ const updateJob = async (tx: Tx, id: string, change: JobChange): Promise<JobRow 
   const rejection = dependencies === undefined ? null : await checkDependencies(tx, before, dependencies, existing)
   if (rejection !== null) return rejection
   const job = { ...before, ...change }
+  const other = job.name === before.name ? undefined : [...(await findKeys(tx, [job])).values()][0]
+  if (other !== undefined) return { rejected: "key_exists", id: other }
   const policy = JSON.stringify(job.retryPolicy)
   await tx.run(WRITE, {
     row: job.row,
@@ -179,8 +192,35 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
   }
   await tx.run(CANCEL, { row: job.row, error: JOB_CANCELLED })
   const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
-  await logEvents(tx, [jobEvent(id, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at)])
+  await logEvents(tx, [jobEvent(job, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at)])
   await passOn(tx, limits)
+  return (await readJobs(tx, [job.row]))[0]!
+}
+
+const RESET = statement(
+  "job_reset",
+  `WITH superseded AS (
+     ${SUPERSEDE_FROM} tasks t WHERE t.id = :row AND ${HAS_ATTEMPT}
+   ), row AS (
+     UPDATE tasks t SET ${RESET_COLUMNS}, upstream_pending = :pending, limits = :limits::bigint[] WHERE t.id = :row
+     RETURNING ${READINESS("t")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "row")}
+   )
+   UPDATE jobs SET status = :status, updated_at = ${NOW} WHERE task_id = :row`,
+)
+
+const retryJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => {
+  const found = await find(tx, id)
+  if (found === null) return { rejected: "not_found" }
+  const { job, at } = found
+  if (job.status !== "FAILED") return { rejected: "not_failed", status: job.status }
+  const { status, pending } = planJob(job.dependencies, statusesOf(await findJobs(tx, job.dependencies)))
+  if (status === "BLOCKED") return { rejected: "not_failed", status }
+  const limits = [...(await ensureLimits(tx, jobLimits(job))).values()]
+  await tx.run(RESET, { row: job.row, pending, limits: limits.length === 0 ? null : limits, status })
+  if (job.attemptCount === 0) await setExpiry(tx, [job.row])
+  await logEvents(tx, [jobEvent(job, status, { at })])
   return (await readJobs(tx, [job.row]))[0]!
 }
 

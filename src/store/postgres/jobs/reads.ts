@@ -14,10 +14,14 @@ const toJob = ({ dependencies, ...columns }: Columns): JobRow => jobOf(columns, 
 
 const BY_ROW = statement(
   "jobs_by_row",
-  `SELECT ${COLUMNS} FROM unnest(:ids::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id JOIN tasks t ON t.id = j.task_id`,
+  `SELECT ${COLUMNS} FROM unnest(:ids::bigint[]) AS w (id) JOIN jobs j ON j.task_id = w.id JOIN tasks t ON t.id = j.task_id
+   LEFT JOIN limits l ON l.id = t.parked`,
 )
 
-const BY_ID = statement("job_by_id", `SELECT ${COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = :id::uuid`)
+const BY_ID = statement(
+  "job_by_id",
+  `SELECT ${COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id LEFT JOIN limits l ON l.id = t.parked WHERE j.id = :id::uuid`,
+)
 
 /** Returns the jobs of these rows, in their order. Each must exist. */
 export const readJobs = async (connection: SqlRunner, rows: readonly number[]): Promise<JobRow[]> => {

@@ -127,7 +127,8 @@ export const reapHolders = (
   tx.db.run(REMOVE_IDLE)
   return orphaned.map((task): OrphanedAttempt => {
     if (!isJobRow(task.runSeq)) return task
-    const { row, attemptId, attempt, startedAt, externalId, cancelling } = task
-    return { kind: "job", row, attemptId, attempt, startedAt, externalId, cancelling, job: jobOfOrphan(tx, row) }
+    const { row, attemptId, attempt, failures, losses, startedAt, externalId, cancelling } = task
+    const job = jobOfOrphan(tx, row)
+    return { kind: "job", row, attemptId, attempt, failures, losses, startedAt, externalId, cancelling, job }
   })
 }

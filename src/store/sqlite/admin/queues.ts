@@ -1,4 +1,4 @@
-// Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
+// Reads and changes queues. A queue is listed when it has settings, ready rows, attempts in flight or jobs, finished ones too.
 
 import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
@@ -24,13 +24,22 @@ const RUNNING_BY_LANE = `
 SELECT lane, count(*) AS count FROM tasks INDEXED BY tasks_in_flight
 WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${IN_QUEUE} GROUP BY lane`
 
+/** Finds each queue in the index once, however many jobs it has. */
+const OF_JOBS = `
+WITH RECURSIVE names (name) AS (
+  SELECT min(queue) FROM jobs
+  UNION ALL SELECT (SELECT min(queue) FROM jobs WHERE queue > n.name) FROM names n WHERE n.name IS NOT NULL
+)
+SELECT name FROM names WHERE name IS NOT NULL`
+
 export const listQueues = (session: Session): QueueRow[] => {
   const { db, clock } = session
   const ready = db.list<LaneCount & ReadyLane>(READY_BY_LANE).map((lane) => {
     const since = oldestReady(session, lane)
     return { ...lane, ageMs: since === null ? null : clock.now() - since }
   })
-  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE))
+  const ofJobs = db.all<[string]>(OF_JOBS).map(([name]) => name)
+  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE), ofJobs)
 }
 
 const GET = `${SETTINGS} WHERE name = ?`

@@ -12,6 +12,7 @@ import type { RoundRobin } from "../claim/lane-sets.ts"
 import { claimUnblocked } from "../claim/claim-unblocked.ts"
 import { BatchEffects } from "./batch-effects.ts"
 import { applyChanges } from "./changes.ts"
+import { expireJobs } from "../jobs/expiry.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
 import { fireTimers, nextDueMs, startTimeouts } from "./timers.ts"
 import type { Tx } from "../tx.ts"
@@ -25,7 +26,9 @@ export interface Cursors {
 
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const effects = new BatchEffects(tx, { deferUnblock: true })
-  effects.expire(startTimeouts(tx))
+  const overdue = startTimeouts(tx)
+  effects.expire(overdue.groups)
+  if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
   const moreDue = fireTimers(tx)
   const rejected = applyChanges(tx, effects, batch.changes)
   effects.apply()

@@ -161,7 +161,7 @@ export class BatchEffects {
     for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values())
     for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, finished, failed, id)
     for (const [seq, run] of this.#runs) countRun(this.#tx, seq, run)
-    for (const job of this.#jobs) unblockDependents(this.#tx, job)
+    unblockDependents(this.#tx, this.#jobs)
     this.#downstream.clear()
     this.#parents.clear()
     this.#runs.clear()

@@ -5,15 +5,15 @@ import type { RunStatus } from "../../../core/model/status.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { setStatusOfRow } from "../jobs/edges.ts"
+import type { LoadedRow } from "../cache/load-rows.ts"
+import { emitJobRow } from "../jobs/edges.ts"
 import type { Tx } from "../tx.ts"
 
-export const emitTask = (
-  tx: Tx,
-  { runSeq, node, path }: { runSeq: number; node: number; path: string },
-  event: TaskEvent,
-): void => {
-  if (isJobRow(runSeq)) return setStatusOfRow(tx, path, event)
+type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick<LoadedRow, "id" | "item" | "lane">>
+
+export const emitTask = (tx: Tx, row: EmittingRow, event: TaskEvent): void => {
+  const { runSeq, node, path } = row
+  if (isJobRow(runSeq)) return emitJobRow(tx, { id: row.id ?? null, path, item: row.item ?? null, lane: row.lane ?? "" }, event)
   const { id: runId, versionId } = tx.runs.get(runSeq)
   tx.events.push(taskEvent({ runId, task: tx.versions.get(versionId).nodes[node]!.name, path }, event))
 }

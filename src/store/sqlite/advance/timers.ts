@@ -1,23 +1,27 @@
-// Timers of a transaction: makes due retries ready, starts the cancel of runs past their timeout, finds groups past theirs.
+// Timers of a transaction: makes due retries and delayed jobs ready, starts the cancel of runs past their timeout, finds groups past
+// theirs and jobs past their expiry.
 
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import type { Tx } from "../tx.ts"
 
 /** Runs and groups in one statement, since every turn executes it. */
 const OVERDUE = `
-SELECT seq, NULL FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?1
+SELECT seq, NULL AS task_id, NULL AS run_seq FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?1
 UNION ALL
-SELECT * FROM (SELECT NULL, task_id FROM deadlines WHERE at IS NOT NULL AND at <= ?1 ORDER BY at LIMIT ${MAX_CANCEL})`
+SELECT * FROM (
+  SELECT NULL AS seq, d.task_id, t.run_seq FROM deadlines d CROSS JOIN tasks t ON t.id = d.task_id
+  WHERE d.at IS NOT NULL AND d.at <= ?1 ORDER BY d.at LIMIT ${MAX_CANCEL})`
 
-/** Starts the cancel of runs past their timeout. Returns the rows of groups past theirs. */
-export const startTimeouts = (tx: Tx): number[] => {
-  const groups: number[] = []
-  for (const [run, group] of tx.db.all<[number | null, number | null]>(OVERDUE, tx.at)) {
+/** Starts the cancel of runs past their timeout. Returns the rows of groups past theirs, and of jobs past their expiry. */
+export const startTimeouts = (tx: Tx): { groups: number[]; jobs: number[] } => {
+  const due = { groups: [] as number[], jobs: [] as number[] }
+  for (const [run, row, runSeq] of tx.db.all<[number | null, number | null, number | null]>(OVERDUE, tx.at)) {
     if (run !== null) beginCancel(tx, run, "timeout")
-    else if (group !== null) groups.push(group)
+    else if (row !== null && runSeq !== null) due[isJobRow(runSeq) ? "jobs" : "groups"].push(row)
   }
-  return groups
+  return due
 }
 
 const NEXT_RETRY = "SELECT available_at FROM tasks WHERE available_at IS NOT NULL ORDER BY available_at LIMIT 1"

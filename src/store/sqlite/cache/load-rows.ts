@@ -15,6 +15,10 @@ export interface LoadedRow {
   status: TaskStatus
   attemptId: string | null
   attempt: number
+  /** Upstream tasks, or dependencies of a job, that have not finished. */
+  upstreamPending: number
+  /** Name of a job; null for tasks. */
+  item: string | null
   parent: number | null
   limits: readonly number[]
   workflowId: number
@@ -31,7 +35,8 @@ export interface LoadedRow {
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
-  t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL, t.resumes
+  t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL, t.resumes,
+  t.upstream_pending, iif(t.run_seq = 0, t.item, NULL)
 FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
 
 type Columns = [
@@ -53,6 +58,8 @@ type Columns = [
   isWaiting: number,
   started: number,
   resumes: number,
+  upstreamPending: number,
+  item: string | null,
 ]
 
 /** Returns the rows that exist, by id. */
@@ -79,6 +86,8 @@ export const loadRows = (db: Database, ids: readonly number[]): Map<number, Load
       isWaiting: c[15] === 1,
       started: c[16] === 1,
       resumes: c[17],
+      upstreamPending: c[18],
+      item: c[19],
     })
   return rows
 }

@@ -132,6 +132,8 @@ const loadedRow = (
     status: "dispatched",
     attemptId,
     attempt,
+    upstreamPending: 0,
+    item: null,
     parent,
     limits,
     workflowId,

@@ -4,14 +4,14 @@ import { claimedJob, DELETED_JOB } from "../../shared/job-rows.ts"
 import type { ClaimedJob } from "../../contract/claim.ts"
 import type { Session } from "../tx.ts"
 
-const READ = "SELECT id, name, queue, payload, retry_policy, task, created_at FROM jobs WHERE task_id = ?"
+const READ = "SELECT id, name, queue, payload, retry_policy, task, settings, created_at FROM jobs WHERE task_id = ?"
 
 /** Returns null when the job was deleted. */
 export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; createdAt: string } | null => {
-  const found = session.db.get<[string, string, string, string, string, string | null, string]>(READ, row)
+  const found = session.db.get<[string, string, string, string, string, string | null, string | null, string]>(READ, row)
   if (found === undefined) return null
-  const [id, name, queue, payload, retry_policy, task, createdAt] = found
-  return { job: claimedJob({ id, name, queue, payload, retry_policy, task }), createdAt }
+  const [id, name, queue, payload, retry_policy, task, settings, createdAt] = found
+  return { job: claimedJob({ id, name, queue, payload, retry_policy, task, settings }), createdAt }
 }
 
 /** Returns the job of an orphaned attempt. */

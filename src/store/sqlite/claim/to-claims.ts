@@ -139,11 +139,13 @@ class TaskClaims {
   }
 }
 
-const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority }: ClaimedRow): JobClaim => ({
+const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority, failures, losses }: ClaimedRow): JobClaim => ({
   kind: "job",
   row,
   attemptId,
   attempt,
   priority,
+  failures,
+  losses,
   ...readJobClaim(tx, row)!,
 })

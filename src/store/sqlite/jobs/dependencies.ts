@@ -3,7 +3,8 @@
 import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
-import { blockDependents, setJobStatus } from "./edges.ts"
+import { jobLane } from "../../shared/job-rows.ts"
+import { becomeReady, blockDependents, setJobStatus } from "./edges.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const FIND = `
@@ -50,7 +51,7 @@ const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {
 
 const REMOVE = "DELETE FROM job_edges WHERE dependent = ?"
 const SET_PENDING = "UPDATE tasks SET upstream_pending = ? WHERE id = ?"
-const BLOCK = "UPDATE tasks SET status = 'skipped', error = ?, finished_at = ? WHERE id = ?"
+const BLOCK = "UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?, available_at = NULL WHERE id = ?"
 
 /** Replaces the dependencies of a job. Its status changes only while it is PENDING. */
 export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly string[]): void => {
@@ -64,9 +65,10 @@ export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly s
   if (job.status !== "PENDING") return
   const { status, pending, error } = planJob(dependencies, statusesOf(existing))
   tx.db.run(SET_PENDING, pending, job.row)
-  if (status === "READY") setJobStatus(tx, job.id, "READY", {})
+  const key = { id: job.row, path: job.id, item: job.name, lane: jobLane(job) }
+  if (status === "READY") becomeReady(tx, key)
   if (error === null) return
   tx.db.run(BLOCK, error, tx.at, job.row)
-  setJobStatus(tx, job.id, status, { error })
+  setJobStatus(tx, key, status, { error })
   blockDependents(tx, { row: job.row, id: job.id })
 }

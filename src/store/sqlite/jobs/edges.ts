@@ -4,23 +4,42 @@
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
-import { type JobEvent, jobEvent, type TaskEvent } from "../../shared/events.ts"
+import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"
+import { deleteExpiry, setExpiry } from "./times.ts"
 import type { Tx } from "../tx.ts"
 
-const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE id = ?"
+const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id = ?"
+
+/** Columns of a job's row that its events need. */
+export interface JobRowKey {
+  /** null: the caller does not know it, and nothing is written. */
+  id: number | null
+  path: string
+  item: string | null
+  lane: string
+}
 
 /** Sets and emits the status of a job, unless the job was deleted. */
-export const setJobStatus = (tx: Tx, id: string, status: JobStatus, event: Partial<JobEvent>): void => {
-  if (tx.db.run(SET_STATUS, status, tx.at, id) === 1) emitJob(tx, id, status, event)
+export const setJobStatus = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
+  if (tx.db.run(SET_STATUS, status, tx.at, row.id) === 1) emitJob(tx, jobOfRow(row), status, event)
 }
 
-export const emitJob = (tx: Tx, id: string, status: JobStatus, event: Partial<JobEvent>): void => {
-  tx.events.push(jobEvent(id, status, { at: tx.at, ...event }))
+export const emitJob = (tx: Tx, job: EventJob, status: JobStatus, event: Partial<JobEvent>): void => {
+  tx.events.push(jobEvent(job, status, { at: tx.at, ...event }))
 }
 
-/** Sets the status of a job from the event of its row. The claim has made it RUNNING, so the start changes nothing. */
-export const setStatusOfRow = (tx: Tx, id: string, event: TaskEvent): void => {
-  if (event.status !== "running") setJobStatus(tx, id, jobStatus(event.status), event)
+/** Deleting a running job renames its row (`DETACH` in jobs.ts). */
+const isDeleted = (path: string): boolean => path.includes(" ")
+
+/**
+ * Applies the event of a job's row to the job. A job is RUNNING from its claim on, which does not write to `jobs`; its start changes
+ * nothing.
+ */
+export const emitJobRow = (tx: Tx, row: JobRowKey, event: TaskEvent): void => {
+  const status = jobStatus(event.status)
+  if (status !== "RUNNING") setJobStatus(tx, row, status, event)
+  else if ((event.status === "dispatched" || event.progress !== undefined) && !isDeleted(row.path))
+    emitJob(tx, jobOfRow(row), status, event)
 }
 
 export interface FinishedJob {
@@ -29,42 +48,58 @@ export interface FinishedJob {
   completed: boolean
 }
 
-const EXISTS = "SELECT 1 FROM jobs WHERE task_id = ?"
+const WITH_DEPENDENTS = `
+SELECT DISTINCT e.dependency FROM json_each(?) AS finished CROSS JOIN job_edges e ON e.dependency = finished.value`
 
-/** Unblocks or blocks the dependents of a finished job. Deletes the row of a job that was deleted while it ran. */
-export const unblockDependents = (tx: Tx, job: FinishedJob): void => {
-  if (job.completed) completeDependents(tx, job)
-  else blockDependents(tx, job)
-  if (tx.db.get(EXISTS, job.row) === undefined) deleteRow(tx, job.row)
+/** Unblocks or blocks the dependents of finished jobs. Deletes the rows of jobs that were deleted while they ran. */
+export const unblockDependents = (tx: Tx, jobs: readonly FinishedJob[]): void => {
+  if (jobs.length === 0) return
+  const rows = tx.db.all<[number]>(WITH_DEPENDENTS, JSON.stringify(jobs.map(({ row }) => row)))
+  const hasDependents = new Set(rows.map(([row]) => row))
+  for (const job of jobs) {
+    if (hasDependents.has(job.row)) (job.completed ? completeDependents : blockDependents)(tx, job)
+    if (isDeleted(job.id)) deleteRow(tx, job.row)
+  }
 }
 
 const COMPLETE = `
 UPDATE tasks SET upstream_pending = upstream_pending - 1
 WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
-RETURNING path, upstream_pending`
+RETURNING path, id, item, lane, upstream_pending`
 
 const completeDependents = (tx: Tx, job: FinishedJob): void => {
-  const dependents = tx.db.all<[string, number]>(COMPLETE, job.row)
-  for (const [id, pending] of dependents.toSorted(byId)) if (pending === 0) setJobStatus(tx, id, "READY", {})
+  const dependents = tx.db.all<[string, number, string | null, string, number]>(COMPLETE, job.row)
+  for (const [path, id, item, lane, pending] of dependents.toSorted(byId))
+    if (pending === 0) becomeReady(tx, { path, id, item, lane })
+}
+
+const EXPIRY = `
+SELECT j.expires_ms, t.available_at FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.task_id = ? AND j.expires_ms IS NOT NULL`
+
+/** Makes a job READY whose dependencies are completed. */
+export const becomeReady = (tx: Tx, row: JobRowKey & { id: number }): void => {
+  setJobStatus(tx, row, "READY", {})
+  const found = tx.db.get<[number, string | null]>(EXPIRY, row.id)
+  if (found !== undefined) setExpiry(tx, row.id, found[0], found[1] === null ? null : Date.parse(found[1]))
 }
 
 const byId = ([a]: readonly [string, ...unknown[]], [b]: readonly [string, ...unknown[]]): number =>
   a < b ? -1 : a > b ? 1 : 0
 
 const BLOCK = `
-UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?
+UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?, available_at = NULL
 WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
-RETURNING path, id`
+RETURNING path, id, item, lane`
 
 /** Blocks all jobs that depend on a failed one, directly or not, in this transaction, so that no reader sees them as PENDING. */
 export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">): void => {
   const frontier = [failed]
   for (let job = frontier.pop(); job !== undefined; job = frontier.pop()) {
     const error = blockedBy(job.id)
-    const blocked = tx.db.all<[string, number]>(BLOCK, error, tx.at, job.row)
-    for (const [id, row] of blocked.toSorted(byId)) {
-      setJobStatus(tx, id, "BLOCKED", { error })
-      frontier.push({ row, id })
+    const blocked = tx.db.all<[string, number, string | null, string]>(BLOCK, error, tx.at, job.row)
+    for (const [path, id, item, lane] of blocked.toSorted(byId)) {
+      setJobStatus(tx, { path, id, item, lane }, "BLOCKED", { error })
+      frontier.push({ row: id, id: path })
     }
   }
 }
@@ -75,5 +110,6 @@ const DELETE = "DELETE FROM tasks WHERE id = ?"
 /** Deletes the task row of a deleted job that has no attempt in flight. */
 export const deleteRow = (tx: Tx, row: number): void => {
   tx.db.run(DELETE_ATTEMPTS, row)
+  deleteExpiry(tx, row)
   tx.db.run(DELETE, row)
 }

@@ -1,28 +1,31 @@
 // Creates, changes, cancels and deletes jobs. Each operation checks everything before it writes anything.
 
 import { iso } from "../../../core/model/ports.ts"
-import { rejectChange } from "../../../core/rules/job-plan.ts"
+import { planJob, rejectChange } from "../../../core/rules/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
-import { createJobs } from "./create.ts"
-import { changeDependencies, checkDependencies } from "./dependencies.ts"
+import { createJobs, findKey } from "./create.ts"
+import { changeDependencies, checkDependencies, findJobs, statusesOf } from "./dependencies.ts"
 import { deleteRow, setJobStatus } from "./edges.ts"
+import { setExpiry } from "./times.ts"
 import { getJob, readJob } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { limitText } from "../connection/limit-column.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
+import { RESET_COLUMNS, SUPERSEDE_WHERE } from "../runs/reset.ts"
 import { requestStop } from "../advance/stop-requests.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const jobStore = ({ read, write }: Access): JobStore => ({
-  createJobs: (jobs) => write((tx) => createJobs(tx, jobs)),
+  createJobs: (jobs, { onConflict = "existing" } = {}) => write((tx) => createJobs(tx, jobs, onConflict)),
   getJob: (id) => read((s) => getJob(s, id)),
   updateJob: (id, change) => write((tx) => updateJob(tx, id, change)),
   deleteJob: (id) => write((tx) => deleteJob(tx, id)),
   cancelJob: (id) => write((tx) => cancelJob(tx, id)),
+  retryJob: (id) => write((tx) => retryJob(tx, id)),
   expiredJobs: (query) => read((s) => expiredJobs(s, query)),
   searchJobs: (query) => read((s) => searchJobs(s, query)),
 })
@@ -53,6 +56,8 @@ const WRITE =
 
 const SET_PRIORITY = "UPDATE tasks SET priority = ? WHERE id = ?"
 
+const SET_NAME = "UPDATE tasks SET item = ? WHERE id = ?"
+
 const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection => {
   const found = findOpen(tx, id)
   if ("rejected" in found) return found
@@ -61,6 +66,8 @@ const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection
   const rejection = change.dependencies === undefined ? null : checkDependencies(tx, before, change.dependencies)
   if (rejection !== null) return rejection
   const job = { ...before, ...change }
+  const other = job.name === before.name ? undefined : findKey(tx, job)
+  if (other !== undefined) return { rejected: "key_exists", id: other }
   tx.db.run(
     WRITE,
     job.name,
@@ -73,7 +80,8 @@ const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection
   )
   if (job.priority !== before.priority) tx.db.run(SET_PRIORITY, job.priority, row.id)
   if (job.queue !== before.queue) changeQueue(tx, row, job)
-  if (change.dependencies !== undefined) changeDependencies(tx, before, change.dependencies)
+  if (job.name !== before.name) tx.db.run(SET_NAME, job.name, row.id)
+  if (change.dependencies !== undefined) changeDependencies(tx, job, change.dependencies)
   tx.wakeOthers = true
   return readJob(tx, row.id)
 }
@@ -107,12 +115,31 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
   else {
     const effects = new BatchEffects(tx)
     tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
-    setJobStatus(tx, id, "FAILED", { error: JOB_CANCELLED })
+    setJobStatus(tx, row, "FAILED", { error: JOB_CANCELLED })
     effects.passOn(row.limits)
     effects.finish(row, "cancelled", null, true)
     effects.apply()
     effects.unpark()
   }
+  return readJob(tx, row.id)
+}
+
+const SUPERSEDE = `${SUPERSEDE_WHERE} id = ?`
+const RESET = `UPDATE tasks SET ${RESET_COLUMNS}, upstream_pending = ?, limits = ? WHERE id = ?`
+
+const retryJob = (tx: Tx, id: string): JobRow | JobRejection => {
+  const found = find(tx, id)
+  if (found === null) return { rejected: "not_found" }
+  const { row, status } = found
+  if (status !== "FAILED") return { rejected: "not_failed", status }
+  const job = readJob(tx, row.id)
+  const plan = planJob(job.dependencies, statusesOf(findJobs(tx, job.dependencies)))
+  if (plan.status === "BLOCKED") return { rejected: "not_failed", status: plan.status }
+  tx.db.run(SUPERSEDE, row.id)
+  tx.db.run(RESET, plan.pending, limitText(tx.limits.ensure(jobLimits(job))), row.id)
+  setJobStatus(tx, row, plan.status, {})
+  if (plan.status === "READY" && row.attempt === 0) setExpiry(tx, row.id, job.expiresMs, null)
+  tx.wakeOthers = true
   return readJob(tx, row.id)
 }
 

@@ -4,7 +4,7 @@ import type { JobRow } from "../../contract/jobs.ts"
 import { JOB_COLUMNS, type JobColumns, jobOf } from "../../shared/job-rows.ts"
 import type { Session } from "../tx.ts"
 
-const COLUMNS = `SELECT ${JOB_COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id`
+const COLUMNS = `SELECT ${JOB_COLUMNS} FROM jobs j JOIN tasks t ON t.id = j.task_id LEFT JOIN limits l ON l.id = t.parked`
 const BY_ROW = `${COLUMNS} WHERE j.task_id = ?`
 const BY_ID = `${COLUMNS} WHERE j.id = ?`
 

@@ -40,6 +40,11 @@ export const JobPage = (): ReactElement => {
 
 const ended = ({ status }: Job): boolean => status === "COMPLETED" || status === "FAILED" || status === "BLOCKED"
 
+const retryText = ({ retry, retry_policy: policy }: Job): string =>
+  retry === null
+    ? `${policy.backoff_strategy.toLowerCase()}, ${durationText(policy.base_delay_seconds * 1000)} to ${durationText(policy.max_delay_seconds * 1000)}`
+    : `${retry.backoff}, ${retry.base_delay} to ${retry.max_delay}`
+
 const Found = ({ job }: { job: Job }): ReactElement => (
   <>
     <PageHead
@@ -60,16 +65,22 @@ const Found = ({ job }: { job: Job }): ReactElement => (
             </Link>,
           ],
           ["Priority", job.priority],
-          ["Attempts", `${job.attempt_count} of ${job.retry_policy.max_attempts}`],
-          [
-            "Retries",
-            `${job.retry_policy.backoff_strategy.toLowerCase()}, ${durationText(job.retry_policy.base_delay_seconds * 1000)} to ${durationText(job.retry_policy.max_delay_seconds * 1000)}`,
-          ],
+          ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
+          ["Retries", retryText(job)],
           ["Created", <ExactTime key="created" at={job.created_at} />],
           job.available_at === null || ended(job) ? null : ["Due", <Time key="due" at={job.available_at} />],
           ["Duration", <Duration key="duration" from={job.started_at} to={job.finished_at} />],
           job.worker === null ? null : ["Worker", job.worker],
-          job.concurrency_key === null ? null : ["Concurrency key", job.concurrency_key],
+          job.progress === null || job.progress.fraction === null
+            ? null
+            : ["Progress", `${Math.floor(job.progress.fraction * 100)} %`],
+          job.concurrency_key === null
+            ? null
+            : ["Concurrency key", `${job.concurrency_key} (${job.concurrency_limit} at once)`],
+          job.group === null ? null : ["Group", job.group],
+          job.idempotency_key === null ? null : ["Key", job.idempotency_key],
+          job.timeout === null ? null : ["Timeout", job.timeout],
+          job.expires === null ? null : ["Expires", `${job.expires} after it is available`],
           ["Id", <code key="id">{job.id}</code>],
         ]}
       />
@@ -141,19 +152,25 @@ const Dependencies = ({ ids }: { ids: readonly string[] }): ReactNode => {
   )
 }
 
+type Verb = "cancel" | "retry" | "delete"
+
+/** What happened to the job, for the message. */
+const DONE = { cancel: "is being cancelled", retry: "runs again", delete: "is deleted" } as const satisfies Record<Verb, string>
+
 const Actions = ({ job }: { job: Job }): ReactNode => {
   const [asked, setAsked] = useState<"cancel" | "delete" | null>(null)
   const may = useMay("trigger")
   const client = useQueryClient()
   const navigate = useNavigate()
   const act = useMutation({
-    mutationFn: async (verb: "cancel" | "delete"): Promise<void> => {
+    mutationFn: async (verb: Verb): Promise<void> => {
       if (verb === "cancel") await calls.cancelJob(job.id)
+      else if (verb === "retry") await calls.retryJob(job.id)
       else await calls.removeJob(job.id)
     },
     onSuccess: async (_none, verb) => {
       setAsked(null)
-      showMessage(verb === "cancel" ? `${job.name} is being cancelled` : `${job.name} is deleted`)
+      showMessage(`${job.name} ${DONE[verb]}`)
       if (verb === "delete") {
         client.removeQueries({ queryKey: ["job", job.id] })
         await navigate({ to: "/jobs" })
@@ -165,6 +182,11 @@ const Actions = ({ job }: { job: Job }): ReactNode => {
   if (!may) return null
   return (
     <>
+      {job.status === "FAILED" ? (
+        <Button icon="retry" busy={act.isPending} onClick={() => act.mutate("retry")}>
+          Retry
+        </Button>
+      ) : null}
       {ended(job) ? null : (
         <Button kind="danger" icon="stop" onClick={() => setAsked("cancel")}>
           Cancel

@@ -1,0 +1,46 @@
+// Expiry of jobs: a job that has not started some time after it became available fails.
+
+import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
+import type { StoreEvent } from "../../contract/store.ts"
+import { type EventJob, jobEvent } from "../../shared/events.ts"
+import { deleteFrom, ENTRY } from "../claim/ready-queue.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
+import { NOW } from "../connection/store-clock.ts"
+import { dependentEvents, unblockDependents } from "./edges.ts"
+
+/** Leaves rows that another transaction has locked to a later turn. */
+const EXPIRE = statement(
+  "jobs_expire",
+  `WITH due AS MATERIALIZED (
+     SELECT t.id FROM tasks t WHERE t.id = ANY (:rows::bigint[]) ORDER BY t.id FOR UPDATE SKIP LOCKED
+   ), cleared AS (
+     DELETE FROM deadlines d USING due u WHERE d.task_id = u.id
+   ), expired AS (
+     UPDATE tasks t SET status = 'failed', error = :error, finished_at = ${NOW}, parked = NULL, available_at = NULL
+     FROM due u WHERE t.id = u.id AND t.status = 'pending' AND t.attempt = 0 AND t.attempt_id IS NULL
+     RETURNING ${ENTRY("t")}, t.limits
+   ), dequeued AS (
+     ${deleteFrom("ready_queue", "expired")}
+   )
+   UPDATE jobs j SET status = 'FAILED', updated_at = ${NOW} FROM expired e WHERE j.task_id = e.id
+   RETURNING j.id, j.name, j.queue, j.task_id AS row, e.limits, ${NOW}::timestamptz(3) AS at`,
+)
+
+export interface ExpiredJobs {
+  /** Limits of each expired job, which used no slots. */
+  limits: (number[] | null)[]
+  events: StoreEvent[]
+}
+
+export const NOTHING_EXPIRED: ExpiredJobs = { limits: [], events: [] }
+
+/** Fails those of these jobs that have not started. */
+export const expireJobs = async (tx: SqlRunner, rows: readonly number[]): Promise<ExpiredJobs> => {
+  if (rows.length === 0) return NOTHING_EXPIRED
+  type Row = EventJob & { row: number; limits: number[] | null; at: string }
+  const expired = (await tx.run<Row>(EXPIRE, { rows, error: JOB_EXPIRED })).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const dependents = await unblockDependents(tx, { completed: [], failed: expired.map(({ row }) => row) })
+  const events = expired.map((job) => jobEvent(job, "FAILED", { at: job.at, error: JOB_EXPIRED }))
+  const at = expired[0]?.at ?? ""
+  return { limits: expired.map(({ limits }) => limits), events: [...events, ...dependentEvents(dependents, at)] }
+}

@@ -1,0 +1,23 @@
+// Expiry of jobs: a job that has not started some time after it became available fails.
+
+import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
+import type { BatchEffects } from "../advance/batch-effects.ts"
+import { loadRows } from "../cache/load-rows.ts"
+import type { Tx } from "../tx.ts"
+import { setJobStatus } from "./edges.ts"
+import { deleteExpiry } from "./times.ts"
+
+const EXPIRE = `
+UPDATE tasks SET status = 'failed', error = ?, finished_at = ?, parked = NULL, available_at = NULL WHERE id = ?`
+
+/** Fails those of these jobs that have not started. */
+export const expireJobs = (tx: Tx, effects: BatchEffects, rows: readonly number[]): void => {
+  for (const row of loadRows(tx.db, rows).values()) {
+    deleteExpiry(tx, row.id)
+    if (row.status !== "pending" || row.attempt > 0) continue
+    tx.db.run(EXPIRE, JOB_EXPIRED, tx.at, row.id)
+    setJobStatus(tx, row, "FAILED", { error: JOB_EXPIRED })
+    effects.passOn(row.limits)
+    effects.finish(row, "failed", null, true)
+  }
+}
