@@ -16,7 +16,7 @@ const STORE_LAYERS: Layers = [
   ["schema", "cache"],
   ["tx.ts"],
   ["claim"],
-  [["advance", "runs", "jobs", "admin"]],
+  [["advance", "runs", "jobs", "functions", "admin"]],
   ["*.ts"],
 ]
 
@@ -71,8 +71,8 @@ const BACKENDS: [RegExp, string][] = [
   [/^executors\/(?!(?:executor|errors|registry)\.ts$)/, "executors/executor.ts"],
 ]
 
-/** Files that compose a program from backends: the command, and a worker inside a user's program. */
-const ROOTS = ["main.ts", "sdk/start-worker.ts"]
+/** Files that compose a program from backends: the command, and an engine or a worker inside a user's program. */
+const ROOTS = ["main.ts", "sdk/start-worker.ts", "sdk/open.ts", "sdk/test.ts", "sdk/durable/function-executor.ts"]
 
 const EXEMPT = /\.test\.ts$|\/conformance\/|\/testing(?:\.ts$|\/)/
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm

@@ -1,6 +1,6 @@
 // The functions of registered.yaml.
 
-import { register, TerminalError } from "ork"
+import { register, FatalError } from "ork"
 
 interface Size {
   width: number
@@ -8,7 +8,7 @@ interface Size {
 }
 
 register("resize", async ({ width }: { width: number }, ctx): Promise<Size> => {
-  if (width > 4000) throw new TerminalError(`${width} is too wide`)
+  if (width > 4000) throw new FatalError(`${width} is too wide`)
   ctx.log(`resizing to ${width}, attempt ${ctx.attempt}`)
   return { width, height: (width * 3) / 4 }
 })

@@ -1,8 +1,8 @@
-import { type FunctionContext, TerminalError } from "ork"
+import { type FunctionContext, FatalError } from "ork"
 
 export const count = ({ text }: { text: string }, ctx: FunctionContext) => {
   // A retry would not help: the task fails at once, even if retries are left.
-  if (text === "") throw new TerminalError("there is no text to count")
+  if (text === "") throw new FatalError("there is no text to count")
   ctx.log(`part ${ctx.parallelIndex} of ${ctx.parallelCount}`)
   return { words: text.split(" ").length }
 }

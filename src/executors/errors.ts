@@ -1,6 +1,8 @@
 // Errors by which a function controls its retries. They are recognised by a mark and not by their class, because a function may
 // have loaded another copy of this file.
 
+import { parseDuration } from "../core/model/quantities.ts"
+
 const MARK = Symbol.for("ork.error")
 
 /** Sets the mark as a property that is not enumerable, so that it is not printed. */
@@ -14,9 +16,9 @@ export interface ErrorMark {
 }
 
 /** Fails the task at once, whatever retries it has left: a retry cannot help. */
-export class TerminalError extends Error {
+export class FatalError extends Error {
   static {
-    this.prototype.name = "TerminalError"
+    this.prototype.name = "FatalError"
   }
 
   constructor(message?: string, options?: ErrorOptions) {
@@ -25,16 +27,23 @@ export class TerminalError extends Error {
   }
 }
 
-/** Delays the next retry, if one is left, by at least this number of seconds. */
-export class RetryAfter extends Error {
+/** Delays the next retry, if one is left, by at least this time: milliseconds, or a text such as "30s". */
+export class RetryLater extends Error {
   static {
-    this.prototype.name = "RetryAfter"
+    this.prototype.name = "RetryLater"
   }
 
-  constructor(seconds: number, message = `asks for a retry after ${seconds} s`, options?: ErrorOptions) {
+  constructor(
+    delay: number | string,
+    message = `asks for a retry after ${typeof delay === "number" ? `${delay} ms` : delay}`,
+    options?: ErrorOptions,
+  ) {
     super(message, options)
-    if (!Number.isFinite(seconds) || seconds < 0) throw new RangeError(`RetryAfter takes seconds from 0, not ${seconds}`)
-    mark(this, { retryAfterMs: Math.round(seconds * 1000) })
+    const ms = typeof delay === "number" ? delay : parseDuration(delay)
+    if (ms === null || !Number.isFinite(ms) || ms < 0) {
+      throw new RangeError(`RetryLater takes milliseconds or a text such as "30s", not ${JSON.stringify(delay)}`)
+    }
+    mark(this, { retryAfterMs: Math.round(ms) })
   }
 }
 

@@ -1,9 +1,10 @@
-// The module that user code imports as "ork". Small, because every worker process of functions loads it; the worker itself is loaded by
-// `startWorker`.
+// The module that user code imports as "ork". Small, because every worker process of functions loads it; the engine and the worker are
+// loaded when they are opened.
 
+import type { Ork as Engine, OrkOptions } from "./ork.ts"
 import type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
 
-export { RetryAfter, TerminalError } from "../executors/errors.ts"
+export { FatalError, RetryLater } from "../executors/errors.ts"
 export { register } from "../executors/registry.ts"
 export {
   canTransition,
@@ -27,9 +28,58 @@ export type {
   LinkedJob,
   OrderedJob,
 } from "../core/rules/jobs.ts"
+export { signal, task, workflow } from "./definitions.ts"
+export {
+  CancelledError,
+  ConflictError,
+  InvalidInputError,
+  NonDeterminismError,
+  NotFoundError,
+  OrkError,
+  StoppedError,
+  TaskFailedError,
+  TimeoutError,
+} from "./errors.ts"
 export type { AnyFunction, FunctionContext, FunctionLog, TaskFunction } from "../core/model/function.ts"
 export type { Json, JsonObject } from "../core/model/json.ts"
+export type {
+  Definition,
+  LimitOptions,
+  RetryOptions,
+  SignalDefinition,
+  TaskContext,
+  TaskDefinition,
+  TaskOptions,
+  WorkflowDefinition,
+  WorkflowOptions,
+} from "./definitions.ts"
+export type { Duration } from "./duration.ts"
+export type { StepContext, StepOptions, StepTools } from "./durable/step-tools.ts"
+export type {
+  Enqueueable,
+  EnqueueOptions,
+  JobState,
+  ListOptions,
+  Orkable,
+  ResultOptions,
+  RunState,
+  ScheduleOptions,
+  Work,
+} from "./orkable.ts"
+export type { OrkOptions } from "./ork.ts"
+export type { StandardSchema } from "./schema.ts"
 export type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
+
+/** The engine in this process. */
+export type Ork = Engine
+
+export const Ork = {
+  /** Opens the database, creates or migrates its tables, and starts the engine. */
+  async open(options: OrkOptions): Promise<Engine> {
+    const { Ork: engine } = await import("./ork.ts")
+    return await engine.open(options)
+  },
+}
 
 /** Runs function tasks and jobs of a server in this process until it is stopped. Resolves when the worker is registered. */
 export const startWorker = async (settings: WorkerSettings = {}): Promise<RunningWorker> => {

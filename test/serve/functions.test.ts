@@ -159,10 +159,10 @@ tasks:
 it.each(["serve", "worker"] as const)("handlers of ork %s execute the jobs of their queue that have no task", async (who) => {
   const cwd = folderWith({
     "handlers.ts": `
-import { TerminalError } from "ork"
+import { FatalError } from "ork"
 export default {
   mail: async (payload: { to: string }, ctx: { taskName: string; attempt: number }) => {
-    if (payload.to === "nobody") throw new TerminalError("there is nobody")
+    if (payload.to === "nobody") throw new FatalError("there is nobody")
     return { sent: payload.to, by: ctx.taskName }
   },
 }

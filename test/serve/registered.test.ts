@@ -22,12 +22,12 @@ const folderWith = (files: { [path: string]: string }): string => {
 }
 
 const APP = `
-import { register, TerminalError } from "ork"
+import { register, FatalError } from "ork"
 register("resize", async (input: { width: number }, ctx) => {
   ctx.log("resizing to", input.width)
   return { width: input.width, colour: ctx.env["COLOUR"] }
 })
-register("refuse", () => { throw new TerminalError("never") })
+register("refuse", () => { throw new FatalError("never") })
 `
 
 const CALLS = {

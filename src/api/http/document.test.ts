@@ -1,6 +1,7 @@
 // Calls every route at least once with success. Every response, of errors too, must match the OpenAPI document.
 
 import { expect, test } from "vitest"
+import { workflow } from "../../core/testing.ts"
 import { parseOidc } from "../../core/settings/oidc.ts"
 import { encodeFrame } from "../../protocol/wire/log-frames.ts"
 import { signatureOf } from "../../protocol/wire/signature.ts"
@@ -132,6 +133,29 @@ test("every response matches the document", async () => {
   await call("POST", "/callbacks/{token}", { token }, { body: { output: { rows: 3 } }, key: null })
   await call("POST", "/callbacks/{token}", { token }, { key: null })
   await call("POST", "/callbacks/{token}", { token: "0-0" }, { key: null })
+
+  const durable = await api.store.putWorkflow({
+    compiled: { ...workflow({ main: {} }), nodes: [{ ...workflow({ main: {} }).nodes[0]!, durable: true }] },
+    hash: "durable",
+    source: "",
+    deploy: false,
+  })
+  const started = await api.engine.trigger({
+    ...durable,
+    trigger: "manual",
+    params: {},
+    priority: null,
+    logicalDate: null,
+    idempotencyKey: null,
+    workingDir: null,
+  })
+  await call(
+    "POST",
+    "/runs/{id}/signals/{name}",
+    { id: started.run.id, name: "paid" },
+    { body: { payload: { cents: 1 }, key: "p1" } },
+  )
+  await call("GET", "/runs/{id}/steps", { id: started.run.id })
 
   const job = await call("POST", "/jobs", {}, { body: { name: "j", queue: "q", payload: { a: 1 } } })
   const jobAt = { job_id: job.body["id"] as string }

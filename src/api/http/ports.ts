@@ -43,6 +43,7 @@ export const STORE_READS = [
   "listInstances",
   "listKeys",
   "listQueues",
+  "listSteps",
   "listRuns",
   "listSchedules",
   "listTasks",

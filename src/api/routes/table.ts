@@ -6,6 +6,7 @@ import { externalSignalRoutes } from "./external-signals.ts"
 import { auditRoutes } from "./audit.ts"
 import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
+import { functionRoutes } from "./functions.ts"
 import { healthRoutes } from "./health.ts"
 import { hookRoutes } from "./hooks.ts"
 import { jobRoutes } from "./jobs.ts"
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   ...tagged("tasks", taskRoutes),
   ...tagged("runs", runViewRoutes),
   ...tagged("tasks", externalSignalRoutes),
+  ...tagged("runs", functionRoutes),
   ...tagged("logs", logRoutes),
   ...tagged("events", eventRoutes),
   ...tagged("jobs", jobRoutes),

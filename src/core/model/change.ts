@@ -30,6 +30,11 @@ export interface AttemptResult {
   /** false: another attempt cannot succeed. */
   retryable?: boolean
   retryAfterMs?: number
+  /**
+   * A durable function is suspended, and the attempt has no result yet. `seenRequests`: number of requests to resume it that it has
+   * seen.
+   */
+  suspended?: { message: string; delayMs: number | null; seenRequests: number }
   /** What kept the attempt from starting, as far as the executor knows. Part of the error when the start times out. */
   waitedFor?: string
 }
@@ -62,9 +67,17 @@ export type Change =
   /**
    * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Emitted
    * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row, with
-   * the number of its claim (`resumes`): a wait is rejected once its row was resumed again.
+   * the number of its claim (`resumes`): a wait is rejected once its row was resumed again. `seenRequests`: how many requests to resume the row the
+   * attempt has read; with another number in the store the row is due at once.
    */
-  | (Fence & { kind: "wait"; waitingOn: WaitingOn; delayMs: number | null; startedAt?: number; resumes?: number })
+  | (Fence & {
+      kind: "wait"
+      waitingOn: WaitingOn
+      delayMs: number | null
+      startedAt?: number
+      resumes?: number
+      seenRequests?: number
+    })
   /** The task reaches its final status. */
   | (Fence & {
       kind: "finish"
@@ -106,6 +119,8 @@ export type Change =
   | (Fence & { kind: "open_group"; total: number; offset: number; rows: NewRow[]; limits: Limit[] })
   /** All instances of a fan-out, or all tasks of a group, have finished: the container finishes with their outputs. */
   | (Fence & { kind: "gather"; status: "success" | "failed" | "cancelled"; output: Output; error?: string })
+  /** A resumed row returns to its lane, where it is claimed again under the same attempt number: → pending. */
+  | (Fence & { kind: "requeue" })
   /**
    * The holder gives the claim back unstarted (drain, missing executor): the row is as before the claim and the attempt does not
    * count. A resumed row is due again.

@@ -8,6 +8,8 @@ export interface Clock {
   monotonic(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   after(ms: number, fn: () => void): () => void
+  /** The time of day never steps either. */
+  readonly steady?: true
 }
 
 export interface Random {

@@ -39,6 +39,8 @@ export type WaitingOn =
    */
   | { kind: "poll"; poll: Poll; since: number; errors: number; last?: string }
   | { kind: "callback"; since: number; timeoutMs?: number }
+  /** A durable function that is suspended until its time has come or an event arrives. `message`: what it waits for. */
+  | { kind: "resume"; message: string }
 
 export type WaitKind = WaitingOn["kind"]
 
@@ -59,6 +61,8 @@ export const waitingView = (waitingOn: WaitingOn, until: string | null): Waiting
     case "sleep":
     case "callback":
       return { kind: waitingOn.kind, until }
+    case "resume":
+      return { kind: "resume", message: waitingOn.message, until }
     case "approval": {
       const { message, default: fallback } = waitingOn
       return { kind: "approval", ...(message !== undefined && { message }), ...(fallback && { default: fallback }), until }
@@ -92,6 +96,8 @@ export const waitingText = (waiting: WaitingView): string => {
       return `polls ${waiting.url ?? ""}`
     case "callback":
       return `waits for a callback${until}`
+    case "resume":
+      return `${waiting.message ?? "is suspended"}${until}`
     default:
       return waiting.kind satisfies never
   }

@@ -138,6 +138,10 @@ export interface Node {
   fields: { [field: string]: Template }
   /** Secrets inside `fields`, where null holds their place. */
   secretFields?: SecretField[]
+  /** The input of the task is the params of its run. */
+  paramsAsInput?: true
+  /** The task is a durable function, the only one of its workflow. */
+  durable?: true
   /** The task's own `input`, always a map when present. */
   input?: Template
   env: { [name: string]: EnvValue }
@@ -174,6 +178,8 @@ export interface CompiledWorkflow {
   description?: string
   tags: string[]
   params: ParamSpec[]
+  /** Runs accept any params: those of a function in a program, which checks its input itself. */
+  anyParams?: true
   schedules: ScheduleSpec[]
   /** Name of the secret that signs messages; two during a rotation. */
   webhook?: { secret: string | string[] }

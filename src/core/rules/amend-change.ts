@@ -53,6 +53,7 @@ export const amendOverdueChange = <C extends Change>(change: C, row: OverdueRow,
     case "wait":
     case "release":
       return row.holdsSlots ? { change: cancelled(change, nowMs), leavesOpenRow: false } : { change, leavesOpenRow: true }
+    case "requeue":
     case "enqueue":
     case "expand":
     case "open_group":

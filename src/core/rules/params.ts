@@ -16,7 +16,8 @@ export interface GivenParams {
   text?: { [name: string]: string }
 }
 
-export const bindParams = (workflow: Pick<CompiledWorkflow, "params">, given: GivenParams): BoundParams => {
+export const bindParams = (workflow: Pick<CompiledWorkflow, "params" | "anyParams">, given: GivenParams): BoundParams => {
+  if (workflow.anyParams === true) return { ok: true, params: { ...given.values, ...given.text } }
   const problems: Problem[] = []
   const params: JsonObject = {}
   const known = new Map(workflow.params.map((spec) => [spec.name, spec]))

@@ -27,6 +27,8 @@ export const TRANSITIONS = {
   wait: { kinds: ["task"], from: ["pending", "dispatched", "running"], runningMustWait: false },
   // The holder returns a claim that it has not started. A running row was started, unless it waits and was resumed.
   release: { kinds: ANY_KIND, from: ["pending", "dispatched", "running"], runningMustWait: true },
+  // The gate returns a resumed row to its lane.
+  requeue: { kinds: ["task"], from: ["running"], runningMustWait: true },
   // Decisions of the gate about a pending row that it has claimed.
   enqueue: { kinds: ["task"], from: ["pending"], runningMustWait: false },
   skip: { kinds: ANY_KIND, from: ["pending"], runningMustWait: false },

@@ -42,6 +42,7 @@ export class AssignmentBuilder {
     const assignment = this.#newAssignment(claim, workflow, node)
     const { env, fields, secrets } = assignment
     if (claim.kind === "job") assignment.input = claim.job.payload
+    else if (node.paramsAsInput === true) assignment.input = claim.run.params
     else {
       // The item, then upstream outputs by name, then the task's own input: later values win.
       const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: claim.item }

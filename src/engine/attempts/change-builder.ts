@@ -32,6 +32,7 @@ export class ChangeBuilder {
 
   /** `cancelling`: the attempt is not retried, whatever its result. */
   async toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Promise<Change> {
+    if (given.suspended !== undefined && !cancelling) return suspend(claim, given, given.suspended)
     const deferral = isResumed(claim) ? null : deferralIn(given)
     const result = deferral === null ? given : this.#defer(claim, given, deferral, cancelling)
     if ("kind" in result) return result
@@ -114,6 +115,12 @@ export class ChangeBuilder {
       return undefined
     }
   }
+}
+
+const suspend = (claim: Claim, { startedAt }: AttemptResult, suspended: NonNullable<AttemptResult["suspended"]>): Change => {
+  const { message, delayMs, seenRequests } = suspended
+  const waitingOn = { kind: "resume", message } as const
+  return { ...fenceOf(claim), kind: "wait", waitingOn, delayMs, seenRequests, ...(startedAt !== null && { startedAt }) }
 }
 
 const isResumed = (claim: Claim): boolean => claim.kind !== "job" && claim.waitingOn !== null

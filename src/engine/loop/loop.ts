@@ -12,14 +12,13 @@ import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { HolderId } from "../../core/model/ids.ts"
+import { longestSleepMs } from "../../core/time/longest-sleep.ts"
 import { clampChange } from "../../core/rules/clamp-change.ts"
 import { InvalidValue } from "../../store/contract/errors.ts"
 import type { Advanced, Batch } from "../../store/contract/store.ts"
 
 /** A start may wait this long to be committed together with the end of its attempt. */
 const COALESCE_MS = 25
-/** Timers follow a clock that never steps, while rows are due at a time of day: a long wait checks the time again. */
-const MAX_SLEEP_MS = 60_000
 const RETRY_MIN_MS = 50
 const RETRY_MAX_MS = 5000
 
@@ -163,7 +162,7 @@ export class Loop {
 
   /** Sets the timer. A turn that overlaps others may only move it earlier, because another turn may need the earlier time. */
   #wakeWhenDue(ms: number | null, exclusive: boolean): void {
-    const sleepMs = ms === null ? Number.POSITIVE_INFINITY : Math.min(ms, MAX_SLEEP_MS)
+    const sleepMs = ms === null ? Number.POSITIVE_INFINITY : Math.min(ms, longestSleepMs(this.#options.clock))
     const dueAt = this.#options.clock.monotonic() + sleepMs
     if (!exclusive && this.#dueAt <= dueAt) return
     this.#cancelDue?.()
@@ -299,7 +298,7 @@ export class Loop {
         const middle = Math.ceil(part.length / 2)
         const change = part[0]!
         if (part.length > 1) parts.splice(0, 1, part.slice(0, middle), part.slice(middle))
-        else if (change.kind === "release") releases.push(...parts.shift()!)
+        else if (change.kind === "release" || change.kind === "requeue") releases.push(...parts.shift()!)
         else parts.splice(0, 1, ...this.#substitute(change, error, substitutes).map((substitute) => [substitute]))
       }
     }

@@ -2,8 +2,8 @@
 
 import type { Change } from "../../core/model/change.ts"
 
-/** A release has no content that a store could reject. */
-export type ContentChange = Exclude<Change, { kind: "release" }>
+/** A change that returns a row has no content that a store could reject. */
+export type ContentChange = Exclude<Change, { kind: "release" | "requeue" }>
 
 /**
  * Returns the changes to commit instead, in order; the fence lets the first legal one take effect. None: the change only informs, and

@@ -3,11 +3,10 @@
 
 import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { longestSleepMs } from "../../core/time/longest-sleep.ts"
 import type { Store } from "../../store/contract/store.ts"
 
 const RETRY_MS = 1000
-/** Timers follow a clock that never steps, while work is due at a time of day: a long wait checks the time again. */
-const MAX_SLEEP_MS = 60_000
 /** Keeps a timer that fires a little early from spinning. */
 const MIN_SLEEP_MS = 5
 /** Other processes commit hundreds of times a second, mostly without new work. */
@@ -79,6 +78,6 @@ export class DueLoop {
     this.#running = null
     this.#cancelDue?.()
     if (dueMs === null || signal.aborted) this.#cancelDue = null
-    else this.#cancelDue = clock.after(Math.min(Math.max(dueMs, MIN_SLEEP_MS), MAX_SLEEP_MS), () => this.wake())
+    else this.#cancelDue = clock.after(Math.min(Math.max(dueMs, MIN_SLEEP_MS), longestSleepMs(clock)), () => this.wake())
   }
 }

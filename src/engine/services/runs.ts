@@ -15,6 +15,7 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
+import type { FunctionStore, NewSignal, SignalOutcome } from "../../store/contract/functions.ts"
 import type { InstanceKey, InstanceRow, RunViewStore } from "../../store/contract/run-view.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -23,7 +24,8 @@ export interface RunServiceOptions {
   engine: Pick<Engine, "trigger" | "cancel" | "pause" | "planRetry" | "retry">
   store: Pick<Store, "getRun" | "removeRun" | "requestCancel" | "compiled"> &
     Pick<StatsStore, "overrideOutcome"> &
-    Pick<RunViewStore, "listInstances">
+    Pick<RunViewStore, "listInstances"> &
+    Pick<FunctionStore, "sendSignal">
   objects: Pick<ObjectStore, "deletePrefix">
   /** Folder that contains the run folders. */
   dataDir: string
@@ -117,6 +119,11 @@ export class RunService {
 
   retry(runId: RunId, request: RetryRequest): Promise<void> {
     return this.#options.engine.retry(runId, request)
+  }
+
+  /** Sends a signal to a durable function. */
+  signal(signal: NewSignal): Promise<SignalOutcome> {
+    return this.#options.store.sendSignal(signal).finally(this.#options.wake)
   }
 
   /** Removes an ended run with its tasks, logs, outputs and files. */

@@ -96,6 +96,7 @@ export class WaitingTasks {
   /** Returns the change for a row that is due. Rejects for faults that are not the task's: its claim is then released. */
   async resume(claim: TaskClaim): Promise<Change> {
     const { node } = nodeOf(this.#options.store, claim)
+    if (claim.waitingOn!.for.kind === "resume" && !isCancelling(claim)) return { ...fenceOf(claim), kind: "requeue" }
     const step = await this.#step(claim, node)
     if ("result" in step) return await this.toChange(claim, node, step.result)
     return { ...fenceOf(claim), kind: "wait", ...step, resumes: claim.waitingOn!.resumes }
@@ -126,6 +127,7 @@ export class WaitingTasks {
         return { waitingOn, delayMs: waitingOn.ms - claim.waitingOn!.elapsedMs }
       case "approval":
       case "callback":
+      case "resume":
         return { waitingOn, delayMs: null }
       case "workflow":
         return await this.#childRuns.check(claim, node, waitingOn)
@@ -183,6 +185,7 @@ const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling 
  * has a default, applies to the launched process only.
  */
 const limitOf = (node: Node, waitingOn: WaitingOn): number | null => {
+  if (waitingOn.kind === "resume") return null
   if (waitingOn.kind !== "poll" && waitingOn.kind !== "callback") return node.timeoutMs
   const timeoutMs = waitingOn.kind === "poll" ? waitingOn.poll.timeoutMs : waitingOn.timeoutMs
   return soonest(node.deferTimeoutMs ?? null, timeoutMs === undefined ? null : waitingOn.since + timeoutMs)

@@ -22,7 +22,7 @@ export interface ContextPorts {
   signal(): AbortSignal
 }
 
-const createLog = (write: ContextPorts["write"]): FunctionLog => {
+export const createLog = (write: ContextPorts["write"]): FunctionLog => {
   const to =
     (stream: LogStream, level: string) =>
     (...values: unknown[]): void =>

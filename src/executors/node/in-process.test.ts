@@ -7,7 +7,7 @@ import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../..
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { allLines, assignment, launch, type Launched, type Overrides } from "../conformance/fixture.ts"
-import { RetryAfter, TerminalError } from "../errors.ts"
+import { FatalError, RetryLater } from "../errors.ts"
 import { InProcessExecutor } from "./in-process.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "ork-in-process-"))
@@ -69,8 +69,8 @@ describe("a function in this process", () => {
       setup(() => {
         throw error
       }).go().result
-    expect(await thrown(new TerminalError("bad"))).toMatchObject({ state: "failed", error: "bad", retryable: false })
-    expect(await thrown(new RetryAfter(2))).toMatchObject({ state: "failed", retryAfterMs: 2000 })
+    expect(await thrown(new FatalError("bad"))).toMatchObject({ state: "failed", error: "bad", retryable: false })
+    expect(await thrown(new RetryLater("2s"))).toMatchObject({ state: "failed", retryAfterMs: 2000 })
   })
 
   it("has secrets masked in log and error", async () => {

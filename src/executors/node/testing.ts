@@ -10,7 +10,7 @@ import { execFileSync, spawn as start } from "node:child_process"
 import { mkdirSync, readdirSync, writeSync } from "node:fs"
 import { getPriority, setPriority } from "node:os"
 import { once } from "node:events"
-import { type FunctionContext, RetryAfter, TerminalError } from "ork"
+import { type FunctionContext, FatalError, RetryLater } from "ork"
 
 export const echo = (input: unknown) => input
 export const later = async (input: unknown) => { await new Promise((resolve) => setImmediate(resolve)); return input }
@@ -39,8 +39,8 @@ export const throw_odd = (kind: string) => {
   if (kind === "nothing") throw Object.assign(new Error(), { message: undefined, name: undefined })
   throw Object.defineProperty(new Error(), "message", { get() { throw new Error("from the getter") } })
 }
-export const give_up = () => { throw new TerminalError("bad input") }
-export const come_back = () => { throw new RetryAfter(2.5) }
+export const give_up = () => { throw new FatalError("bad input") }
+export const come_back = () => { throw new RetryLater("2.5s") }
 export const not_json = () => ({ big: 1n })
 export const large = (size: number) => "x".repeat(size)
 export const measure = (input: { text: string }) => input.text.length

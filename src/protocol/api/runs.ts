@@ -88,7 +88,7 @@ const attempt = z
 
 export const waiting = z
   .object({
-    kind: z.enum(["sleep", "approval", "workflow", "poll", "callback"]),
+    kind: z.enum(["sleep", "approval", "workflow", "poll", "callback", "resume"]),
     message: z.string().optional(),
     default: z.enum(["approve", "reject"]).optional(),
     workflow: z.string().optional(),

@@ -9,6 +9,7 @@ import { catalogTests } from "./admin/catalog.ts"
 import { claimTests } from "./claims/claims.ts"
 import { closeTests } from "./runs/close.ts"
 import { eventLogTests } from "./admin/event-log.ts"
+import { functionTests } from "./tasks/functions.ts"
 import { fanOutTests } from "./tasks/fan-out.ts"
 import { gateTests } from "./tasks/gate.ts"
 import { groupTimeoutTests } from "./groups/group-timeouts.ts"
@@ -81,5 +82,6 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     jobSearchTests(open)
     jobPropertyTests(open)
     notificationTests(open)
+    functionTests(open)
   })
 }

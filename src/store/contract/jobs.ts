@@ -38,6 +38,8 @@ export interface NewJob {
   expiresMs: number | null
   /** Jobs of one lane and priority take turns by group (fair scheduling). null: no group. */
   group: string | null
+  /** Row of a durable function that has called the job, and that the end of the job resumes. */
+  callerRow?: number
 }
 
 /** Settings of a job that has none. */

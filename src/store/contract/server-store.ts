@@ -2,6 +2,7 @@
 
 import type { Catalog } from "./catalog.ts"
 import type { EventLog } from "./event-log.ts"
+import type { FunctionStore } from "./functions.ts"
 import type { StatsStore } from "./stats.ts"
 import type { JobStore } from "./jobs.ts"
 import type { KeyStore } from "./keys.ts"
@@ -13,6 +14,7 @@ import type { Store } from "./store.ts"
 export type ServerStore = Store &
   Catalog &
   EventLog &
+  FunctionStore &
   StatsStore &
   JobStore &
   KeyStore &

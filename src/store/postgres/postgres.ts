@@ -28,6 +28,7 @@ import {
 } from "./admin/lease-holders.ts"
 import { statsStore } from "./admin/stats.ts"
 import { StoreClock } from "./connection/store-clock.ts"
+import { functionStore } from "./functions/functions.ts"
 import { jobStore } from "./jobs/jobs.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
@@ -197,6 +198,7 @@ const operations = (access: Access, random: Random) => {
   return {
     ...catalog(access),
     ...eventLog(access),
+    ...functionStore(access),
     ...jobStore(access),
     ...keyStore(access),
     ...notificationStore(access),

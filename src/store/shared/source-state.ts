@@ -10,9 +10,12 @@ const oneOf = (column: string, values: readonly string[]): string =>
 export const sourceState = (change: Change["kind"], row = "tasks"): string => {
   const { kinds, from, runningMustWait }: Transition = TRANSITIONS[change]
   const others = from.filter((status) => status !== "running")
-  const status = runningMustWait
-    ? `(${oneOf(`${row}.status`, others)} OR ${row}.status = 'running' AND ${row}.waiting_on IS NOT NULL)`
-    : oneOf(`${row}.status`, from)
+  const waits = `${row}.status = 'running' AND ${row}.waiting_on IS NOT NULL`
+  const status = !runningMustWait
+    ? oneOf(`${row}.status`, from)
+    : others.length === 0
+      ? `(${waits})`
+      : `(${oneOf(`${row}.status`, others)} OR ${waits})`
   return kinds.length === ROW_KINDS ? status : `${oneOf(`${row}.kind`, kinds)} AND ${status}`
 }
 

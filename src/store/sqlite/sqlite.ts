@@ -28,6 +28,7 @@ import {
 } from "./admin/lease-holders.ts"
 import { statsStore } from "./admin/stats.ts"
 import { jobStore } from "./jobs/jobs.ts"
+import { functionStore } from "./functions/functions.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { newRoundRobin } from "./claim/lane-sets.ts"
 import { migrate } from "./schema/migrations.ts"
@@ -179,6 +180,7 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
   return {
     ...catalog(access),
     ...eventLog(access),
+    ...functionStore(access),
     ...statsStore(access),
     ...jobStore(access),
     ...keyStore(access),

@@ -18,6 +18,7 @@ import {
   enqueueRows,
   progressRows,
   releaseRows,
+  requeueRows,
   type Retry,
   retryRows,
   startRows,
@@ -48,6 +49,7 @@ export interface ChangePlan {
   waits: WaitingAttempt[]
   expands: AttemptUpdate[]
   releases: Fence[]
+  requeues: Fence[]
   enqueues: Enqueue[]
   retries: { changes: AttemptChanges; final: Retry }[]
   finishes: { update: AttemptUpdate; finish: Finish }[]
@@ -63,6 +65,7 @@ export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
     expands: updates.filter(({ changes }) => changes.expands.length > 0),
     waits: [],
     releases: [],
+    requeues: [],
     enqueues: [],
     retries: [],
     finishes: [],
@@ -85,6 +88,7 @@ const addFinal = (plan: ChangePlan, update: AttemptUpdate): void => {
   else if (final.kind === "retry") plan.retries.push({ changes, final })
   else if (final.kind === "wait") plan.waits.push({ inFlight, changes, wait: final })
   else if (final.kind === "release") plan.releases.push(changes.fence)
+  else if (final.kind === "requeue") plan.requeues.push(changes.fence)
   else if (final.kind === "enqueue") plan.enqueues.push(final)
 }
 
@@ -154,7 +158,9 @@ export const applyChanges = async (
       changes,
       results: changes.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
     })),
-    returned: [releaseRows(tx, plan.releases), enqueueRows(tx, plan.enqueues, idsOf)].map(pipelined),
+    returned: [releaseRows(tx, plan.releases), requeueRows(tx, plan.requeues), enqueueRows(tx, plan.enqueues, idsOf)].map(
+      pipelined,
+    ),
     retries: pipelined(retryRows(tx, plan.retries)),
     finish: pipelined(finishAttempts(tx, finishPlan, { gateLanes, freedQueues: queueKeys(freedLanes) })),
     // The finish returns the limits of its queues itself.
@@ -323,6 +329,7 @@ const FINISHES = {
   gather: true,
   retry: false,
   release: false,
+  requeue: false,
   wait: false,
   enqueue: false,
 } as const

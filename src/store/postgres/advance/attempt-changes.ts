@@ -81,6 +81,22 @@ const RELEASE = statement(
    SELECT attempt_id FROM released`,
 )
 
+const REQUEUE = statement(
+  "requeue",
+  `WITH returned AS (
+     UPDATE tasks t SET status = 'pending', attempt = t.attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL,
+       waiting_on = NULL, resume_at = NULL, inner_run = ${INNER_RUN("t")}
+     FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
+     WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("requeue", "t")}
+     RETURNING c.attempt_id, ${READINESS("t")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "returned")}
+   ), not_in_flight AS (
+     ${deleteFrom("in_flight", "returned")}
+   )
+   SELECT attempt_id FROM returned`,
+)
+
 const ENQUEUE = statement(
   "enqueue",
   `WITH admitted AS (
@@ -173,6 +189,9 @@ export const retryRows = (
 
 export const releaseRows = (tx: Tx, fences: readonly Fenced[]): Promise<readonly HeldAttempt[]> =>
   runFor(fences, () => tx.run(RELEASE, fenceParams(fences)))
+
+export const requeueRows = (tx: Tx, fences: readonly Fenced[]): Promise<readonly HeldAttempt[]> =>
+  runFor(fences, () => tx.run(REQUEUE, fenceParams(fences)))
 
 /** Enqueues rows that the gate admitted. `limitIds` returns the ids of a row's limits. */
 export const enqueueRows = (

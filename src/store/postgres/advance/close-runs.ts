@@ -16,7 +16,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { insertRows, RUN_ID_PLACEHOLDER } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
-import { resumeParents } from "./waiting.ts"
+import { requestResume } from "./waiting.ts"
 
 /** Columns of a run that starts or closes, for `StartableRun`. */
 export const STARTABLE_RUN = 'seq, id, workflow_id, version_id, priority, private, root_run_id AS "rootRunId"'
@@ -94,7 +94,7 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
     hooks: runs.map(({ hooks }) => hooks.length),
   })
   const parents = closable.flatMap((run) => run.parent_row ?? [])
-  const resumed = pipelined(resumeParents(tx, parents))
+  const resumed = pipelined(requestResume(tx, parents))
   const inserted = [
     ...runs.map(({ run, hooks }) => insertRows(tx, [run], run.workflow_id, hooks, true)),
     addNotifications(

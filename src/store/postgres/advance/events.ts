@@ -112,6 +112,7 @@ const emitFinal = (
       if (!gate) emit({ status: "pending", at, attempt: attempt - 1 })
       break
     case "enqueue":
+    case "requeue":
     case undefined:
       break
     default:

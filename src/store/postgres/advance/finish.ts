@@ -128,6 +128,7 @@ export const toFinish = (inFlight: CachedAttempt, changes: AttemptChanges, chang
     case "wait":
     case "enqueue":
     case "release":
+    case "requeue":
       return null
     default:
       return change satisfies never

@@ -24,12 +24,15 @@ const WAIT = statement(
   "wait",
   `WITH waiting AS (
      UPDATE tasks t SET status = 'running', attempt = t.attempt + CASE WHEN t.status = 'pending' THEN 1 ELSE 0 END, waiting_on = c.waiting_on,
-       resume_at = LEAST(t.resume_at, ${NOW} + c.delay * interval '1 millisecond'), resume_lane = c.lane, resumes = c.resumes, holder = NULL,
+       resume_at = CASE
+         WHEN c.seen_requests IS NULL THEN LEAST(t.resume_at, ${NOW} + c.delay * interval '1 millisecond')
+         WHEN c.seen_requests = COALESCE(t.resume_requests, 0) THEN ${NOW} + c.delay * interval '1 millisecond'
+         ELSE ${NOW} END, resume_lane = c.lane, resumes = c.resumes, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW}),
        started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW}),
        progress = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, inner_run = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOnTexts::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
-       :resumes::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes)
+       :resumes::int[], :seenRequests::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes, seen_requests)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.run_seq <> ${JOB_RUN_SEQ}
        AND ${sourceState("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
@@ -65,6 +68,7 @@ export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Prom
     ),
     startedAts: waiting.map(({ changes, wait }) => isoOrNull(wait.startedAt ?? changes.start?.at)),
     resumes: waits.map(({ resumes }) => resumes ?? 0),
+    seenRequests: waits.map(({ seenRequests }) => seenRequests ?? null),
   })
 }
 
@@ -98,17 +102,21 @@ const CLAIM_RESUMED = statement(
 export const claimResumed = async (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest): Promise<ClaimedRow[]> =>
   maxClaims <= 0 || lanes.length === 0 ? [] : tx.run(CLAIM_RESUMED, { holder, lanes, maxClaims })
 
-const RESUME_PARENTS = statement(
-  "resume_parents",
-  `UPDATE tasks t SET resume_at = ${NOW} FROM (
-     SELECT id FROM tasks WHERE id = ANY (:rows::bigint[]) AND waiting_on IS NOT NULL AND parked IS NULL ORDER BY id FOR UPDATE
-   ) p WHERE t.id = p.id
+const REQUEST_RESUME = statement(
+  "request_resume",
+  `UPDATE tasks t SET resume_requests = COALESCE(t.resume_requests, 0) + 1,
+     resume_at = CASE WHEN t.waiting_on IS NOT NULL AND t.parked IS NULL THEN ${NOW} ELSE t.resume_at END
+   FROM (SELECT id FROM tasks WHERE id = ANY (:rows::bigint[]) ORDER BY id FOR UPDATE) p
+   WHERE t.id = p.id
    RETURNING t.id`,
 )
 
-/** Makes the tasks due whose child runs have ended. */
-export const resumeParents = (tx: Tx, rows: readonly number[]): Promise<unknown[]> =>
-  rows.length === 0 ? Promise.resolve([]) : tx.run(RESUME_PARENTS, { rows })
+/**
+ * Resumes rows that wait: their child runs have closed, or signals were sent. Counts the requests, which an attempt in flight has to
+ * see.
+ */
+export const requestResume = (tx: Tx, rows: readonly number[]): Promise<unknown[]> =>
+  rows.length === 0 ? Promise.resolve([]) : tx.run(REQUEST_RESUME, { rows })
 
 const RESUME_CANCELLED = statement(
   "resume_cancelled",

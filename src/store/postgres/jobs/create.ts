@@ -44,7 +44,10 @@ export const createJobs = async (
   const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
   await insertEdges(
     tx,
-    jobs.map(({ id, dependencies }) => ({ row: rowOf(id), dependencies: dependencies.map(rowOf) })),
+    jobs.flatMap(({ id, dependencies, callerRow }) => [
+      { row: rowOf(id), dependencies: dependencies.map(rowOf) },
+      ...(callerRow === undefined ? [] : [{ row: callerRow, dependencies: [rowOf(id)] }]),
+    ]),
   )
   await setExpiry(
     tx,

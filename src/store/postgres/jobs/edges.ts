@@ -94,7 +94,10 @@ export const unblockDependents = async (
     completed.length === 0 ? [] : tx.run<EventJob & { row: number; expires: boolean }>(COMPLETE, { rows: completed })
   const message = blockedBy(JOB_ID_PLACEHOLDER)
   const blocked = failed.length === 0 ? [] : tx.run<EventJob & { error: string }>(BLOCK, { failed, message })
+  // The rows of callers are locked too: they are dependents.
+  const resumed = pipelined(tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] }))
   await locked
+  await resumed
   const unblockedJobs = await unblocked
   await setExpiry(
     tx,
@@ -103,6 +106,17 @@ export const unblockDependents = async (
   const ready = unblockedJobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   return { ready, blocked: await blocked }
 }
+
+const RESUME_CALLERS = statement(
+  "job_callers_resume",
+  `WITH left_callers AS (
+     DELETE FROM job_edges e USING tasks t WHERE e.dependency = ANY (:rows::bigint[]) AND t.id = e.dependent AND t.run_seq <> 0
+     RETURNING e.dependent
+   )
+   UPDATE tasks t SET resume_requests = COALESCE(t.resume_requests, 0) + c.ended,
+     resume_at = CASE WHEN t.waiting_on IS NOT NULL AND t.parked IS NULL THEN ${NOW} ELSE t.resume_at END
+   FROM (SELECT dependent, count(*)::int AS ended FROM left_callers GROUP BY dependent) c WHERE t.id = c.dependent`,
+)
 
 const DELETE = statement(
   "job_rows_delete",

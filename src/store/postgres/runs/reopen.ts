@@ -47,6 +47,8 @@ const RESET_ROWS = statement(
        AS w (id, pending, failed, unmet, waived, lane) JOIN tasks t ON t.id = w.id
    ), history AS (
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
+   ), forgotten AS (
+     DELETE FROM steps s USING reset r WHERE s.task_id = r.id AND s.state = 'failed'
    )
    UPDATE tasks t SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = r.pending, upstream_failed = r.failed,
      upstream_unmet = r.unmet, upstream_waived = r.waived, lane = r.new_lane

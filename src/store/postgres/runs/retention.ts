@@ -48,6 +48,10 @@ const REMOVE_TASKS = statement(
      DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE run_seq = :seq LIMIT :maxRows) RETURNING id
    ), deleted_attempts AS (
      DELETE FROM attempts a USING deleted d WHERE a.task_id = d.id
+   ), deleted_steps AS (
+     DELETE FROM steps s USING deleted d WHERE s.task_id = d.id
+   ), deleted_signals AS (
+     DELETE FROM signals s USING deleted d WHERE s.task_id = d.id
    )
    SELECT count(*)::int AS count FROM deleted`,
 )

@@ -85,6 +85,8 @@ const writeChange = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Chan
       return expand(tx, effects, row, change)
     case "open_group":
       return openGroup(tx, effects, row, change)
+    case "requeue":
+      return requeue(tx, row)
     case "release":
       return release(tx, effects, row)
     default:
@@ -240,6 +242,20 @@ const release = (tx: Tx, effects: BatchEffects, row: LoadedRow): boolean => {
     emitTask(tx, row, { status: "pending", at: tx.at, attempt: row.attempt })
   }
   row.attemptId = null
+  return true
+}
+
+const REQUEUE = `
+UPDATE tasks SET status = 'pending', attempt = attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL,
+  waiting_on = NULL, resume_at = NULL
+WHERE id = ? AND attempt_id = ? AND waiting_on IS NOT NULL`
+
+const requeue = (tx: Tx, row: LoadedRow): boolean => {
+  tx.db.run(REQUEUE, row.id, row.attemptId)
+  row.status = "pending"
+  row.attempt--
+  row.attemptId = null
+  row.isWaiting = false
   return true
 }
 

@@ -14,7 +14,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
-import { resumeParent } from "./waiting.ts"
+import { requestResume } from "./waiting.ts"
 
 const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 
@@ -54,7 +54,7 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)
   insertRows(tx, run, hooks, true)
-  if (parent !== null) resumeParent(tx, parent)
+  if (parent !== null) requestResume(tx, parent)
   addNotifications(tx, run.id, endNotifications(workflow, run, status))
   emitRun(tx, run.id, status, error)
   return { runSeq: seq, runId: run.id, status }

@@ -25,9 +25,12 @@ WHERE id = ?7 AND attempt_id = ?8`
 const WAIT = waitStatement("min(coalesce(resume_at, ?3), ?3)")
 const WAIT_FOR_EVENT = waitStatement("coalesce(resume_at, ?3)")
 
+/** A suspended function that has not seen all requests to resume it is due at once. */
+const SUSPEND = waitStatement("CASE WHEN coalesce(resume_requests, 0) = ?10 THEN ?3 ELSE ?5 END")
+
 /** Makes a row wait. Rejects jobs, which cannot wait, and waits that were decided before the row was last resumed. */
 export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
-  const { waitingOn, delayMs, resumes = 0 } = change
+  const { waitingOn, delayMs, resumes = 0, seenRequests } = change
   if (isJobRow(row.runSeq) || (row.isWaiting && row.resumes !== resumes)) return false
   const isFromGate = row.status === "pending"
   const resumeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
@@ -36,7 +39,8 @@ export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extr
   const lane = gateLane(tx.runs.get(row.runSeq))
   const started = isFromGate ? 1 : 0
   const values = [started, JSON.stringify(waitingOn), resumeAt, lane, tx.at, startedAt, row.id, change.attemptId, resumes]
-  tx.db.run(resumeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
+  if (seenRequests !== undefined) tx.db.run(SUSPEND, ...values, seenRequests)
+  else tx.db.run(resumeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!isFromGate && !row.isWaiting) effects.free(row)
   const emits = !row.isWaiting || renewalEmitsEvent(waitingOn)
   if (isFromGate) row.attempt++
@@ -124,10 +128,13 @@ export const nextResumeMs = (tx: Tx, lanes: readonly string[]): number | null =>
   return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
 
-const RESUME = "UPDATE tasks SET resume_at = ? WHERE id = ? AND waiting_on IS NOT NULL AND parked IS NULL"
+const RESUME = `
+UPDATE tasks SET resume_requests = coalesce(resume_requests, 0) + 1,
+  resume_at = CASE WHEN waiting_on IS NOT NULL AND parked IS NULL THEN ? ELSE resume_at END
+WHERE id = ?`
 
-/** Resumes a row whose child run has closed. */
-export const resumeParent = (tx: Tx, row: number): void => {
+/** Resumes a row if it waits: its child run has closed, or a signal was sent. Counts the request, which an attempt in flight has to see. */
+export const requestResume = (tx: Tx, row: number): void => {
   tx.db.run(RESUME, tx.at, row)
 }
 

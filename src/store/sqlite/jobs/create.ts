@@ -24,6 +24,7 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
   const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
   for (const job of jobs) {
     if (job.dependencies.length > 0) insertEdges(tx, rowOf(job.id), job.dependencies.map(rowOf))
+    if (job.callerRow !== undefined) insertEdges(tx, job.callerRow, [rowOf(job.id)])
     const { status, availableAt } = created.get(job.id)!
     emitJob(tx, job, status, { availableAt })
   }

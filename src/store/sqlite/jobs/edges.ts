@@ -6,6 +6,7 @@ import { blockedBy } from "../../../core/rules/messages.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
 import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"
 import { deleteExpiry, setExpiry } from "./times.ts"
+import { requestResume } from "../advance/waiting.ts"
 import type { Tx } from "../tx.ts"
 
 const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id = ?"
@@ -57,9 +58,22 @@ export const unblockDependents = (tx: Tx, jobs: readonly FinishedJob[]): void =>
   const rows = tx.db.all<[number]>(WITH_DEPENDENTS, JSON.stringify(jobs.map(({ row }) => row)))
   const hasDependents = new Set(rows.map(([row]) => row))
   for (const job of jobs) {
-    if (hasDependents.has(job.row)) (job.completed ? completeDependents : blockDependents)(tx, job)
+    if (hasDependents.has(job.row)) {
+      resumeCaller(tx, job.row)
+      if (job.completed) completeDependents(tx, job)
+      else blockDependents(tx, job)
+    }
     if (isDeleted(job.id)) deleteRow(tx, job.row)
   }
+}
+
+const LEAVE_CALLER = `
+DELETE FROM job_edges WHERE dependency = ? AND dependent IN (SELECT id FROM tasks WHERE id = job_edges.dependent AND run_seq <> 0)
+RETURNING dependent`
+
+/** Resumes the durable function that has called the job. */
+const resumeCaller = (tx: Tx, row: number): void => {
+  for (const [caller] of tx.db.all<[number]>(LEAVE_CALLER, row)) requestResume(tx, caller)
 }
 
 const COMPLETE = `

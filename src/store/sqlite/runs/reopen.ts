@@ -53,6 +53,9 @@ const RESET = `
 UPDATE tasks SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, upstream_pending = ?1, upstream_failed = ?2, upstream_unmet = ?3, upstream_waived = ?4, lane = ?5
 WHERE id = ?6`
 
+/** A retried function runs its failed steps again and keeps the others. */
+const FORGET_FAILED_STEPS = "DELETE FROM steps WHERE task_id = ? AND state = 'failed'"
+
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
 const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
@@ -80,6 +83,7 @@ UPDATE tasks SET parked = ${PARKED_BY_GROUP} WHERE id IN (SELECT id FROM below) 
 
 const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
+  tx.db.run(FORGET_FAILED_STEPS, id)
   tx.db.run(RESET, upstreamPending, upstream.failed, upstream.unmet, upstream.waived, lane, id)
 }
 

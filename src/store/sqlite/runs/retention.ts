@@ -31,6 +31,10 @@ const SOME = "SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ?1 OR
 
 const REMOVE_ATTEMPTS = `DELETE FROM attempts WHERE task_id IN (${SOME})`
 
+const REMOVE_STEPS = `DELETE FROM steps WHERE task_id IN (${SOME})`
+
+const REMOVE_SIGNALS = `DELETE FROM signals WHERE task_id IN (${SOME})`
+
 const REMOVE_TASKS = `DELETE FROM tasks WHERE id IN (${SOME})`
 
 const REMOVE_LIMITS = `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || ?1 OR key GLOB '${LIMIT_PREFIX.task}' || ?1 || ':*'`
@@ -57,7 +61,7 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   const [seq, isFinished] = run
   if (isFinished === 0)
     throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
-  tx.db.run(REMOVE_ATTEMPTS, seq, maxRows)
+  for (const remove of [REMOVE_ATTEMPTS, REMOVE_STEPS, REMOVE_SIGNALS]) tx.db.run(remove, seq, maxRows)
   if (tx.db.run(REMOVE_TASKS, seq, maxRows) === maxRows) {
     tx.db.run(MARK, seq)
     return false

@@ -9,8 +9,9 @@ import { ACCESS } from "./002-access.ts"
 import { READABLE_RUNS } from "./003-readable-runs.ts"
 import { LABELS } from "./004-labels.ts"
 import { JOBS } from "./005-jobs.ts"
+import { FUNCTIONS } from "./006-functions.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -1,0 +1,37 @@
+// Schemas of durable functions: the steps of a run, and signals to it.
+
+import { z } from "zod"
+import { dateTime, json, strictObject, text, uuid } from "./common.ts"
+import { outputObject } from "./runs.ts"
+
+const signalName = text(1, 255)
+
+export const signalParams = strictObject({ id: uuid, name: signalName })
+
+export const signalBody = strictObject({
+  payload: json.optional(),
+  key: text(1, 255).optional().meta({ description: "A second signal of this name with the same key is ignored" }),
+})
+
+export const signalSent = z
+  .object({ sent: z.boolean().meta({ description: "False when a signal with the same key was sent before" }) })
+  .meta({ id: "SignalSent" })
+
+export const step = z
+  .object({
+    name: z.string(),
+    occurrence: z.int().meta({ description: "Counts the steps of this name, from 0" }),
+    kind: z.enum(["run", "sleep", "wait", "call", "tx", "value", "patch"]),
+    state: z.enum(["waiting", "success", "failed"]),
+    failures: z.int(),
+    output: json,
+    output_object: outputObject.nullable(),
+    error: z.string().nullable(),
+    until: dateTime.nullable().meta({ description: "When a waiting step goes on by itself" }),
+    child: z.string().nullable().meta({ description: "Id of the job or run that the step has started" }),
+    started_at: dateTime,
+    finished_at: dateTime.nullable(),
+  })
+  .meta({ id: "Step" })
+
+export const stepList = z.object({ items: z.array(step) }).meta({ id: "StepList" })

@@ -1,0 +1,328 @@
+// The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only.
+
+import type { Json, JsonObject } from "../core/model/json.ts"
+import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import { type Duration, toMs } from "./duration.ts"
+import {
+  CancelledError,
+  ConflictError,
+  InvalidInputError,
+  NotFoundError,
+  OrkError,
+  TaskFailedError,
+  TimeoutError,
+} from "./errors.ts"
+import type {
+  Enqueueable,
+  EnqueueOptions,
+  JobState,
+  ListOptions,
+  Orkable,
+  ResultOptions,
+  RunState,
+  ScheduleOptions,
+  Work,
+} from "./orkable.ts"
+import { validate } from "./schema.ts"
+
+export type { Orkable, Work } from "./orkable.ts"
+export { signal, task, workflow } from "./definitions.ts"
+
+export interface ClientOptions {
+  /** Address of the server. Default: ORK_URL, or http://127.0.0.1:4000. */
+  url?: string
+  /** An API key. Default: ORK_API_KEY. */
+  key?: string
+  /** Default: the global fetch. */
+  fetch?: typeof fetch
+}
+
+/** Longest time that the server waits for a result in one request. */
+const WAIT_MS = 30_000
+const CANCELLED = "cancelled"
+const PAGE = 100
+
+interface JobBody {
+  id: string
+  name: string
+  status: string
+  payload: Json
+  attempt_count: number
+  error: string | null
+}
+
+interface RunBody {
+  id: string
+  workflow: string
+  status: RunState
+  params: JsonObject
+  error: string | null
+}
+
+interface ResultBody {
+  status: string
+  output: Json
+  output_object: { key: string } | null
+  error: string | null
+}
+
+interface Page<Item> {
+  items: Item[]
+  next_cursor: string | null
+}
+
+export class OrkClient implements Orkable {
+  readonly #url: string
+  readonly #key: string
+  readonly #fetch: typeof fetch
+
+  constructor({ url, key, fetch: given = fetch }: ClientOptions = {}) {
+    const env = (globalThis as { process?: { env: { [name: string]: string | undefined } } }).process?.env ?? {}
+    this.#url = (url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000").replace(/\/+$/, "")
+    this.#key = key ?? env["ORK_API_KEY"] ?? ""
+    this.#fetch = given
+  }
+
+  async enqueue<Input, Output>(
+    definition: Enqueueable<Input, Output>,
+    input: Input,
+    options: EnqueueOptions = {},
+  ): Promise<Work<Output>> {
+    await validate(definition.schema, input, `the input of ${definition.name}`)
+    if (definition.kind === "task") {
+      const { status, body } = await this.#send<JobBody>(
+        "POST",
+        "/jobs",
+        this.#newJob(definition as unknown as AnyTask, input, options),
+      )
+      return this.#job(body, status === 201) as Work<Output>
+    }
+    const path = `/workflows/${encodeURIComponent(definition.name)}/runs`
+    const { status, body } = await this.#send<RunBody>("POST", path, {
+      params: input as JsonObject,
+      priority: options.priority ?? definition.priority,
+      ...(options.key !== undefined && { idempotency_key: options.key }),
+    })
+    return this.#run(body, status === 201) as Work<Output>
+  }
+
+  async enqueueAll<Input, Output>(
+    definition: TaskDefinition<Input, Output>,
+    inputs: readonly Input[],
+    options: Omit<EnqueueOptions, "key"> = {},
+  ): Promise<Work<Output>[]> {
+    for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
+    const jobs = inputs.map((input) => this.#newJob(definition as unknown as AnyTask, input, options))
+    const { body } = await this.#send<{ items: JobBody[] }>("POST", "/jobs/batch", { jobs })
+    return body.items.map((job) => this.#job(job, true) as Work<Output>)
+  }
+
+  #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): JsonObject {
+    const { name, queue, retry, timeoutMs, expiresMs, limit } = definition
+    const group = definition.group === null ? null : String(definition.group(input as never))
+    return {
+      name,
+      queue,
+      function: name,
+      payload: (input ?? null) as Json,
+      priority: options.priority ?? definition.priority,
+      retry: {
+        max_attempts: retry.maxAttempts,
+        backoff: retry.backoff,
+        base_delay: ms(retry.baseDelayMs),
+        max_delay: ms(retry.maxDelayMs),
+        jitter: retry.jitter,
+      },
+      ...(timeoutMs !== null && { timeout: ms(timeoutMs) }),
+      ...(expiresMs !== null && { expires: ms(expiresMs) }),
+      ...(options.key !== undefined && { idempotency_key: options.key }),
+      ...(options.delay !== undefined && { delay: ms(toMs(options.delay, "delay")) }),
+      ...(options.at !== undefined && { run_at: options.at.toISOString() }),
+      ...(group !== null && { group }),
+      ...(group !== null &&
+        limit.perGroup !== null && { concurrency_key: `${name}:${group}`, concurrency_limit: limit.perGroup }),
+    }
+  }
+
+  async get(id: string): Promise<Work<unknown> | null> {
+    const path = encodeURIComponent(id)
+    const job = await this.#find<JobBody>(`/jobs/${path}`)
+    if (job !== null) return this.#job(job, false)
+    const run = await this.#find<RunBody>(`/runs/${path}`)
+    return run === null ? null : this.#run(run, false)
+  }
+
+  async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
+    const name = typeof def === "string" ? def : def.name
+    const isWorkflow =
+      typeof def === "string" ? (await this.#find(`/workflows/${encodeURIComponent(def)}`)) !== null : def.kind === "workflow"
+    const isWanted = (found: string): boolean =>
+      status.length === 0 || (status as readonly string[]).includes(found.toLowerCase())
+    for (let cursor = ""; ;) {
+      const filter = isWorkflow ? { workflow: name } : { name }
+      const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...(cursor !== "" && { cursor }) })
+      const { body } = await this.#send<Page<JobBody & RunBody>>("GET", `/${isWorkflow ? "runs" : "jobs"}?${query}`)
+      for (const item of body.items)
+        if (isWanted(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
+      if (body.next_cursor === null) return
+      cursor = body.next_cursor
+    }
+  }
+
+  async signal<Payload>(
+    run: string | Pick<Work<unknown>, "id">,
+    { name, schema }: SignalDefinition<Payload>,
+    payload: Payload,
+    { key }: { key?: string } = {},
+  ): Promise<boolean> {
+    await validate(schema, payload, `the signal ${name}`)
+    const id = typeof run === "string" ? run : run.id
+    const path = `/runs/${encodeURIComponent(id)}/signals/${encodeURIComponent(name)}`
+    const { body } = await this.#send<{ sent: boolean }>("POST", path, {
+      payload: payload as Json,
+      ...(key !== undefined && { key }),
+    })
+    return body.sent
+  }
+
+  async schedule<Input>(
+    name: string,
+    cron: string,
+    definition: Enqueueable<Input, unknown>,
+    input: Input,
+    { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
+  ): Promise<void> {
+    await validate(definition.schema, input, `the input of ${definition.name}`)
+    await this.#send("POST", "/workflows", {
+      name,
+      schedule: { cron, timezone, catchup, overlap },
+      tasks: { main: { executor: "node", function: definition.name, input: input as JsonObject, queue: definition.queue } },
+    })
+  }
+
+  async unschedule(name: string): Promise<void> {
+    await this.#send("DELETE", `/workflows/${encodeURIComponent(name)}`)
+  }
+
+  // -- jobs and runs -----------------------------------------------------------------------------------------------------------------
+
+  #job(job: JobBody, created: boolean): Work<unknown> {
+    const path = `/jobs/${job.id}`
+    return {
+      id: job.id,
+      name: job.name,
+      created,
+      status: job.status.toLowerCase() as JobState,
+      input: job.payload,
+      attempts: job.attempt_count,
+      error: job.error,
+      result: (options) => this.#jobResult(job, options),
+      cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
+      retry: async () => void (await this.#send("POST", `${path}/retry`)),
+      refresh: async () => this.#job((await this.#send<JobBody>("GET", path)).body, false),
+    }
+  }
+
+  async #jobResult({ id, name }: JobBody, options: ResultOptions = {}): Promise<unknown> {
+    const read = async (waitMs: number): Promise<ResultBody | null> => {
+      const { body } = await this.#send<ResultBody>("GET", `/jobs/${id}/result?wait=${ms(waitMs)}`, undefined, options.signal)
+      return ["COMPLETED", "FAILED", "BLOCKED"].includes(body.status) ? body : null
+    }
+    const ended = await this.#wait(id, read, options)
+    if (ended.status === "COMPLETED") return ended.output
+    if (ended.error === CANCELLED) throw new CancelledError(`job ${id} of ${name} was cancelled`)
+    throw new TaskFailedError(name, id, ended.error ?? "no reason is known")
+  }
+
+  #run(run: RunBody, created: boolean): Work<unknown> {
+    const path = `/runs/${run.id}`
+    return {
+      id: run.id,
+      name: run.workflow,
+      created,
+      status: run.status,
+      input: run.params,
+      attempts: 1,
+      error: run.error,
+      result: (options) => this.#runResult(run, options),
+      cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
+      retry: async () => void (await this.#send("POST", `${path}/retry`)),
+      refresh: async () => this.#run((await this.#send<RunBody>("GET", path)).body, false),
+    }
+  }
+
+  async #runResult({ id, workflow }: RunBody, options: ResultOptions = {}): Promise<unknown> {
+    let pauseMs = 0
+    const read = async (waitMs: number): Promise<RunBody | null> => {
+      await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, waitMs)))
+      pauseMs = Math.min(pauseMs + 100, 2000)
+      const { body } = await this.#send<RunBody>("GET", `/runs/${id}`, undefined, options.signal)
+      return body.status === "pending" || body.status === "running" ? null : body
+    }
+    const ended = await this.#wait(id, read, options)
+    if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
+    if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
+    return (await this.#send<{ output: Json }>("GET", `/runs/${id}/tasks/main`)).body.output
+  }
+
+  async #wait<T>(id: string, read: (waitMs: number) => Promise<T | null>, { timeout }: ResultOptions): Promise<T> {
+    const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + toMs(timeout, "timeout")
+    for (;;) {
+      const leftMs = Math.max(0, deadline - Date.now())
+      const found = await read(Math.min(leftMs, WAIT_MS))
+      if (found !== null) return found
+      if (Date.now() >= deadline) throw new TimeoutError(`${id} has not ended within ${String(timeout)}`)
+    }
+  }
+
+  // -- requests ----------------------------------------------------------------------------------------------------------------------
+
+  async #find<Body>(path: string): Promise<Body | null> {
+    try {
+      return (await this.#send<Body>("GET", path)).body
+    } catch (error) {
+      if (error instanceof NotFoundError) return null
+      throw error
+    }
+  }
+
+  async #send<Body>(
+    method: string,
+    path: string,
+    body?: JsonObject,
+    signal?: AbortSignal,
+  ): Promise<{ status: number; body: Body }> {
+    const response = await this.#fetch(`${this.#url}/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#key}`, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal !== undefined && { signal }),
+    })
+    const text = await response.text()
+    if (response.ok) return { status: response.status, body: (text === "" ? null : JSON.parse(text)) as Body }
+    throw errorOf(response.status, text, `${method} ${path}`)
+  }
+}
+
+const errorOf = (status: number, text: string, request: string): OrkError => {
+  let error: { message?: string; details?: { path?: string; message?: string }[] } = {}
+  try {
+    error = (JSON.parse(text) as { error?: typeof error }).error ?? {}
+  } catch {
+    // The answer of something else than a server of Ork.
+  }
+  const message = error.message ?? `${request} was answered with status ${status}`
+  if (status === 404) return new NotFoundError(message)
+  if (status === 409) return new ConflictError(message)
+  if (status === 400 && Array.isArray(error.details)) {
+    return new InvalidInputError(
+      "the request",
+      error.details.map((each) => ({ path: each.path ?? "", message: each.message ?? "" })),
+    )
+  }
+  return new OrkError(message)
+}
+
+const ms = (value: number): string => `${Math.round(value)}ms`
+
+export type { Duration, RetryOptions }

@@ -1,0 +1,190 @@
+// Definitions: tasks, durable functions and signals that a program declares once and then enqueues, runs and sends.
+
+import { checkFunction } from "../executors/registry.ts"
+import type { FunctionContext } from "../core/model/function.ts"
+import { type Duration, optionalMs, toMs } from "./duration.ts"
+import type { RetryPolicy } from "../core/model/workflow.ts"
+import type { InputOf, OutputOf, StandardSchema } from "./schema.ts"
+import type { StepTools } from "./durable/step-tools.ts"
+
+export interface RetryOptions {
+  /** Number of attempts in all, 1 to 100. Default: 3. */
+  attempts?: number
+  /** Delay before the second attempt. Default: 1s. */
+  delay?: Duration
+  /** Default: 5m. */
+  maxDelay?: Duration
+  /** How the delay grows. Default: exponential. */
+  backoff?: RetryPolicy["backoff"]
+  /** Waits 50 to 100 % of each delay. Default: false. */
+  jitter?: boolean
+}
+
+export interface LimitOptions {
+  /** Number of jobs of this task that run at once, in all processes. */
+  concurrency?: number
+  /** Number of jobs of one group that run at once. Requires `group`. */
+  perGroup?: number
+  /** Number of starts in a period, such as [100, "1s"]. */
+  rate?: readonly [starts: number, period: Duration]
+}
+
+export interface TaskOptions<Schema extends StandardSchema | undefined, Input> {
+  /** Schema of the input, checked when a job is enqueued and when it runs. */
+  input?: Schema
+  /** Default: `default`. A task with a rate limit has a queue of its own. */
+  queue?: string
+  /** 1 to 10; jobs of a higher priority start first. Default: 5. */
+  priority?: number
+  retry?: RetryOptions
+  /** Limit of one attempt. Default: 1h. */
+  timeout?: Duration
+  /** A job that has not started this long after it became available fails. */
+  expires?: Duration
+  /** Jobs take turns by group, so that one group cannot hold up the others. */
+  group?: (input: Input) => string
+  limit?: LimitOptions
+}
+
+/** What a handler gets beside its input. */
+export type TaskContext = Pick<FunctionContext, "attempt" | "signal" | "log" | "progress" | "heartbeat"> & {
+  /** Id of the job or run. */
+  readonly id: string
+}
+
+export interface TaskDefinition<Input, Output> {
+  readonly kind: "task"
+  readonly name: string
+  readonly schema: StandardSchema | undefined
+  readonly queue: string
+  readonly priority: number
+  readonly retry: RetryPolicy
+  readonly timeoutMs: number | null
+  readonly expiresMs: number | null
+  readonly group: ((input: never) => string) | null
+  readonly limit: { concurrency: number | null; perGroup: number | null; rate: { limit: number; periodMs: number } | null }
+  readonly handler: (input: never, context: TaskContext) => Output | Promise<Output>
+  /** Only for the inference of the input. */
+  readonly _input?: (input: Input) => void
+}
+
+export interface WorkflowOptions<Schema extends StandardSchema | undefined> {
+  input?: Schema
+  queue?: string
+  priority?: number
+  /** Attempts of the function itself, beside those of its steps. Default: 1. */
+  retry?: RetryOptions
+  /** Limit of the time between two suspensions. Default: 1h. */
+  timeout?: Duration
+}
+
+export interface WorkflowDefinition<Input, Output> {
+  readonly kind: "workflow"
+  readonly name: string
+  readonly schema: StandardSchema | undefined
+  readonly queue: string
+  readonly priority: number
+  readonly retry: RetryPolicy
+  readonly timeoutMs: number | null
+  readonly handler: (input: never, step: StepTools) => Output | Promise<Output>
+  /** Only for the inference of the input. */
+  readonly _input?: (input: Input) => void
+}
+
+export interface SignalDefinition<Payload> {
+  readonly kind: "signal"
+  readonly name: string
+  readonly schema: StandardSchema | undefined
+  /** Only for the inference of the payload. */
+  readonly _payload?: Payload
+}
+
+export type AnyTask = TaskDefinition<never, unknown>
+export type AnyWorkflow = WorkflowDefinition<never, unknown>
+export type Definition = AnyTask | AnyWorkflow
+
+/** Replaces what JSON cannot carry by never, so that a handler that returns it does not compile. */
+export type JsonResult<T> = T extends string | number | boolean | null | undefined | void
+  ? T
+  : T extends bigint | symbol | Date | Map<unknown, unknown> | Set<unknown> | ((...args: never[]) => unknown)
+    ? never
+    : T extends object
+      ? { [Key in keyof T]: JsonResult<T[Key]> }
+      : T
+
+const DEFAULT_TIMEOUT_MS = 3_600_000
+const DEFAULT_RETRY: Required<RetryOptions> = {
+  attempts: 3,
+  delay: "1s",
+  maxDelay: "5m",
+  backoff: "exponential",
+  jitter: false,
+}
+
+export const retryPolicyOf = (given: RetryOptions = {}, what: string, defaults = DEFAULT_RETRY): RetryPolicy => {
+  const { attempts, delay, maxDelay, backoff, jitter } = { ...defaults, ...given }
+  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 100) {
+    throw new TypeError(`${what}: retry.attempts is ${attempts}, but must be a whole number from 1 to 100`)
+  }
+  const baseDelayMs = toMs(delay, `${what}: retry.delay`)
+  const maxDelayMs = Math.max(baseDelayMs, toMs(maxDelay, `${what}: retry.maxDelay`))
+  return { maxAttempts: attempts, backoff, baseDelayMs, maxDelayMs, jitter }
+}
+
+const checkPriority = (priority: number, what: string): number => {
+  if (Number.isInteger(priority) && priority >= 1 && priority <= 10) return priority
+  throw new TypeError(`${what}: priority is ${priority}, but must be a whole number from 1 to 10`)
+}
+
+/** Declares a task: a typed handler for jobs. */
+export const task = <Schema extends StandardSchema | undefined = undefined, Output = void>(
+  name: string,
+  options: TaskOptions<Schema, OutputOf<Schema>>,
+  handler: (input: OutputOf<Schema>, context: TaskContext) => JsonResult<Output> | Promise<JsonResult<Output>>,
+): TaskDefinition<InputOf<Schema>, Output> => {
+  checkFunction(name, handler)
+  const what = `task ${name}`
+  const { limit = {}, group = null } = options
+  if (limit.perGroup !== undefined && group === null) throw new TypeError(`${what}: limit.perGroup requires group`)
+  const rate = limit.rate === undefined ? null : { limit: limit.rate[0], periodMs: toMs(limit.rate[1], `${what}: limit.rate`) }
+  return {
+    kind: "task",
+    name,
+    schema: options.input,
+    queue: options.queue ?? (rate === null ? "default" : name.replaceAll(/[^A-Za-z0-9_]/g, "_")),
+    priority: checkPriority(options.priority ?? 5, what),
+    retry: retryPolicyOf(options.retry, what),
+    timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),
+    expiresMs: optionalMs(options.expires, `${what}: expires`),
+    group,
+    limit: { concurrency: limit.concurrency ?? null, perGroup: limit.perGroup ?? null, rate },
+    handler: handler as TaskDefinition<InputOf<Schema>, Output>["handler"],
+  }
+}
+
+/** Declares a durable function: it continues after a crash, and sleeps and waits without a process. */
+export const workflow = <Schema extends StandardSchema | undefined = undefined, Output = void>(
+  name: string,
+  options: WorkflowOptions<Schema>,
+  handler: (input: OutputOf<Schema>, step: StepTools) => JsonResult<Output> | Promise<JsonResult<Output>>,
+): WorkflowDefinition<InputOf<Schema>, Output> => {
+  checkFunction(name, handler)
+  const what = `workflow ${name}`
+  return {
+    kind: "workflow",
+    name,
+    schema: options.input,
+    queue: options.queue ?? "default",
+    priority: checkPriority(options.priority ?? 5, what),
+    retry: retryPolicyOf(options.retry, what, { ...DEFAULT_RETRY, attempts: 1 }),
+    timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),
+    handler: handler as WorkflowDefinition<InputOf<Schema>, Output>["handler"],
+  }
+}
+
+/** Declares a signal, which a durable function waits for. */
+export const signal = <Payload = unknown>(name: string, schema?: StandardSchema<Payload>): SignalDefinition<Payload> => ({
+  kind: "signal",
+  name,
+  schema,
+})

@@ -1,0 +1,42 @@
+// What a durable function can do. Each step is recorded by its name; a function that is resumed or retried runs again from its beginning
+// and gets the recorded results.
+
+import type { FunctionLog } from "../../core/model/function.ts"
+import type { RetryOptions, SignalDefinition, TaskDefinition, WorkflowDefinition } from "../definitions.ts"
+import type { Duration } from "../duration.ts"
+
+export interface StepContext {
+  /** Counts from 1. */
+  readonly attempt: number
+  /** Aborted when the function is cancelled or its time is over. */
+  readonly signal: AbortSignal
+  readonly log: FunctionLog
+}
+
+export interface StepOptions {
+  retry?: RetryOptions
+}
+
+export interface StepTools {
+  /** Id of the run. */
+  readonly id: string
+  readonly log: FunctionLog
+  /** Runs code and records its result. The code runs at least once. */
+  run<Result>(name: string, code: (context: StepContext) => Result | Promise<Result>, options?: StepOptions): Promise<Result>
+  /** Suspends the function without a slot. */
+  sleep(name: string, duration: Duration): Promise<void>
+  /** Waits for a signal, also one that was sent before. Returns null at the timeout. */
+  waitFor<Payload>(signal: SignalDefinition<Payload>, options?: { timeout?: Duration }): Promise<Payload | null>
+  /** Starts a job or another durable function, and waits for its result. */
+  call<Input, Output>(
+    definition: TaskDefinition<Input, Output> | WorkflowDefinition<Input, Output>,
+    input: Input,
+    options?: { name?: string },
+  ): Promise<Output>
+  /** Returns the time of the first call, also when the function runs again. */
+  now(): Date
+  /** Returns a random number from 0 to 1, the same when the function runs again. */
+  random(): number
+  /** Returns true for functions that reach this point for the first time with this code, and false for those that passed it before. */
+  patch(name: string): boolean
+}

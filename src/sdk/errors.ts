@@ -1,0 +1,102 @@
+// Errors of the SDK. `instanceof` also recognises an error that another copy of the package has thrown, by a mark that all copies share.
+
+const MARK = Symbol.for("ork.sdk.error")
+
+/** Base of all errors of the SDK. */
+export class OrkError extends Error {
+  static {
+    this.prototype.name = "OrkError"
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return typeof value === "object" && value !== null && namesOf(value).includes(this.prototype.name)
+  }
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    const names: string[] = []
+    for (let type = Object.getPrototypeOf(this) as Error; type !== Error.prototype; type = Object.getPrototypeOf(type) as Error)
+      names.push(type.name)
+    Object.defineProperty(this, MARK, { value: names })
+  }
+}
+
+const namesOf = (value: object): readonly string[] => (MARK in value ? (value[MARK] as readonly string[]) : [])
+
+/** A value does not fit the schema of a task, workflow or signal. Nothing was written. */
+export class InvalidInputError extends OrkError {
+  static {
+    this.prototype.name = "InvalidInputError"
+  }
+
+  readonly issues: readonly { path: string; message: string }[]
+
+  constructor(what: string, issues: readonly { path: string; message: string }[]) {
+    super(
+      `${what} is not valid: ${issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ")}`,
+    )
+    this.issues = issues
+  }
+}
+
+/** A task, workflow or run of this name or id does not exist. */
+export class NotFoundError extends OrkError {
+  static {
+    this.prototype.name = "NotFoundError"
+  }
+}
+
+/** The state of the job or run does not allow the operation, or its key is taken. Nothing was changed. */
+export class ConflictError extends OrkError {
+  static {
+    this.prototype.name = "ConflictError"
+  }
+}
+
+/** The awaited job or run has failed. */
+export class TaskFailedError extends OrkError {
+  static {
+    this.prototype.name = "TaskFailedError"
+  }
+
+  readonly id: string
+  readonly task: string
+
+  constructor(task: string, id: string, reason: string) {
+    super(`${task} ${id} failed: ${reason}`)
+    this.task = task
+    this.id = id
+  }
+}
+
+/** The awaited job or run was cancelled, or the code that waits is being cancelled. */
+export class CancelledError extends OrkError {
+  static {
+    this.prototype.name = "CancelledError"
+  }
+}
+
+/** The result did not arrive in the time that the caller gave. The job or run goes on. */
+export class TimeoutError extends OrkError {
+  static {
+    this.prototype.name = "TimeoutError"
+  }
+}
+
+/** The engine was stopped. */
+export class StoppedError extends OrkError {
+  static {
+    this.prototype.name = "StoppedError"
+  }
+
+  constructor() {
+    super("this Ork was stopped: call Ork.open again")
+  }
+}
+
+/** The code of a durable function differs from what was recorded. */
+export class NonDeterminismError extends OrkError {
+  static {
+    this.prototype.name = "NonDeterminismError"
+  }
+}

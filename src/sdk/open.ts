@@ -1,0 +1,105 @@
+// Opens what `Ork` runs on: the database, the object store and the system clock. Loaded by `Ork.open`.
+
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import { parseObjectAddress } from "../core/settings/object-address.ts"
+import { systemClock, systemRandom } from "../engine/system.ts"
+import type { Evaluator, Logger } from "../engine/ports.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import { FileObjectStore } from "../objects/file/file.ts"
+import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
+import { defaultName, type OrkOptions, type OrkParts } from "./ork.ts"
+
+const SQLITE = "sqlite:"
+const DEFAULT_CONCURRENCY = 100
+const MANIFEST = new URL("../../package.json", import.meta.url)
+
+export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
+  const { env } = process
+  const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
+  const objects = await openObjects(options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects"))
+  const store = await openStore(database)
+  try {
+    await store.migrate()
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }
+  return {
+    store,
+    objects,
+    evaluator: lazyEvaluator(),
+    clock: systemClock,
+    random: systemRandom,
+    log: options.log ?? STDERR_LOG,
+    process: processIdentity(),
+    name: options.name ?? defaultName(),
+    holder: "server",
+    concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+    version,
+  }
+}
+
+const openStore = async (database: string): Promise<ServerStore> => {
+  if (/^postgres(?:ql)?:\/\//.test(database)) {
+    const { openPostgres } = await import("../store/postgres/postgres.ts")
+    return openPostgres({ url: database, random: systemRandom })
+  }
+  if (!database.startsWith(SQLITE)) {
+    throw new TypeError(`database is ${JSON.stringify(database)}, but must be sqlite:FILE or postgres://…`)
+  }
+  const path = database.slice(SQLITE.length)
+  const { openSqlite } = await import("../store/sqlite/sqlite.ts")
+  if (path !== ":memory:") {
+    mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+    // SQLite gives its other files the mode of this one.
+    closeSync(openSync(path, "a", 0o600))
+  }
+  return openSqlite({
+    path,
+    clock: systemClock,
+    random: systemRandom,
+    isDead: ({ process: identity }) => processIsDead(identity),
+  })
+}
+
+const openObjects = async (given: string): Promise<ObjectStore> => {
+  const address = parseObjectAddress(given)
+  switch (address?.kind) {
+    case "file":
+      return new FileObjectStore(address.folder)
+    case "s3": {
+      const { S3ObjectStore } = await import("../objects/s3/s3.ts")
+      return new S3ObjectStore(address)
+    }
+    case "gcs": {
+      const { GcsObjectStore } = await import("../objects/gcs/gcs.ts")
+      return new GcsObjectStore(address)
+    }
+    case undefined:
+      throw new TypeError(`objects is ${JSON.stringify(given)}, but must be file:FOLDER, s3://… or gs://…`)
+    default:
+      return address satisfies never
+  }
+}
+
+/** Loads the library of expressions with the first expression: most programs have none. */
+const lazyEvaluator = (): Evaluator => {
+  let loading: Promise<Evaluator> | null = null
+  const load = (): Promise<Evaluator> =>
+    (loading ??= import("../engine/gate/evaluator.ts").then(({ createEvaluator }) => createEvaluator()))
+  return {
+    evaluate: async (source, scope) => await (await load()).evaluate(source, scope),
+    render: async (template, scope) => ("lit" in template ? template.lit : await (await load()).render(template, scope)),
+    stop: async () => await (await loading)?.stop(),
+  }
+}
+
+const writeLine =
+  (prefix: string) =>
+  (fields: object, message: string): void =>
+    void process.stderr.write(`ork: ${prefix}${message} ${JSON.stringify(fields)}\n`)
+
+const STDERR_LOG: Logger = { info: () => {}, warn: writeLine(""), error: writeLine("error: ") }

@@ -1,0 +1,637 @@
+// The engine in a user's program: opens a database, runs the given definitions, and enqueues work.
+
+import { createHash } from "node:crypto"
+import { hostname } from "node:os"
+import { resolve } from "node:path"
+import type { Output } from "../core/model/change.ts"
+import { FUNCTION_EXECUTOR } from "../core/model/function.ts"
+import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
+import { isObject, type Json, type JsonObject } from "../core/model/json.ts"
+import { type Clock, iso, type Random } from "../core/model/ports.ts"
+import { isRunClosed } from "../core/model/status.ts"
+import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node } from "../core/model/workflow.ts"
+import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
+import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../core/rules/jobs.ts"
+import { JOB_CANCELLED } from "../core/rules/messages.ts"
+import { cronProblem } from "../core/time/cron.ts"
+import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
+import { Engine } from "../engine/engine.ts"
+import type { Evaluator, Logger } from "../engine/ports.ts"
+import { deploy } from "../engine/services/deploy.ts"
+import { Scheduler } from "../engine/services/scheduler.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { JobRow, NewJob } from "../store/contract/jobs.ts"
+import { Conflict } from "../store/contract/errors.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
+import type { RunRow } from "../store/contract/store.ts"
+import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import { type Duration, optionalMs, toMs } from "./duration.ts"
+import { type Child, type ChildDefinition, type ChildEnd } from "./durable/activation.ts"
+import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
+import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
+import type {
+  Enqueueable,
+  EnqueueOptions,
+  JobState,
+  ListOptions,
+  Orkable,
+  ResultOptions,
+  RunState,
+  ScheduleOptions,
+  Work,
+} from "./orkable.ts"
+import { Results } from "./results.ts"
+import { validate } from "./schema.ts"
+
+export interface OrkOptions {
+  /** `sqlite:FILE` or `postgres://…`. Default: ORK_DATABASE_URL, or sqlite:.ork/ork.db. */
+  database?: string
+  /** Definitions whose work this process runs. With an empty list it only produces. */
+  run: readonly Definition[]
+  /** Number of handlers that run at once in this process. Default: 100. */
+  concurrency?: number
+  /** Where results over 64 KiB and logs go. Default: ORK_OBJECT_STORE, or file:.ork/objects. */
+  objects?: string
+  /** Name of this process in lists. Default: host and process. */
+  name?: string
+  /** Default: warnings and errors on stderr. */
+  log?: Logger
+}
+
+/** What `Ork` runs on. */
+export interface OrkParts {
+  store: ServerStore
+  objects: ObjectStore
+  evaluator: Evaluator
+  clock: Clock
+  random: Random
+  log: Logger
+  /** Identity of this process, for other processes on the same file. */
+  process: string
+  name: string
+  /** `server`: it also reaps dead processes every few seconds. */
+  holder: "server" | "run"
+  concurrency: number
+  version: string
+}
+
+const GRACE_MS = 10_000
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+const MAX_FANOUT = 100_000
+const PAGE = 100
+const NODE_NAME = "main"
+/** Lost attempts of a durable function are free: its steps are not repeated. */
+const LOST_RETRIES = 100
+
+export class Ork implements Orkable {
+  readonly #parts: OrkParts
+  readonly #definitions: readonly Definition[]
+  readonly #engine: Engine | null
+  readonly #scheduler: Scheduler | null
+  readonly #results: Results
+  readonly #workflows = new Map<string, Promise<{ workflowId: number; versionId: number }>>()
+  #stopped: Promise<void> | null = null
+
+  /** Use `Ork.open`. */
+  constructor(parts: OrkParts, definitions: readonly Definition[]) {
+    this.#parts = parts
+    this.#definitions = definitions
+    this.#engine = definitions.length === 0 ? null : this.#createEngine()
+    this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
+    this.#results = new Results(parts.store, parts.clock, this.#engine)
+  }
+
+  /** Opens the database, creates or migrates its tables, and starts the engine. */
+  static async open(options: OrkOptions): Promise<Ork> {
+    checkDefinitions(options.run)
+    const { openParts } = await import("./open.ts")
+    return await Ork.start(await openParts(options), options.run)
+  }
+
+  /** Starts an engine on open parts, which belong to it from then on. */
+  static async start(parts: OrkParts, definitions: readonly Definition[]): Promise<Ork> {
+    const ork = new Ork(parts, definitions)
+    try {
+      await ork.#start()
+      return ork
+    } catch (error) {
+      await parts.store.close()
+      throw error
+    }
+  }
+
+  async #start(): Promise<void> {
+    for (const definition of this.#definitions) {
+      if (definition.kind === "workflow") await this.#versionOf(definition)
+      else if (definition.limit.rate !== null) {
+        const { limit, periodMs } = definition.limit.rate
+        await this.#parts.store.putQueue(definition.queue, { rate: { limit, periodMs } })
+      }
+    }
+    await this.#engine?.start()
+    this.#scheduler?.start()
+  }
+
+  /**
+   * Claims nothing more, gives running handlers `grace` to end, and closes the database. Handlers that have not ended then are aborted,
+   * and run again elsewhere.
+   */
+  stop({ grace = GRACE_MS }: { grace?: Duration } = {}): Promise<void> {
+    return (this.#stopped ??= this.#stop(toMs(grace, "grace")))
+  }
+
+  async #stop(patienceMs: number): Promise<void> {
+    this.#scheduler?.stop()
+    await this.#engine?.stop({ patienceMs })
+    this.#results.stop()
+    await this.#parts.evaluator.stop()
+    await this.#parts.store.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  // -- work ------------------------------------------------------------------------------------------------------------------------
+
+  async enqueue<Input, Result>(
+    definition: Enqueueable<Input, Result>,
+    input: Input,
+    options: EnqueueOptions = {},
+  ): Promise<Work<Result>> {
+    this.#checkOpen()
+    await validate(definition.schema, input, `the input of ${definition.name}`)
+    if (definition.kind === "workflow") return await this.#startRun(definition as unknown as AnyWorkflow, input, options)
+    const [work] = await this.#createJobs([this.#newJob(definition as unknown as AnyTask, input, options)], options)
+    return work as Work<Result>
+  }
+
+  async enqueueAll<Input, Result>(
+    definition: TaskDefinition<Input, Result>,
+    inputs: readonly Input[],
+    options: Omit<EnqueueOptions, "key"> = {},
+  ): Promise<Work<Result>[]> {
+    this.#checkOpen()
+    const jobs: NewJob[] = []
+    for (const [i, input] of inputs.entries()) {
+      await validate(definition.schema, input, `input ${i} of ${definition.name}`)
+      jobs.push(this.#newJob(definition as unknown as AnyTask, input, options))
+    }
+    return (await this.#createJobs(jobs, options)) as Work<Result>[]
+  }
+
+  async get(id: string): Promise<Work<unknown> | null> {
+    this.#checkOpen()
+    const runId = parseRunId(id)
+    if (runId === null) return null
+    const job = await this.#parts.store.getJob(id)
+    if (job !== null) return this.#jobWork(job)
+    const run = await this.#parts.store.getRun(runId)
+    return run === null ? null : await this.#runWork(run, false)
+  }
+
+  async *list({ def, status }: ListOptions): AsyncGenerator<Work<unknown>> {
+    this.#checkOpen()
+    const name = typeof def === "string" ? def : def.name
+    const isWorkflow = typeof def === "string" ? (await this.#parts.store.getWorkflow(name)) !== null : def.kind === "workflow"
+    yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
+  }
+
+  async *#listJobs(name: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
+    const statuses = status?.map((each) => each.toUpperCase() as JobStatus)
+    const filter = { name, ...(statuses !== undefined && { status: statuses }) }
+    let after: { createdAt: string; id: string } | null = null
+    for (;;) {
+      const page: JobRow[] = await this.#parts.store.searchJobs({ filter, limit: PAGE, ...(after !== null && { after }) })
+      for (const job of page) yield this.#jobWork(job)
+      if (page.length < PAGE) return
+      after = page.at(-1)!
+    }
+  }
+
+  async *#listRuns(workflow: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
+    let before: { createdAt: string; id: RunId } | null = null
+    for (;;) {
+      const page: RunRow[] = await this.#parts.store.listRuns({ workflow, limit: PAGE, ...(before !== null && { before }) })
+      for (const run of page) {
+        if (status === undefined || (status as readonly string[]).includes(run.status)) yield await this.#runWork(run, false)
+      }
+      if (page.length < PAGE) return
+      before = page.at(-1)!
+    }
+  }
+
+  async signal<Payload>(
+    run: string | Pick<Work<unknown>, "id">,
+    { name, schema }: SignalDefinition<Payload>,
+    payload: Payload,
+    { key }: { key?: string } = {},
+  ): Promise<boolean> {
+    this.#checkOpen()
+    await validate(schema, payload, `the signal ${name}`)
+    const id = typeof run === "string" ? run : run.id
+    const runId = parseRunId(id)
+    const sent = { name, payload: jsonOf(payload, `the signal ${name}`), key: key ?? null }
+    const found = runId === null ? null : await this.#parts.store.getRun(runId)
+    const isDurable = found !== null && (await this.#parts.store.compiled(found.versionId)).nodes[0]?.durable === true
+    const outcome = isDurable ? await this.#parts.store.sendSignal({ runId: found.id, ...sent }) : "unknown"
+    this.#engine?.wake()
+    if (outcome === "unknown") throw new NotFoundError(`there is no run ${id} of a durable function`)
+    if (outcome === "ended") throw new ConflictError(`run ${id} has ended and gets no signal ${name}`)
+    return outcome === "sent"
+  }
+
+  async schedule<Input>(
+    name: string,
+    cron: string,
+    definition: Enqueueable<Input, unknown>,
+    input: Input,
+    options: ScheduleOptions = {},
+  ): Promise<void> {
+    this.#checkOpen()
+    await validate(definition.schema, input, `the input of ${definition.name}`)
+    const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
+    const problem = cronProblem(cron)
+    if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
+    const compiled = compile(name, definition as unknown as Definition)
+    compiled.schedules.push({ cron, timezone, catchup, overlap, params: { lit: paramsOf(input, definition.name) } })
+    await this.#deploy(compiled)
+    this.#scheduler?.wake()
+  }
+
+  async unschedule(name: string): Promise<void> {
+    this.#checkOpen()
+    await this.#parts.store.removeWorkflow(name)
+  }
+
+  // -- jobs ------------------------------------------------------------------------------------------------------------------------
+
+  #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
+    const { clock, random } = this.#parts
+    const { name, queue, retry, timeoutMs, expiresMs, limit } = definition
+    const group = definition.group === null ? null : String(definition.group(input as never))
+    return {
+      id: uuidv7(clock.now(), random.hex128()),
+      name,
+      queue,
+      payload: jsonOf(input, `the input of ${name}`),
+      priority: options.priority ?? definition.priority,
+      dependencies: [],
+      retryPolicy: DEFAULT_JOB_RETRY,
+      retry,
+      task: taskNode(definition) as unknown as JsonObject,
+      concurrencyKey: null,
+      concurrencyLimit: 1,
+      limits: [
+        ...(limit.concurrency === null ? [] : [{ key: `task:${name}`, cap: limit.concurrency }]),
+        ...(limit.perGroup === null ? [] : [{ key: `task:${name}:${group}`, cap: limit.perGroup }]),
+      ],
+      key: options.key ?? null,
+      runAt: options.at === undefined ? null : iso(options.at.getTime()),
+      delayMs: optionalMs(options.delay, "delay"),
+      timeoutMs,
+      expiresMs,
+      group,
+    }
+  }
+
+  async #createJobs(jobs: NewJob[], { onConflict = "existing" }: Pick<EnqueueOptions, "onConflict">): Promise<Work<unknown>[]> {
+    const created = await this.#parts.store.createJobs(jobs, { onConflict }).finally(() => this.#engine?.wake())
+    if (!("rejected" in created)) return created.map((job) => this.#jobWork(job))
+    const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
+    throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
+  }
+
+  #jobWork(job: JobRow): Work<unknown> {
+    const { store } = this.#parts
+    return {
+      id: job.id,
+      name: job.name,
+      created: job.created,
+      status: job.status.toLowerCase() as JobState,
+      input: job.payload,
+      attempts: job.attemptCount,
+      error: job.error,
+      result: (options) => this.#jobResult(job, options),
+      cancel: async () => {
+        const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
+        if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be cancelled: ${rejected.rejected}`)
+      },
+      retry: async () => {
+        const rejected = await store.retryJob(job.id).finally(() => this.#engine?.wake())
+        if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be retried: ${rejected.rejected}`)
+      },
+      refresh: async () => this.#jobWork(await this.#findJob(job.id)),
+    }
+  }
+
+  async #findJob(id: string): Promise<JobRow> {
+    const job = await this.#parts.store.getJob(id)
+    if (job === null) throw new NotFoundError(`there is no job ${id}`)
+    return job
+  }
+
+  async #jobResult(job: JobRow, options?: ResultOptions): Promise<unknown> {
+    const ended = await this.#results.wait(
+      job.id,
+      async () => {
+        const found = await this.#findJob(job.id)
+        return isJobFinished(found.status) ? found : null
+      },
+      options,
+    )
+    if (ended.status === "COMPLETED") return await this.#read(ended.output)
+    if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${job.id} of ${job.name} was cancelled`)
+    throw new TaskFailedError(job.name, job.id, ended.error ?? "no reason is known")
+  }
+
+  async #read(output: Output | null): Promise<Json> {
+    if (output === null) return null
+    if ("inline" in output) return output.inline
+    const bytes = await this.#parts.objects.get(output.key)
+    if (bytes === null) throw new NotFoundError(`the result ${output.key} is gone from the object store`)
+    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  }
+
+  // -- durable functions -------------------------------------------------------------------------------------------------------------
+
+  async #startRun<Result>(definition: AnyWorkflow, input: unknown, options: EnqueueOptions): Promise<Work<Result>> {
+    const { clock, random } = this.#parts
+    if (options.delay !== undefined || options.at !== undefined) {
+      throw new TypeError(`workflow ${definition.name} cannot be delayed: begin it with step.sleep`)
+    }
+    const version = await this.#versionOf(definition)
+    const { run, created } = await this.#createRun({
+      id: newRunId(clock.now(), random.hex128()),
+      ...version,
+      trigger: "manual",
+      params: paramsOf(input, definition.name),
+      priority: options.priority ?? definition.priority,
+      idempotencyKey: options.key ?? null,
+    })
+    if (!created && options.onConflict === "error") {
+      throw new ConflictError(`no run of ${definition.name} was created: the key is taken by run ${run.id}`)
+    }
+    return (await this.#runWork(run, created)) as Work<Result>
+  }
+
+  async #createRun(
+    run: Omit<Parameters<ServerStore["createRuns"]>[0][number], "logicalDate" | "private" | "workingDir">,
+  ): Promise<{ run: RunRow; created: boolean }> {
+    const create = this.#parts.store.createRuns([{ ...run, logicalDate: null, private: false, workingDir: null }])
+    const [result] = await create.finally(() => this.#engine?.wake())
+    return result!
+  }
+
+  #versionOf(definition: AnyWorkflow): Promise<{ workflowId: number; versionId: number }> {
+    const known = this.#workflows.get(definition.name)
+    if (known !== undefined) return known
+    const stored = this.#deploy(compile(definition.name, definition))
+    this.#workflows.set(definition.name, stored)
+    stored.catch(() => this.#workflows.delete(definition.name))
+    return stored
+  }
+
+  async #deploy(workflow: CompiledWorkflow): Promise<{ workflowId: number; versionId: number }> {
+    const source = JSON.stringify(workflow, null, 2)
+    const hash = createHash("sha256").update(source).digest("hex")
+    const { workflowId, versionId } = await deploy(this.#parts.store, { workflow, hash, source })
+    return { workflowId, versionId }
+  }
+
+  async #runWork(run: RunRow, created: boolean): Promise<Work<unknown>> {
+    const { store } = this.#parts
+    const { id, workflow: name } = run
+    const find = async (): Promise<RunRow> => {
+      const found = await store.getRun(id)
+      if (found === null) throw new NotFoundError(`there is no run ${id}`)
+      return found
+    }
+    return {
+      id,
+      name,
+      created,
+      status: run.status as RunState,
+      input: run.params,
+      attempts: 1,
+      error: run.error,
+      result: (options) => this.#runResult(run, options),
+      cancel: async () => {
+        if (!(await store.requestCancel(id, "cancel").finally(() => this.#engine?.wake()))) {
+          throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
+        }
+      },
+      retry: async () => {
+        await this.#engineOf("retry").retry(id, {}).catch(conflictOf)
+      },
+      refresh: async () => await this.#runWork(await find(), false),
+    }
+  }
+
+  #engineOf(operation: string): Engine {
+    if (this.#engine !== null) return this.#engine
+    throw new ConflictError(`${operation} of a durable function requires a process that runs definitions`)
+  }
+
+  async #runResult({ id, workflow: name }: RunRow, options?: ResultOptions): Promise<unknown> {
+    const { store } = this.#parts
+    const ended = await this.#results.wait(
+      id,
+      async () => {
+        const run = await store.getRun(id)
+        if (run === null) throw new NotFoundError(`there is no run ${id}`)
+        return isRunClosed(run.status) ? run : null
+      },
+      options,
+    )
+    if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
+    const main = await store.getTask({ runId: id, name: NODE_NAME, path: "" })
+    if (ended.status === "success") return await this.#read(main?.output ?? null)
+    throw new TaskFailedError(name, id, main?.error ?? ended.error ?? "no reason is known")
+  }
+
+  // -- children of durable functions ---------------------------------------------------------------------------------------------------
+
+  #newChild({ kind }: ChildDefinition): Child {
+    const { clock, random } = this.#parts
+    return { kind, id: newRunId(clock.now(), random.hex128()) }
+  }
+
+  async #startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void> {
+    if (definition.kind === "task") {
+      const job = { ...this.#newJob(definition, input, {}), id: child.id, callerRow: parent.row }
+      const created = await this.#parts.store.createJobs([job]).finally(() => this.#engine?.wake())
+      if ("rejected" in created && created.rejected !== "exists")
+        throw new Error(`job ${child.id} was not created: ${created.rejected}`)
+      return
+    }
+    const version = await this.#versionOf(definition)
+    await this.#createRun({
+      id: child.id as RunId,
+      ...version,
+      trigger: "workflow",
+      params: paramsOf(input, definition.name),
+      priority: definition.priority,
+      idempotencyKey: null,
+      parent: { ...parent, rootRunId: null, depth: 1, withinSameWorkflow: true },
+    })
+  }
+
+  async #childEnd({ kind, id }: Child): Promise<ChildEnd | null> {
+    const { store } = this.#parts
+    if (kind === "task") {
+      const job = await store.getJob(id)
+      if (job === null || !isJobFinished(job.status)) return null
+      if (job.status === "COMPLETED") return { output: job.output }
+      return { error: job.error ?? "no reason is known", cancelled: job.error === JOB_CANCELLED }
+    }
+    const run = await store.getRun(id as RunId)
+    if (run === null || !isRunClosed(run.status)) return null
+    const main = await store.getTask({ runId: run.id, name: NODE_NAME, path: "" })
+    if (run.status === "success") return { output: main?.output ?? null }
+    return { error: main?.error ?? run.error ?? "no reason is known", cancelled: run.status === "cancelled" }
+  }
+
+  // -- parts -----------------------------------------------------------------------------------------------------------------------
+
+  #createEngine(): Engine {
+    const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = this.#parts
+    const functions = this.#definitions.map((definition) => definition.name)
+    const capabilities: WorkerCapabilities = {
+      queues: "all",
+      labels: [],
+      handlers: [],
+      functions,
+      functionsOnly: true,
+      capacity: concurrency,
+      version,
+    }
+    const executor = new FunctionExecutor({
+      definitions: this.#definitions,
+      store,
+      objects,
+      clock,
+      random,
+      newChild: (definition) => this.#newChild(definition),
+      startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input),
+      childEnd: (child) => this.#childEnd(child),
+    })
+    const dataDir = resolve(".ork")
+    const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
+    return new Engine({
+      store,
+      objects,
+      executors: new Map([[executor.name, executor]]),
+      evaluator,
+      clock,
+      random,
+      log,
+      holder: { kind: this.#parts.holder, name, process, capabilities },
+      privateRun: null,
+      lanes: lanesOf(capabilities),
+      concurrency,
+      maxFanout: MAX_FANOUT,
+      maxOutputBytes: MAX_OUTPUT_BYTES,
+      graceMs: GRACE_MS,
+      dataDir,
+      folders: {
+        // Functions run in this process, in its own folder.
+        workingDir: () => ({ baseDir: globalThis.process.cwd(), workingDir: globalThis.process.cwd() }),
+        code: async () => null,
+        upstream: (claim, outputs) => upstreamFiles.write(claim, outputs),
+      },
+      secret: async () => null,
+      async findWorkflow(workflow) {
+        const found = await store.getWorkflow(workflow)
+        return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+      },
+    })
+  }
+
+  #createScheduler(engine: Engine): Scheduler {
+    const { store, evaluator, clock, random, log } = this.#parts
+    return new Scheduler({
+      store,
+      evaluator,
+      clock,
+      random,
+      log,
+      cancel: (runId) => engine.cancel(runId).catch(ignoreConflict),
+      wake: () => engine.wake(),
+    })
+  }
+
+  #checkOpen(): void {
+    if (this.#stopped !== null) throw new StoppedError()
+  }
+}
+
+/** Returns the name of this process in lists. */
+export const defaultName = (): string => `${hostname()}:${process.pid}`
+
+const checkDefinitions = (definitions: readonly Definition[]): void => {
+  const names = new Set<string>()
+  for (const { name } of definitions) {
+    if (names.has(name)) throw new TypeError(`Ork.open: two definitions in run have the name ${name}`)
+    names.add(name)
+  }
+}
+
+/** Returns a workflow of one task, which calls the function of the definition with the params of the run. */
+const compile = (name: string, definition: Definition): CompiledWorkflow => ({
+  format: 1,
+  name,
+  tags: [],
+  params: [],
+  anyParams: true,
+  schedules: [],
+  notify: [],
+  include: [],
+  ...(definition.priority !== DEFAULT_PRIORITY && { priority: definition.priority }),
+  nodes: [taskNode(definition)],
+})
+
+const taskNode = ({ kind, name, queue, retry, timeoutMs }: Definition): Node => ({
+  name: NODE_NAME,
+  group: null,
+  hook: null,
+  executor: FUNCTION_EXECUTOR,
+  function: name,
+  paramsAsInput: true,
+  ...(kind === "workflow" && { durable: true }),
+  upstream: [],
+  downstream: [],
+  reads: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  retry,
+  lostRetries: kind === "workflow" ? LOST_RETRIES : 3,
+  timeoutMs,
+  startTimeoutMs: null,
+  queue,
+  labels: [],
+  priority: null,
+})
+
+const jsonOf = (value: unknown, what: string): Json => {
+  const text = JSON.stringify(value ?? null) as string | undefined
+  if (text === undefined) throw new TypeError(`${what} is not JSON: it is a ${typeof value}`)
+  return JSON.parse(text) as Json
+}
+
+const paramsOf = (input: unknown, name: string): JsonObject => {
+  const params = jsonOf(input ?? {}, `the input of ${name}`)
+  if (isObject(params)) return params
+  throw new TypeError(`the input of workflow ${name} must be an object`)
+}
+
+const conflictOf = (error: unknown): never => {
+  if (error instanceof Conflict) throw new ConflictError(error.message)
+  throw error
+}
+
+const ignoreConflict = (error: unknown): void => {
+  if (!(error instanceof Conflict)) throw error
+}

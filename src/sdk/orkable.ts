@@ -1,0 +1,98 @@
+// What a program does with work: enqueue, find, signal and schedule it. Implemented by the engine in this process and by the client of a
+// server.
+
+import type { Definition, SignalDefinition, TaskDefinition, WorkflowDefinition } from "./definitions.ts"
+import type { Duration } from "./duration.ts"
+import type { Json } from "../core/model/json.ts"
+
+export interface EnqueueOptions {
+  /** A second job of the same task with this key is not created. */
+  key?: string
+  /** What happens when the key is taken. Default: the existing job is returned, with `created: false`. */
+  onConflict?: "existing" | "replace" | "error"
+  /** Time until the job may start. */
+  delay?: Duration
+  /** Instant from which the job may start. */
+  at?: Date
+  /** 1 to 10. Default: that of the task. */
+  priority?: number
+}
+
+export type JobState = "pending" | "ready" | "running" | "completed" | "failed" | "blocked"
+export type RunState = "pending" | "running" | "success" | "failed" | "cancelled"
+
+export interface ResultOptions {
+  /** Time to wait. Default: without limit. */
+  timeout?: Duration
+  signal?: AbortSignal
+}
+
+/** A job, or a run of a durable function. */
+export interface Work<Output> {
+  readonly id: string
+  /** Name of the task or workflow. */
+  readonly name: string
+  /** False when the key found existing work. */
+  readonly created: boolean
+  /** When it was read. */
+  readonly status: JobState | RunState
+  readonly input: Json
+  /** Number of attempts that have started. */
+  readonly attempts: number
+  readonly error: string | null
+  /** Waits for the end. Rejects with a TaskFailedError, a CancelledError or a TimeoutError. */
+  result(options?: ResultOptions): Promise<Output>
+  cancel(): Promise<void>
+  /** Runs failed work again. */
+  retry(): Promise<void>
+  /** Reads it again. */
+  refresh(): Promise<Work<Output>>
+}
+
+export interface ListOptions {
+  /** A definition, or its name. */
+  def: Definition | string
+  status?: readonly (JobState | RunState)[]
+}
+
+export interface ScheduleOptions {
+  /** IANA time zone. Default: UTC. */
+  timezone?: string
+  /** What happens to ticks while no process runs. Default: none. */
+  catchup?: "none" | "latest" | "all"
+  /** What happens when the run of an earlier tick is active. Default: skip. */
+  overlap?: "allow" | "skip" | "queue" | "cancel"
+}
+
+export type Enqueueable<Input, Output> = TaskDefinition<Input, Output> | WorkflowDefinition<Input, Output>
+
+export interface Orkable {
+  enqueue<Input, Output>(definition: Enqueueable<Input, Output>, input: Input, options?: EnqueueOptions): Promise<Work<Output>>
+  /** Creates all of them or none. */
+  enqueueAll<Input, Output>(
+    definition: TaskDefinition<Input, Output>,
+    inputs: readonly Input[],
+    options?: Omit<EnqueueOptions, "key">,
+  ): Promise<Work<Output>[]>
+  /** Returns null when there is no such job or run. */
+  get(id: string): Promise<Work<unknown> | null>
+  /** Lists jobs or runs, newest first. */
+  list(options: ListOptions): AsyncIterable<Work<unknown>>
+  /** Returns false when a signal with this key was sent before. */
+  signal<Payload>(
+    run: string | Pick<Work<unknown>, "id">,
+    signal: SignalDefinition<Payload>,
+    payload: Payload,
+    options?: { key?: string },
+  ): Promise<boolean>
+  /** Creates or changes a schedule. */
+  schedule<Input>(
+    name: string,
+    cron: string,
+    definition: Enqueueable<Input, unknown>,
+    input: Input,
+    options?: ScheduleOptions,
+  ): Promise<void>
+  /** Removes a schedule. */
+  unschedule(name: string): Promise<void>
+}

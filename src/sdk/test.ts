@@ -1,0 +1,291 @@
+// The test kit: the real engine on a database in memory, under a clock that passes only when the test says so.
+
+import { createHash } from "node:crypto"
+import { mkdtempSync } from "node:fs"
+import { rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Clock, Random } from "../core/model/ports.ts"
+import { inlineEvaluator } from "../engine/gate/evaluator.ts"
+import type { Logger } from "../engine/ports.ts"
+import { FileObjectStore } from "../objects/file/file.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
+import { openSqlite } from "../store/sqlite/sqlite.ts"
+import type { AnyTask, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import { type Duration, toMs } from "./duration.ts"
+import { Ork, type OrkParts } from "./ork.ts"
+import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, Work } from "./orkable.ts"
+import { VirtualClock } from "./virtual-clock.ts"
+
+export interface TestOptions {
+  run: readonly Definition[]
+  /** Time at the beginning. Default: 2026-01-01T00:00:00Z. */
+  now?: string | Date
+  /** Seed of random numbers, such as jitter. Default: 1. */
+  seed?: number
+  /** Default: nothing is logged. */
+  log?: Logger
+}
+
+export interface Mock<Input> {
+  /** The inputs with which the mock was called. */
+  readonly calls: readonly Input[]
+}
+
+export interface TestOrk extends Orkable, AsyncDisposable {
+  /** The time now. */
+  now(): Date
+  /** Lets time pass: everything that is due in between happens in its order. */
+  advance(duration: Duration): Promise<void>
+  /** Kills the engine without warning. A new engine takes over the same database. */
+  crash(): Promise<void>
+  /** Replaces the handler of a task, by definition or by name. */
+  mock<Input, Output>(
+    definition: TaskDefinition<Input, Output> | string,
+    handler: (input: Input) => Output | Promise<Output>,
+  ): Mock<Input>
+  stop(): Promise<void>
+}
+
+/** Opens an engine for a test. */
+export const testOrk = async (options: TestOptions): Promise<TestOrk> => {
+  const kit = new TestKit(options)
+  await kit.open()
+  return kit
+}
+
+const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} }
+
+class TestKit implements TestOrk {
+  readonly #options: TestOptions
+  readonly #clock: VirtualClock
+  readonly #random: Random
+  readonly #folder = mkdtempSync(join(tmpdir(), "ork-test-"))
+  readonly #objects: ObjectStore
+  readonly #mocks = new Map<string, (input: never) => unknown>()
+  #store: ServerStore | null = null
+  /** The engine that runs now, with the switch that kills it. */
+  #engine: { ork: Ork; kill: () => void; process: string } | null = null
+  #engines = 0
+  readonly #dead = new Set<string>()
+
+  constructor(options: TestOptions) {
+    this.#options = options
+    this.#clock = new VirtualClock(new Date(options.now ?? "2026-01-01T00:00:00Z").getTime())
+    this.#random = seededRandom(options.seed ?? 1)
+    this.#objects = counted(new FileObjectStore(this.#folder), this.#clock)
+  }
+
+  async open(): Promise<void> {
+    this.#store = await openSqlite({
+      path: ":memory:",
+      clock: this.#clock,
+      random: this.#random,
+      isDead: ({ process }) => this.#dead.has(process),
+    })
+    await this.#store.migrate()
+    await this.#startEngine()
+  }
+
+  async #startEngine(): Promise<void> {
+    const life = new Life()
+    const process = `engine ${++this.#engines}`
+    const parts: OrkParts = {
+      store: life.bind(this.#store!),
+      objects: this.#objects,
+      evaluator: inlineEvaluator,
+      clock: life.clock(this.#clock),
+      random: this.#random,
+      log: this.#options.log ?? SILENT,
+      process,
+      // No other process can die: dead engines are reaped when the next one starts.
+      holder: "run",
+      name: process,
+      concurrency: 100,
+      version: "test",
+    }
+    const ork = await Ork.start(
+      parts,
+      this.#options.run.map((definition) => this.#mockable(definition)),
+    )
+    this.#engine = { ork, kill: () => life.end(), process }
+  }
+
+  #mockable(definition: Definition): Definition {
+    if (definition.kind === "workflow") return definition
+    const handler: AnyTask["handler"] = (input, context) => {
+      const mock = this.#mocks.get(definition.name)
+      return mock === undefined ? definition.handler(input, context) : mock(input)
+    }
+    return { ...definition, handler }
+  }
+
+  get #ork(): Ork {
+    if (this.#engine === null) throw new Error("this testOrk was stopped")
+    return this.#engine.ork
+  }
+
+  now(): Date {
+    return new Date(this.#clock.now())
+  }
+
+  advance(duration: Duration): Promise<void> {
+    return this.#clock.advance(toMs(duration, "duration"))
+  }
+
+  async crash(): Promise<void> {
+    const { kill, process } = this.#engine!
+    kill()
+    this.#dead.add(process)
+    await this.#startEngine()
+    await this.#clock.settle()
+  }
+
+  mock<Input, Output>(
+    definition: TaskDefinition<Input, Output> | string,
+    handler: (input: Input) => Output | Promise<Output>,
+  ): Mock<Input> {
+    const calls: Input[] = []
+    this.#mocks.set(typeof definition === "string" ? definition : definition.name, (input: Input) => {
+      calls.push(input)
+      return handler(input)
+    })
+    return { calls }
+  }
+
+  async stop(): Promise<void> {
+    const engine = this.#engine
+    this.#engine = null
+    // Time has to pass for handlers that do not end.
+    const stopped = engine?.ork.stop({ grace: 0 })
+    await this.#clock.advance(60_000)
+    await stopped
+    await this.#store?.close()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async enqueue<Input, Output>(
+    definition: Enqueueable<Input, Output>,
+    input: Input,
+    options?: EnqueueOptions,
+  ): Promise<Work<Output>> {
+    return this.#lasting(await this.#ork.enqueue(definition, input, options))
+  }
+
+  async enqueueAll<Input, Output>(
+    definition: TaskDefinition<Input, Output>,
+    inputs: readonly Input[],
+    options?: Omit<EnqueueOptions, "key">,
+  ): Promise<Work<Output>[]> {
+    return (await this.#ork.enqueueAll(definition, inputs, options)).map((work) => this.#lasting(work))
+  }
+
+  async get(id: string): Promise<Work<unknown> | null> {
+    const found = await this.#ork.get(id)
+    return found === null ? null : this.#lasting(found)
+  }
+
+  async *list(options: ListOptions): AsyncGenerator<Work<unknown>> {
+    for await (const work of this.#ork.list(options)) yield this.#lasting(work)
+  }
+
+  /** Returns the work as one that survives a crash: its methods use the engine that runs when they are called. */
+  #lasting<Output>(work: Work<Output>): Work<Output> {
+    const current = async (): Promise<Work<Output>> => (await this.#ork.get(work.id)) as Work<Output>
+    return {
+      ...work,
+      result: async (options) => await (await current()).result(options),
+      cancel: async () => await (await current()).cancel(),
+      retry: async () => await (await current()).retry(),
+      refresh: async () => this.#lasting(await current()),
+    }
+  }
+
+  async signal<Payload>(
+    run: string | Pick<Work<unknown>, "id">,
+    definition: SignalDefinition<Payload>,
+    payload: Payload,
+    options?: { key?: string },
+  ): Promise<boolean> {
+    return await this.#ork.signal(run, definition, payload, options)
+  }
+
+  async schedule<Input>(
+    name: string,
+    cron: string,
+    definition: Enqueueable<Input, unknown>,
+    input: Input,
+    options?: ScheduleOptions,
+  ): Promise<void> {
+    await this.#ork.schedule(name, cron, definition, input, options)
+  }
+
+  async unschedule(name: string): Promise<void> {
+    await this.#ork.unschedule(name)
+  }
+}
+
+/** The life of one engine. After its end nothing that it does has an effect, and nothing that it waits for happens. */
+class Life {
+  #ended = false
+
+  end(): void {
+    this.#ended = true
+  }
+
+  clock(clock: VirtualClock): Clock {
+    return {
+      steady: true,
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic(),
+      after: (ms, fire) =>
+        this.#ended
+          ? () => {}
+          : clock.after(ms, () => {
+              if (!this.#ended) fire()
+            }),
+    }
+  }
+
+  /** Returns the store for this engine, which does not close it. */
+  bind(store: ServerStore): ServerStore {
+    const never = new Promise<never>(() => {})
+    return new Proxy(store, {
+      get: (target, name, receiver) => {
+        const value: unknown = Reflect.get(target, name, receiver)
+        if (name === "close") return async () => {}
+        if (typeof value !== "function" || name === "compiledNow" || name === "onWake") return value
+        return (...args: unknown[]): unknown => {
+          if (this.#ended) return never
+          const result: unknown = (value as (...values: unknown[]) => unknown).apply(target, args)
+          return result instanceof Promise ? result.then((settled: unknown) => (this.#ended ? never : settled)) : result
+        }
+      },
+    })
+  }
+}
+
+/** Lets the clock wait for operations on files, which take real time. */
+const counted = (objects: ObjectStore, clock: VirtualClock): ObjectStore =>
+  new Proxy(objects, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name, target)
+      if (typeof value !== "function") return value
+      return (...args: unknown[]): unknown => {
+        const result: unknown = (value as (...values: unknown[]) => unknown).apply(target, args)
+        return result instanceof Promise ? clock.during(result) : result
+      }
+    },
+  })
+
+/** Returns numbers that are the same for the same seed. */
+const seededRandom = (seed: number): Random => {
+  let drawn = 0
+  const draw = (): Buffer => createHash("sha256").update(`${seed} ${++drawn}`).digest()
+  return { next: () => draw().readUInt32BE(0) / 2 ** 32, hex128: () => draw().toString("hex").slice(0, 32) }
+}

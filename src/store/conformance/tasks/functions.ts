@@ -1,0 +1,184 @@
+// Durable functions: recorded steps, signals, and rows that return to their lane when they are resumed.
+
+import { describe, expect, it } from "vitest"
+import type { Change } from "../../../core/model/change.ts"
+import { iso } from "../../../core/model/ports.ts"
+import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
+import { workflow } from "../../../core/testing.ts"
+import type { NewStep } from "../../contract/functions.ts"
+import { JOB_DEFAULTS, type NewJob } from "../../contract/jobs.ts"
+import type { ServerStore } from "../../contract/server-store.ts"
+import type { TaskClaim } from "../../contract/store.ts"
+import { BEGIN, fence, type Open, setup, type World } from "../world.ts"
+
+const step = ({ row, attemptId }: TaskClaim, given: Partial<NewStep> = {}): NewStep => ({
+  row,
+  attemptId,
+  name: "charge",
+  occurrence: 0,
+  kind: "run",
+  state: "success",
+  failures: 0,
+  output: { inline: { cents: 100 } },
+  error: null,
+  details: null,
+  startedAt: iso(BEGIN),
+  finishedAt: iso(BEGIN),
+  ...given,
+})
+
+const JOB: NewJob = {
+  ...JOB_DEFAULTS,
+  id: "",
+  name: "send",
+  queue: "default",
+  payload: null,
+  priority: 5,
+  dependencies: [],
+  retryPolicy: DEFAULT_JOB_RETRY,
+  task: null,
+}
+
+const suspends = (claim: TaskClaim, delayMs: number | null, seenRequests = 0): Change => ({
+  ...fence(claim),
+  kind: "wait",
+  waitingOn: { kind: "resume", message: "waits for paid" },
+  delayMs,
+  seenRequests,
+})
+
+const started = async (world: World<ServerStore>) => {
+  const run = await world.start(workflow({ main: {} }))
+  const [claim] = await world.claim()
+  return { run, claim: claim! }
+}
+
+/** Lets the gate return resumed rows to their lane, and returns what is claimed then. */
+const resumed = async (world: World<ServerStore>): Promise<TaskClaim[]> => {
+  const gates = await world.gate()
+  await world.turn({ changes: gates.map((gate) => ({ ...fence(gate), kind: "requeue" })) })
+  return await world.claim()
+}
+
+export const functionTests = (open: Open<ServerStore>): void => {
+  describe("a durable function", () => {
+    it("reads the steps that it has recorded, the latest record of each", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      const waiting = step(claim, { state: "waiting", output: null, finishedAt: null, failures: 1, details: { until: 5 } })
+      expect(await world.store.recordSteps([waiting, step(claim, { name: "ship", output: { key: "k", bytes: 9 } })])).toEqual(
+        [],
+      )
+      expect(await world.store.recordSteps([step(claim, { failures: 1 })])).toEqual([])
+      const state = (await world.store.loadFunctions([claim.row])).get(claim.row)!
+      expect(state.steps).toMatchObject([
+        { name: "charge", occurrence: 0, state: "success", failures: 1, output: { inline: { cents: 100 } }, details: null },
+        { name: "ship", output: { key: "k", bytes: 9 } },
+      ])
+      expect(await world.store.listSteps(run.id)).toEqual(state.steps)
+    })
+
+    it("records nothing once another attempt has its row", async () => {
+      const world = await setup(open)
+      const { claim } = await started(world)
+      const lost: Change = {
+        ...fence(claim),
+        kind: "retry",
+        delayMs: 0,
+        lost: true,
+        result: { state: "lost", startedAt: null, finishedAt: BEGIN },
+      }
+      await world.turn({ changes: [lost] })
+      expect(await world.store.recordSteps([step(claim)])).toEqual([claim.attemptId])
+      expect((await world.store.loadFunctions([claim.row])).get(claim.row)!.steps).toEqual([])
+    })
+
+    it("is claimed again under the same attempt number when its time has come", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [suspends(claim, 60_000)] })
+      expect(await world.task(run.id, "main")).toMatchObject({ status: "running", resumeAt: iso(BEGIN + 60_000) })
+      expect(await world.gate()).toEqual([])
+      world.clock.pass(60_000)
+      const [again] = await resumed(world)
+      expect(again).toMatchObject({ row: claim.row, attempt: 1 })
+      expect(again!.attemptId).not.toBe(claim.attemptId)
+      const { rejected } = await world.turn({ changes: [world.ended(again!)] })
+      expect(rejected).toEqual([])
+      expect((await world.run(run.id)).status).toBe("success")
+      expect(await world.store.listAttempts(claim.row)).toEqual([])
+    })
+
+    it("is resumed by a signal, and reads it", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [suspends(claim, null)] })
+      const paid = { runId: run.id, name: "paid", payload: { cents: 5 }, key: null }
+      expect(await world.store.sendSignal(paid)).toBe("sent")
+      const [again] = await resumed(world)
+      expect(again!.row).toBe(claim.row)
+      const { signals, resumeRequests } = (await world.store.loadFunctions([claim.row])).get(claim.row)!
+      expect(signals).toMatchObject([{ name: "paid", payload: { cents: 5 } }])
+      expect(resumeRequests).toBe(1)
+    })
+
+    it("is due at once when a signal arrived that it has not seen before it is suspended", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.store.sendSignal({ runId: run.id, name: "paid", payload: null, key: null })
+      await world.turn({ changes: [suspends(claim, null, 0)] })
+      const [again] = await resumed(world)
+      await world.turn({ changes: [suspends(again!, null, 1)] })
+      expect(await world.gate()).toEqual([])
+    })
+
+    it("gets a signal with a key once, and none after its end", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      const paid = { runId: run.id, name: "paid", payload: 1, key: "payment 7" }
+      expect(await world.store.sendSignal(paid)).toBe("sent")
+      expect(await world.store.sendSignal(paid)).toBe("repeated")
+      expect(await world.store.sendSignal({ ...paid, name: "refunded" })).toBe("sent")
+      await world.turn({ changes: [world.ended(claim)] })
+      expect(await world.store.sendSignal({ ...paid, key: null })).toBe("ended")
+      expect(await world.store.sendSignal({ ...paid, runId: world.newRun({ workflowId: 1, versionId: 1 } as never).id })).toBe(
+        "unknown",
+      )
+    })
+
+    it("ends when its run is cancelled while it is suspended", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [suspends(claim, null)] })
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn()
+      const [gate] = await world.gate()
+      expect(gate!.waitingOn).toMatchObject({ mustEnd: true })
+      const result = { state: "cancelled", startedAt: null, finishedAt: BEGIN } as const
+      await world.turn({ changes: [{ ...fence(gate!), kind: "finish", status: "cancelled", result }] })
+      expect((await world.run(run.id)).status).toBe("cancelled")
+    })
+
+    it("is resumed by the end of a job that it has called, which can be removed then", async () => {
+      const world = await setup(open)
+      const { claim } = await started(world)
+      const job = { ...JOB, id: "01890a5d-ac96-774b-bcce-b302099a8057", callerRow: claim.row }
+      await world.store.createJobs([job])
+      await world.turn({ changes: [suspends(claim, null)] })
+      expect(await world.gate()).toEqual([])
+      await world.store.cancelJob(job.id)
+      const [again] = await resumed(world)
+      expect(again!.row).toBe(claim.row)
+      expect(await world.store.deleteJob(job.id)).toBeNull()
+    })
+
+    it("loses its steps and signals with its run", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.store.recordSteps([step(claim)])
+      await world.turn({ changes: [world.ended(claim)] })
+      while (!(await world.store.removeRun(run.id, 100))) continue
+      expect((await world.store.loadFunctions([claim.row])).get(claim.row)?.steps ?? []).toEqual([])
+    })
+  })
+}

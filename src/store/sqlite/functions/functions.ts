@@ -1,0 +1,102 @@
+// Steps and signals of durable functions.
+
+import type { AttemptId, RunId } from "../../../core/model/ids.ts"
+import { indexKey } from "../../../core/model/index-key.ts"
+import type { Json } from "../../../core/model/json.ts"
+import { isRunClosed, type RunStatus } from "../../../core/model/status.ts"
+import type { FunctionState, FunctionStore, NewSignal, NewStep, Signal, SignalOutcome, Step } from "../../contract/functions.ts"
+import { outputColumns, outputOf } from "../../shared/codec.ts"
+import { requestResume } from "../advance/waiting.ts"
+import type { Access, Session, Tx } from "../tx.ts"
+
+export const functionStore = ({ read, write }: Access): FunctionStore => ({
+  loadFunctions: (rows) => read((session) => new Map(rows.map((row) => [row, load(session, row)]))),
+  recordSteps: (steps) => write((tx) => record(tx, steps)),
+  sendSignal: (signal) => write((tx) => send(tx, signal)),
+  listSteps: (runId) => read((session) => list(session, runId)),
+})
+
+const STEPS = `
+SELECT name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at
+FROM steps WHERE task_id = ? ORDER BY started_at, name, occurrence`
+
+const SIGNALS = "SELECT id, name, payload, sent_at FROM signals WHERE task_id = ? ORDER BY id"
+
+const REQUESTS = "SELECT coalesce(resume_requests, 0) FROM tasks WHERE id = ?"
+
+type StepColumns = [
+  name: string,
+  occurrence: number,
+  kind: Step["kind"],
+  state: Step["state"],
+  failures: number,
+  output: string | null,
+  outputKey: string | null,
+  outputBytes: number | null,
+  error: string | null,
+  details: string,
+  startedAt: string,
+  finishedAt: string | null,
+]
+
+const stepsOf = ({ db }: Session, row: number): Step[] =>
+  db
+    .all<StepColumns>(STEPS, row)
+    .map(([name, occurrence, kind, state, failures, output, key, bytes, error, details, start, end]) => ({
+      name,
+      occurrence,
+      kind,
+      state,
+      failures,
+      output: outputOf(output, key, bytes),
+      error,
+      details: JSON.parse(details) as Json,
+      startedAt: start,
+      finishedAt: end,
+    }))
+
+const load = (session: Session, row: number): FunctionState => ({
+  steps: stepsOf(session, row),
+  signals: session.db
+    .all<[number, string, string, string]>(SIGNALS, row)
+    .map(([id, name, payload, sentAt]): Signal => ({ id, name, payload: JSON.parse(payload) as Json, sentAt })),
+  resumeRequests: session.db.get<[number]>(REQUESTS, row)?.[0] ?? 0,
+})
+
+const RECORD = `
+INSERT INTO steps (task_id, name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at)
+SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM tasks
+WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND waiting_on IS NULL
+ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, state = excluded.state, failures = excluded.failures,
+  output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, error = excluded.error,
+  details = excluded.details, finished_at = excluded.finished_at`
+
+const record = (tx: Tx, steps: readonly NewStep[]): AttemptId[] =>
+  steps.flatMap((step) => {
+    const { row, attemptId, name, occurrence, kind, state, failures, error, details, startedAt, finishedAt } = step
+    const output = outputColumns(step.output ?? undefined)
+    const values = [name, occurrence, kind, state, failures, ...output, error, JSON.stringify(details), startedAt, finishedAt]
+    return tx.db.run(RECORD, ...values, row, attemptId) === 0 ? [attemptId] : []
+  })
+
+const FUNCTION = `
+SELECT t.id, r.status FROM runs r CROSS JOIN tasks t ON t.run_seq = r.seq AND t.node = 0 AND t.path = '' WHERE r.id = ?`
+
+const SIGNAL = "INSERT INTO signals (task_id, name, key, payload, sent_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+
+const send = (tx: Tx, { runId, name, payload, key }: NewSignal): SignalOutcome => {
+  const found = tx.db.get<[number, RunStatus]>(FUNCTION, runId)
+  if (found === undefined) return "unknown"
+  const [row, status] = found
+  if (isRunClosed(status)) return "ended"
+  const hashed = key === null ? null : indexKey(key)
+  if (tx.db.run(SIGNAL, row, name, hashed, JSON.stringify(payload), tx.at) === 0) return "repeated"
+  requestResume(tx, row)
+  tx.wakeOthers = true
+  return "sent"
+}
+
+const list = (session: Session, runId: RunId): Step[] => {
+  const found = session.db.get<[number, RunStatus]>(FUNCTION, runId)
+  return found === undefined ? [] : stepsOf(session, found[0])
+}
