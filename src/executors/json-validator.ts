@@ -1,5 +1,7 @@
 // Checks that a stream of bytes is one JSON value, without building it and in constant memory (one entry per level of nesting).
-// Used for outputs that are stored as objects, which may be large.
+// Used for outputs that are stored as objects, which may be large. Numbers that would change on their way to other tasks are problems.
+
+import { inexactNumber } from "../core/model/exact-json.ts"
 
 const MAX_DEPTH = 10_000
 const MAX_WORD = 1024
@@ -172,7 +174,7 @@ export class JsonValidator {
     this.#mode = "between"
     if (!NAMES.has(this.#word) && !NUMBER.test(this.#word)) return `unknown value ${this.#word.slice(0, 40)}`
     this.#endValue()
-    return null
+    return NAMES.has(this.#word) ? null : inexactNumber(this.#word)
   }
 
   #endValue(): void {

@@ -4,7 +4,7 @@
 import { constants } from "node:fs"
 import { type FileHandle, open } from "node:fs/promises"
 import type { Output } from "../core/model/change.ts"
-import type { Json } from "../core/model/json.ts"
+import { InexactNumber, isInexactMessage, parseExactJson } from "../core/model/exact-json.ts"
 import type { OutputFormat } from "../core/model/workflow.ts"
 import { isDeferral } from "../core/rules/defer.ts"
 import { streamBytes } from "../objects/logs/log-index.ts"
@@ -64,11 +64,11 @@ export const outputFromStdout = async (target: OutputTarget, format: OutputForma
 
 const WHOLE_STDOUT = { stream: "stdout", offset: 0, length: Number.MAX_SAFE_INTEGER } as const
 
-const notPrinted = (reason: string): OutputResult => ({ error: `what it printed is not valid JSON (output: json): ${reason}` })
+const notPrinted = (reason: string): OutputResult => unusable("what it printed (output: json)", reason)
 
 const parsePrinted = (bytes: Buffer): OutputResult => {
   try {
-    const inline = JSON.parse(bytes.toString()) as Json
+    const inline = parseExactJson(bytes.toString())
     return isDeferral(inline) ? PRINTED_DEFERRAL : { output: { inline } }
   } catch {
     const check = new JsonValidator()
@@ -127,12 +127,16 @@ export const tooLarge = (what: string, bytes: number, max: number): OutputResult
   error: `its ${what} of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(max)}: write it to a file or store and give its address`,
 })
 
-const invalid = (reason: string): OutputResult => ({ error: `what it wrote to $ORK_OUTPUT is not valid JSON: ${reason}` })
+const unusable = (what: string, reason: string): OutputResult => ({
+  error: isInexactMessage(reason) ? `${what} contains ${reason}` : `${what} is not valid JSON: ${reason}`,
+})
+
+const invalid = (reason: string): OutputResult => unusable("what it wrote to $ORK_OUTPUT", reason)
 
 /** Parses the content of $ORK_OUTPUT. Secrets are masked in the error. */
 export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputResult => {
   try {
-    return { output: { inline: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as Json } }
+    return { output: { inline: parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) } }
   } catch {
     const check = new JsonValidator()
     return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it is not valid UTF-8")
@@ -147,13 +151,18 @@ export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
   const text = bytes.toString().trim()
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   try {
-    const value = JSON.parse(text) as Json
+    const value = parseExactJson(text)
     if (isDeferral(value)) return PRINTED_DEFERRAL
     return bytes.length > maxBytes ? tooLarge("last line", bytes.length, maxBytes) : { output: { inline: value } }
-  } catch {
-    return NO_OUTPUT
+  } catch (error) {
+    return error instanceof InexactNumber ? unusable(LAST_LINE, error.message) : NO_OUTPUT
   }
 }
+
+const LAST_LINE = "its last line, which is its output,"
+
+/** Returns the result of a last line that is no JSON, or whose numbers would change. */
+const noLine = (problem: string): OutputResult => (isInexactMessage(problem) ? unusable(LAST_LINE, problem) : NO_OUTPUT)
 
 const looksLikeJson = (first: string | undefined, last: string | undefined): boolean =>
   (first === "{" && last === "}") || (first === "[" && last === "]")
@@ -221,7 +230,7 @@ export const outputFromLog = async (line: LastLine, target: OutputTarget): Promi
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
   if (line.length <= INLINE_MAX) return parseLine(await collect(bytes()), target.maxBytes)
   const stored = await store(bytes(), target)
-  return "problem" in stored ? NO_OUTPUT : { output: stored }
+  return "problem" in stored ? noLine(stored.problem) : { output: stored }
 }
 
 /** Reads the output like `outputFromLog`; the last line of stdout is in memory. */
@@ -232,7 +241,7 @@ export const outputFromText = async (line: Buffer, target: OutputTarget): Promis
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
   const stored = await store(piecesOf(line), target)
-  return "problem" in stored ? NO_OUTPUT : { output: stored }
+  return "problem" in stored ? noLine(stored.problem) : { output: stored }
 }
 
 const store = async (

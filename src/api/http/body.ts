@@ -1,6 +1,7 @@
 // Reads request bodies: bounded bytes from a stream, JSON of bounded depth from a text. fastify hands over the raw text, so that every
 // error has the shape of this API.
 
+import { checkExactJson, InexactNumber } from "../../core/model/exact-json.ts"
 import { ApiError, invalidField } from "../shared/errors.ts"
 
 export const BODY_LIMIT = 1_048_576
@@ -60,9 +61,11 @@ export const parseJson = (text: string): unknown => {
   try {
     const value: unknown = JSON.parse(text)
     rejectInfinity(value)
+    checkExactJson(text)
     return value
   } catch (error) {
     if (error instanceof ApiError) throw error
+    if (error instanceof InexactNumber) throw new ApiError("VALIDATION_ERROR", `the body contains ${error.message}`)
     const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""
     throw new ApiError("VALIDATION_ERROR", `the body is not JSON: ${reason}`)
   }

@@ -8,6 +8,7 @@ import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import { parseExactJson } from "../../core/model/exact-json.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import { BLOCKED_REQUEST, type Fetch } from "../../core/model/ports.ts"
 import type { Poll, WaitingOn } from "../../core/model/waiting-on.ts"
@@ -184,9 +185,10 @@ const readText = async (body: ReadableStream<Uint8Array> | null): Promise<string
   return Buffer.concat(parts).toString("utf8")
 }
 
+/** JSON whose numbers would change stays a text. */
 const jsonOrText = (text: string): Json => {
   try {
-    return JSON.parse(text) as Json
+    return parseExactJson(text)
   } catch {
     return text
   }

@@ -78,13 +78,32 @@ export const outcomeTests = (fixture: () => ExecutorFixture, can: Capabilities):
       const { state, error } = await withFormat("json", script)
       expect([state, error], script).toEqual([
         "failed",
-        expect.stringContaining("what it printed is not valid JSON (output: json)"),
+        expect.stringContaining("what it printed (output: json) is not valid JSON"),
       ])
     }
     const deferral = `{"ork_defer":{"callback":{}}}`
     expect(await withFormat("json", `echo '${deferral}'`)).toMatchObject({
       state: "failed",
       error: expect.stringContaining("it printed ork_defer"),
+    })
+  })
+
+  test("an integer that would change on its way to other tasks fails the attempt", async () => {
+    const many = `seq -f '"%.0f",' 20000`
+    for (const script of [
+      `echo '{"id": 9007199254740993}'`,
+      `echo '{"id": 9007199254740993}' > $ORK_OUTPUT`,
+      `(echo '['; ${many}; echo '9007199254740993]') > $ORK_OUTPUT`,
+      `(echo '['; ${many}; echo '9007199254740993]') | tr -d '\\n'`,
+    ]) {
+      const { state, error } = await run(script)
+      expect([state, error], script).toEqual([
+        "failed",
+        expect.stringContaining("contains the number 9007199254740993, which would change"),
+      ])
+    }
+    expect(await run(`echo '{"id": "9007199254740993", "n": 9007199254740991}'`)).toMatchObject({
+      output: { inline: { id: "9007199254740993", n: 9007199254740991 } },
     })
   })
 

@@ -38,7 +38,7 @@ test("a container has few rights, and labels that identify it", async () => {
 })
 
 test("a script runs in sh whatever the image's entrypoint is, unless the task has another one", async () => {
-  expect(await request({ shell: "a | b" })).toMatchObject({ Entrypoint: ["/bin/sh", "-c"], Cmd: ["a | b"] })
+  expect(await request({ shell: "a | b" })).toMatchObject({ Entrypoint: ["/bin/sh", "-e", "-c"], Cmd: ["a | b"] })
   expect(await request({ shell: "x" }, { entrypoint: ["bash", "-c"] })).toMatchObject({
     Entrypoint: ["bash", "-c"],
     Cmd: ["x"],

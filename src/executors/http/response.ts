@@ -1,6 +1,7 @@
 // Converts a response to the output of an http task: { status, headers, body }, with a parsed body if its type is JSON.
 
 import type { Response } from "undici"
+import { parseExactJson } from "../../core/model/exact-json.ts"
 import type { Json } from "../../core/model/json.ts"
 
 const MAX_RETRY_AFTER_MS = 3_600_000
@@ -31,12 +32,13 @@ export const responseOutput = (response: Response, body: Buffer): { [field: stri
 const headersOf = (response: Response): { [name: string]: string } =>
   Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"))
 
+/** A JSON body whose numbers would change stays a text. */
 const bodyOf = (response: Response, body: Buffer): Json => {
   if (body.length === 0) return null
   const text = body.toString("utf8")
   if (!/[/+]json\b/i.test(response.headers.get("content-type") ?? "")) return text
   try {
-    return JSON.parse(text) as Json
+    return parseExactJson(text)
   } catch {
     return text
   }

@@ -136,7 +136,7 @@ test("every option becomes a field of the Job, which is valid by the published t
 
 test("dollar signs in a command are escaped, so that it arrives unchanged", () => {
   const { container } = request()
-  expect(container.command).toEqual(["/bin/sh", "-c"])
+  expect(container.command).toEqual(["/bin/sh", "-e", "-c"])
   expect(container.args?.map((text) => expand(text, {}))).toEqual(["echo $$ $(date)"])
   const list = request({ command: { argv: ["a", "$(HOME)"] } }).container
   expect(list.command).toBeUndefined()

@@ -5,6 +5,7 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskBytes, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
+import { JsonValidator } from "../json-validator.ts"
 import { type OutputResult, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { FunctionError } from "./frames.ts"
@@ -18,6 +19,8 @@ export const storeOutput = async (
 ): Promise<OutputResult> => {
   if (json.length > maxOutputBytes) return tooLarge("output", json.length, maxOutputBytes)
   if (json.length <= INLINE_MAX) return parseOutput(json, secrets)
+  const problem = new JsonValidator().push(json)
+  if (problem !== null) return { error: `its output contains ${problem}` }
   const key = `${prefix}output.json`
   try {
     const masked = maskBytes(json, secrets)
