@@ -240,7 +240,7 @@ export const SETTINGS = {
   ),
   policy: setting<Policy | null>(
     "policy",
-    "what tasks may use: executors, images, mounts, privileged, namespaces, service_accounts, run_as, hosts, with rules for some workflows",
+    "what tasks may use: executors, images, mounts, privileged, namespaces, service_accounts, run_as, hosts, sandbox, with rules for some workflows",
     { expected: POLICY_HINT, parse: parsePolicy },
     () => null,
   ),

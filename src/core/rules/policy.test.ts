@@ -137,6 +137,7 @@ test.each([
   [{ sandbox: "none" }],
   [{ mounts: ["relative"] }],
   [{ rules: [{ images: ["x"] }] }],
+  [{ rules: [{ workflows: ["x"], sandbox: "off" }] }],
   [{ rules: [{ tags: ["a"], unknown: [] }] }],
   ["no map"],
 ])("a policy that is not valid is rejected: %j", (value) => {

@@ -73,7 +73,7 @@ const NAMES = {
 
 const SELECTORS = ["workflows", "tags", "folders"] as const
 
-export const POLICY_HINT = `a map with ${Object.keys(NAMES).join(", ")} (lists of patterns; privileged is true or false, sandbox is auto or off) and rules (a list of such maps with ${SELECTORS.join(", ")})`
+export const POLICY_HINT = `a map with ${Object.keys(NAMES).join(", ")} (lists of patterns; privileged is true or false, sandbox is auto or off) and rules (a list of such maps with ${SELECTORS.join(", ")}; one with \`sandbox: off\` needs folders)`
 
 /** Parses the setting; null when it is not valid. */
 export const parsePolicy = (value: unknown): Policy | null => {
@@ -96,6 +96,8 @@ const parseRule = (value: unknown): PolicyRule | null => {
     ...(folders !== undefined && { folders }),
   }
   const fields = parseFields(rest)
+  // Authors choose names and tags.
+  if (fields?.sandbox === "off" && folders === undefined) return null
   const isValid = fields !== null && Object.keys(selectors).length > 0 && Object.values(selectors).every(isPatterns)
   return isValid ? { ...(selectors as Omit<PolicyRule, "fields">), fields } : null
 }
