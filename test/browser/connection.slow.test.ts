@@ -36,6 +36,6 @@ test(
     await second.printed(/is ready at/)
     expect((await call("/workflows/quick/runs", {})).status).toBe(201)
     await page.getByText("The connection to the server is lost").waitFor({ state: "detached" })
-    await page.getByRole("row", { name: /quick .* success/ }).waitFor()
+    await page.getByRole("row", { name: /quick#1 .* success/ }).waitFor()
   },
 )

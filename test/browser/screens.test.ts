@@ -12,7 +12,7 @@ const FAILING = {
   tags: ["sales", "nightly"],
   schedule: "0 2 * * *",
   tasks: {
-    load: { parallel: 8, command: "test $ORK_PARALLEL_INDEX -ne 3" },
+    load: { parallel: 4, command: "test $ORK_PARALLEL_INDEX -ne 3" },
     report: { depends_on: ["load"], command: "true" },
   },
 }
@@ -24,7 +24,7 @@ const isReachable = async (page: Page, element: Locator): Promise<boolean> => {
   return box.x >= 0 && box.x + box.width <= page.viewportSize()!.width
 }
 
-test.each([390, 599])("at %i px every page fits, and Run and the status are within reach", async (width) => {
+test.each([390, 599, 1024])("at %i px every page fits, and Run and the status are within reach", async (width) => {
   const { server, page, go } = await openPage({ width })
   await server.deploy(FAILING)
   const id = await server.trigger(FAILING.name)
@@ -47,6 +47,8 @@ test.each([390, 599])("at %i px every page fits, and Run and the status are with
     expect(await isReachable(page, page.getByRole("button", { name: "Retry" }))).toBe(true)
     expect(await fits(), tab).toBe(true)
   }
+  await go("/schedules")
+  expect(await isReachable(page, page.getByRole("table").getByRole("switch").first())).toBe(true)
   for (const path of ["/jobs", "/schedules", "/workers", "/system", "/system?tab=keys", "/system?tab=audit"]) {
     await go(path)
     await page.getByRole("heading", { level: 1 }).waitFor()
@@ -57,13 +59,10 @@ test.each([390, 599])("at %i px every page fits, and Run and the status are with
 /** An element is visible if the picture changes without it. */
 const isVisible = async (element: Locator): Promise<boolean> => {
   await element.waitFor({ state: "attached" })
-  const page = element.page()
-  const box = (await element.boundingBox())!
-  const clip = { x: box.x - 2, y: box.y - 2, width: Math.max(4, box.width + 4), height: Math.max(4, box.height + 4) }
-  const before = await page.screenshot({ clip, animations: "disabled" })
-  await element.evaluate("(it) => { it.style.visibility = 'hidden' }")
-  const after = await page.screenshot({ clip, animations: "disabled" })
-  return !before.equals(after)
+  const around = element.locator("..")
+  const before = await around.screenshot({ animations: "disabled" })
+  await element.evaluate((it: { style: { visibility: string } }) => (it.style.visibility = "hidden"))
+  return !before.equals(await around.screenshot({ animations: "disabled" }))
 }
 
 test("forced colours hide no bar", async () => {
@@ -79,7 +78,10 @@ test("forced colours hide no bar", async () => {
     expect(await isVisible(page.locator(`.progress-${status}`).first()), status).toBe(true)
   }
   await go(`/runs/${id}?tab=timeline`)
-  for (const bar of [".tl-success", ".tl-failed"]) expect(await isVisible(page.locator(bar).first()), bar).toBe(true)
+  for (const instance of ["load[0]", "load[3]"]) {
+    const row = page.locator(".tl-row", { has: page.locator(`[data-row-id="${instance}"]`) })
+    expect(await isVisible(row.locator(".tl-run")), instance).toBe(true)
+  }
   await go(`/runs/${id}`)
   expect(await isVisible(page.locator(".count-bar .progress-failed").first())).toBe(true)
 })

@@ -100,11 +100,11 @@ test("runs appear and finish without a reload, filters are in the URL, and sever
   await go("/runs")
   await page.getByText("Nothing has run yet").waitFor()
   await server.trigger("broken")
-  await page.getByRole("row", { name: /broken .* failed/ }).waitFor()
+  await page.getByRole("row", { name: /broken#1 .* failed/ }).waitFor()
   await server.trigger("slow")
   await server.trigger("slow")
   await page
-    .getByRole("row", { name: /slow .* running/ })
+    .getByRole("row", { name: /slow#\d .* running/ })
     .nth(1)
     .waitFor()
 
@@ -118,7 +118,7 @@ test("runs appear and finish without a reload, filters are in the URL, and sever
   await page.getByText("No run matches these filters").waitFor()
   await page.getByRole("link", { name: "Show all runs" }).click()
   await page
-    .getByRole("row", { name: /slow .* cancelled/ })
+    .getByRole("row", { name: /slow#\d .* cancelled/ })
     .nth(1)
     .waitFor()
   expect(consoleErrors).toEqual([])

@@ -4,7 +4,7 @@ import { Handle, type Node, type NodeProps, Position } from "@xyflow/react"
 import { createContext, type KeyboardEvent, memo, type ReactElement, use } from "react"
 import { Icon } from "../components/icon.tsx"
 import { lookOf } from "../components/status.ts"
-import { Duration } from "../components/time.tsx"
+import { Duration, Time } from "../components/time.tsx"
 import { plural } from "../format/time.ts"
 import { type Counts, endedOf, totalOf } from "../run/state.ts"
 import { type BoxView, useBoxView } from "./feed.ts"
@@ -136,6 +136,11 @@ export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
         </span>
         <span className="box-line box-about">
           <span className="clip">{aboutOf(task)}</span>
+          {view?.retryAt == null ? null : (
+            <span className="number">
+              retry <Time at={iso(view.retryAt)} />
+            </span>
+          )}
           {view?.counts === null || view === null ? (
             view === null || view.startedAt === null ? null : (
               <Duration from={iso(view.startedAt)} to={iso(view.finishedAt)} />

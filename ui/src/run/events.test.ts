@@ -149,3 +149,18 @@ test("a retried run must be reloaded; events of other runs are ignored", () => {
   expect(applyEvents(state, [runEvent("success", 1)], false)).toMatchObject({ changed: true, restarted: false, ended: true })
   expect(applyEvents(state, [{ ...taskEvent("a", "running", 1), run_id: "other" }], false).changed).toBe(false)
 })
+
+test("the tasks of a group that was skipped, or that ended before they had instances, are skipped", () => {
+  const tasks = {
+    region: { executor: "group", fan: true, status: "failed" },
+    "region.load": { group: "region", fan: true, status: "failed" },
+    "region.sum": { group: "region", executor: "group", status: "skipped" },
+    "region.sum.add": { group: "region.sum" },
+    later: { executor: "group" },
+    "later.one": { group: "later" },
+  } as const
+  const state = stateOf(tasks)
+  applyEvents(state, [taskEvent("region.load", "failed", 3, { path: "0.0" })], false)
+  const statuses = Object.keys(tasks).map((name) => statusOf(state, state.byName.get(name)!))
+  expect(statuses).toEqual(["failed", "failed", "skipped", "skipped", "pending", "pending"])
+})

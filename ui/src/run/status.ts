@@ -1,7 +1,7 @@
 // Computes the status of a task from its own row and its instances.
 
 import type { TaskStatus } from "../api/types.ts"
-import { type Counts, isEnded, noCounts, type RunNode, type RunState } from "./state.ts"
+import { type Counts, isEnded, noCounts, type RunNode, type RunState, totalOf } from "./state.ts"
 
 /** Priority of final statuses, worst first. */
 const ENDS = ["failed", "cancelled", "success", "skipped"] as const
@@ -14,14 +14,28 @@ const wholeOf = (counts: Counts): TaskStatus | null => {
   return ended ?? null
 }
 
+/** Returns the status of a task. A task of a group that ended before the task had an instance counts as skipped, not as pending. */
 export const statusOf = (state: RunState, node: RunNode): TaskStatus => {
+  const status = ownStatus(state, node)
+  if (status !== "pending" || node.group === null || hasInstances(state, node)) return status
+  const outer = statusOf(state, state.nodes[node.group]!)
+  return isEnded(outer) ? (outer === "cancelled" ? outer : "skipped") : status
+}
+
+const hasInstances = (state: RunState, node: RunNode): boolean =>
+  totalOf(node.counts) > 0 || node.members.some((index) => hasInstances(state, state.nodes[index]!))
+
+const ownStatus = (state: RunState, node: RunNode): TaskStatus => {
   // The status of the task's own row takes precedence where there is one.
   if (node.around === 0 && (node.isGroup || node.fanOut !== null) && (isEnded(node.own) || node.own === "running")) {
     return node.own
   }
   if (!node.isGroup) return wholeOf(node.counts) ?? node.own
   const counts = noCounts()
-  for (const index of node.members) counts[statusOf(state, state.nodes[index]!)] += 1
+  for (const index of node.members) {
+    const member = state.nodes[index]!
+    if (hasInstances(state, member)) counts[ownStatus(state, member)] += 1
+  }
   return wholeOf(counts) ?? node.own
 }
 

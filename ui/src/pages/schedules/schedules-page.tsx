@@ -16,7 +16,16 @@ import { DayCalendar } from "./day-calendar.tsx"
 import { WeekCalendar } from "./week-calendar.tsx"
 import { Table } from "../../components/table.tsx"
 
-const COLUMNS = ["Workflow", "Cron", "Zone", "Next tick", "Last tick", "Missed ticks", "Overlap", "Active"]
+const COLUMNS = [
+  "Workflow",
+  "Cron",
+  "Zone",
+  "Next tick",
+  { text: "Last tick", className: "wide" },
+  { text: "Missed ticks", className: "roomy" },
+  { text: "Overlap", className: "roomy" },
+  "Active",
+]
 
 const route = getRouteApi("/shell/schedules")
 
@@ -83,11 +92,11 @@ const ScheduleTable = ({ schedules }: { schedules: readonly Schedule[] }): React
           <td className="fit">
             {schedule.paused ? <StatusBadge status="paused" /> : <Time at={schedule.next_ticks[0] ?? null} none="none" />}
           </td>
-          <td className="fit soft">
+          <td className="fit soft wide">
             <Time at={schedule.last_tick_at} none="none yet" />
           </td>
-          <td className="fit soft">{schedule.catchup}</td>
-          <td className="fit soft">{schedule.overlap}</td>
+          <td className="fit soft roomy">{schedule.catchup}</td>
+          <td className="fit soft roomy">{schedule.overlap}</td>
           <td className="fit">
             <PauseSwitch workflow={{ name: schedule.workflow, paused: schedule.paused, schedules: [schedule] }} />
           </td>

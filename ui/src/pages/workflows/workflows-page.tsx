@@ -25,7 +25,7 @@ import { Table } from "../../components/table.tsx"
 const COLUMNS = [
   "Workflow",
   "Last runs",
-  { text: "Success", className: "end wide" },
+  { text: "Success", className: "end roomy" },
   "Latest",
   { text: "Next tick", className: "wide" },
   { text: "Schedule", className: "wide" },
@@ -116,7 +116,7 @@ const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement 
       <td className="fit">
         <RunTicks runs={runs} />
       </td>
-      <td className="fit end number wide">
+      <td className="fit end number roomy">
         <span title={`${rate.success} of ${rate.ended} runs that ended`}>{percentText(rate.success, rate.ended)}</span>
       </td>
       <td className="fit">
