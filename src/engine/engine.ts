@@ -86,6 +86,7 @@ export class Engine {
       store: options.store,
       clock: options.clock,
       secret: options.secret,
+      log: options.log,
       waiting: this.#waiting,
       callbacks: this.#callbacks,
       report: (reported) => this.report(reported),

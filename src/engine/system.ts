@@ -1,7 +1,8 @@
-// The system clock and randomness. Simulations use their own.
+// The system clock and randomness. Simulations use their own. A timer runs outside of the request that set it.
 
 import { randomBytes } from "node:crypto"
 import type { Clock, Random } from "../core/model/ports.ts"
+import { leaveAudit } from "../store/contract/audit-scope.ts"
 
 /** Longest delay of setTimeout, which fires at once for more. Longer waits take several timers. */
 const MAX_TIMEOUT_MS = 2_147_483_647
@@ -11,14 +12,14 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
   after(ms, fn) {
     if (ms <= 0) {
-      const immediate = setImmediate(fn)
+      const immediate = leaveAudit(() => setImmediate(fn))
       return () => clearImmediate(immediate)
     }
     let timer: NodeJS.Timeout
     const wait = (left: number): void => {
       timer = setTimeout(() => (left > MAX_TIMEOUT_MS ? wait(left - MAX_TIMEOUT_MS) : fn()), Math.min(left, MAX_TIMEOUT_MS))
     }
-    wait(ms)
+    leaveAudit(() => wait(ms))
     return () => clearTimeout(timer)
   },
 }

@@ -320,6 +320,38 @@ describe("a deferred task", () => {
     expect((await called.task(callbackRun, "a")).output).toEqual({ inline: masked })
   })
 
+  it("ends although a secret of the task no longer exists, or cannot be read", async () => {
+    const secrets: { [name: string]: () => string | null } = {
+      API_TOKEN: () => "s3cret",
+      REMOVED: () => null,
+      BROKEN: () => {
+        throw new Error("the manager does not respond")
+      },
+    }
+    let started = false
+    const fixture = await setup(
+      {
+        a: () => ({ ork_defer: { callback: {} } }),
+        b: () => ({ ork_defer: { poll: { ...POLL, headers: { authorization: { secret: "API_TOKEN" } } } } }),
+      },
+      {
+        secret: (name) => (started ? secrets[name]!() : "first"),
+        fetch: async () => new Response(JSON.stringify({ state: "done", echo: "s3cret" })),
+      },
+    )
+    const task =
+      "{ command: x, defer: true, defer_hosts: [jobs.test], env: { A: { secret: API_TOKEN }, B: { secret: REMOVED }, C: { secret: BROKEN } } }"
+    const runId = await fixture.trigger(`name: far\ntasks: { a: ${task}, b: ${task} }`)
+    await fixture.pass(500)
+    expect(fixture.launched).toHaveLength(2)
+    started = true
+    const token = tokenOf(fixture.launched.find(({ task: name }) => name === "a")!)
+    await fixture.until(fixture.engine.externalSignals.callback(token, { status: "success", output: "s3cret" }))
+    await fixture.ended(runId)
+    expect((await fixture.task(runId, "a")).output).toEqual({ inline: "***" })
+    expect((await fixture.task(runId, "b")).output).toMatchObject({ inline: { echo: "***" } })
+  })
+
   it("does not interpret the secret parts of a response", async () => {
     const { fixture, runId } = await polled(
       [{ status: 200, body: { state: "done", echo: "s3cret" } }],

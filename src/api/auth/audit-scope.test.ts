@@ -42,14 +42,23 @@ test("the token of a worker that registered with a removed key is not valid", as
   const api = await setup()
   const id = "01890a5d-ac96-774b-bcce-b302099a8057" as HolderId
   const worker = { kind: "worker", name: "w", process: "", runId: null, leaseMs: 30_000 } as const
-  await api.store.registerHolder({ ...worker, id, tokenHash: "hash", keyId: "removed" })
+  await api.store.registerHolder({ ...worker, id, tokenHash: "hash", key: { id: "removed", hash: "h" } })
   expect(await api.store.workerToken(id)).toBeNull()
 })
 
 test("an expired key is not rotated", async () => {
   const api = await setup()
-  const key = { id: "k", name: "k", scopes: ["read" as const], queues: null, createdBy: null, hash: "old", expiresInMs: -1000 }
+  const key = {
+    id: "k",
+    name: "k",
+    scopes: ["read" as const],
+    queues: null,
+    limits: null,
+    createdBy: null,
+    hash: "old",
+    expiresInMs: -1000,
+  }
   await api.store.createKey(key)
   expect(await api.store.rotateKey({ id: "k", hash: "new", overlapMs: 0 })).toBeNull()
-  expect(await api.store.findKey({ hash: "new" })).toBeNull()
+  expect(await api.store.findKey("new")).toBeNull()
 })

@@ -60,6 +60,26 @@ test("an entry is committed by the transaction of its change", async () => {
   ])
 })
 
+test("the entries of approvals and callbacks are committed by the transaction of the loop", async () => {
+  const api = await setup({
+    wrap: (store) => ({ ...store, appendAudit: () => Promise.reject(new Error("a separate transaction")) }),
+  })
+  await api.deploy("ask", { a: { executor: "approval" }, far: { command: "defer", defer: true } })
+  const id = (await api.call("POST", "/workflows/ask/runs")).body["id"] as string
+  await untilWaiting(api, id, 2)
+  expect((await api.call("POST", `/runs/${id}/tasks/a/approve`)).status).toBe(200)
+  expect(await api.last()).toMatchObject({ action: "task.approve", target: `${id}/a`, actor: "admin" })
+  expect((await api.call("POST", `/runs/${id}/tasks/a/approve`)).status).toBe(409)
+  const callback = new URL(api.executor.callbacks.get("far")!).pathname
+  expect((await api.call("POST", callback, { body: { status: "success" }, key: null })).status).toBe(204)
+  expect((await api.entries()).map(({ action }) => action)).toEqual([
+    "task.callback",
+    "task.approve",
+    "run.create",
+    "workflow.deploy",
+  ])
+})
+
 test("an approval has an entry with its comment", async () => {
   const api = await setup()
   await api.deploy("ask", { a: { executor: "approval" } })

@@ -8,7 +8,7 @@ import type { HolderId } from "../../core/model/ids.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
-import { type Caller, hashKey, OWN_KEY_NAME } from "./auth.ts"
+import { type Caller, type Grant, hashKey, OWN_KEY_NAME } from "./auth.ts"
 import { equalText } from "../../protocol/wire/signature.ts"
 import { type ApiError, conflict, rateLimited, unauthorized } from "../shared/errors.ts"
 import { ExpiringCache } from "../shared/expiring-cache.ts"
@@ -22,8 +22,8 @@ const FAILURES_PER_MINUTE = 20
 /** Maximum lag of `last_used_at`. */
 const TOUCH_MS = 30_000
 
-const ADMIN_SCOPES: readonly ["admin"] = ["admin"]
-const WORKER_SCOPES: readonly ["worker"] = ["worker"]
+const ADMIN_GRANTS: readonly Grant[] = [{ scopes: ["admin"], limits: null }]
+const WORKER_GRANTS: readonly Grant[] = [{ scopes: ["worker"], limits: null }]
 
 type Via = Exclude<Caller["via"], "none">
 
@@ -35,7 +35,7 @@ export class Authenticator {
   readonly #clock: Clock
   readonly #signIns: SignIns
   readonly #ownHash: string
-  /** Keys by hash and by id. */
+  /** Keys by hash. */
   readonly #keys: ExpiringCache<KeyRow | null>
   readonly #sessions: ExpiringCache<Subject | null>
   readonly #workerTokens: ExpiringCache<string | null>
@@ -86,7 +86,7 @@ export class Authenticator {
   /** Returns the subject of a session for this key. Throws like `authenticate`. */
   async subjectOf(address: string, key: string): Promise<{ subject: Subject; caller: Caller }> {
     const caller = await this.#byHash(address, hashKey(key))
-    return { subject: caller.keyId === null ? this.ownSubject : { key: caller.keyId }, caller }
+    return { subject: caller.key === null ? this.ownSubject : { key: caller.key.hash }, caller }
   }
 
   /** Ends the session of a request. Returns its caller; null when the request has no valid session. */
@@ -96,7 +96,8 @@ export class Authenticator {
     const hash = hashKey(session)
     const caller = await Promise.resolve(this.#bySession(request.ip, hash)).catch(() => null)
     if (caller === null) return null
-    describeChange({ target: caller.name, actor: caller.name, keyId: caller.keyId })
+    const { name, user, key } = caller
+    describeChange({ target: name, actor: name, keyId: key?.id ?? null, ...(user !== undefined && { subject: user }) })
     await this.#signIns.end(hash)
     this.#sessions.delete(hash)
     return caller
@@ -129,8 +130,7 @@ export class Authenticator {
 
   #byHash(address: string, hash: string): Caller | Promise<Caller> {
     if (equalText(hash, this.#ownHash)) return ownKey("key")
-    const cached = this.#keys.get(hash)
-    return cached === undefined ? this.#lookUp(address, { hash }, "key") : this.#accept(address, "key", cached)
+    return this.#byStoredHash(address, hash, "key")
   }
 
   async #bySession(address: string, hash: string): Promise<Caller> {
@@ -141,8 +141,7 @@ export class Authenticator {
     }
     if ("server" in subject) return ownKey("cookie")
     if ("user" in subject) return userCaller(subject.user)
-    const cached = this.#keys.get(subject.key)
-    return cached === undefined ? this.#lookUp(address, { id: subject.key }, "cookie") : this.#accept(address, "cookie", cached)
+    return this.#byStoredHash(address, subject.key, "cookie")
   }
 
   /** Authenticates a worker. Throws CONFLICT when the worker was evicted, so that it registers again. */
@@ -151,21 +150,24 @@ export class Authenticator {
     if (stored === undefined) this.#workerTokens.set(worker, (stored = await this.#store.workerToken(worker)))
     if (stored === null) throw conflict(`the worker ${worker} was evicted or has left; register again`)
     this.checkProof(address, isTokenOf(stored, token) ? null : unauthorized("the worker's token is wrong"))
-    return { keyId: null, name: `worker ${worker}`, scopes: WORKER_SCOPES, via: "key", queues: [], worker }
+    return { key: null, name: `worker ${worker}`, grants: WORKER_GRANTS, via: "key", queues: [], worker }
   }
 
-  async #lookUp(address: string, by: { hash: string } | { id: string }, via: Via): Promise<Caller> {
-    const row = await this.#store.findKey(by)
-    this.#keys.set("hash" in by ? by.hash : by.id, row)
-    return this.#accept(address, via, row)
+  #byStoredHash(address: string, hash: string, via: Via): Caller | Promise<Caller> {
+    const cached = this.#keys.get(hash)
+    if (cached !== undefined) return this.#accept(address, cached, { hash, via })
+    return this.#store.findKey(hash).then((row) => {
+      this.#keys.set(hash, row)
+      return this.#accept(address, row, { hash, via })
+    })
   }
 
-  #accept(address: string, via: Via, row: KeyRow | null): Caller {
+  #accept(address: string, row: KeyRow | null, { hash, via }: { hash: string; via: Via }): Caller {
     this.checkProof(address, row === null ? unauthorized("the API key is unknown; it may have expired or been removed") : null)
-    const { id, name, scopes, queues } = row!
+    const { id, name, scopes, queues, limits } = row!
     this.#usedKeys.add(id)
     this.#cancelTouchKeys ??= this.#clock.after(TOUCH_MS, () => void this.#touchKeys())
-    return { keyId: id, name, scopes, via, queues }
+    return { key: { id, hash }, name, grants: [{ scopes, limits }], via, queues }
   }
 
   async #touchKeys(): Promise<void> {
@@ -177,16 +179,16 @@ export class Authenticator {
   }
 }
 
-const userCaller = ({ sub, name, role }: User): Caller => ({
-  keyId: null,
+const userCaller = ({ sub, name, roles }: User): Caller => ({
+  key: null,
   name,
   user: sub,
-  scopes: ROLE_SCOPES[role],
+  grants: roles.map(({ role, limits }) => ({ scopes: ROLE_SCOPES[role], limits })),
   via: "cookie",
   queues: [],
 })
 
-const ownKey = (via: Via): Caller => ({ keyId: null, name: OWN_KEY_NAME, scopes: ADMIN_SCOPES, via, queues: null })
+const ownKey = (via: Via): Caller => ({ key: null, name: OWN_KEY_NAME, grants: ADMIN_GRANTS, via, queues: null })
 
 /** Returns the API key of a request, or null. */
 const keyOf = (request: FastifyRequest): string | null => {

@@ -77,7 +77,7 @@ describe.each(ROUTES.filter((route) => route.scope !== null).map((route) => [`${
 
     test("rejects exactly the keys whose scope is insufficient", async () => {
       for (const scope of SCOPES) {
-        const sufficient = mayCall({ scopes: [scope] }, route.scope!)
+        const sufficient = mayCall({ grants: [{ scopes: [scope], limits: null }] }, route.scope!)
         if (sufficient && (route.audit !== undefined || route.path.endsWith("events"))) continue
         const { status, body } = await call(route, route.path, { authorization: `Bearer ${keys.get(scope)!}` })
         if (sufficient) expect([401, 403]).not.toContain(status)

@@ -1,7 +1,7 @@
 // Sign-in of users against a real OpenID provider.
 
 import { type AddressInfo, createServer } from "node:net"
-import { expect, onTestFinished, test } from "vitest"
+import { expect, onTestFinished, test, vi } from "vitest"
 import { parseOidc } from "../../core/settings/oidc.ts"
 import { listen } from "../http/server.ts"
 import { setup as setupApi } from "../testing/setup.ts"
@@ -15,11 +15,12 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-const setup = async () => {
+const ROLES = { viewer: ["everybody"], operator: ["operators"], author: ["authors"], admin: ["admins"] }
+
+const setup = async (roles: object = ROLES) => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const provider = await startOpenIdProvider(`${url}/ui/sign-in/callback`)
-  const roles = { viewer: ["everybody"], operator: ["operators"], author: ["authors"], admin: ["admins"] }
   const oidc = parseOidc({ issuer: provider.issuer, client_id: "ork", client_secret: "OIDC", roles })!
   const api = await setupApi({
     config: { oidc },
@@ -60,8 +61,8 @@ test("a user signs in, and the session has the name and the scopes of the user's
   expect((await call("DELETE", "/workflows/etl", cookie)).status).toBe(403)
   const entries = (await api.call("GET", "/audit")).body["items"] as { action: string }[]
   const entryOf = (action: string) => entries.find((entry) => entry.action === action)
-  expect(entryOf("run.create")).toMatchObject({ actor: "alice Example", key_id: null, result: "ok" })
-  expect(entryOf("session.start")).toMatchObject({ actor: "alice Example", details: "operator" })
+  expect(entryOf("run.create")).toMatchObject({ actor: "alice Example", subject: "alice", key_id: null, result: "ok" })
+  expect(entryOf("session.start")).toMatchObject({ actor: "alice Example", subject: "alice", details: "operator" })
   await call("POST", "/ui/sign-out", cookie)
   expect((await call("GET", "/runs", cookie)).status).toBe(401)
 })
@@ -76,12 +77,34 @@ test.each([
   expect((await call("GET", "/session", sessionOf(await signIn("bob")))).body).toMatchObject({ scopes })
 })
 
+test("a role that is limited to some workflows applies to them only", async () => {
+  const roles = [
+    { group: "everybody", role: "viewer" },
+    { group: "sales", role: "operator", workflows: ["sales-*"] },
+  ]
+  const { provider, signIn, sessionOf, call, api } = await setup(roles)
+  await api.deploy("sales-orders", { a: "true" })
+  await api.deploy("payroll", { a: "true" })
+  provider.groups["alice"] = ["everybody", "sales"]
+  const alice = sessionOf(await signIn("alice"))
+  expect((await call("POST", "/workflows/sales-orders/runs", alice)).status).toBe(201)
+  expect((await call("POST", "/workflows/payroll/runs", alice)).status).toBe(403)
+  expect((await call("GET", "/workflows/payroll", alice)).status).toBe(200)
+  provider.groups["bob"] = ["sales"]
+  const bob = sessionOf(await signIn("bob"))
+  expect((await call("GET", "/workflows/payroll", bob)).status).toBe(404)
+  expect((await call("GET", "/workflows", bob)).body["items"]).toMatchObject([{ name: "sales-orders" }])
+})
+
 test("a user without a role is refused", async () => {
   const { signIn, api } = await setup()
   const response = await signIn("mallory")
   expect([response.status, response.headers.get("location")]).toEqual([303, "/ui/welcome?problem=role"])
   expect(response.headers.getSetCookie().join()).not.toContain("ork_session")
   expect(api.logged.join("")).not.toContain("code=")
+  const entries = async () => (await api.call("GET", "/audit")).body["items"]
+  const refusal = { action: "session.start", result: "FORBIDDEN", actor: null, address: "127.0.0.1" }
+  await vi.waitFor(async () => expect(await entries()).toMatchObject([refusal]))
 })
 
 test("an answer is accepted only from the browser that began, and only once", async () => {

@@ -3,7 +3,7 @@
 
 import * as client from "openid-client"
 import type { SecretSource } from "../../core/model/ports.ts"
-import { type OidcSettings, type Role, roleOf } from "../../core/settings/oidc.ts"
+import { type OidcSettings, type Role, type RoleGrant, rolesOf } from "../../core/settings/oidc.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 import { ApiError, unavailable } from "../shared/errors.ts"
 
@@ -15,7 +15,7 @@ export interface User {
   /** Issuer's id of the user. */
   sub: string
   name: string
-  role: Role
+  roles: readonly RoleGrant[]
 }
 
 /** Scopes of the keys that a role corresponds to. */
@@ -73,9 +73,9 @@ export class Oidc {
     const { name, preferred_username: username, email } = claims
     const shown = [name, username, email].find((each) => typeof each === "string" && each !== "")
     const groups = claims[this.#settings.groupsClaim]
-    const role = roleOf(this.#settings, Array.isArray(groups) ? groups.map(String) : [])
-    if (role === null) throw new ApiError("FORBIDDEN", "none of your groups has a role in Ork; ask its administrator")
-    return { sub, name: typeof shown === "string" ? shown : sub, role }
+    const roles = rolesOf(this.#settings, Array.isArray(groups) ? groups.map(String) : [])
+    if (roles.length === 0) throw new ApiError("FORBIDDEN", "none of your groups has a role in Ork; ask its administrator")
+    return { sub, name: typeof shown === "string" ? shown : sub, roles }
   }
 
   /** Many providers list the groups only here. */

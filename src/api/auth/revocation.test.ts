@@ -89,6 +89,32 @@ test("a rotated key has a new secret, and the old one works for the overlap", as
   expect(await status(rotated.body["key"] as string)).toBe(200)
 })
 
+test("the old secret of a rotated key ends its sessions and evicts its workers after the overlap", async () => {
+  const { api, newKey } = await setup()
+  const { id, key } = await newKey({ scopes: ["admin"] })
+  const signIn = async (by: string): Promise<string> =>
+    String((await api.call("POST", "/ui/sign-in", { key: null, body: { key: by } })).headers["set-cookie"]).split(";")[0]!
+  const register = async (by: string) =>
+    (await api.call("POST", "/workers", { body: { name: "w", queues: ["far"], capacity: 1 }, key: by })).body as unknown as {
+      id: string
+      token: string
+    }
+  const status = async (cookie: string) => (await api.call("GET", "/runs", { key: null, headers: { cookie } })).status
+  const heartbeat = async ({ id: worker, token }: { id: string; token: string }) =>
+    (await api.call("POST", `/workers/${worker}/heartbeat`, { body: {}, key: token })).status
+  const before = { cookie: await signIn(key), worker: await register(key) }
+  const rotated = await api.call("POST", `/keys/${id}/rotate`, { body: { overlap: "300ms" } })
+  const secret = rotated.body["key"] as string
+  const after = { cookie: await signIn(secret), worker: await register(secret) }
+  expect([await status(before.cookie), await heartbeat(before.worker)]).toEqual([200, 200])
+  await vi.waitUntil(async () => (await status(before.cookie)) === 401, { timeout: 1500, interval: 20 })
+  await vi.waitUntil(async () => (await heartbeat(before.worker)) === 409, { timeout: 1500, interval: 20 })
+  expect([await status(after.cookie), await heartbeat(after.worker)]).toEqual([200, 200])
+  await api.call("POST", `/keys/${id}/rotate`)
+  expect([await status(after.cookie), await heartbeat(after.worker)]).toEqual([401, 409])
+  expect((await api.call("GET", "/workers")).text).not.toContain(after.worker.id)
+})
+
 test("the removal of a key evicts the workers that it registered, and their attempts go to others", async () => {
   const { api, newKey, remove } = await setup({ lanes: ["q:default"] })
   await api.deploy("far", { a: { command: "x", queue: "far" } })

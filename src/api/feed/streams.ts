@@ -87,8 +87,8 @@ export class Streams {
   #countOf({ caller }: FastifyRequest): number {
     let count = 0
     for (const other of this.#open.values()) {
-      const { keyId, name, user } = other.caller
-      if (keyId === caller.keyId && name === caller.name && user === caller.user) count++
+      const { key, name, user } = other.caller
+      if (key?.id === caller.key?.id && name === caller.name && user === caller.user) count++
     }
     return count
   }

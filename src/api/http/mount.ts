@@ -2,7 +2,8 @@
 // params, query and body, call the handler, write the audit log, send the response.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
-import { ANONYMOUS, type Caller, mayCall } from "../auth/auth.ts"
+import { ANONYMOUS, type Caller, may, mayCall, scopesFor } from "../auth/auth.ts"
+import { checkLimits } from "./workflow-limits.ts"
 import { BODY_LIMIT, OPEN_BODY_LIMIT, parseJson } from "./body.ts"
 import { withAudit } from "../../store/contract/audit-scope.ts"
 import { ApiError } from "../shared/errors.ts"
@@ -26,6 +27,9 @@ const MAX_OPEN_PROBLEMS = 20
 
 /** Errors that the audit log records. */
 const REFUSALS: ReadonlySet<string> = new Set(["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED"])
+
+/** Characters of a target, which an index holds. Longer ones name nothing that exists. */
+const MAX_TARGET = 500
 
 const EMPTY = strictObject({})
 const parseEmptyQuery = queryParser(EMPTY)
@@ -81,10 +85,12 @@ const admit = async (api: Api, route: Route, request: FastifyRequest): Promise<v
   const caller = found instanceof Promise ? await found : found
   request.caller = caller
   if (!mayCall(caller, route.scope)) {
-    const scopes = caller.scopes.join(", ")
+    const scopes = scopesFor(caller).join(", ")
     throw new ApiError("FORBIDDEN", `a key with the scope ${route.scope} is required; this key has the scope ${scopes}`)
   }
   if (caller.via === "cookie" && route.method !== "GET") checkOrigin(request)
+  if (may(caller, route.scope, null)) return
+  await checkLimits(api, route, caller, () => validate(route.params ?? EMPTY, request.params) as { [name: string]: string })
 }
 
 /**
@@ -163,7 +169,7 @@ type AnyCall = Call<unknown, unknown, unknown>
 
 /** Calls a handler so that its change is committed together with an entry of the audit log, or the entry right after it. */
 const audited = async (api: Api, route: Route, call: AnyCall): Promise<RouteResponse | typeof STREAMED> => {
-  const entry = { ...entryOf(route.audit!, call.request), result: "ok", details: null }
+  const entry = { ...entryOf(route.audit!, call.request), result: "ok", details: null, request: api.random.hex128() }
   const { result: response, left } = await withAudit(entry, () => route.handle(call))
   if (left !== null && (response === STREAMED || response.audit !== false)) await api.audit.write(left)
   // The engine wakes the feed only for events of its own loop.
@@ -172,11 +178,15 @@ const audited = async (api: Api, route: Route, call: AnyCall): Promise<RouteResp
 }
 
 const entryOf = (action: string, { caller, ip, params }: FastifyRequest) => ({
-  keyId: caller.keyId,
+  keyId: caller.key?.id ?? null,
   actor: caller.name || null,
+  subject: caller.user ?? null,
   address: ip,
   action,
-  target: Object.values(params as Record<string, string>).join("/"),
+  target: Object.values(params as Record<string, string>)
+    .join("/")
+    .slice(0, MAX_TARGET)
+    .toWellFormed(),
 })
 
 /** Records a request that was refused because of its credential or its rights. */
@@ -186,5 +196,5 @@ const recordRefusal = (api: Api, route: Route, request: FastifyRequest, error: u
   if (route.scope !== null && key === undefined && authorization === undefined && cookie === undefined) return
   const action = route.audit ?? `${route.method} ${route.path}`
   const target = route.path.startsWith("/callbacks/") ? { target: "callback" } : {}
-  api.audit.refused({ ...entryOf(action, request), ...target, result: error.code, details: error.message })
+  api.audit.refused({ ...entryOf(action, request), ...target, result: error.code, details: error.message, request: null })
 }

@@ -39,6 +39,7 @@ export const STORE_READS = [
   "getWorkflow",
   "listAttempts",
   "listAudit",
+  "listChanges",
   "listHolders",
   "listInstances",
   "listKeys",
@@ -52,6 +53,7 @@ export const STORE_READS = [
   "nextTickMs",
   "searchJobs",
   "stats",
+  "getTags",
   "workerToken",
 ] as const satisfies readonly (keyof ServerStore)[]
 

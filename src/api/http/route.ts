@@ -62,6 +62,11 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   summary: string
   /** null: no key required. */
   scope: KeyScope | null
+  /**
+   * What the limits of a caller to some workflows mean for a route that names neither a workflow nor a run: it lists what the caller may
+   * see, checks the workflow of a definition, is for every caller with the scope, or is for callers without limits (default).
+   */
+  concerns?: "list" | "definition" | "caller" | "server"
   /** Checks what a caller without a key proves otherwise (a token, a signature), before the body is read. Throws to reject. */
   admit?(call: { params: z.output<Params>; request: FastifyRequest; api: Api }): Promise<void> | void
   /** Default: 1 MB, and 16 KB without a key. */
@@ -82,6 +87,12 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
 export type UntaggedRoute = RouteSpec<z.ZodType, z.ZodType, unknown>
 
 export type Route = UntaggedRoute & { tag: string }
+
+/** Returns what the limits of a caller apply to: the workflow or run in the path, or what the route declares. */
+export const concernsOf = ({ path, concerns }: Pick<Route, "path" | "concerns">): "workflow" | "run" | Route["concerns"] => {
+  if (concerns !== undefined) return concerns
+  return path.startsWith("/workflows/{name}") ? "workflow" : path.startsWith("/runs/{id}") ? "run" : undefined
+}
 
 /** Infers the types of a handler from its schemas. */
 export function route<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(

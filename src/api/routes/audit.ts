@@ -11,6 +11,7 @@ export const auditRoutes = [
     path: "/audit",
     summary: "List changes, sign-ins and refusals, newest first; with `after`, oldest first",
     scope: "admin",
+    concerns: "server",
     query: auditQuery,
     responses: { 200: { description: "A page of changes", schema: auditList } },
     async handle({ query: { limit, cursor, after }, api }) {

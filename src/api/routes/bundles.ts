@@ -22,6 +22,7 @@ export const bundleRoutes = [
     path: "/bundles/{hash}",
     summary: "Store the files of a definition as a tar archive of at most 16 MiB, under its SHA-256",
     scope: "author",
+    concerns: "caller",
     params: bundleParams,
     body: { bytes: true },
     responses: { 200: { description: "The stored bundle", schema: bundle } },
@@ -40,6 +41,7 @@ export const bundleRoutes = [
     path: "/bundles/{hash}",
     summary: "Get the files of a workflow version",
     scope: "worker",
+    concerns: "server",
     params: bundleParams,
     responses: { 200: { description: "A tar archive", types: ["application/octet-stream"] } },
     async handle({ params: { hash }, api }) {

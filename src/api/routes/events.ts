@@ -5,7 +5,7 @@ import { event, eventQuery, runEventQuery } from "../../protocol/api/streams.ts"
 import { lastEventId, streamEvents } from "../streams/event-stream.ts"
 import { SSE_TYPE } from "../streams/log-format.ts"
 import { route, STREAMED } from "../http/route.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 
 const EVENTS = {
   200: {
@@ -22,6 +22,7 @@ export const eventRoutes = [
     path: "/events",
     summary: "Stream the events of all runs and jobs",
     scope: "read",
+    concerns: "list",
     query: eventQuery,
     responses: EVENTS,
     async handle({ query, request, reply, api }) {

@@ -6,7 +6,7 @@ import { findTask, taskDetails } from "../views/find-task.ts"
 import { notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 
 export const externalSignalRoutes = [
   ...(["approve", "reject"] as const).map((verb) =>

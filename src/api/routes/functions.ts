@@ -9,7 +9,7 @@ import { describeChange } from "../../store/contract/audit-scope.ts"
 import type { Step } from "../../store/contract/functions.ts"
 import { conflict, notFound } from "../shared/errors.ts"
 import { route } from "../http/route.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 
 const stepShape = ({ output, details, startedAt, finishedAt, ...rest }: Step): z.output<typeof step> => {
   const known = typeof details === "object" && details !== null && !Array.isArray(details) ? details : {}

@@ -1,7 +1,7 @@
 // Liveness, readiness and metrics. Load balancers call the first two without a key.
 
 import { health, healthQuery, ready } from "../../protocol/api/service.ts"
-import { serverProof } from "../../protocol/wire/server-proof.ts"
+import { addressOf, serverProof } from "../../protocol/wire/server-proof.ts"
 import { unavailable } from "../shared/errors.ts"
 import { ExpiringCache } from "../shared/expiring-cache.ts"
 import type { Api } from "../http/ports.ts"
@@ -53,10 +53,13 @@ export const healthRoutes = [
     scope: null,
     query: healthQuery,
     responses: { 200: { description: "The server is alive", schema: health } },
-    handle({ query: { nonce }, api }) {
-      const { version, folderKey } = api.config
-      const proof = nonce === undefined || folderKey === undefined ? {} : { proof: serverProof(folderKey, nonce) }
-      return { status: 200, body: { status: "ok", version, ...proof } }
+    handle({ query: { nonce }, request, api }) {
+      const { version, folderKey, url } = api.config
+      if (nonce === undefined || folderKey === undefined) return { status: 200, body: { status: "ok", version } }
+      const { localAddress: host = "", localPort: port = 0 } = request.socket
+      const addresses = [{ host, port }, ...(url === undefined ? [] : [addressOf(url)])]
+      const proofs = addresses.map((address) => serverProof(folderKey, nonce, address))
+      return { status: 200, body: { status: "ok", version, proofs } }
     },
   }),
   route({
@@ -81,6 +84,7 @@ export const healthRoutes = [
     path: "/metrics",
     summary: "Get the metrics of the server for Prometheus",
     scope: "read",
+    concerns: "server",
     requires: "metrics",
     responses: { 200: { description: "The metrics in Prometheus' text format", types: ["text/plain"] } },
     async handle({ api }) {

@@ -32,7 +32,7 @@ import type { RetryPolicy } from "../../core/model/workflow.ts"
 import { ChangeWatcher, type WatchTarget } from "../streams/change-watcher.ts"
 import { parseValue } from "../../definition/parse.ts"
 import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
-import { type Caller, mayCall } from "../auth/auth.ts"
+import { type Caller, may } from "../auth/auth.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { ApiError, conflict, invalid, invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
@@ -96,7 +96,7 @@ const compileTask = (
   task: Record<string, unknown>,
   path: string,
 ): JsonObject => {
-  if (!mayCall(caller, "author")) {
+  if (!may(caller, "author", null)) {
     throw new ApiError("FORBIDDEN", "a job with a task of its own requires a key with the scope author")
   }
   if (JSON.stringify(task).length > MAX_TASK)
@@ -247,6 +247,7 @@ export const jobRoutes = [
     path: "/jobs",
     summary: "Create a job",
     scope: "trigger",
+    concerns: "server",
     body: { schema: newJob, required: true },
     responses: {
       200: { description: "The job that has the idempotency key", schema: job },
@@ -267,6 +268,7 @@ export const jobRoutes = [
     path: "/jobs/batch",
     summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
+    concerns: "server",
     body: { schema: newJobs, required: true },
     responses: {
       200: { description: "The jobs in the given order, which all existed: by their idempotency keys", schema: jobBatch },
@@ -289,6 +291,7 @@ export const jobRoutes = [
     path: "/jobs",
     summary: "List jobs, newest first, then by id",
     scope: "read",
+    concerns: "server",
     query: jobQuery,
     responses: { 200: { description: "A page of jobs", schema: jobList } },
     async handle({ query, api }) {
@@ -303,6 +306,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}",
     summary: "Get a job",
     scope: "read",
+    concerns: "server",
     params: jobParams,
     responses: { 200: { description: "The job", schema: job } },
     async handle({ params, api }) {
@@ -314,6 +318,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}",
     summary: "Change a job that has not ended; fields that cannot be changed may be sent with their present values",
     scope: "trigger",
+    concerns: "server",
     params: jobParams,
     body: { schema: jobChange, required: true },
     responses: { 200: { description: "The changed job", schema: job } },
@@ -330,6 +335,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}",
     summary: "Delete a job that no other job depends on; a running job is killed",
     scope: "trigger",
+    concerns: "server",
     params: jobParams,
     responses: { 204: { description: "Deleted" } },
     errors: [409],
@@ -345,6 +351,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}/cancel",
     summary: "Cancel a job: it becomes FAILED with the error `cancelled`, and jobs that depend on it become BLOCKED",
     scope: "trigger",
+    concerns: "server",
     params: jobParams,
     responses: { 202: { description: "The job; a running job ends when its process has exited", schema: job } },
     errors: [409],
@@ -359,6 +366,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}/retry",
     summary: "Run a FAILED job again, with all of its attempts; jobs that it has blocked stay BLOCKED",
     scope: "trigger",
+    concerns: "server",
     params: jobParams,
     responses: { 202: { description: "The job", schema: job } },
     errors: [409],
@@ -372,6 +380,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}/explain",
     summary: "Explain the status of a job: what it waits for, or why it failed",
     scope: "read",
+    concerns: "server",
     params: jobParams,
     requires: "explainJob",
     responses: { 200: { description: "One sentence about the job", schema: explanations } },
@@ -385,6 +394,7 @@ export const jobRoutes = [
     path: "/jobs/{job_id}/result",
     summary: "Get the result of a job: its status, output and error; with `wait`, once the job has finished",
     scope: "read",
+    concerns: "server",
     params: jobParams,
     query: jobResultQuery,
     responses: { 200: { description: "The result; output and error are null while the job has none", schema: jobResult } },

@@ -9,7 +9,7 @@ import { followJob, followTask, jobLog, currentLog } from "../streams/log-source
 import { followLog, sendLog, logTimesOf } from "../streams/log-stream.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findJob } from "./jobs.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 
 const LOG = {
   200: {
@@ -58,6 +58,7 @@ export const logRoutes = [
     path: "/jobs/{job_id}/logs",
     summary: "Read or follow the log of a job's latest attempt",
     scope: "read",
+    concerns: "server",
     params: jobParams,
     query: jobLogQuery,
     responses: LOG,
@@ -74,6 +75,7 @@ export const logRoutes = [
     path: "/jobs/{job_id}/logs/times",
     summary: "Get the times and the streams of the bytes of a job's log",
     scope: "read",
+    concerns: "server",
     params: jobParams,
     query: jobLogTimesQuery,
     responses: TIMES,

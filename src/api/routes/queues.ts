@@ -12,6 +12,7 @@ export const queueRoutes = [
     path: "/queues",
     summary: "List the queues",
     scope: "read",
+    concerns: "server",
     responses: { 200: { description: "The queues", schema: queues } },
     async handle({ api }) {
       return {
@@ -25,6 +26,7 @@ export const queueRoutes = [
     path: "/queues/{name}",
     summary: "Get a queue",
     scope: "read",
+    concerns: "server",
     params: queueParams,
     responses: { 200: { description: "The queue", schema: queue } },
     async handle({ params, api }) {
@@ -38,6 +40,7 @@ export const queueRoutes = [
     path: "/queues/{name}",
     summary: "Set the concurrency or the rate limit of a queue, or pause it; other settings stay as they are",
     scope: "admin",
+    concerns: "server",
     params: queueParams,
     body: { schema: queueSettings, required: true },
     responses: { 200: { description: "The changed queue", schema: queue } },

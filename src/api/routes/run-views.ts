@@ -11,7 +11,7 @@ import { runGraph as graphOf } from "../views/run-graph.ts"
 import type { Api } from "../http/ports.ts"
 import { route } from "../http/route.ts"
 import { instanceShape } from "../views/shapes.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 import { findWorkflow } from "./workflows.ts"
 
 export const runViewRoutes = [

@@ -1,31 +1,13 @@
 // Runs: list, get, explain, cancel, retry, pause, remove. `POST /workflows/{name}/runs` in workflows.ts creates them.
 
-import { parseRunId, type RunId } from "../../core/model/ids.ts"
 import { explainQuery, explanations, retryBody, retryPlan, run, runList, runParams, runQuery } from "../../protocol/api/runs.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
-import type { RunRow } from "../../store/contract/store.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
-import { notFound } from "../shared/errors.ts"
+import { findRun, runIdOf } from "../http/find-run.ts"
 import type { Api } from "../http/ports.ts"
+import { listLimits } from "../auth/auth.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
-
-const NUMBERED = /^(.+)#(\d{1,9})$/
-
-/** Returns the id of the run that an address names: by its id, or by its workflow and number. */
-const runIdOf = async (api: Api, text: string): Promise<RunId> => {
-  const [, workflow, number] = NUMBERED.exec(text) ?? []
-  const id =
-    workflow === undefined ? parseRunId(text.toLowerCase()) : await api.store.findRunId({ workflow, number: Number(number) })
-  if (id === null) throw notFound(`there is no run ${text}`)
-  return id
-}
-
-export const findRun = async (api: Api, text: string): Promise<RunRow> => {
-  const found = await api.store.getRun(await runIdOf(api, text))
-  if (found === null) throw notFound(`there is no run ${text}`)
-  return found
-}
 
 const findRunShape = async (api: Api, id: string) => runShape(await findRun(api, id))
 
@@ -35,11 +17,13 @@ export const runRoutes = [
     path: "/runs",
     summary: "List runs, newest first",
     scope: "read",
+    concerns: "list",
     query: runQuery,
     responses: { 200: { description: "A page of runs", schema: runList } },
-    async handle({ query: { limit, cursor, workflow, status, trigger, created_after, created_before }, api }) {
+    async handle({ query: { limit, cursor, workflow, status, trigger, created_after, created_before }, caller, api }) {
       const rows = await api.store.listRuns({
         limit: limit + 1,
+        ...listLimits(caller),
         ...(cursor !== undefined && { before: parseTimeCursor(cursor) }),
         ...(workflow !== undefined && { workflow }),
         ...(status !== undefined && { status }),

@@ -3,6 +3,7 @@
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { invalidField } from "../shared/errors.ts"
+import { listLimits } from "../auth/auth.ts"
 import { route } from "../http/route.ts"
 import { scheduleShape } from "../views/shapes.ts"
 
@@ -15,14 +16,16 @@ export const scheduleRoutes = [
     path: "/schedules",
     summary: "List the schedules with their next ticks",
     scope: "read",
+    concerns: "list",
     query: scheduleQuery,
     responses: { 200: { description: "A page of schedules", schema: scheduleList } },
-    async handle({ query: { limit, cursor, workflow, ticks }, api }) {
+    async handle({ query: { limit, cursor, workflow, ticks }, caller, api }) {
       if (ticks * limit > MAX_TICKS) {
         throw invalidField("ticks", `must be at most ${Math.floor(MAX_TICKS / limit)} with a limit of ${limit}`)
       }
       const rows = await api.store.listSchedules({
         limit: limit + 1,
+        ...listLimits(caller),
         ...(workflow !== undefined && { workflow }),
         ...(cursor !== undefined && { after: parseNumberCursor("s", cursor) }),
       })

@@ -5,6 +5,7 @@ import {
   answerQuery,
   newSignInLink,
   session,
+  sessionQuery,
   signInBody,
   signInLink,
   signInMethods,
@@ -17,7 +18,8 @@ import { ApiError, notFound, unauthorized } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
-import { OWN_KEY_NAME } from "../auth/auth.ts"
+import { describeRoles } from "../../core/settings/oidc.ts"
+import { OWN_KEY_NAME, scopesFor } from "../auth/auth.ts"
 import { LINK_MS, setCookie } from "../auth/sign-ins.ts"
 
 /** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
@@ -39,11 +41,13 @@ const oidcOf = ({ oidc }: Api): Oidc => {
 const refusal = (request: FastifyRequest, { code, message }: ApiError): NewAuditEntry => ({
   keyId: null,
   actor: null,
+  subject: null,
   address: request.ip,
   action: "session.start",
   target: "user",
   result: code,
   details: message,
+  request: null,
 })
 
 const isBrowser = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "")
@@ -60,11 +64,15 @@ export const signInRoutes = [
     path: "/session",
     summary: "Get the key and the scopes of the caller",
     scope: "read",
+    concerns: "caller",
+    query: sessionQuery,
     responses: { 200: { description: "The caller", schema: session } },
-    handle({ caller, api }) {
-      const { keyId, name, user, scopes } = caller
-      const who = { key_id: keyId, user: user === undefined ? null : name, name }
-      return { status: 200, body: { ...who, scopes, version: api.config.version } }
+    async handle({ query: { workflow: asked }, caller, api }) {
+      const { key, name, user } = caller
+      const who = { key_id: key?.id ?? null, user: user === undefined ? null : name, name }
+      const workflow = asked === undefined ? undefined : { name: asked, tags: (await api.store.getTags(asked)) ?? [] }
+      const scopes = { scopes: scopesFor(caller, workflow), server_scopes: scopesFor(caller, null) }
+      return { status: 200, body: { ...who, ...scopes, version: api.config.version } }
     },
   }),
   route({
@@ -72,6 +80,7 @@ export const signInRoutes = [
     path: "/sign-in-links",
     summary: "Create a link that signs a browser in with the scopes of the caller's key; it works once, within an hour",
     scope: "read",
+    concerns: "caller",
     body: { schema: newSignInLink },
     responses: { 201: { description: "The link", schema: signInLink } },
     audit: "session.link",
@@ -80,7 +89,7 @@ export const signInRoutes = [
         throw new ApiError("FORBIDDEN", "only an API key can create a sign-in link; a session and a worker's token cannot")
       }
       describeChange({ target: body.page })
-      const token = api.signIns.newToken(caller.keyId === null ? api.auth.ownSubject : { key: caller.keyId })
+      const token = api.signIns.newToken(caller.key === null ? api.auth.ownSubject : { key: caller.key.hash })
       const path = `/ui/sign-in?${new URLSearchParams({ token, page: body.page }).toString()}`
       return { status: 201, body: { path, expires_at: iso(api.clock.now() + LINK_MS) } }
     },
@@ -153,7 +162,7 @@ export const signInRoutes = [
       void reply.header("set-cookie", pendingCookie("", 0, secure))
       try {
         const user = await oidcOf(api).complete(new URL(request.url, originOf(request, api)), request.headers.cookie)
-        describeChange({ target: "user", actor: user.name, details: user.role })
+        describeChange({ target: "user", actor: user.name, subject: user.sub, details: describeRoles(user.roles) })
         void reply.header("set-cookie", setCookie(await api.signIns.start({ user }), secure))
         return { status: 303, headers: { location: "/ui/", "referrer-policy": "no-referrer" } }
       } catch (error) {
@@ -174,7 +183,7 @@ export const signInRoutes = [
     audit: "session.start",
     async handle({ body, request, api }) {
       const { subject, caller } = await api.auth.subjectOf(request.ip, body.key)
-      describeChange({ target: "key", actor: caller.name, keyId: caller.keyId })
+      describeChange({ target: "key", actor: caller.name, keyId: caller.key?.id ?? null })
       const cookie = setCookie(await api.signIns.start(subject), isSecure(request, api))
       return { status: 204, headers: { "set-cookie": cookie } }
     },

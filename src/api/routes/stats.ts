@@ -10,6 +10,7 @@ export const statsRoutes = [
     path: "/stats",
     summary: "Get the statistics of the server",
     scope: "read",
+    concerns: "server",
     query: statsQuery,
     responses: { 200: { description: "The statistics", schema: stats } },
     async handle({ query, api }) {

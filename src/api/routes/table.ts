@@ -4,6 +4,7 @@ import type { ApiParts } from "../http/ports.ts"
 import type { Route, UntaggedRoute } from "../http/route.ts"
 import { externalSignalRoutes } from "./external-signals.ts"
 import { auditRoutes } from "./audit.ts"
+import { changeRoutes } from "./changes.ts"
 import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
 import { functionRoutes } from "./functions.ts"
@@ -37,6 +38,7 @@ export const ROUTES: readonly Route[] = [
   ...tagged("logs", logRoutes),
   ...tagged("events", eventRoutes),
   ...tagged("jobs", jobRoutes),
+  ...tagged("runs", changeRoutes),
   ...tagged("queues", queueRoutes),
   ...tagged("schedules", scheduleRoutes),
   ...tagged("workers", workerRoutes),

@@ -20,7 +20,7 @@ import { notFound } from "../shared/errors.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, STREAMED } from "../http/route.ts"
-import { findRun } from "./runs.ts"
+import { findRun } from "../http/find-run.ts"
 
 const instance = strictObject({ ...instanceQuery })
 

@@ -7,7 +7,7 @@ import { workers } from "../../protocol/api/service.ts"
 import * as wire from "../../protocol/api/workers.ts"
 import { decodeFrames } from "../../protocol/wire/log-frames.ts"
 import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-service.ts"
-import type { Caller } from "../auth/auth.ts"
+import { type Caller, may } from "../auth/auth.ts"
 import { collectBody } from "../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
@@ -21,6 +21,7 @@ const OF_WORKER = {
   method: "POST",
   tag: WORK,
   scope: "worker",
+  concerns: "server",
   params: wire.workerParams,
   errors: [409],
   requires: "workers",
@@ -68,6 +69,7 @@ export const workerRoutes = [
     path: "/workers",
     summary: "List the processes that run tasks",
     scope: "read",
+    concerns: "server",
     responses: { 200: { description: "The processes", schema: workers } },
     async handle({ api }) {
       const now = api.clock.now()
@@ -83,6 +85,7 @@ export const workerRoutes = [
     tag: WORK,
     summary: "Register a worker; only this response shows its token",
     scope: "worker",
+    concerns: "server",
     body: { schema: wire.newWorker, required: true },
     responses: { 201: { description: "The worker", schema: wire.registeredWorker } },
     audit: "worker.register",
@@ -90,7 +93,7 @@ export const workerRoutes = [
     async handle({ body, caller, api }) {
       describeChange({ details: body.name })
       checkRegistration(caller, [...body.queues, ...body.handlers])
-      const registered = await api.parts.workers!.register(body, caller.keyId)
+      const registered = await api.parts.workers!.register(body, caller.key)
       return { status: 201, body: registered }
     },
   }),
@@ -100,12 +103,13 @@ export const workerRoutes = [
     tag: WORK,
     summary: "Deregister a worker; its attempts in flight go to others",
     scope: "worker",
+    concerns: "server",
     params: wire.workerParams,
     responses: { 204: { description: "Deregistered" } },
     audit: "worker.remove",
     requires: "workers",
     async handle(call) {
-      const admin = call.caller.scopes.includes("admin")
+      const admin = may(call.caller, "admin", null)
       await call.api.parts.workers!.leave(admin ? (call.params.id as HolderId) : await callingWorker(call))
       return { status: 204 }
     },
@@ -179,6 +183,7 @@ export const workerRoutes = [
     tag: WORK,
     summary: "Get an upstream output that is too large to be part of an input",
     scope: "worker",
+    concerns: "server",
     params: wire.workerParams,
     query: wire.upstreamQuery,
     responses: { 200: { description: "The output as JSON text", types: ["application/octet-stream"] } },

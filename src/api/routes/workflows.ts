@@ -25,9 +25,11 @@ import type { ParsedDefinition } from "../../definition/parse.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../http/cursors.ts"
-import { conflict, invalid, invalidField, notFound } from "../shared/errors.ts"
+import { conflict, invalid, invalidField, noWorkflow } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
 import type { StoredVersion } from "../../store/contract/store.ts"
+import { listLimits } from "../auth/auth.ts"
+import { checkDefinition } from "../http/workflow-limits.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, type TextBody } from "../http/route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../views/shapes.ts"
@@ -42,7 +44,7 @@ const DEFINITION = {
 
 export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow> => {
   const found = await api.store.getWorkflow(name)
-  if (found === null) throw notFound(`there is no workflow ${name}; GET /workflows lists the deployed workflows`)
+  if (found === null) throw noWorkflow(name)
   return found
 }
 
@@ -89,11 +91,13 @@ export const workflowRoutes = [
     path: "/workflows",
     summary: "List the deployed workflows by name, with their latest runs and next tick",
     scope: "read",
+    concerns: "list",
     query: workflowQuery,
     responses: { 200: { description: "A page of workflows", schema: workflowList } },
-    async handle({ query: { limit, cursor, search, tag }, api }) {
+    async handle({ query: { limit, cursor, search, tag }, caller, api }) {
       const rows = await api.store.listWorkflows({
         limit: limit + 1,
+        ...listLimits(caller),
         runs: LATEST_RUNS,
         ...(cursor !== undefined && { after: parseNameCursor("w", cursor) }),
         ...(search !== undefined && { search }),
@@ -107,6 +111,7 @@ export const workflowRoutes = [
     path: "/workflows",
     summary: "Deploy a definition; with If-None-Match: * only under a new name",
     scope: "author",
+    concerns: "definition",
     query: definitionQuery,
     body: DEFINITION,
     responses: {
@@ -115,9 +120,10 @@ export const workflowRoutes = [
     },
     errors: [409],
     audit: "workflow.deploy",
-    async handle({ body, query: { bundle }, request, api }) {
+    async handle({ body, query: { bundle }, request, caller, api }) {
       const parsed = await parse(api, body, bundle)
       if (!parsed.ok) throw invalid(parsed.problems)
+      await checkDefinition(api, caller, parsed.workflow)
       const { name } = parsed.workflow
       describeChange({
         target: name,
@@ -141,6 +147,7 @@ export const workflowRoutes = [
     path: "/workflows/validate",
     summary: "Validate a definition and return every problem; store nothing",
     scope: "author",
+    concerns: "caller",
     query: definitionQuery,
     body: DEFINITION,
     responses: { 200: { description: "The problems of the definition, if any", schema: validation } },

@@ -38,6 +38,9 @@ export class ApiError extends Error {
 const RETRY_AFTER_SECONDS = 2
 
 export const notFound = (message: string): ApiError => new ApiError("NOT_FOUND", message)
+export const noRun = (id: string): ApiError => notFound(`there is no run ${id}`)
+export const noWorkflow = (name: string): ApiError =>
+  notFound(`there is no workflow ${name}; GET /workflows lists the deployed workflows`)
 export const conflict = (message: string): ApiError => new ApiError("CONFLICT", message)
 
 export const unauthorized = (message: string): ApiError =>

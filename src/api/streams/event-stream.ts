@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify"
 import type { RunId } from "../../core/model/ids.ts"
 import { EVENT_ID } from "../../protocol/api/streams.ts"
 import { invalidField } from "../shared/errors.ts"
+import { eventFilter } from "../http/workflow-limits.ts"
 import type { Frame } from "../feed/event-feed.ts"
 import { SSE_TYPE } from "./log-format.ts"
 import type { Api } from "../http/ports.ts"
@@ -32,15 +33,26 @@ export const streamEvents = async (
 ): Promise<void> => {
   const stream = api.streams.open(request, reply, { type: SSE_TYPE, heartbeat: HEARTBEAT })
   stream.write(`retry: ${RECONNECT_MS}\n: ork\n\n`)
+  // The path of one run was checked before.
+  const filter = runId === null ? eventFilter(api, request.caller) : null
+  let delivered = Promise.resolve()
   const runLogs = logs && runId !== null ? new RunLogs(api, runId, stream) : null
+  const fail = (error: unknown): void => {
+    api.log.warn({ error: String(error) }, "aborted an event stream")
+    stream.abort()
+  }
   try {
     await api.feed.follow({
       runId,
       after,
       signal: stream.closed,
-      catchUp: (frames) => stream.send(textOf(frames)),
+      catchUp: async (frames) => stream.send(textOf(filter === null ? frames : await filter(frames))),
       deliver: (frames) => {
-        stream.write(textOf(frames))
+        if (filter === null) stream.write(textOf(frames))
+        else
+          delivered = delivered
+            .then(async () => stream.write(textOf(await filter(frames))))
+            .catch((error: unknown) => fail(error))
         runLogs?.update(frames)
       },
       onGap: () => stream.write(GAP),
@@ -49,7 +61,6 @@ export const streamEvents = async (
     })
     await runLogs?.start()
   } catch (error) {
-    api.log.warn({ error: String(error) }, "aborted an event stream")
-    stream.abort()
+    fail(error)
   }
 }

@@ -113,6 +113,7 @@ export const versionShape = (row: VersionRow): z.output<typeof workflows.version
   hash: row.hash,
   definition: row.source,
   created_at: row.createdAt,
+  created_by: row.createdBy,
 })
 
 export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.output<typeof workflows.schedule> => ({
@@ -145,6 +146,7 @@ export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
   dependencies: row.dependencies,
   retry_policy: row.retryPolicy,
   created_at: row.createdAt,
+  created_by: row.createdBy,
   updated_at: row.updatedAt,
   attempt_count: row.attemptCount,
   task: (row.task?.["source"] as JsonObject | undefined) ?? row.task,
@@ -227,10 +229,21 @@ export const keyShape = (row: KeyRow): z.output<typeof service.key> => ({
   name: row.name,
   scopes: row.scopes,
   queues: row.queues,
+  workflows: row.limits?.workflows?.slice() ?? null,
+  tags: row.limits?.tags?.slice() ?? null,
   created_at: row.createdAt,
   created_by: row.createdBy,
   last_used_at: row.lastUsedAt,
   expires_at: row.expiresAt,
+})
+
+/** `of`: the run, job or workflow that the entry is about; an entry about a task of a run names both. */
+export const changeShape = (row: AuditRow, of: string): z.output<typeof service.change> => ({
+  at: row.at,
+  by: row.actor,
+  action: row.action,
+  task: row.target.length > of.length ? row.target.slice(of.length + 1) : null,
+  details: row.details,
 })
 
 export const auditShape = (row: AuditRow): z.output<typeof service.auditEntry> => ({
@@ -238,10 +251,12 @@ export const auditShape = (row: AuditRow): z.output<typeof service.auditEntry> =
   at: row.at,
   key_id: row.keyId,
   actor: row.actor,
+  subject: row.subject,
   address: row.address,
   action: row.action,
   target: row.target,
   result: row.result,
   details: row.details,
+  request: row.request,
   hash: row.hash,
 })

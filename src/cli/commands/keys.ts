@@ -9,6 +9,7 @@ import { printListing } from "../terminal/listing.ts"
 import { localTimes } from "../terminal/times.ts"
 import { print, printError, printJson, printResult } from "../terminal/output.ts"
 import type { CreatedKey } from "../../protocol/client/client.ts"
+import { describeLimits } from "../../core/settings/workflow-limits.ts"
 import { KEY_SCOPES } from "../../store/contract/keys.ts"
 
 export const listKeys = async (context: Context, options: ServerFlags): Promise<number> => {
@@ -17,10 +18,11 @@ export const listKeys = async (context: Context, options: ServerFlags): Promise<
   return printListing(context, options, {
     items,
     none: "no keys besides the server's own",
-    header: ["key", "scopes", ...["created", "last used", "expires"].map(times.header), "name"],
+    header: ["key", "scopes", "workflows", ...["created", "last used", "expires"].map(times.header), "name"],
     row: (key) => [
       key.id,
       key.scopes.join(" "),
+      key.workflows === null && key.tags === null ? "all" : describeLimits(key),
       ...[key.created_at, key.last_used_at, key.expires_at].map(times.text),
       key.name,
     ],
@@ -30,6 +32,8 @@ export const listKeys = async (context: Context, options: ServerFlags): Promise<
 export interface CreateKeyOptions extends ServerFlags {
   scope: string[]
   queue?: string
+  workflows?: string
+  tag: string[]
   expires?: string
 }
 
@@ -42,6 +46,8 @@ export const createKey = async (context: Context, name: string, options: CreateK
     name,
     scopes,
     ...(options.queue !== undefined && { queues: parseNames("--queue", options.queue) }),
+    ...(options.workflows !== undefined && { workflows: options.workflows.split(",").map((pattern) => pattern.trim()) }),
+    ...(options.tag.length > 0 && { tags: options.tag }),
     ...(options.expires !== undefined && { expires_in: options.expires }),
   })
   return printKey(context, options, created)

@@ -4,7 +4,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { setup } from "../../api/testing/setup.ts"
+import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
+import { addressOf, isProven } from "../../protocol/wire/server-proof.ts"
 import { commandLine, runMain } from "../testing/command-line.ts"
 import { matching } from "../../../test/support/matchers.ts"
 
@@ -24,7 +25,7 @@ const impostor = async () => {
   const server = createServer((request, response) => {
     received.push(JSON.stringify([request.url, request.headers]))
     response.setHeader("content-type", "application/json")
-    response.end(JSON.stringify({ status: "ok", version: "1", proof: "0".repeat(64), items: [] }))
+    response.end(JSON.stringify({ status: "ok", version: "1", proofs: ["0".repeat(64)], items: [] }))
   })
   server.listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -42,6 +43,35 @@ test("the folder's key is sent only to a server that proves that it has the key"
   await expect(key(`http://127.0.0.1:${port}`)).rejects.toThrow(/did not prove that it is the one of this folder/)
 })
 
+test("a proof is not valid at another address, so that nobody can pass it on", async () => {
+  await using world = await commandLine()
+  const { proves } = await import("./connect.ts")
+  const key = "the-admin-key-of-tests"
+  const relay = createServer((request, response) => {
+    const relayed = fetch(world.url + request.url!)
+    void relayed.then(async (answer) => response.setHeader("content-type", "application/json").end(await answer.text()))
+  })
+  relay.listen(0, "127.0.0.1")
+  await once(relay, "listening")
+  onTestFinished(() => void relay.close())
+  const { port } = new URL(world.url)
+  expect(await proves(world.url, key)).toBe(true)
+  expect(await proves(`http://localhost:${port}`, key)).toBe(true)
+  expect(await proves(`http://127.0.0.1:${(relay.address() as AddressInfo).port}`, key)).toBe(false)
+})
+
+test("a server behind a proxy proves the address that people use", async () => {
+  await using api = await setup({ config: { url: "https://ork.example.com/" } })
+  const nonce = "0".repeat(32)
+  const { proofs } = (await api.server.app.inject({ url: `/health?nonce=${nonce}` })).json<{ proofs: string[] }>()
+  const proven = (url: string) => isProven(proofs, { key: ADMIN_KEY, nonce, addresses: [addressOf(url)] })
+  expect([
+    proven("https://ork.example.com"),
+    proven("https://ork.example.com:8443"),
+    proven("https://other.example.com"),
+  ]).toEqual([true, false, false])
+})
+
 test("a command whose server is gone does not send the folder's key to whoever listens at the default address", async () => {
   await using world = await commandLine()
   await rm(join(world.cwd, ".ork/server.json"))
@@ -57,12 +87,12 @@ test("a command whose server is gone does not send the folder's key to whoever l
 test("a server with a key that a person chose proves nothing, because the proof would help to guess it", async () => {
   await using world = await commandLine()
   const nonce = "0".repeat(32)
-  expect(await (await fetch(`${world.url}/health?nonce=${nonce}`)).json()).toHaveProperty("proof")
-  expect(await (await fetch(`${world.url}/health`)).json()).not.toHaveProperty("proof")
+  expect(await (await fetch(`${world.url}/health?nonce=${nonce}`)).json()).toHaveProperty("proofs")
+  expect(await (await fetch(`${world.url}/health`)).json()).not.toHaveProperty("proofs")
   expect((await fetch(`${world.url}/health?nonce=x`)).status).toBe(400)
   await using chosen = await setup({ config: { folderKey: undefined } as never })
   const response = await chosen.server.app.inject({ url: `/health?nonce=${nonce}` })
-  expect(response.json()).not.toHaveProperty("proof")
+  expect(response.json()).not.toHaveProperty("proofs")
 })
 
 test("the error for an unreachable server names the command that starts one", async () => {

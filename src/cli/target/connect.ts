@@ -3,6 +3,7 @@
 // server that has proved that it has that key: anybody may listen at an address.
 
 import { randomBytes } from "node:crypto"
+import { lookup } from "node:dns/promises"
 import { readFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Context } from "./context.ts"
@@ -13,7 +14,7 @@ import { localZone, zonedText } from "../terminal/times.ts"
 import type { Config } from "../../config.ts"
 import { Client } from "../../protocol/client/client.ts"
 import { ClientError } from "../../protocol/client/errors.ts"
-import { isServerProof } from "../../protocol/wire/server-proof.ts"
+import { addressOf, isProven, type ProvenAddress } from "../../protocol/wire/server-proof.ts"
 
 /** Flags of every command that talks to a server. */
 export interface ServerFlags {
@@ -67,13 +68,22 @@ export const keyFor = async (context: Context, config: Config, url: string): Pro
   return proven === true ? key : null
 }
 
-/** Returns whether the server has the key; null if no server responds. */
+/** Returns the address of a server by its name, and by the addresses of that name. */
+const addressesOf = async (url: string): Promise<ProvenAddress[]> => {
+  const { host, port } = addressOf(url)
+  const found = await lookup(host, { all: true }).catch(() => [])
+  return [host, ...found.map(({ address }) => address)].map((each) => ({ host: each, port }))
+}
+
+/** Returns whether the server at this address has the key; null if no server responds. */
 export const proves = async (url: string, key: string): Promise<boolean | null> => {
   const nonce = randomBytes(NONCE_BYTES).toString("hex")
   const health = await new Client({ url, key: null, retries: 0, timeoutMs: PROBE_MS })
     .health(nonce)
     .catch((error: unknown) => (error instanceof ClientError && error.code !== "UNREACHABLE" ? {} : null))
-  return health === null ? null : isServerProof("proof" in health ? health.proof : undefined, key, nonce)
+  if (health === null) return null
+  const proofs = "proofs" in health ? (health.proofs ?? []) : []
+  return isProven(proofs, { key, nonce, addresses: await addressesOf(url) })
 }
 
 /** Connects a command that requires a server. Throws a SilentServer if the folder had a server, which does not respond. */

@@ -1,6 +1,7 @@
 // Everything that can happen to a task row, as data. The gate and `decide` produce changes; a store applies a change only while
 // its fence (the attempt id of the claim) still holds.
 
+import type { AuditFields } from "./audit-fields.ts"
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "./json.ts"
 import type { Limit, NewRow } from "./row.ts"
@@ -49,12 +50,14 @@ export interface Fence {
    * are committed in order. Absent: not known.
    */
   shardKey?: number
+  /** Entry of the audit log that is committed with the change, if it is applied. */
+  entry?: Omit<AuditFields, "at">
 }
 
-type FencedTask = Omit<Fence, "shardKey"> & { runSeq: number }
-type FencedJob = Omit<Fence, "shardKey"> & { kind: "job" }
+type FencedTask = Pick<Fence, "row" | "attemptId"> & { runSeq: number }
+type FencedJob = Pick<Fence, "row" | "attemptId"> & { kind: "job" }
 
-export const fenceOf = (claim: FencedTask | FencedJob): Required<Fence> => {
+export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<Fence, "entry">> => {
   const { row, attemptId } = claim
   return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { auditHash, brokenEntry, type ChainedEntry } from "./audit-chain.ts"
 
-const chain = (count: number): ChainedEntry[] => {
+const chain = (count: number, of: { subject?: string; request?: string } = {}): ChainedEntry[] => {
   const entries: ChainedEntry[] = []
   for (let seq = 1; seq <= count; seq++) {
     const fields = {
@@ -13,6 +13,8 @@ const chain = (count: number): ChainedEntry[] => {
       target: String(seq),
       result: "ok",
       details: null,
+      subject: of.subject ?? null,
+      request: of.request ?? null,
     }
     entries.push({ ...fields, seq, hash: auditHash(entries.at(-1)?.hash ?? null, fields) })
   }
@@ -32,6 +34,16 @@ test("a changed, removed or inserted entry breaks the chain", () => {
   expect(brokenEntry(null, entries.toSpliced(3, 1))).toBe(5)
   expect(brokenEntry(null, entries.toSpliced(3, 0, { ...entries[3]!, seq: 99 }))).toBe(4)
   expect(brokenEntry(null, entries.toSpliced(3, 1, { ...entries[3]!, hash: null }))).toBe(4)
+})
+
+test("the chain covers the user and the request, and does not depend on them in entries of earlier versions", () => {
+  const [first] = chain(1)
+  const { subject: _subject, request: _request, ...earlier } = first!
+  expect(auditHash(null, earlier as ChainedEntry)).toBe(first!.hash)
+  const entries = chain(2, { subject: "user-1", request: "r" })
+  expect(brokenEntry(null, entries)).toBeNull()
+  expect(brokenEntry(null, [entries[0]!, { ...entries[1]!, subject: "user-2" }])).toBe(2)
+  expect(brokenEntry(null, [entries[0]!, { ...entries[1]!, request: null }])).toBe(2)
 })
 
 test("entries of a version without the chain come before it", () => {

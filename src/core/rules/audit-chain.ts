@@ -2,17 +2,7 @@
 // inserted entry breaks the chain at its place.
 
 import { createHash } from "node:crypto"
-
-export interface AuditFields {
-  at: string
-  keyId: string | null
-  actor: string | null
-  address: string | null
-  action: string
-  target: string
-  result: string | null
-  details: string | null
-}
+import type { AuditFields } from "../model/audit-fields.ts"
 
 export interface ChainedEntry extends AuditFields {
   seq: number
@@ -22,8 +12,11 @@ export interface ChainedEntry extends AuditFields {
 
 /** `previous`: the hash of the entry before it; null for the first. */
 export const auditHash = (previous: string | null, fields: AuditFields): string => {
-  const { at, keyId, actor, address, action, target, result, details } = fields
-  const text = JSON.stringify([previous, at, keyId, actor, address, action, target, result, details])
+  const { at, keyId, actor, subject, address, action, target, result, details, request } = fields
+  // Entries of earlier versions have neither a subject nor a request.
+  const later = [subject ?? null, request ?? null]
+  const rest = later.every((field) => field === null) ? [] : later
+  const text = JSON.stringify([previous, at, keyId, actor, address, action, target, result, details, ...rest])
   return createHash("sha256").update(text).digest("hex")
 }
 

@@ -4,6 +4,7 @@ import { isObject, type Json } from "../model/json.ts"
 import type { Problem } from "../model/problems.ts"
 import type { CompiledWorkflow, Node, Template } from "../model/workflow.ts"
 import type { Policy, PolicyFields } from "../settings/policy.ts"
+import { matches } from "./patterns.ts"
 
 /** Capabilities that give a container rights over its machine. */
 const MACHINE_RIGHTS = new Set([
@@ -170,26 +171,6 @@ const plainHost = (host: string): string => host.replace(/\.$/, "")
 
 const isBelow = (allowed: readonly string[], path: string): boolean =>
   allowed.some((folder) => folder === "/" || `${path}/`.startsWith(`${normalize(folder)}/`))
-
-/** Returns true if a pattern matches and none that starts with `!` does. */
-const matches = (patterns: readonly string[], value: string): boolean =>
-  patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, value)) &&
-  !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), value))
-
-/** Compares without backtracking: each part between two stars is searched once. */
-const fits = (pattern: string, value: string): boolean => {
-  const [first = "", ...rest] = pattern.split("*")
-  if (rest.length === 0) return value === pattern
-  const last = rest.pop()!
-  if (value.length < first.length + last.length || !value.startsWith(first) || !value.endsWith(last)) return false
-  let at = first.length
-  for (const part of rest) {
-    const found = value.indexOf(part, at)
-    if (found === -1 || found + part.length > value.length - last.length) return false
-    at = found + part.length
-  }
-  return at <= value.length - last.length
-}
 
 /** Returns the literals of a template; null in the place of expressions. */
 const knownPart = (template: Template): Json => {

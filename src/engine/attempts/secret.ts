@@ -10,9 +10,18 @@ export const readSecret = async ({ secret }: Pick<EngineOptions, "secret">, name
   throw new TaskFailure(`there is no secret ${name} where Ork runs: looked for ${sources.join(", ")}`)
 }
 
-/** Returns the secrets that the author of a task gave to it, by name. */
-export const readSecrets = async (options: Pick<EngineOptions, "secret">, node: Node): Promise<Map<string, string>> => {
-  const secrets = new Map<string, string>()
-  for (const name of secretNames(node)) secrets.set(name, await readSecret(options, name))
-  return secrets
+/**
+ * Returns the values of a task's secrets, to mask them in what an attempt received after its start. Leaves out secrets that no longer exist
+ * or cannot be read now: the work is done, and its result must not be lost.
+ */
+export const readForMasking = async ({ secret, log }: Pick<EngineOptions, "secret" | "log">, node: Node): Promise<string[]> => {
+  const values: string[] = []
+  for (const name of secretNames(node)) {
+    try {
+      values.push((await secret(name)) ?? "")
+    } catch (error) {
+      log.warn({ secret: name, error: String(error) }, "failed to read a secret; its value is not masked")
+    }
+  }
+  return values.filter((value) => value !== "")
 }

@@ -1,5 +1,6 @@
 // Deploys a compiled workflow: stores its version and the next firing of each of its schedules.
 
+import { currentActor } from "../../store/contract/audit-scope.ts"
 import { iso } from "../../core/model/ports.ts"
 import { nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
@@ -26,6 +27,7 @@ export const deploy = async (
     hash: definition.hash,
     source: definition.source,
     deploy: true,
+    createdBy: currentActor(),
     nextAt: nextFiringsOf(definition.workflow, await store.currentTime()),
     ...options,
   })

@@ -2,6 +2,7 @@
 
 import type { Logger } from "../ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { currentActor } from "../../store/contract/audit-scope.ts"
 import type { CreateJobsOptions, JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
 
 export interface JobServiceOptions {
@@ -20,7 +21,13 @@ export class JobService {
 
   /** Creates all of the jobs or none. A job may depend on another of the same call. */
   create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
-    return this.#options.store.createJobs(jobs, options).finally(this.#options.wake)
+    const createdBy = currentActor()
+    return this.#options.store
+      .createJobs(
+        jobs.map((job) => ({ ...job, createdBy })),
+        options,
+      )
+      .finally(this.#options.wake)
   }
 
   update(id: string, change: JobChange): Promise<JobRow | JobRejection> {

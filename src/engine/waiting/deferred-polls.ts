@@ -2,7 +2,7 @@
 // repeated with back-off.
 
 import { nodeOf } from "../attempts/claims.ts"
-import { readSecrets } from "../attempts/secret.ts"
+import { readForMasking, readSecret } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
@@ -116,10 +116,11 @@ export class DeferredPolls {
 
   /** Returns the response with the task's secrets masked, so that no expression reads them. */
   async #request(fetch: Fetch, poll: Poll, node: Node, signal: AbortSignal): Promise<JsonObject> {
-    const secrets = await readSecrets(this.#options, node)
+    const secrets = await readForMasking(this.#options, node)
     const headers: { [name: string]: string } = {}
     for (const [name, value] of Object.entries(poll.headers)) {
-      headers[name] = typeof value === "string" ? value : (secrets.get(value.secret) ?? "")
+      headers[name] = typeof value === "string" ? value : await readSecret(this.#options, value.secret)
+      if (typeof value !== "string") secrets.push(headers[name])
     }
     const hasBody = poll.body !== undefined && poll.method !== "GET" && poll.method !== "HEAD"
     if (hasBody && typeof poll.body !== "string") headers["content-type"] ??= "application/json"
@@ -129,7 +130,7 @@ export class DeferredPolls {
     const response = await fetch(poll.url, init)
     const text = await readText(response.body)
     const received = { headers: headersOf(response.headers), body: jsonOrText(text) }
-    return { status: response.status, ...(maskJson(received, [...secrets.values()]) as JsonObject) }
+    return { status: response.status, ...(maskJson(received, secrets) as JsonObject) }
   }
 
   /** Expressions may fail on an error status: the poll is then repeated, unless `fail_when` or `done_when` holds. */

@@ -4,7 +4,7 @@
 import type { Callbacks } from "../attempts/callbacks.ts"
 import { approvalResult, type WaitingTasks, type WaitResult } from "./waiting-tasks.ts"
 import { nodeOf } from "../attempts/claims.ts"
-import { readSecrets } from "../attempts/secret.ts"
+import { readForMasking } from "../attempts/secret.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Fence } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -12,6 +12,7 @@ import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { WaitKind } from "../../core/model/waiting-on.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
+import { takeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { TaskClaim, TaskRow } from "../../store/contract/store.ts"
 
@@ -30,7 +31,7 @@ export interface CallbackSignal {
   error?: string
 }
 
-interface SignalOptions extends Pick<EngineOptions, "store" | "clock" | "secret"> {
+interface SignalOptions extends Pick<EngineOptions, "store" | "clock" | "secret" | "log"> {
   waiting: Pick<WaitingTasks, "toChange">
   callbacks: Pick<Callbacks, "read">
   /** Commits changes and returns the fences that no longer held. */
@@ -87,7 +88,7 @@ export class ExternalSignals {
   /** Masks the task's secrets: the service that calls back may have received them. */
   async #mask(claim: TaskClaim, { output, error, ...rest }: WaitResult): Promise<WaitResult> {
     await this.#options.store.compiled(claim.versionId)
-    const secrets = [...(await readSecrets(this.#options, nodeOf(this.#options.store, claim).node)).values()]
+    const secrets = await readForMasking(this.#options, nodeOf(this.#options.store, claim).node)
     return {
       ...rest,
       ...(output !== undefined && { output: maskJson(output, secrets) }),
@@ -100,7 +101,9 @@ export class ExternalSignals {
     const { store, waiting, report } = this.#options
     await store.compiled(claim.versionId)
     const { node } = nodeOf(store, claim)
-    const rejected = await report([await waiting.toChange(claim, node, result)])
+    const change = await waiting.toChange(claim, node, result)
+    const entry = takeChange()?.(true) ?? null
+    const rejected = await report([entry === null ? change : { ...change, entry }])
     return rejected.length === 0
   }
 }

@@ -7,6 +7,7 @@ import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
+import type { NewLeaseHolder } from "../../store/contract/store.ts"
 import { Conflict } from "../../store/contract/errors.ts"
 import type { z } from "zod"
 
@@ -50,7 +51,10 @@ export class WorkerRegistry {
     this.#cancelExpiry.clear()
   }
 
-  async register(body: z.output<typeof wire.newWorker>, keyId: string | null): Promise<z.output<typeof wire.registeredWorker>> {
+  async register(
+    body: z.output<typeof wire.newWorker>,
+    key: NewLeaseHolder["key"],
+  ): Promise<z.output<typeof wire.registeredWorker>> {
     const { store, clock, random, log, leaseMs } = this.#options
     const { name, queues, labels, handlers, functions, functions_only: functionsOnly, capacity, version = "" } = body
     const id = newHolderId(clock.now(), random.hex128())
@@ -66,7 +70,7 @@ export class WorkerRegistry {
       version,
     }
     const holder = { id, kind: "worker", name, process: "", runId: null, leaseMs } as const
-    await store.registerHolder({ ...holder, capabilities, tokenHash: stored, keyId })
+    await store.registerHolder({ ...holder, capabilities, tokenHash: stored, key: key ?? null })
     this.#watchLease(id)
     log.info({ worker: name, id, queues, labels, capacity }, "a worker registered")
     return { id, token, lease_ms: leaseMs, heartbeat_ms: Math.ceil(leaseMs / HEARTBEATS_PER_LEASE) }

@@ -25,7 +25,7 @@ import { isRunClosed } from "../../core/model/status.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
-import type { Claim, InFlightAttempt } from "../../store/contract/store.ts"
+import type { Claim, InFlightAttempt, NewLeaseHolder } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
 const LEASE_MS = 15_000
@@ -80,9 +80,9 @@ export class WorkerService {
     this.#polls.wake(all)
   }
 
-  /** `keyId`: the API key of the caller; the worker is evicted when the key is removed. null: the server's own key. */
-  register(body: z.output<typeof wire.newWorker>, keyId: string | null): Promise<z.output<typeof wire.registeredWorker>> {
-    return this.#registry.register(body, keyId)
+  /** `key`: the API key of the caller; the worker is evicted when its secret is no longer valid. null: the server's own key. */
+  register(body: z.output<typeof wire.newWorker>, key: NewLeaseHolder["key"]): Promise<z.output<typeof wire.registeredWorker>> {
+    return this.#registry.register(body, key)
   }
 
   /** Checks a worker's token. Returns null when there is no such worker, or when it was evicted. */

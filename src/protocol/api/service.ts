@@ -1,8 +1,9 @@
 // Schemas of queues, workers, keys, the audit log, and the state of the server.
 
 import { z } from "zod"
+import { WORKFLOW_PATTERN } from "../../core/settings/workflow-limits.ts"
 import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
-import { dateTime, list, page, strictObject, text, uuid } from "./common.ts"
+import { dateTime, list, page, strictObject, text, uuid, workflowName } from "./common.ts"
 import { queueName } from "./jobs.ts"
 
 const KEY_SCOPES = ["read", "trigger", "author", "worker", "admin"] as const
@@ -80,6 +81,11 @@ export const key = z
     name: z.string(),
     scopes: z.array(z.enum(KEY_SCOPES)),
     queues: z.array(z.string()).nullable().meta({ description: "Queues that workers of this key may serve. null: all" }),
+    workflows: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: "Patterns of the names of the workflows that the key may see and change. null: all" }),
+    tags: z.array(z.string()).nullable().meta({ description: "Tags, of which these workflows must have one. null: any" }),
     created_at: dateTime,
     created_by: z.string().nullable().meta({ description: "Name of the key or user that created it" }),
     last_used_at: dateTime.nullable(),
@@ -93,7 +99,19 @@ export const newKey = strictObject({
     .array(z.enum(KEY_SCOPES))
     .refine((scopes) => scopes.length > 0, { error: `must name at least one of ${KEY_SCOPES.join(", ")}` }),
   queues: z.array(queueName).min(1).max(64).optional().meta({ description: "Queues that its workers may serve. Default: all" }),
+  workflows: z
+    .array(z.string().regex(WORKFLOW_PATTERN, { error: "must be the name of a workflow, in which * stands for any text" }))
+    .min(1)
+    .max(64)
+    .optional()
+    .meta({ description: "Limits the key to workflows with these names, such as `sales-*`. Default: all" }),
+  tags: z.array(text(1, 128)).min(1).max(64).optional().meta({
+    description: "Limits the key to workflows with one of these tags. Default: all",
+  }),
   expires_in: duration.optional().meta({ description: "Default: the key does not expire" }),
+}).refine(({ scopes, workflows, tags }) => !scopes.includes("worker") || (workflows === undefined && tags === undefined), {
+  path: ["workflows"],
+  error: "does not limit the scope worker; limit its queues instead",
 })
 
 export const keyRotation = strictObject({
@@ -113,17 +131,37 @@ export const auditEntry = z
     at: dateTime,
     key_id: z.string().nullable().meta({ description: "null: the server's own key, a user, or Ork itself" }),
     actor: z.string().nullable().meta({ description: "Name of the key or user. null: Ork itself, or a caller without a key" }),
+    subject: z
+      .string()
+      .nullable()
+      .meta({ description: "The OpenID provider's id of the user, whose name may not be unique. null: no user" }),
     address: z.string().nullable().meta({ description: "Address that the request came from" }),
     action: z.string(),
     target: z.string(),
     result: z.string().nullable().meta({ description: "`ok`, or the error code of a refusal" }),
     details: z.string().nullable(),
+    request: z
+      .string()
+      .nullable()
+      .meta({ description: "Id of the request, which has one entry. null: a refusal, or no request" }),
     hash: z
       .string()
       .nullable()
       .meta({ description: "SHA-256 over the hash of the entry before it and the fields of this one" }),
   })
   .meta({ id: "AuditEntry" })
+
+export const change = z
+  .object({
+    at: dateTime,
+    by: z.string().nullable().meta({ description: "Name of the key or user. null: Ork itself" }),
+    action: z.string().meta({ description: "The action in the audit log, such as `run.cancel`" }),
+    task: z.string().nullable().meta({ description: "Task of the run that was changed. null: the whole" }),
+    details: z.string().nullable(),
+  })
+  .meta({ id: "Change" })
+
+export const changeList = list(change)
 
 export const auditList = list(auditEntry)
 export const auditQuery = strictObject({
@@ -137,7 +175,10 @@ export const health = z
   .object({
     status: z.literal("ok"),
     version: z.string(),
-    proof: z.string().optional().meta({ description: "Proof that the server has the key of its data folder, for the nonce" }),
+    proofs: z
+      .array(z.string())
+      .optional()
+      .meta({ description: "Proofs that the server has the key of its data folder, for the nonce and each of its addresses" }),
   })
   .meta({ id: "Health" })
 
@@ -213,12 +254,19 @@ export const signInMethods = z.object({ oidc: z.boolean() }).meta({ id: "SignInM
 export const answerQuery = z.looseObject({})
 export const signInBody = strictObject({ key: text(1, 1000) })
 
+export const sessionQuery = strictObject({ workflow: workflowName.optional() })
+
 export const session = z
   .object({
     key_id: z.string().nullable().meta({ description: "null: the server's own key, or a user" }),
     user: z.string().nullable().meta({ description: "Name of the user. null: a key" }),
     name: z.string().meta({ description: "Name of the key or user, as views show it" }),
-    scopes: z.array(z.enum(KEY_SCOPES)),
+    scopes: z
+      .array(z.enum(KEY_SCOPES))
+      .meta({ description: "Scopes for the workflow of the query. Without one: scopes for at least some workflows" }),
+    server_scopes: z
+      .array(z.enum(KEY_SCOPES))
+      .meta({ description: "Scopes for all workflows and for what belongs to none: jobs, queues, workers, keys" }),
     version: z.string().meta({ description: "Version of the server" }),
   })
   .meta({ id: "Session" })

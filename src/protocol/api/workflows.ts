@@ -92,7 +92,13 @@ export const workflow = z
   .meta({ id: "Workflow" })
 
 export const version = z
-  .object({ version: z.int(), hash: z.string(), definition: z.string(), created_at: dateTime })
+  .object({
+    version: z.int(),
+    hash: z.string(),
+    definition: z.string(),
+    created_at: dateTime,
+    created_by: z.string().nullable().meta({ description: "Name of the key or user that deployed it first" }),
+  })
   .meta({ id: "WorkflowVersion" })
 
 export const workflowList = list(workflowSummary)

@@ -346,7 +346,7 @@ export class Client {
     return this.#http.json({ path: "/audit", query })
   }
 
-  health(nonce?: string): Promise<{ status: string; version: string; proof?: string }> {
+  health(nonce?: string): Promise<{ status: string; version: string; proofs?: string[] }> {
     return this.#http.json({ path: "/health", query: { nonce } })
   }
 

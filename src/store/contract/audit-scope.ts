@@ -10,6 +10,7 @@ export interface ChangeDescription {
   details?: string | ((result: never) => string)
   /** Replaces the caller of the request, for example by the key that signs in. */
   actor?: string
+  subject?: string
   keyId?: string | null
   /** Returns whether the transaction made the change. Default: it returned neither false nor null nor a rejection. */
   made?: (result: never) => boolean
@@ -33,7 +34,7 @@ export const withAudit = async <T>(
     const result = await scopes.run(scope, work)
     return { result, left: scope.taken ? null : complete(scope, undefined) }
   } finally {
-    // Timers that the work has set run in this scope too: their transactions make other changes.
+    // Work that the handler did not await may go on in this scope: its transactions make other changes.
     scope.taken = true
   }
 }
@@ -43,6 +44,15 @@ export const describeChange = (description: ChangeDescription): void => {
   const scope = scopes.getStore()
   if (scope !== undefined) Object.assign(scope.description, description)
 }
+
+/** Replaces an address in the target of the present change by the id that it stands for. */
+export const renameTarget = (address: string, id: string): void => {
+  const scope = scopes.getStore()
+  if (scope !== undefined) scope.entry = { ...scope.entry, target: scope.entry.target.replace(address, id) }
+}
+
+/** Runs `work` outside of the present scope. Timers do: what they run later is not part of the request that set them. */
+export const leaveAudit = <T>(work: () => T): T => scopes.exit(work)
 
 /** Name of the key or user that makes the present change; null without one. */
 export const currentActor = (): string | null => scopes.getStore()?.entry.actor ?? null
@@ -69,6 +79,7 @@ const complete = ({ entry, description }: AuditScope, result: unknown): NewAudit
   ...entry,
   keyId: description.keyId === undefined ? entry.keyId : description.keyId,
   actor: description.actor ?? entry.actor,
+  subject: description.subject ?? entry.subject,
   target: textOf(description.target, result) ?? entry.target,
   details: textOf(description.details, result) ?? entry.details,
 })

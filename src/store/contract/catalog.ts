@@ -1,6 +1,7 @@
 // Deployed workflows, their versions and schedules: reads and changes for the API.
 
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
+import type { Limited } from "../../core/rules/permissions.ts"
 import type { NewRun, RunRow } from "./store.ts"
 
 export interface WorkflowRow {
@@ -22,6 +23,8 @@ export interface VersionRow {
   hash: string
   source: string
   createdAt: string
+  /** Name of the key or user that deployed it first; null: unknown. */
+  createdBy: string | null
 }
 
 /** Schedule of a deployed workflow. `position`: index in the definition. */
@@ -51,7 +54,7 @@ export interface Tick {
 
 export interface Catalog {
   /** Lists deployed workflows by name, each with at most `runs` runs, newest first. */
-  listWorkflows(query: { search?: string; tag?: string; after?: string; limit: number; runs: number }): Promise<
+  listWorkflows(query: Limited & { search?: string; tag?: string; after?: string; limit: number; runs: number }): Promise<
     {
       workflow: WorkflowRow
       lastRuns: Pick<RunRow, "id" | "number" | "status" | "createdAt" | "startedAt" | "finishedAt" | "idleMs">[]
@@ -60,6 +63,8 @@ export interface Catalog {
   >
   /** Returns null when the workflow is not deployed. */
   getWorkflow(name: string): Promise<WorkflowRow | null>
+  /** Returns the tags with which a workflow was deployed last, also when it was removed since; null when it is unknown. */
+  getTags(workflow: string): Promise<string[] | null>
   listVersions(query: { name: string; before?: number; limit: number }): Promise<VersionRow[]>
   /** Returns those of these bundles that a version uses. */
   bundlesInUse(hashes: string[]): Promise<string[]>
@@ -68,7 +73,7 @@ export interface Catalog {
   /** Pauses or resumes the schedules; resumed ones continue at `nextAt`. Returns false when the workflow is not deployed. */
   setWorkflowPaused(input: { name: string; paused: boolean; nextAt: (string | null)[] }): Promise<boolean>
 
-  listSchedules(query: { workflow?: string; after?: number; limit: number }): Promise<ScheduleRow[]>
+  listSchedules(query: Limited & { workflow?: string; after?: number; limit: number }): Promise<ScheduleRow[]>
   /** Returns the epoch milliseconds of the store's clock: the database's, so that all servers agree about ticks. */
   currentTime(): Promise<number>
   /** Lists schedules whose next tick is due, earliest first. */

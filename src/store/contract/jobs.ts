@@ -40,6 +40,8 @@ export interface NewJob {
   group: string | null
   /** Row of a durable function that has called the job, and that the end of the job resumes. */
   callerRow?: number
+  /** Name of the key or user that creates it; null or not given: nobody. */
+  createdBy?: string | null
 }
 
 /** Settings of a job that has none. */
@@ -60,6 +62,7 @@ export interface JobRow extends NewJob {
   /** False when `key` found an existing job. */
   created: boolean
   row: number
+  createdBy: string | null
   status: JobStatus
   createdAt: string
   updatedAt: string

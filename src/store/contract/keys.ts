@@ -1,6 +1,8 @@
 // API keys and sessions (both stored as hashes), and the audit log.
 
-import type { AuditFields, ChainedEntry } from "../../core/rules/audit-chain.ts"
+import type { AuditFields } from "../../core/model/audit-fields.ts"
+import type { ChainedEntry } from "../../core/rules/audit-chain.ts"
+import type { WorkflowLimits } from "../../core/settings/workflow-limits.ts"
 
 export const KEY_SCOPES = ["read", "trigger", "author", "worker", "admin"] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
@@ -11,6 +13,8 @@ export interface KeyRow {
   scopes: KeyScope[]
   /** Queues that workers of this key may serve; null: all. */
   queues: string[] | null
+  /** Workflows that the key may see and change; null: all. */
+  limits: WorkflowLimits | null
   createdAt: string
   /** Name of the key or user that created it; null: unknown. */
   createdBy: string | null
@@ -18,7 +22,7 @@ export interface KeyRow {
   expiresAt: string | null
 }
 
-export interface NewKey extends Pick<KeyRow, "id" | "name" | "scopes" | "queues" | "createdBy"> {
+export interface NewKey extends Pick<KeyRow, "id" | "name" | "scopes" | "queues" | "limits" | "createdBy"> {
   hash: string
   /** null: does not expire. */
   expiresInMs: number | null
@@ -38,11 +42,14 @@ export type NewAuditEntry = Omit<AuditFields, "at">
 
 export interface KeyStore {
   createKey(input: NewKey): Promise<KeyRow>
-  /** Returns the key with this hash or id, unless it has expired. */
-  findKey(by: { hash: string } | { id: string }): Promise<KeyRow | null>
+  /** Returns the key whose secret has this hash, unless it has expired. A replaced secret counts until its overlap ends. */
+  findKey(hash: string): Promise<KeyRow | null>
   /** Lists the keys, expired ones included. */
   listKeys(): Promise<KeyRow[]>
-  /** Replaces the hash of a key. The old hash is accepted for `overlapMs`. Returns null when there is no such key. */
+  /**
+   * Replaces the hash of a key. The old hash is accepted for `overlapMs`; then the workers that it registered are evicted. Returns null
+   * when there is no such key.
+   */
   rotateKey(input: { id: string; hash: string; overlapMs: number }): Promise<KeyRow | null>
   /** Removes a key and evicts the workers that it registered. */
   removeKey(id: string): Promise<boolean>
@@ -57,4 +64,6 @@ export interface KeyStore {
   trimAudit(query: { olderThanMs: number; limit: number }): Promise<number>
   /** Lists entries, newest first; with `after`, oldest first. */
   listAudit(query: { before?: number; after?: number; limit: number }): Promise<AuditRow[]>
+  /** Lists the changes of a workflow, a run with its tasks, or a job, newest first. */
+  listChanges(query: { kind: "workflow" | "run" | "job"; of: string; before?: number; limit: number }): Promise<AuditRow[]>
 }

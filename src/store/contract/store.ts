@@ -23,6 +23,7 @@ import type { WaitingOn, WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { CancelReason, Claim, OrphanedAttempt, RowKind, TaskClaim } from "./claim.ts"
 import type { JobStatus } from "../../core/rules/jobs.ts"
+import type { Limited } from "../../core/rules/permissions.ts"
 
 export type * from "./claim.ts"
 
@@ -102,15 +103,17 @@ export interface Store {
   /** Returns the id of a run by its number within its workflow, or null. */
   findRunId(query: { workflow: string; number: number }): Promise<RunId | null>
   /** Lists runs, newest first, then by id, descending. `createdAfter` is inclusive, `createdBefore` is exclusive. */
-  listRuns(query: {
-    workflow?: string
-    status?: RunStatus
-    trigger?: NewRun["trigger"]
-    createdAfter?: string
-    createdBefore?: string
-    limit: number
-    before?: { createdAt: string; id: string }
-  }): Promise<RunRow[]>
+  listRuns(
+    query: Limited & {
+      workflow?: string
+      status?: RunStatus
+      trigger?: NewRun["trigger"]
+      createdAfter?: string
+      createdBefore?: string
+      limit: number
+      before?: { createdAt: string; id: string }
+    },
+  ): Promise<RunRow[]>
   /** Lists tasks without containers, in row order, after the row `after`. */
   listTasks(query: { runId: RunId; name?: string; after?: number; limit: number }): Promise<TaskRow[]>
   getTask(query: { runId: RunId; name: string; path: string }): Promise<TaskRow | null>
@@ -153,6 +156,8 @@ export interface NewVersion {
   deploy: boolean
   /** Next tick of each of `compiled.schedules`, required with `deploy`; null when a schedule has no further tick. */
   nextAt?: (string | null)[]
+  /** Name of the key or user that stores it, if it is new; null or not given: nobody. */
+  createdBy?: string | null
   /** With `deploy`: reject with the outcome `exists` when the name is deployed. */
   ifNew?: boolean
 }
@@ -346,11 +351,11 @@ export interface NewLeaseHolder {
   capabilities?: WorkerCapabilities | null
   /** Hash of the token of a worker. */
   tokenHash?: string | null
-  /** API key that registered a worker; null: the server's own. */
-  keyId?: string | null
+  /** API key that registered a worker, and the hash of the secret that it used; null: the server's own. */
+  key?: { id: string; hash: string } | null
 }
 
-export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash" | "keyId"> {
+export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash" | "key"> {
   capabilities: WorkerCapabilities | null
   leaseUntil: string
   dead: boolean

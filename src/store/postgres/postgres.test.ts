@@ -12,6 +12,7 @@ import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
 import { workflow } from "../../core/testing.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { seededRandom, WORK } from "../conformance/world.ts"
+import { withAudit } from "../contract/audit-scope.ts"
 import { InvalidValue, StoreUnavailable } from "../contract/errors.ts"
 import { JOB_DEFAULTS, type NewJob } from "../contract/jobs.ts"
 import type { ServerStore } from "../contract/server-store.ts"
@@ -395,8 +396,36 @@ describe("a lost connection", () => {
     const version = await store.putWorkflow({ compiled: workflow({ a: {} }), hash: "", source: "", deploy: true })
     const run = newRunOf(version)
     road.loseNextCommit()
-    expect(await store.createRuns([run])).toMatchObject([{ run: { id: run.id }, created: true }])
+    const entry = { keyId: null, actor: "ci", subject: null, address: null, action: "run.create", target: "test" }
+    const request = { ...entry, result: "ok", details: null, request: "r1" }
+    const { result } = await withAudit(request, () => store.createRuns([run]))
+    expect(result).toMatchObject([{ run: { id: run.id }, created: true }])
     expect(await store.listRuns({ limit: 9 })).toHaveLength(1)
+    expect(await store.listAudit({ limit: 9 })).toMatchObject([request])
+  })
+
+  it("that stalls while it holds the lock of the audit log holds up others for seconds only", { timeout: 20_000 }, async () => {
+    const road = await startRoad(database.url)
+    const { schema, join: another } = setup()
+    const other = await another()
+    const { store } = await join(road.url, schema, 60_000)
+    const entry = {
+      keyId: null,
+      actor: "ci",
+      subject: null,
+      address: null,
+      action: "a",
+      target: "t",
+      result: "ok",
+      details: null,
+    }
+    road.freezeAt("audit_append")
+    store.appendAudit([{ ...entry, request: null }]).catch(() => undefined)
+    const HELD = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction' AND application_name = 'ork'"
+    await expect.poll(() => query(HELD)).toHaveLength(1)
+    const begun = performance.now()
+    await other.store.appendAudit([{ ...entry, request: null }])
+    expect(performance.now() - begun).toBeLessThan(10_000)
   })
 
   it("of idle connections is not noticed by callers", async () => {
@@ -482,6 +511,8 @@ interface Road {
   close(): Promise<void>
   /** Forwards nothing more on the open connections, and keeps them open. */
   freeze(): void
+  /** Freezes when a message with this text is sent. */
+  freezeAt(text: string): void
   /** Forwards the next COMMIT and breaks the connection instead of its reply. */
   loseNextCommit(): void
 }
@@ -490,9 +521,14 @@ const startRoad = async (url: string): Promise<Road> => {
   const there = new URL(url)
   const sockets = new Set<Socket>()
   let losesCommit = false
+  let freezesAt: string | null = null
+  const freeze = (): void => {
+    for (const socket of sockets) socket.unpipe().pause()
+  }
   const road = createServer((near) => {
     const far = connect(Number(there.port), there.hostname)
     near.on("data", (sent) => {
+      if (freezesAt !== null && sent.includes(freezesAt)) freeze()
       if (!losesCommit || !sent.includes("commit\0")) return
       losesCommit = false
       far.unpipe(near)
@@ -521,9 +557,6 @@ const startRoad = async (url: string): Promise<Road> => {
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  const freeze = (): void => {
-    for (const socket of sockets) socket.unpipe().pause()
-  }
   await open(0)
   const { port } = road.address() as AddressInfo
   onTestFinished(async () => {
@@ -531,7 +564,14 @@ const startRoad = async (url: string): Promise<Road> => {
   })
   const here = new URL(url)
   here.port = String(port)
-  return { url: here.href, open: () => open(port), close, freeze, loseNextCommit: () => void (losesCommit = true) }
+  return {
+    url: here.href,
+    open: () => open(port),
+    close,
+    freeze,
+    freezeAt: (text) => void (freezesAt = text),
+    loseNextCommit: () => void (losesCommit = true),
+  }
 }
 
 /** Resolves when a turn, or another application, waits for a lock. */

@@ -1,4 +1,4 @@
-// Entries of the audit log that a store writes by itself.
+// The audit log, as far as it is equal in both stores.
 
 import type { NewAuditEntry } from "../contract/keys.ts"
 
@@ -6,9 +6,14 @@ import type { NewAuditEntry } from "../contract/keys.ts"
 export const trimEntry = (count: number): NewAuditEntry => ({
   keyId: null,
   actor: null,
+  subject: null,
   address: null,
   action: "audit.trim",
   target: "audit",
   result: "ok",
   details: `${count} expired entries removed`,
+  request: null,
 })
+
+/** Returns the pattern of actions on one kind. Runs and jobs have unique ids; a queue may have the name of a workflow. */
+export const changePattern = (kind: "workflow" | "run" | "job"): string => (kind === "workflow" ? "workflow.%" : "%")

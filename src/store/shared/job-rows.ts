@@ -158,7 +158,7 @@ export const DELETED_JOB: ClaimedJob = {
 
 /** Columns of a job `j`, joined with its row `t` and left-joined with the limit `l` under which it is parked. */
 export const JOB_COLUMNS = `j.task_id AS "row", j.id, j.name, j.queue, j.payload, j.priority, j.retry_policy, j.task,
-  j.settings, j.key, j.expires_ms AS "expiresMs",  j.concurrency_key AS "concurrencyKey", j.status, j.created_at AS "createdAt", j.updated_at AS "updatedAt",
+  j.settings, j.key, j.expires_ms AS "expiresMs",  j.concurrency_key AS "concurrencyKey", j.status, j.created_at AS "createdAt", j.created_by AS "createdBy", j.updated_at AS "updatedAt",
   t.attempt AS "attemptCount", t.error, t.exit_code AS "exitCode", t.output, t.output_key, t.output_bytes, t.worker,
   t.status AS row_status, t.dispatched_at, t.progress, l.key AS limit_key, l.cap, l.used,
   t.attempt_id AS "attemptId", t.available_at AS "availableAt", t.started_at AS "startedAt", t.finished_at AS "finishedAt"`
@@ -208,6 +208,7 @@ export const createdJob = (
   key: keyColumn(job),
   row,
   created: true,
+  createdBy: job.createdBy ?? null,
   status,
   createdAt: at,
   updatedAt: at,

@@ -7,7 +7,7 @@ SELECT w.id, w.name, v.version, v.id AS "versionId", v.hash, v.source, w.paused,
 FROM workflows w JOIN versions v ON v.id = w.deployed_version`
 
 export const VERSION_COLUMNS = `
-SELECT v.version, v.id AS "versionId", v.hash, v.source, v.created_at AS "createdAt"
+SELECT v.version, v.id AS "versionId", v.hash, v.source, v.created_at AS "createdAt", v.created_by AS "createdBy"
 FROM workflows w JOIN versions v ON v.workflow_id = w.id`
 
 /** Columns of a run `r` in the list of workflows. */

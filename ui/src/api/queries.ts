@@ -5,6 +5,7 @@ import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/
 import { ApiProblem, json, open, type Query } from "./http.ts"
 import type {
   AuditEntry,
+  Change,
   Explanation,
   Grid,
   InstanceSummary,
@@ -66,6 +67,14 @@ export const sessionQuery = queryOptions({
   // Without a session there is no stream that would report that the server is back.
   refetchInterval: ({ state: { error } }) => (isUnavailable(error) ? ASK_AGAIN_MS : false),
 })
+
+/** The session with its scopes for one workflow. */
+export const workflowSessionQuery = (workflow: string) =>
+  queryOptions({
+    queryKey: ["session", workflow],
+    queryFn: ({ signal }) => json<Session>("/session", { query: { workflow }, signal }),
+    staleTime: 60_000,
+  })
 
 /** The route is outside of /api/v1 and needs no session. */
 export const signInMethodsQuery = queryOptions({
@@ -169,6 +178,14 @@ export const statsQuery = queryOptions({
   queryFn: ({ signal }) => json<Stats>("/stats", { query: { series: true }, signal }),
   refetchInterval: 10_000,
 })
+
+/** Who changed a run, a workflow or a job; `state` changes with what it shows, which causes a new read. */
+export const changesQuery = (path: `/${"runs" | "workflows" | "jobs"}/${string}`, state: string) =>
+  queryOptions({
+    queryKey: ["changes", path, state],
+    queryFn: async ({ signal }) => (await json<Page<Change>>(`${path}/changes`, { query: { limit: 20 }, signal })).items,
+    placeholderData: keepPreviousData,
+  })
 
 export const keysQuery = queryOptions({
   queryKey: ["keys"],

@@ -44,6 +44,7 @@ export type Scope = Key["scopes"][number]
 export type Stats = z.output<typeof service.stats>
 export type SignInMethods = z.output<typeof service.signInMethods>
 export type Session = z.output<typeof service.session>
+export type Change = z.output<typeof service.change>
 export type AuditEntry = z.output<typeof service.auditEntry>
 export type OrkEvent = z.output<typeof streams.event>
 export type LogLine = z.output<typeof streams.logLine>

@@ -1,6 +1,8 @@
-// The signed-in session and the scopes of its key; buttons that the key does not allow are not rendered.
+// The signed-in session and the scopes of its key or user; buttons that these do not allow are not rendered.
 
+import { useQuery } from "@tanstack/react-query"
 import { createContext, use } from "react"
+import { workflowSessionQuery } from "../api/queries.ts"
 import type { Scope, Session } from "../api/types.ts"
 
 export const SessionContext = createContext<Session | null>(null)
@@ -22,5 +24,16 @@ const useSession = (): Session => {
   return session
 }
 
-/** Reports whether the key has this scope. */
-export const useMay = (needed: Scope): boolean => allows(useSession().scopes, needed)
+/** Reports whether the session has this scope for the server as a whole. */
+export const useMay = (needed: Scope): boolean => allows(useSession().server_scopes, needed)
+
+/** Reports whether the session has this scope for at least some workflows. */
+export const useMayForSome = (needed: Scope): boolean => allows(useSession().scopes, needed)
+
+/** Reports whether the session has this scope for a workflow. Asks the server only when the scopes differ between workflows. */
+export const useMayFor = (workflow: string | undefined, needed: Scope): boolean => {
+  const { scopes, server_scopes: everywhere } = useSession()
+  const differ = allows(scopes, needed) && !allows(everywhere, needed) && scopes.length > 1
+  const { data } = useQuery({ ...workflowSessionQuery(workflow ?? ""), enabled: differ && workflow !== undefined })
+  return differ ? data !== undefined && allows(data.scopes, needed) : allows(scopes, needed)
+}

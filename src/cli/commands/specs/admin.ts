@@ -16,13 +16,18 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
     usage: "create <name>",
     description: "create a key and print it; it cannot be shown again",
     options: [
-      ["--scope <scope>", "permission of the key: read, trigger, worker or admin; may be repeated", "repeated"],
+      ["--scope <scope>", "permission of the key: read, trigger, author, worker or admin; may be repeated", "repeated"],
       ["--queue <names>", "queues that workers of the key may serve, such as fast,slow (all)"],
+      ["--workflows <patterns>", "limits the key to workflows with these names, such as 'sales-*,report' (all)"],
+      ["--tag <tag>", "limits the key to workflows with one of the tags; may be repeated (all)", "repeated"],
       ["--expires <duration>", "time after which the key expires, such as 90d (never)"],
       JSON_OPTION,
       ...SERVER_OPTIONS,
     ],
-    examples: ["ork keys create ci --scope trigger > ci.key"],
+    examples: [
+      "ork keys create ci --scope trigger > ci.key",
+      "ork keys create sales --scope trigger --workflows 'sales-*' --tag sales > sales.key",
+    ],
     load: async () => (await import("../keys.ts")).createKey,
   },
   {

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
+import { covers, type Limited } from "../../../core/rules/permissions.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { Catalog } from "../../contract/catalog.ts"
 import type { NewVersion, Store } from "../../contract/store.ts"
@@ -90,8 +91,44 @@ export const catalogTests = (open: Open<Store & Catalog>): void => {
   describe("the list of workflows", () => {
     const names = async (
       world: World<Store & Catalog>,
-      query: { search?: string; tag?: string; after?: string; limit?: number },
+      query: Limited & { search?: string; tag?: string; after?: string; limit?: number },
     ) => (await world.store.listWorkflows({ limit: 99, runs: 0, ...query })).map(({ workflow }) => workflow.name)
+
+    it("can be limited to some workflows by their names and tags", async () => {
+      const world = await setup(open)
+      const workflows = ["a", "A", "a_b", "a.b", "axb", "sales-eu", "sales-us", "resale"].flatMap((name) =>
+        [[], ["hr"], ["sales", "eu"]].map((tags) => ({ name: `${name}${tags.length}`, tags })),
+      )
+      for (const { name, tags } of workflows) await put(world, name, { name, tags })
+      const patterns = [null, ["a*"], ["a_b*"], ["*.b1"], ["sales-*"], ["*sale*"], ["A0", "axb*"], ["*s*e*0"], ["a"], ["*"]]
+      for (const limits of patterns.flatMap((names) =>
+        [null, ["sales"], ["eu", "hr"], ["e"]].map((tags) => ({ workflows: names, tags })),
+      )) {
+        const covered = workflows.filter((each) => covers(limits, each)).map(({ name }) => name)
+        expect({ limits, found: (await names(world, { only: [limits] })).toSorted() }).toEqual({
+          limits,
+          found: covered.toSorted(),
+        })
+      }
+      const both = [
+        { workflows: ["a0"], tags: null },
+        { workflows: null, tags: ["hr"] },
+      ]
+      expect(await names(world, { only: both, search: "a" })).toEqual([
+        "A1",
+        "a.b1",
+        "a0",
+        "a1",
+        "a_b1",
+        "axb1",
+        "resale1",
+        "sales-eu1",
+        "sales-us1",
+      ])
+      expect(await names(world, { only: [] })).toEqual([])
+      expect(await world.store.getTags("sales-eu2")).toEqual(["sales", "eu"])
+      expect(await world.store.getTags("nobody")).toBeNull()
+    })
 
     it("is ordered by name, searched by part of the name or by tag, and paged", async () => {
       const world = await setup(open)

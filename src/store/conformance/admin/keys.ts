@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
 import { brokenEntry } from "../../../core/rules/audit-chain.ts"
+import { workflow } from "../../../core/testing.ts"
 import { withAudit } from "../../contract/audit-scope.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import type { KeyStore, NewKey } from "../../contract/keys.ts"
@@ -16,6 +17,7 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
     scopes: ["read", "trigger"],
     hash: "aa",
     queues: null,
+    limits: null,
     createdBy: null,
     expiresInMs: null,
   }
@@ -23,31 +25,30 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
   describe("API keys", () => {
     it("are found by the hash of their secret", async () => {
       const { store } = await setup(open)
-      const made = await store.createKey({ ...key, queues: ["far"], createdBy: "admin" })
+      const limits = { workflows: ["sales-*"], tags: null }
+      const made = await store.createKey({ ...key, queues: ["far"], limits, createdBy: "admin" })
       expect(made).toEqual({
         id: "k1",
         name: "ci",
         scopes: ["read", "trigger"],
         queues: ["far"],
+        limits,
         createdAt: iso(BEGIN),
         createdBy: "admin",
         lastUsedAt: null,
         expiresAt: null,
       })
-      expect(await store.findKey({ hash: "aa" })).toEqual(made)
-      expect(await store.findKey({ id: "k1" })).toEqual(made)
-      expect(await store.findKey({ hash: "bb" })).toBeNull()
-      expect(await store.findKey({ id: "aa" })).toBeNull()
+      expect(await store.findKey("aa")).toEqual(made)
+      expect(await store.findKey("bb")).toBeNull()
     })
 
     it("are not found after their expiry, but listed", async () => {
       const { store, clock } = await setup(open)
       await store.createKey({ ...key, expiresInMs: 1000 })
       clock.pass(999)
-      expect(await store.findKey({ hash: "aa" })).toMatchObject({ expiresAt: iso(BEGIN + 1000) })
+      expect(await store.findKey("aa")).toMatchObject({ expiresAt: iso(BEGIN + 1000) })
       clock.pass(1)
-      expect(await store.findKey({ hash: "aa" })).toBeNull()
-      expect(await store.findKey({ id: "k1" })).toBeNull()
+      expect(await store.findKey("aa")).toBeNull()
       expect(await store.listKeys()).toMatchObject([{ id: "k1" }])
     })
 
@@ -57,10 +58,10 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       expect(await store.rotateKey({ id: "k1", hash: "bb", overlapMs: 1000 })).toMatchObject({ id: "k1", name: "ci" })
       expect(await store.rotateKey({ id: "nobody", hash: "cc", overlapMs: 0 })).toBeNull()
       clock.pass(999)
-      expect(await store.findKey({ hash: "aa" })).toMatchObject({ id: "k1" })
+      expect(await store.findKey("aa")).toMatchObject({ id: "k1" })
       clock.pass(1)
-      expect(await store.findKey({ hash: "aa" })).toBeNull()
-      expect(await store.findKey({ hash: "bb" })).toMatchObject({ id: "k1" })
+      expect(await store.findKey("aa")).toBeNull()
+      expect(await store.findKey("bb")).toMatchObject({ id: "k1" })
     })
 
     it("take their workers with them when they are removed, or expire", async () => {
@@ -69,8 +70,8 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       const ids = ["1", "2", "3"].map((digit) => `01890a5d-ac96-774b-bcce-b30209900000`.slice(0, -1) + digit) as HolderId[]
       await store.createKey(key)
       await store.createKey({ ...key, id: "k2", hash: "bb", expiresInMs: 1000 })
-      for (const [i, keyId] of ["k1", "k2", null].entries()) {
-        await store.registerHolder({ ...worker, id: ids[i]!, tokenHash: `token ${i}`, keyId })
+      for (const [i, registered] of [{ id: "k1", hash: "aa" }, { id: "k2", hash: "bb" }, null].entries()) {
+        await store.registerHolder({ ...worker, id: ids[i]!, tokenHash: `token ${i}`, key: registered })
       }
       const tokens = () => Promise.all(ids.map((id) => store.workerToken(id)))
       expect(await tokens()).toEqual(["token 0", "token 1", "token 2"])
@@ -78,6 +79,23 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       expect(await tokens()).toEqual([null, "token 1", "token 2"])
       clock.pass(1000)
       expect(await tokens()).toEqual([null, null, "token 2"])
+    })
+
+    it("take the workers of a secret with them when it is replaced, once the overlap has ended", async () => {
+      const { store, clock } = await setup(open)
+      const worker = { kind: "worker", name: "w", process: "", runId: null, leaseMs: 60_000 } as const
+      const ids = ["1", "2"].map((digit) => `01890a5d-ac96-774b-bcce-b3020990000${digit}` as HolderId)
+      await store.createKey(key)
+      await store.registerHolder({ ...worker, id: ids[0]!, tokenHash: "old", key: { id: "k1", hash: "aa" } })
+      await store.rotateKey({ id: "k1", hash: "bb", overlapMs: 1000 })
+      await store.registerHolder({ ...worker, id: ids[1]!, tokenHash: "new", key: { id: "k1", hash: "bb" } })
+      const tokens = () => Promise.all(ids.map((id) => store.workerToken(id)))
+      clock.pass(999)
+      expect(await tokens()).toEqual(["old", "new"])
+      clock.pass(1)
+      expect(await tokens()).toEqual([null, "new"])
+      await store.reapHolders(9)
+      expect((await store.listHolders()).flatMap(({ id, kind }) => (kind === "worker" ? id : []))).toEqual([ids[1]])
     })
 
     it("are listed oldest first, with their last use", async () => {
@@ -97,7 +115,7 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       const { store } = await setup(open)
       await store.createKey(key)
       expect(await store.removeKey("k1")).toBe(true)
-      expect(await store.findKey({ hash: "aa" })).toBeNull()
+      expect(await store.findKey("aa")).toBeNull()
       expect(await store.removeKey("k1")).toBe(false)
     })
   })
@@ -115,7 +133,7 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
   })
 
   describe("the audit log", () => {
-    const entry = { keyId: "k1", actor: "ci", address: "192.0.2.1", result: "ok", details: null }
+    const entry = { keyId: "k1", actor: "ci", subject: null, address: "192.0.2.1", result: "ok", details: null, request: null }
     const entries = [
       { ...entry, action: "workflow.deploy", target: "etl", keyId: null, actor: null, address: null },
       { ...entry, action: "run.cancel", target: "r1", details: "by hand" },
@@ -152,6 +170,28 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       )
       expect(brokenEntry(null, kept)).toBeNull()
       expect(brokenEntry(null, kept.toSpliced(1, 1))).not.toBeNull()
+    })
+
+    it("has one entry of a request, although its transaction is repeated", async () => {
+      const { store } = await setup(open)
+      const change = { ...entry, action: "run.create", target: "r1", request: "request 1", subject: "user 1" }
+      await store.appendAudit([change])
+      await store.appendAudit([change, { ...change, request: "request 2" }])
+      const found = await store.listAudit({ after: 0, limit: 9 })
+      expect(found).toMatchObject([change, { ...change, request: "request 2" }])
+      expect(brokenEntry(null, found)).toBeNull()
+    })
+
+    it("gets the entry of a change that the loop commits, unless it is rejected", async () => {
+      const world = await setup(open)
+      await world.start(workflow({ a: {}, b: {} }))
+      const claims = await world.claim(2)
+      const change = { ...entry, action: "task.approve", target: "r1/a", request: "request 1" }
+      const [first, second] = claims.map((claim) => ({ ...world.ended(claim), entry: change }))
+      await world.turn({ changes: [first!] })
+      await world.turn({ changes: [first!] })
+      await world.turn({ changes: [{ ...second!, attemptId: first!.attemptId, entry: { ...change, request: "request 2" } }] })
+      expect(await world.store.listAudit({ limit: 9 })).toMatchObject([change])
     })
 
     it("gets the entry of a change in the transaction of the change, and none of a change that was not made", async () => {

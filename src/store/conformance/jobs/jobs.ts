@@ -41,7 +41,7 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
   describe("a new job", () => {
     it("is READY and has the given fields", async () => {
       const world = await setup(open)
-      const input = newJob(world, { payload: { a: [1, null] }, priority: 8, concurrencyKey: "tenant" })
+      const input = newJob(world, { payload: { a: [1, null] }, priority: 8, concurrencyKey: "tenant", createdBy: "ci" })
       const [job] = (await world.store.createJobs([input])) as JobRow[]
       expect(job).toEqual({
         ...input,

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
+import { covers } from "../../../core/rules/permissions.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { RunRow, Store } from "../../contract/store.ts"
 import { BEGIN, type Open, setup } from "../world.ts"
@@ -28,6 +29,7 @@ export const listTests = (open: Open): void => {
     const expected = (all: readonly RunRow[], query: Partial<Query>): string[] =>
       all
         .filter((run) => query.workflow === undefined || run.workflow === query.workflow)
+        .filter((run) => query.only?.some((limits) => covers(limits, { name: run.workflow, tags: [] })) ?? true)
         .filter((run) => query.status === undefined || run.status === query.status)
         .filter((run) => query.trigger === undefined || run.trigger === query.trigger)
         .filter((run) => run.createdAt >= (query.createdAfter ?? "") && run.createdAt < (query.createdBefore ?? "~"))
@@ -37,13 +39,21 @@ export const listTests = (open: Open): void => {
     it("returns the runs that match every filter, in pages without gaps or repetitions", async () => {
       const { world, all } = await filled()
       const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
-      for (const name of some(["even", "nobody"]))
+      const limits = [[], [{ workflows: ["e*n"], tags: null }], [{ workflows: ["o*"], tags: null }]]
+      const workflows = [
+        ...some(["even", "nobody"]).map((name) => ({ name, only: undefined })),
+        ...limits.map((only) => ({ name: undefined, only })),
+        { name: "even", only: limits[1]! },
+        { name: "even", only: limits[2]! },
+      ]
+      for (const { name, only } of workflows)
         for (const status of some(["running", "failed"] as const))
           for (const trigger of some(["schedule", "backfill"] as const))
             for (const createdAfter of some([iso(BEGIN + 1000)]))
               for (const createdBefore of some([iso(BEGIN + 4000)])) {
                 const query: Partial<Query> = {
                   ...(name !== undefined && { workflow: name }),
+                  ...(only !== undefined && { only }),
                   ...(status !== undefined && { status }),
                   ...(trigger !== undefined && { trigger }),
                   ...(createdAfter !== undefined && { createdAfter }),

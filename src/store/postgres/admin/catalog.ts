@@ -8,6 +8,7 @@ import type { Access } from "../tx.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
+import { ALLOWED, allowedText } from "./allowed.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -18,6 +19,7 @@ export const catalog = ({ read, writeAndNotify, workflows }: Access): Catalog =>
     const [found] = await read((connection) => connection.run<Columns>(GET, { name }))
     return found === undefined ? null : { ...found, compiled: await workflows.compiled(found.versionId) }
   },
+  getTags: (workflow) => read((connection) => getTags(connection, workflow)),
   listVersions: (query) => read((connection) => listVersions(connection, query)),
   bundlesInUse: (hashes) => read((connection) => bundlesInUse(connection, hashes)),
   removeWorkflow: (name) => writeAndNotify((tx) => removeWorkflow(tx, name)),
@@ -55,7 +57,7 @@ const LIST = statement(
   "workflows_list",
   `${WORKFLOW_COLUMNS}
    WHERE w.name > :after AND (:search::text IS NULL OR strpos(lower(w.name), lower(:search)) > 0)
-     AND (:tag::text IS NULL OR w.tags::jsonb ? :tag)
+     AND (:tag::text IS NULL OR w.tags::jsonb ? :tag) AND ${ALLOWED}
    ORDER BY w.name LIMIT :limit::int`,
 )
 
@@ -74,12 +76,9 @@ const NEXT_AT = statement(
 
 type LastRun = Listed["lastRuns"][number]
 
-const listWorkflows = async (
-  connection: SqlRunner,
-  query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
-): Promise<Listed[]> => {
+const listWorkflows = async (connection: SqlRunner, query: Parameters<Catalog["listWorkflows"]>[0]): Promise<Listed[]> => {
   const { after = "", search = null, tag = null, limit } = query
-  const rows = await connection.run<Columns>(LIST, { after, search, tag, limit })
+  const rows = await connection.run<Columns>(LIST, { after, search, tag, limit, only: allowedText(query) })
   const ids = rows.map(({ id }) => id)
   const lastRuns = connection.run<LastRun & { workflow: number }>(LAST_RUNS, { ids, runs: query.runs })
   const nextAt = connection.run<{ workflow_id: number; next: string | null }>(NEXT_AT, { ids })
@@ -93,6 +92,13 @@ const listWorkflows = async (
 }
 
 const GET = statement("workflows_get", `${WORKFLOW_COLUMNS} WHERE w.name = :name`)
+
+const TAGS = statement("workflows_tags", "SELECT tags FROM workflows WHERE name = :workflow")
+
+const getTags = async (connection: SqlRunner, workflow: string): Promise<string[] | null> => {
+  const [found] = await connection.run<{ tags: string }>(TAGS, { workflow })
+  return found === undefined ? null : (JSON.parse(found.tags) as string[])
+}
 
 const VERSIONS = statement(
   "workflows_versions",

@@ -20,17 +20,27 @@ const UNTIL = `${NOW} + :leaseMs::int * interval '1 millisecond'`
 
 const REGISTER = statement(
   "holder_register",
-  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id)
-   VALUES (:id::uuid, :kind, :name, :process, :runId::uuid, :leaseMs::int, ${UNTIL}, :capabilities, :tokenHash, :keyId)
+  `INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id, key_hash)
+   VALUES (:id::uuid, :kind, :name, :process, :runId::uuid, :leaseMs::int, ${UNTIL}, :capabilities, :tokenHash, :keyId, :keyHash)
    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process,
      run_id = excluded.run_id, lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities,
-     token_hash = excluded.token_hash, key_id = excluded.key_id`,
+     token_hash = excluded.token_hash, key_id = excluded.key_id, key_hash = excluded.key_hash`,
 )
 
 export const registerHolder = async (tx: SqlRunner, holder: NewLeaseHolder): Promise<void> => {
-  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, keyId = null } = holder
-  const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
-  await tx.run(REGISTER, { leaseMs, id, kind, name, process, runId, capabilities: capabilitiesText, tokenHash, keyId })
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, key = null } = holder
+  await tx.run(REGISTER, {
+    leaseMs,
+    id,
+    kind,
+    name,
+    process,
+    runId,
+    capabilities: capabilities === null ? null : JSON.stringify(capabilities),
+    tokenHash,
+    keyId: key?.id ?? null,
+    keyHash: key?.hash ?? null,
+  })
 }
 
 const RENEW = statement(
@@ -53,11 +63,15 @@ export const extendWorkerLeases = async (tx: SqlRunner): Promise<void> => {
   await tx.run(EXTEND)
 }
 
+/** Whether the secret that a worker `h` registered with is valid. */
+const KEY_IS_VALID = `(h.key_id IS NULL OR EXISTS (
+  SELECT 1 FROM api_keys k WHERE k.id = h.key_id AND (k.expires_at IS NULL OR k.expires_at > ${NOW})
+    AND (h.key_hash IS NULL OR k.hash = h.key_hash OR k.previous_hash = h.key_hash AND k.previous_until > ${NOW})))`
+
 const TOKEN = statement(
   "worker_token",
-  `SELECT h.token_hash AS "tokenHash" FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
-   WHERE h.id = :id::uuid AND h.kind = 'worker' AND NOT h.dead
-     AND (h.key_id IS NULL OR (k.id IS NOT NULL AND (k.expires_at IS NULL OR k.expires_at > ${NOW})))`,
+  `SELECT h.token_hash AS "tokenHash" FROM holders h
+   WHERE h.id = :id::uuid AND h.kind = 'worker' AND NOT h.dead AND ${KEY_IS_VALID}`,
 )
 
 export const workerToken = async (connection: SqlRunner, id: HolderId): Promise<string | null> =>
@@ -106,8 +120,8 @@ export const listInFlight = (connection: SqlRunner, id: HolderId): Promise<InFli
 
 const MARK_EXPIRED_DEAD = statement(
   "holders_mark_expired_dead",
-  `UPDATE holders SET dead = true
-   WHERE NOT dead AND lease_until < ${NOW} AND (:workers::boolean OR kind <> 'worker')`,
+  `UPDATE holders h SET dead = true
+   WHERE NOT h.dead AND (:workers::boolean OR h.kind <> 'worker') AND (h.lease_until < ${NOW} OR NOT ${KEY_IS_VALID})`,
 )
 
 /** A holder without a row is dead too: it claimed while it was being deregistered. */

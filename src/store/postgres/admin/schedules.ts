@@ -15,6 +15,7 @@ import {
 import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import type { Tx } from "../tx.ts"
+import { ALLOWED, allowedText } from "./allowed.ts"
 import { readRuns } from "../runs/run-reads.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -81,21 +82,18 @@ export const resumeSchedules = async (tx: SqlRunner, workflowId: number, nextAt:
   })
 }
 
-const LIST = statement("schedules_list", `${SCHEDULE_COLUMNS} WHERE s.id > :after::bigint ORDER BY s.id LIMIT :limit::int`)
-
-const LIST_OF_WORKFLOW = statement(
-  "schedules_list_of_workflow",
-  `${SCHEDULE_COLUMNS} WHERE s.id > :after::bigint AND w.name = :workflow ORDER BY s.id LIMIT :limit::int`,
+const LIST = statement(
+  "schedules_list",
+  `${SCHEDULE_COLUMNS} WHERE s.id > :after::bigint AND (:workflow::text IS NULL OR w.name = :workflow) AND ${ALLOWED}
+   ORDER BY s.id LIMIT :limit::int`,
 )
 
 export const listSchedules = async (
   connection: SqlRunner,
-  { workflow, after = 0, limit }: { workflow?: string; after?: number; limit: number },
+  query: Parameters<Catalog["listSchedules"]>[0],
 ): Promise<ScheduleRow[]> => {
-  const rows =
-    workflow === undefined
-      ? await connection.run<ScheduleColumns>(LIST, { after, limit })
-      : await connection.run<ScheduleColumns>(LIST_OF_WORKFLOW, { after, limit, workflow })
+  const { workflow = null, after = 0, limit } = query
+  const rows = await connection.run<ScheduleColumns>(LIST, { after, limit, workflow, only: allowedText(query) })
   return rows.map(scheduleOf)
 }
 

@@ -19,8 +19,8 @@ const FIND_VERSION = statement(
 )
 const ADD_VERSION = statement(
   "add_version",
-  `INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at)
-   SELECT :workflowId, COALESCE(max(version), 0) + 1, :hash, :source, :compiled, :bundle, ${NOW}
+  `INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at, created_by)
+   SELECT :workflowId, COALESCE(max(version), 0) + 1, :hash, :source, :compiled, :bundle, ${NOW}, :createdBy
    FROM versions WHERE workflow_id = :workflowId
    RETURNING id, version`,
 )
@@ -62,7 +62,7 @@ export const putWorkflow = async (tx: Tx, input: NewVersion): Promise<StoredVers
 const addVersion = async (
   tx: Tx,
   workflowId: number,
-  { hash, source, compiled }: NewVersion,
+  { hash, source, compiled, createdBy = null }: NewVersion,
 ): Promise<{ id: number; version: number }> => {
   const [added] = await tx.run<{ id: number; version: number }>(ADD_VERSION, {
     workflowId,
@@ -70,6 +70,7 @@ const addVersion = async (
     source: replaceNul(source),
     compiled: JSON.stringify(compiled),
     bundle: compiled.bundle ?? null,
+    createdBy,
   })
   return added!
 }

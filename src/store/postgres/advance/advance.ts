@@ -12,6 +12,7 @@ import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
+import { appendAudit } from "../admin/keys.ts"
 import { type Claimed, type Claims, NOTHING_CLAIMED, type SentClaims } from "../claim/claim.ts"
 import { type ClaimRequest, claimRequest } from "../claim/candidates.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
@@ -287,6 +288,10 @@ const finishTurn = async (
   const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
   const gates = pipelined(toTaskClaims(tx, gateRows, results))
   const claims = pipelined(toClaims(tx, claimed.work, results))
+  await appendAudit(
+    tx,
+    plan.updates.flatMap(({ changes: { final }, changes: key }) => (changes.applied.has(key) && final?.entry) || []),
+  )
   void tx.commit()
   await logged
   await notified

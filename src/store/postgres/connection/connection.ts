@@ -79,6 +79,10 @@ const codeOf = (error: unknown): string =>
 /** Serialization failure or deadlock: nothing was written, and a retry may succeed. */
 export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
 
+/** A lock was not granted within `lock_timeout`. */
+export const isLockTimeout = (error: unknown): boolean =>
+  codeOf(error instanceof StoreUnavailable ? error.cause : error) === "55P03"
+
 /** Unique violation: another transaction inserted the same key. */
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
 

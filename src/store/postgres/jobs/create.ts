@@ -88,10 +88,10 @@ const INSERT = statement(
      SELECT * FROM unnest(:ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[],
        :statuses::text[], :rowStatuses::text[], :pendingCounts::int[], :limits::text[], :errors::text[], :concurrencyKeys::text[],
        :retryPolicies::text[], :tasks::text[], :payloads::text[], :groups::bigint[], :runAts::timestamptz[], :delays::bigint[],
-       :keys::text[], :settings::text[], :expiries::bigint[]) WITH ORDINALITY
+       :keys::text[], :settings::text[], :expiries::bigint[], :creators::text[]) WITH ORDINALITY
      AS c (id, name, queue, lane, priority,
        status, row_status, upstream_pending, limits, error, concurrency_key,
-       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, position)
+       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, created_by, position)
    ), row AS (
      INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at,
        available_at, item)
@@ -104,9 +104,9 @@ const INSERT = statement(
      ${insertInto("ready_queue", "row")}
    ), inserted AS (
    INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
-     key, settings, expires_ms)
+     key, settings, expires_ms, created_by)
    SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, ${NOW}, ${NOW},
-     n.concurrency_key, n.retry_policy, n.task, n.payload, n.key, n.settings, n.expires_ms
+     n.concurrency_key, n.retry_policy, n.task, n.payload, n.key, n.settings, n.expires_ms, n.created_by
    FROM new n JOIN row r ON r.path = n.id::text
    RETURNING task_id, id, created_at
    )
@@ -141,6 +141,7 @@ const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan
     keys: jobs.map(keyColumn),
     settings: jobs.map(settingsColumn),
     expiries: jobs.map(({ expiresMs }) => expiresMs),
+    creators: jobs.map(({ createdBy }) => createdBy ?? null),
   })
   const rows = new Map(inserted.map((row) => [row.id, row]))
   return new Map(planned.map(({ job, plan }) => [job.id, createdJob(job, plan, rows.get(job.id)!)]))

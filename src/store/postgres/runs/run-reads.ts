@@ -11,6 +11,7 @@ import {
   type RunQuery,
   upperBound,
 } from "../../shared/run-rows.ts"
+import { ALLOWED, allowedText } from "../admin/allowed.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 
@@ -83,27 +84,50 @@ const LIST_OF_WORKFLOW_AND_KINDS = statement(
   PAGES("unnest(:triggers::text[], :statuses::text[])", `${OF_WORKFLOW} AND`),
 )
 
+/** Reads a page of every allowed workflow, and of every matching kind if there are kinds, and merges them. */
+const PAGES_OF_ALLOWED = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
+  SELECT p.seq FROM workflows w ${kinds} CROSS JOIN LATERAL (
+    SELECT r.seq, r.created_at, r.id FROM runs r WHERE r.workflow_id = w.id AND ${condition} ${OLDER}
+    ${NEWEST_OF} LIMIT :limit::int
+  ) p WHERE (:workflow::text IS NULL OR w.name = :workflow) AND ${ALLOWED}
+  ORDER BY p.created_at DESC, p.id DESC LIMIT :limit::int
+)) ${NEWEST_OF}`
+
+const LIST_ALLOWED = statement("runs_list_allowed", PAGES_OF_ALLOWED("", ""))
+
+const LIST_ALLOWED_OF_KINDS = statement(
+  "runs_list_allowed_of_kinds",
+  PAGES_OF_ALLOWED(
+    "CROSS JOIN unnest(:triggers::text[], :statuses::text[]) AS k (trigger, status)",
+    "r.trigger = k.trigger AND r.status = k.status AND",
+  ),
+)
+
 /** Sorts after every run. */
 const LATEST = { createdAt: "infinity", id: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
 /** Sorts before every run of the same instant. */
 const FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 /**
- * Lists runs, newest first. A filter by status or trigger reads a page of every matching kind by the index of kinds and merges
- * them, so that its cost does not depend on the number of other runs.
+ * Lists runs, newest first. A filter by workflows, status or trigger reads a page of every matching workflow and kind by an index and
+ * merges them, so that its cost does not depend on the number of other runs.
  */
 export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
   const { status, trigger, workflow } = query
   const { createdAt, id } = upperBound(query, LATEST, FIRST_ID)
   const page = { beforeAt: createdAt, beforeId: id, from: query.createdAfter ?? "-infinity", limit: query.limit }
+  const allowed = query.only === undefined ? null : { ...page, workflow: workflow ?? null, only: allowedText(query) }
   const list = (): Promise<Columns[]> => {
-    if (status === undefined && trigger === undefined)
+    if (status === undefined && trigger === undefined) {
+      if (allowed !== null) return connection.run(LIST_ALLOWED, allowed)
       return workflow === undefined ? connection.run(LIST, page) : connection.run(LIST_OF_WORKFLOW, { ...page, workflow })
+    }
     const kinds = kindsOf(query)
     const columns = {
       triggers: kinds.map((kind) => kind.trigger),
       statuses: kinds.map((kind) => kind.status),
     }
+    if (allowed !== null) return connection.run(LIST_ALLOWED_OF_KINDS, { ...allowed, ...columns })
     return workflow === undefined
       ? connection.run(LIST_OF_KINDS, { ...page, ...columns })
       : connection.run(LIST_OF_WORKFLOW_AND_KINDS, { ...page, workflow, ...columns })

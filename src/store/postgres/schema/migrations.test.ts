@@ -1,10 +1,12 @@
+import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
 import { migrationLockSuite } from "../../conformance/admin/migrations.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Store } from "../../contract/store.ts"
-import { MIGRATIONS } from "./migrations.ts"
+import { ConnectionPool } from "../connection/connection-pool.ts"
+import { migrate, MIGRATIONS } from "./migrations.ts"
 import { openPostgres } from "../postgres.ts"
 
 let database: TestDatabase
@@ -46,6 +48,46 @@ it("stores that start at the same time migrate once", async () => {
   const stores = await Promise.all([1, 2, 3, 4].map(() => open("together")))
   await Promise.all(stores.map((store) => store.migrate()))
   expect(await query("SELECT version FROM together.schema_version")).toEqual([{ version: MIGRATIONS.length }])
+})
+
+it("a migration that meets a working server in a deadlock is tried again", async () => {
+  const pool = new ConnectionPool({ url: database.url, schema: "locked" }, 1, { application: "ork" })
+  onTestFinished(() => pool.close())
+  const target = { url: database.url, schema: "locked" }
+  const steps = ["CREATE TABLE a (x int); CREATE TABLE b (x int)", "ALTER TABLE b ADD y int; ALTER TABLE a ADD y int"]
+  await migrate(pool, target, steps.slice(0, 1))
+  const other = new pg.Client({ connectionString: database.url })
+  await other.connect()
+  onTestFinished(() => other.end())
+  await other.query("BEGIN; INSERT INTO locked.a VALUES (1)")
+  const migrating = migrate(pool, target, steps)
+  const WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'ork'"
+  await expect.poll(() => query(WAITING)).toHaveLength(1)
+  await other.query("INSERT INTO locked.b VALUES (1)")
+  await other.query("COMMIT")
+  await migrating
+  expect(await query("SELECT version FROM locked.schema_version")).toEqual([{ version: 2 }])
+  expect(await query("SELECT x, y FROM locked.a")).toEqual([{ x: 1, y: null }])
+})
+
+it("a migration does not hold up a working server behind a lock that is held for long", async () => {
+  const pool = new ConnectionPool({ url: database.url, schema: "long" }, 1, { application: "ork" })
+  onTestFinished(() => pool.close())
+  const target = { url: database.url, schema: "long" }
+  const steps = ["CREATE TABLE a (x int)", "ALTER TABLE a ADD y int"]
+  await migrate(pool, target, steps.slice(0, 1))
+  const other = new pg.Client({ connectionString: database.url })
+  await other.connect()
+  onTestFinished(() => other.end())
+  await other.query("BEGIN; SELECT * FROM long.a")
+  const migrating = migrate(pool, target, steps)
+  const WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'ork'"
+  await expect.poll(() => query(WAITING)).toHaveLength(1)
+  // Waits behind the migration, which gives up for a moment.
+  await query("SELECT * FROM long.a")
+  await other.query("COMMIT")
+  await migrating
+  expect(await query("SELECT version FROM long.schema_version")).toEqual([{ version: 2 }])
 })
 
 it("a schema of a newer Ork is rejected", async () => {

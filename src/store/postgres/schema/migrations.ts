@@ -2,8 +2,9 @@
 // migrations applied. The list is append-only: a released migration is never edited (migrations.lock holds its checksum, a test
 // compares). `schema.txt` is the resulting schema. Both stores number their migrations alike.
 
+import { setTimeout as delay } from "node:timers/promises"
 import { SchemaTooNew } from "../../contract/errors.ts"
-import { type Connection, hostOf } from "../connection/connection.ts"
+import { type Connection, hostOf, isCollision, isLockTimeout } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
 import { INITIAL } from "./001-initial.ts"
@@ -12,8 +13,9 @@ import { READABLE_RUNS } from "./003-readable-runs.ts"
 import { LABELS } from "./004-labels.ts"
 import { JOBS } from "./005-jobs.ts"
 import { FUNCTIONS } from "./006-functions.ts"
+import { PERMISSIONS } from "./007-permissions.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")
 const PREPARE = (schema: string): string => `
@@ -25,11 +27,34 @@ const SET_VERSION = statement(
   "WITH old AS (DELETE FROM schema_version) INSERT INTO schema_version VALUES (:version)",
 )
 
-/** Applies the missing migrations in one transaction. Servers that start at the same time wait for each other. */
-export const migrate = (
+/** Locks of tables that other servers use are awaited so long: what they send next waits behind the migration. */
+const LOCK_TIMEOUT = "SET LOCAL lock_timeout TO '3s'"
+const MAX_TRIES = 20
+const MAX_DELAY_MS = 2000
+
+/**
+ * Applies the missing migrations in one transaction. Servers that start at the same time wait for each other. Tries again when another
+ * server, which works meanwhile, holds a lock for long or meets the migration in a deadlock.
+ */
+export const migrate = async (
   connections: ConnectionPool,
   target: { url: string; schema: string },
   migrations: readonly string[] = MIGRATIONS,
+): Promise<void> => {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await migrateOnce(connections, target, migrations)
+    } catch (error) {
+      if (tries === MAX_TRIES || !(isCollision(error) || isLockTimeout(error))) throw error
+      await delay(Math.min(100 * 2 ** tries, MAX_DELAY_MS))
+    }
+  }
+}
+
+const migrateOnce = (
+  connections: ConnectionPool,
+  target: { url: string; schema: string },
+  migrations: readonly string[],
 ): Promise<void> =>
   connections.use(async (connection) => {
     await connection.script("BEGIN")
@@ -52,6 +77,7 @@ const apply = async (
   const found = (await connection.run<{ version: number }>(GET_VERSION))[0]!.version
   if (found > migrations.length) throw new SchemaTooNew(hostOf(target.url), found, migrations.length)
   if (found === migrations.length) return
+  await connection.script(LOCK_TIMEOUT)
   for (const step of migrations.slice(found)) await connection.script(step)
   await connection.run(SET_VERSION, { version: migrations.length })
 }

@@ -5,11 +5,13 @@ import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts
 import { LAST_RUN_COLUMNS, VERSION_COLUMNS, WORKFLOW_COLUMNS } from "../../shared/workflow-rows.ts"
 import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
 import type { Access, Session } from "../tx.ts"
+import { allowed, allowedText } from "./allowed.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
 
 export const catalog = ({ read, write }: Access): Catalog => ({
   listWorkflows: (query) => read((s) => listWorkflows(s, query)),
   getWorkflow: (name) => read((s) => getWorkflow(s, name)),
+  getTags: (workflow) => read((s) => getTags(s, workflow)),
   listVersions: (query) => read((s) => listVersions(s, query)),
   bundlesInUse: (hashes) => read(({ db }) => bundlesInUse(db, hashes)),
   removeWorkflow: (name) => write((tx) => removeWorkflow(tx, name)),
@@ -34,7 +36,7 @@ const workflowOf = (session: Session, columns: Columns): WorkflowRow => ({
 
 const LIST = `${WORKFLOW_COLUMNS}
 WHERE w.name > ?1 AND (?2 IS NULL OR instr(lower(w.name), lower(?2)) > 0)
-  AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(w.tags) WHERE value = ?3))
+  AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(w.tags) WHERE value = ?3)) AND ${allowed("?5")}
 ORDER BY w.name LIMIT ?4 + 0`
 
 const LAST_RUNS = `
@@ -45,19 +47,28 @@ const NEXT_AT = "SELECT min(next_at) FROM schedules WHERE workflow_id = ? AND ac
 
 const listWorkflows = (
   session: Session,
-  query: { search?: string; tag?: string; after?: string; limit: number; runs: number },
-): Awaited<ReturnType<Catalog["listWorkflows"]>> =>
-  session.db.list<Columns>(LIST, query.after ?? "", query.search ?? null, query.tag ?? null, query.limit).map((columns) => ({
+  query: Parameters<Catalog["listWorkflows"]>[0],
+): Awaited<ReturnType<Catalog["listWorkflows"]>> => {
+  const { after = "", search = null, tag = null, limit, runs } = query
+  return session.db.list<Columns>(LIST, after, search, tag, limit, allowedText(query)).map((columns) => ({
     workflow: workflowOf(session, columns),
-    lastRuns: session.db.list(LAST_RUNS, columns.id, query.runs),
+    lastRuns: session.db.list(LAST_RUNS, columns.id, runs),
     nextAt: session.db.get<[string | null]>(NEXT_AT, columns.id)![0],
   }))
+}
 
 const GET = `${WORKFLOW_COLUMNS} WHERE w.name = ?`
 
 const getWorkflow = (session: Session, name: string): WorkflowRow | null => {
   const found = session.db.find<Columns>(GET, name)
   return found === undefined ? null : workflowOf(session, found)
+}
+
+const TAGS = "SELECT tags FROM workflows WHERE name = ?"
+
+const getTags = ({ db }: Session, workflow: string): string[] | null => {
+  const found = db.get<[string]>(TAGS, workflow)
+  return found === undefined ? null : (JSON.parse(found[0]) as string[])
 }
 
 const VERSIONS = `${VERSION_COLUMNS} WHERE w.name = ? AND v.version < ? ORDER BY v.version DESC LIMIT ? + 0`

@@ -1,14 +1,15 @@
 // API keys and sessions, found by the hash of their secret, and the audit log.
 
-import type { AuditRow, KeyRow, KeyStore, KeyScope, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
+import type { AuditRow, KeyRow, KeyStore, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
 import { auditHash } from "../../../core/rules/audit-chain.ts"
-import { trimEntry } from "../../shared/audit.ts"
+import { changePattern, trimEntry } from "../../shared/audit.ts"
+import { type KeyColumns, keyOf, keyTexts } from "../../shared/key-rows.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const keyStore = ({ read, write }: Access): KeyStore => ({
   createKey: (input) => write((tx) => createKey(tx, input)),
-  findKey: (by) => read((s) => findKey(s, by)),
+  findKey: (hash) => read((s) => findKey(s, BY_HASH, hash)),
   listKeys: () => read(listKeys),
   rotateKey: (input) => write((tx) => rotateKey(tx, input)),
   removeKey: (id) => write((tx) => removeKey(tx, id)),
@@ -19,20 +20,23 @@ export const keyStore = ({ read, write }: Access): KeyStore => ({
   appendAudit: (entries) => write((tx) => appendAudit(tx, entries)),
   trimAudit: (query) => write((tx) => trimAudit(tx, query)),
   listAudit: (query) => read((s) => listAudit(s, query)),
+  listChanges: ({ kind, of, before = Number.MAX_SAFE_INTEGER, limit }) =>
+    read((s) => s.db.list<AuditRow>(CHANGES, of, changePattern(kind), before, limit)),
 })
 
 const CREATE =
-  "INSERT INTO api_keys (id, name, scopes, queues, hash, created_at, created_by, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+  "INSERT INTO api_keys (id, name, scopes, queues, workflows, tags, hash, created_at, created_by, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-const createKey = (tx: Tx, { id, name, scopes, queues, hash, createdBy, expiresInMs }: NewKey): KeyRow => {
-  const expiresAt = expiresInMs === null ? null : tx.iso(tx.now + expiresInMs)
-  const queuesText = queues === null ? null : JSON.stringify(queues)
-  tx.db.run(CREATE, id, name, JSON.stringify(scopes), queuesText, hash, tx.at, createdBy, expiresAt)
-  return { id, name, scopes, queues, createdAt: tx.at, createdBy, lastUsedAt: null, expiresAt }
+const createKey = (tx: Tx, key: NewKey): KeyRow => {
+  const expiresAt = key.expiresInMs === null ? null : tx.iso(tx.now + key.expiresInMs)
+  const { scopes, queues, workflows, tags } = keyTexts(key)
+  tx.db.run(CREATE, key.id, key.name, scopes, queues, workflows, tags, key.hash, tx.at, key.createdBy, expiresAt)
+  const { id, name, createdBy } = key
+  return keyOf({ id, name, scopes, queues, workflows, tags, createdAt: tx.at, createdBy, lastUsedAt: null, expiresAt })
 }
 
 const COLUMNS = `
-SELECT id, name, scopes, queues, created_at AS "createdAt", created_by AS "createdBy", last_used_at AS "lastUsedAt",
+SELECT id, name, scopes, queues, workflows, tags, created_at AS "createdAt", created_by AS "createdBy", last_used_at AS "lastUsedAt",
   expires_at AS "expiresAt"
 FROM api_keys`
 const VALID = "(expires_at IS NULL OR expires_at > ?2)"
@@ -40,17 +44,8 @@ const BY_HASH = `${COLUMNS} WHERE (hash = ?1 OR previous_hash = ?1 AND previous_
 const BY_ID = `${COLUMNS} WHERE id = ?1 AND ${VALID}`
 const LIST = `${COLUMNS} ORDER BY created_at, id`
 
-type Columns = Omit<KeyRow, "scopes" | "queues"> & { scopes: string; queues: string | null }
-
-const keyOf = (columns: Columns): KeyRow => ({
-  ...columns,
-  scopes: JSON.parse(columns.scopes) as KeyScope[],
-  queues: columns.queues === null ? null : (JSON.parse(columns.queues) as string[]),
-})
-
-const findKey = (session: Session, by: { hash: string } | { id: string }): KeyRow | null => {
-  const now = iso(session.clock.now())
-  const found = "hash" in by ? session.db.find<Columns>(BY_HASH, by.hash, now) : session.db.find<Columns>(BY_ID, by.id, now)
+const findKey = (session: Session, sql: string, key: string): KeyRow | null => {
+  const found = session.db.find<KeyColumns>(sql, key, iso(session.clock.now()))
   return found === undefined ? null : keyOf(found)
 }
 
@@ -59,10 +54,10 @@ UPDATE api_keys SET previous_hash = hash, previous_until = ?, hash = ? WHERE id 
 
 const rotateKey = (tx: Tx, { id, hash, overlapMs }: { id: string; hash: string; overlapMs: number }): KeyRow | null => {
   tx.db.run(ROTATE, tx.iso(tx.now + overlapMs), hash, id, tx.at)
-  return findKey(tx, { id })
+  return findKey(tx, BY_ID, id)
 }
 
-const listKeys = (session: Session): KeyRow[] => session.db.list<Columns>(LIST).map(keyOf)
+const listKeys = (session: Session): KeyRow[] => session.db.list<KeyColumns>(LIST).map(keyOf)
 
 const REMOVE = "DELETE FROM api_keys WHERE id = ?"
 
@@ -95,14 +90,18 @@ const touchKeys = (tx: Tx, ids: readonly string[]): void => {
 const LAST = "SELECT hash FROM audit ORDER BY seq DESC LIMIT 1"
 
 const APPEND =
-  "INSERT INTO audit (at, key_id, actor, address, action, target, result, details, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+  "INSERT INTO audit (at, key_id, actor, subject, address, action, target, result, details, request, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
+const OF_REQUEST = "SELECT 1 FROM audit WHERE request = ?"
+
+/** Leaves out entries of requests that have one: a caller repeats a transaction whose reply was lost. */
 export const appendAudit = (tx: Tx, entries: readonly NewAuditEntry[]): void => {
   let last = tx.db.get<[string | null]>(LAST)?.[0] ?? null
   for (const entry of entries) {
-    const { keyId, actor, address, action, target, result, details } = entry
+    const { keyId, actor, subject, address, action, target, result, details, request } = entry
+    if (request !== null && tx.db.get(OF_REQUEST, request) !== undefined) continue
     last = auditHash(last, { ...entry, at: tx.at })
-    tx.db.run(APPEND, tx.at, keyId, actor, address, action, target, result, details, last)
+    tx.db.run(APPEND, tx.at, keyId, actor, subject, address, action, target, result, details, request, last)
   }
 }
 
@@ -114,9 +113,13 @@ const trimAudit = (tx: Tx, { olderThanMs, limit }: { olderThanMs: number; limit:
   return count
 }
 
-const FIELDS = `SELECT seq, at, key_id AS "keyId", actor, address, action, target, result, details, hash FROM audit`
+const FIELDS = `SELECT seq, at, key_id AS "keyId", actor, subject, address, action, target, result, details, request, hash FROM audit`
 const AUDIT = `${FIELDS} WHERE seq < ? ORDER BY seq DESC LIMIT ? + 0`
 const AUDIT_AFTER = `${FIELDS} WHERE seq > ? ORDER BY seq LIMIT ? + 0`
+
+const CHANGES = `${FIELDS}
+WHERE (target = ?1 OR (target >= ?1 || '/' AND target < ?1 || '0')) AND action LIKE ?2 AND result = 'ok' AND seq < ?3
+ORDER BY seq DESC LIMIT ?4 + 0`
 
 const listAudit = ({ db }: Session, { before, after, limit }: Parameters<KeyStore["listAudit"]>[0]): AuditRow[] =>
   after === undefined

@@ -17,16 +17,17 @@ import { jobOfOrphan } from "../claim/job-claim.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const REGISTER = `
-INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO holders (id, kind, name, process, run_id, lease_ms, lease_until, capabilities, token_hash, key_id, key_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, name = excluded.name, process = excluded.process, run_id = excluded.run_id,
   lease_ms = excluded.lease_ms, lease_until = excluded.lease_until, capabilities = excluded.capabilities, token_hash = excluded.token_hash,
-  key_id = excluded.key_id`
+  key_id = excluded.key_id, key_hash = excluded.key_hash`
 
 export const registerHolder = (tx: Tx, holder: NewLeaseHolder): void => {
-  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, keyId = null } = holder
+  const { id, kind, name, process, runId, leaseMs, capabilities = null, tokenHash = null, key = null } = holder
   const capabilitiesText = capabilities === null ? null : JSON.stringify(capabilities)
-  tx.db.run(REGISTER, id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), capabilitiesText, tokenHash, keyId)
+  const columns = [id, kind, name, process, runId, leaseMs, tx.iso(tx.now + leaseMs), capabilitiesText, tokenHash]
+  tx.db.run(REGISTER, ...columns, key?.id ?? null, key?.hash ?? null)
 }
 
 const RENEW = "UPDATE holders SET lease_ms = ?, lease_until = ? WHERE id = ? AND dead = 0"
@@ -40,12 +41,17 @@ WHERE kind = 'worker' AND dead = 0 AND lease_until < ?`
 
 export const extendWorkerLeases = (tx: Tx): void => void tx.db.run(EXTEND, tx.at, tx.at)
 
-const TOKEN = `
-SELECT h.token_hash FROM holders h LEFT JOIN api_keys k ON k.id = h.key_id
-WHERE h.id = ? AND h.kind = 'worker' AND h.dead = 0 AND (h.key_id IS NULL OR (k.id IS NOT NULL AND (k.expires_at IS NULL OR k.expires_at > ?)))`
+/** Whether the secret that a worker `h` registered with is valid at ?1. */
+const KEY_IS_VALID = `(h.key_id IS NULL OR EXISTS (
+  SELECT 1 FROM api_keys k WHERE k.id = h.key_id AND (k.expires_at IS NULL OR k.expires_at > ?1)
+    AND (h.key_hash IS NULL OR k.hash = h.key_hash OR k.previous_hash = h.key_hash AND k.previous_until > ?1)))`
+
+const TOKEN = `SELECT h.token_hash FROM holders h WHERE h.id = ?2 AND h.kind = 'worker' AND h.dead = 0 AND ${KEY_IS_VALID}`
 
 export const workerToken = (session: Session, id: HolderId): string | null =>
-  session.db.get<[string | null]>(TOKEN, id, iso(session.clock.now()))?.[0] ?? null
+  session.db.get<[string | null]>(TOKEN, iso(session.clock.now()), id)?.[0] ?? null
+
+const EVICT_OF_INVALID_KEYS = `UPDATE holders AS h SET dead = 1 WHERE h.kind = 'worker' AND h.dead = 0 AND NOT ${KEY_IS_VALID}`
 
 const MARK_DEAD = "UPDATE holders SET dead = 1 WHERE id = ?"
 
@@ -121,6 +127,7 @@ export const reapHolders = (
 ): OrphanedAttempt[] => {
   const hasDied = (holder: LeaseHolderRow): boolean =>
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
+  if (workers) tx.db.run(EVICT_OF_INVALID_KEYS, tx.at)
   for (const holder of listHolders(tx)) if (!holder.dead && hasDied(holder)) tx.db.run(MARK_DEAD, holder.id)
   if (tx.db.run(RELEASE_GATES) + tx.db.run(RELEASE_RESUMED, tx.at) > 0) tx.wakeOthers = true
   const orphaned = tx.db.list<OrphanedTask>(ORPHANED, limit)

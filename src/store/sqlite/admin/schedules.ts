@@ -16,6 +16,7 @@ import type { RunRow } from "../../contract/store.ts"
 import { createRuns } from "../runs/create.ts"
 import { readRun } from "../runs/run-reads.ts"
 import type { Session, Tx } from "../tx.ts"
+import { allowed, allowedText } from "./allowed.ts"
 
 const SPECS = "SELECT position, spec FROM schedules WHERE workflow_id = ?"
 
@@ -55,21 +56,17 @@ export const resumeSchedules = (tx: Tx, workflowId: number, nextAt: readonly (st
   for (const [position, next] of nextAt.entries()) tx.db.run(RESUME, next, workflowId, position)
 }
 
-const LIST = `${SCHEDULE_COLUMNS} WHERE s.id > ? ORDER BY s.id LIMIT ? + 0`
-const LIST_OF_WORKFLOW = `${SCHEDULE_COLUMNS} WHERE s.id > ? AND w.name = ? ORDER BY s.id LIMIT ? + 0`
+const LIST = `
+${SCHEDULE_COLUMNS} WHERE s.id > ?1 AND (?2 IS NULL OR w.name = ?2) AND ${allowed("?3")} ORDER BY s.id LIMIT ?4 + 0`
 
 const DUE = `
 ${SCHEDULE_COLUMNS.replace("schedules s", "schedules s INDEXED BY schedules_due")}
 WHERE s.active = 1 AND s.next_at IS NOT NULL AND s.next_at <= ? ORDER BY s.next_at, s.id LIMIT ? + 0`
 
-export const listSchedules = (
-  session: Session,
-  { workflow, after, limit }: { workflow?: string; after?: number; limit: number },
-): ScheduleRow[] =>
-  (workflow === undefined
-    ? session.db.list<ScheduleColumns>(LIST, after ?? 0, limit)
-    : session.db.list<ScheduleColumns>(LIST_OF_WORKFLOW, after ?? 0, workflow, limit)
-  ).map(scheduleOf)
+export const listSchedules = (session: Session, query: Parameters<Catalog["listSchedules"]>[0]): ScheduleRow[] => {
+  const { workflow = null, after = 0, limit } = query
+  return session.db.list<ScheduleColumns>(LIST, after, workflow, allowedText(query), limit).map(scheduleOf)
+}
 
 export const dueSchedules = (session: Session, limit: number): ScheduleRow[] =>
   session.db.list<ScheduleColumns>(DUE, iso(session.clock.now()), limit).map(scheduleOf)

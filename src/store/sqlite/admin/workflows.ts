@@ -14,8 +14,8 @@ const VERSION = "SELECT id, version FROM versions WHERE workflow_id = ? AND hash
 const VERSION_NUMBER = "SELECT version FROM versions WHERE id = ?"
 
 const PUT_VERSION = `
-INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at)
-SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM versions WHERE workflow_id = ?1
+INSERT INTO versions (workflow_id, version, hash, source, compiled, bundle, created_at, created_by)
+SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM versions WHERE workflow_id = ?1
 RETURNING id, version`
 
 const DEPLOY = `
@@ -30,9 +30,8 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
     return { workflowId, versionId: deployed, version, outcome: "exists" }
   }
   const existing = tx.db.get<[number, number]>(VERSION, workflowId, hash)
-  const text = JSON.stringify(compiled)
-  const [versionId, version] =
-    existing ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, hash, source, text, compiled.bundle ?? null, tx.at)!
+  const columns = [hash, source, JSON.stringify(compiled), compiled.bundle ?? null, tx.at, input.createdBy ?? null]
+  const [versionId, version] = existing ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, ...columns)!
   if (deploy) {
     tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
     putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt: input.nextAt ?? [] })

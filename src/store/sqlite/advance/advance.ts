@@ -1,8 +1,10 @@
 // One transaction of the loop: apply timers and changes, unblock, cancel, close runs, free slots, claim.
 
+import type { Change, Fence } from "../../../core/model/change.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
+import { appendAudit } from "../admin/keys.ts"
 import { claimerOf, claimGates, claimWork } from "../claim/claim.ts"
 import { closeRuns } from "./close-runs.ts"
 import { emitTask } from "./events.ts"
@@ -24,6 +26,18 @@ export interface Cursors {
   gate: RoundRobin
 }
 
+/** Adds the entries of the changes that were applied to the audit log. */
+const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fence[]): void => {
+  const entries = changes.filter(
+    ({ entry, attemptId }) => entry !== undefined && !rejected.some((fence) => fence.attemptId === attemptId),
+  )
+  if (entries.length > 0)
+    appendAudit(
+      tx,
+      entries.map(({ entry }) => entry!),
+    )
+}
+
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const effects = new BatchEffects(tx, { deferUnblock: true })
   const overdue = startTimeouts(tx)
@@ -31,6 +45,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
   const moreDue = fireTimers(tx)
   const rejected = applyChanges(tx, effects, batch.changes)
+  appendEntries(tx, batch.changes, rejected)
   effects.apply()
   const cancelling = cancellingRuns(tx)
   const moreToCancel = cancelPending(tx, effects, cancelling)

@@ -57,8 +57,8 @@ VALUES (0, 0, ?, 'task', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`
 
 const INSERT_JOB = `
 INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
-  key, settings, expires_ms)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)`
+  key, settings, expires_ms, created_by)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`
 
 const insertJob = (tx: Tx, job: NewJob, plan: JobPlan): JobRow => {
   const { status, rowStatus, pending, error } = plan
@@ -97,6 +97,7 @@ const insertJob = (tx: Tx, job: NewJob, plan: JobPlan): JobRow => {
     keyColumn(job),
     settingsColumn(job),
     expiresMs,
+    job.createdBy ?? null,
   )
   if (status === "READY") setExpiry(tx, row, expiresMs, availableMs)
   return createdJob(job, plan, { row, at: tx.at, availableAt })

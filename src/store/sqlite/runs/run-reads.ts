@@ -4,6 +4,7 @@ import type { RunId } from "../../../core/model/ids.ts"
 import { isRunClosed } from "../../../core/model/status.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { kindsOf, RUN_COLUMNS, type RunColumns, runOf, type RunQuery, upperBound } from "../../shared/run-rows.ts"
+import { allowed, allowedText } from "../admin/allowed.ts"
 import type { Session } from "../tx.ts"
 
 const COLUMNS = `
@@ -42,32 +43,40 @@ WHERE workflow_id = ?5 AND "trigger" = ?6 AND status = ?7 AND ${OLDER} ${PAGE}`
 
 const WORKFLOW = "SELECT id FROM workflows WHERE name = ?"
 
+const ALLOWED_WORKFLOWS = `SELECT w.id FROM workflows w WHERE (?1 IS NULL OR w.name = ?1) AND ${allowed("?2")}`
+
 /** Text that sorts after every instant. */
 const LATEST = "~"
 
 type ListedRun = [seq: number, createdAt: string, id: RunId]
 
 /**
- * Lists runs, newest first. A filter by status or trigger reads a page of every matching kind by the index of kinds and merges
- * them, so that its cost does not depend on the number of other runs.
+ * Lists runs, newest first. A filter by workflows, status or trigger reads a page of every matching workflow and kind by an index and
+ * merges them, so that its cost does not depend on the number of other runs.
  */
 export const listRuns = (session: Session, query: RunQuery): RunRow[] => {
   const { createdAt, id } = upperBound(query, { createdAt: LATEST, id: LATEST }, "")
   const page = [createdAt, id, query.createdAfter ?? "", query.limit] as const
-  const workflow = query.workflow === undefined ? null : session.db.get<[number]>(WORKFLOW, query.workflow)
-  if (workflow === undefined) return []
-  const found = (): ListedRun[] => {
-    if (query.status === undefined && query.trigger === undefined)
+  const kinds = query.status === undefined && query.trigger === undefined ? null : kindsOf(query)
+  const list = (workflow: number | null): ListedRun[] => {
+    if (kinds === null)
       return workflow === null
         ? session.db.all<ListedRun>(LIST, ...page)
-        : session.db.all<ListedRun>(LIST_OF_WORKFLOW, ...page, workflow[0])
-    return kindsOf(query).flatMap(({ trigger, status }) =>
+        : session.db.all<ListedRun>(LIST_OF_WORKFLOW, ...page, workflow)
+    return kinds.flatMap(({ trigger, status }) =>
       workflow === null
         ? session.db.all<ListedRun>(LIST_OF_KIND, ...page, trigger, status)
-        : session.db.all<ListedRun>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow[0], trigger, status),
+        : session.db.all<ListedRun>(LIST_OF_WORKFLOW_AND_KIND, ...page, workflow, trigger, status),
     )
   }
-  return newest(found(), query.limit).map(([seq]) => readRun(session, seq)!)
+  return newest(workflowsOf(session, query).flatMap(list), query.limit).map(([seq]) => readRun(session, seq)!)
+}
+
+/** Returns the workflows of a query; `[null]`: all. */
+const workflowsOf = ({ db }: Session, query: RunQuery): (number | null)[] => {
+  const { workflow = null, only } = query
+  if (only !== undefined) return db.all<[number]>(ALLOWED_WORKFLOWS, workflow, allowedText(query)).map(([id]) => id)
+  return workflow === null ? [null] : db.all<[number]>(WORKFLOW, workflow).map(([id]) => id)
 }
 
 const newest = (runs: ListedRun[], limit: number): ListedRun[] =>

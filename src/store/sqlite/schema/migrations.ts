@@ -10,8 +10,9 @@ import { READABLE_RUNS } from "./003-readable-runs.ts"
 import { LABELS } from "./004-labels.ts"
 import { JOBS } from "./005-jobs.ts"
 import { FUNCTIONS } from "./006-functions.ts"
+import { PERMISSIONS } from "./007-permissions.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

@@ -15,7 +15,7 @@ CREATE TABLE api_keys (
   hash TEXT NOT NULL UNIQUE,
   created_at TEXT NOT NULL,
   last_used_at TEXT
-, queues TEXT, expires_at TEXT, created_by TEXT, previous_hash TEXT, previous_until TEXT) STRICT;
+, queues TEXT, expires_at TEXT, created_by TEXT, previous_hash TEXT, previous_until TEXT, workflows TEXT, tags TEXT) STRICT;
 
 CREATE TABLE attempts (
   task_id INTEGER NOT NULL,
@@ -40,7 +40,11 @@ CREATE TABLE audit (
   action TEXT NOT NULL,
   target TEXT NOT NULL,
   details TEXT
-, actor TEXT, address TEXT, result TEXT, hash TEXT) STRICT;
+, actor TEXT, address TEXT, result TEXT, hash TEXT, subject TEXT, request TEXT) STRICT;
+
+CREATE UNIQUE INDEX audit_request ON audit (request) WHERE request IS NOT NULL;
+
+CREATE INDEX audit_target ON audit (target, seq);
 
 CREATE TABLE cache (
   workflow_id INTEGER NOT NULL,
@@ -81,7 +85,7 @@ CREATE TABLE holders (
   dead INTEGER NOT NULL DEFAULT 0,
   capabilities TEXT,
   token_hash TEXT
-, key_id TEXT) STRICT;
+, key_id TEXT, key_hash TEXT) STRICT;
 
 CREATE TABLE job_edges (
   dependency INTEGER NOT NULL,
@@ -244,6 +248,36 @@ CREATE TABLE settings (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE signals (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  task_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  key TEXT,
+  payload TEXT NOT NULL,
+  sent_at TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX signals_key ON signals (task_id, name, key) WHERE key IS NOT NULL;
+
+CREATE INDEX signals_of_task ON signals (task_id, id);
+
+CREATE TABLE steps (
+  task_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  occurrence INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state = 'waiting' OR state = 'success' OR state = 'failed'),
+  failures INTEGER NOT NULL,
+  output TEXT,
+  output_key TEXT,
+  output_bytes INTEGER,
+  error TEXT,
+  details TEXT NOT NULL,
+  started_at TEXT NOT NULL,
+  finished_at TEXT,
+  PRIMARY KEY (task_id, name, occurrence)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE stop_requests (
   task_id INTEGER PRIMARY KEY,
   attempt_id TEXT NOT NULL,
@@ -298,7 +332,7 @@ CREATE TABLE tasks (
   resumes INTEGER NOT NULL DEFAULT 0,
   must_end INTEGER NOT NULL DEFAULT 0,
   progress TEXT,
-  padding BLOB DEFAULT (zeroblob(130)), label TEXT,
+  padding BLOB DEFAULT (zeroblob(130)), label TEXT, resume_requests INTEGER,
   CHECK (status NOT IN ('dispatched', 'running') OR kind <> 'task' OR (attempt_id IS NOT NULL AND (holder IS NOT NULL OR waiting_on IS NOT NULL))),
   CHECK (waiting_on IS NULL OR (status = 'running' AND resume_lane IS NOT NULL)),
   CHECK (resume_at IS NULL OR waiting_on IS NOT NULL),

@@ -10,6 +10,7 @@ import { StatusBadge } from "../../components/badge.tsx"
 import { Button } from "../../components/button.tsx"
 import { JsonView } from "../../components/code.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
+import { Changes } from "../../components/changes.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { Menu } from "../../components/menu.tsx"
 import { PageHead } from "../../components/page-head.tsx"
@@ -68,6 +69,7 @@ const Found = ({ job }: { job: Job }): ReactElement => (
           ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
           ["Retries", retryText(job)],
           ["Created", <ExactTime key="created" at={job.created_at} />],
+          job.created_by === null ? null : ["By", job.created_by],
           job.available_at === null || ended(job) ? null : ["Due", <Time key="due" at={job.available_at} />],
           ["Duration", <Duration key="duration" from={job.started_at} to={job.finished_at} />],
           job.worker === null ? null : ["Worker", job.worker],
@@ -84,6 +86,7 @@ const Found = ({ job }: { job: Job }): ReactElement => (
           ["Id", <code key="id">{job.id}</code>],
         ]}
       />
+      <Changes path={`/jobs/${job.id}`} state={`${job.status} ${job.updated_at}`} />
     </section>
     <Dependencies ids={job.dependencies} />
     <div className="columns">

@@ -12,7 +12,7 @@ import { Menu, type MenuItem } from "../../components/menu.tsx"
 import { runName } from "../../components/run-table.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 import { RetryDialog, type Retried } from "./retry-dialog.tsx"
 
 const hasEnded = (run: Run): boolean => run.finished_at !== null
@@ -20,8 +20,8 @@ const hasEnded = (run: Run): boolean => run.finished_at !== null
 export const RunActions = ({ run }: { run: Run }): ReactElement | null => {
   const [asked, setAsked] = useState<"cancel" | "delete" | null>(null)
   const [retried, setRetried] = useState<Retried | null>(null)
-  const may = useMay("trigger")
-  const mayDelete = useMay("admin")
+  const may = useMayFor(run.workflow, "trigger")
+  const mayDelete = useMayFor(run.workflow, "admin")
   const ended = hasEnded(run)
   const close = (): void => setAsked(null)
   const pause = usePause(run)

@@ -6,6 +6,7 @@ import { code } from "../../code.ts"
 import type { Run } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { JsonView } from "../../components/code.tsx"
+import { Changes } from "../../components/changes.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { Progress, runName, shortId } from "../../components/run-table.tsx"
@@ -131,6 +132,7 @@ const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElemen
         ...Object.entries(run.params).map(([name, value]) => [`params.${name}`, <Param key={name} value={value} />] as const),
       ]}
     />
+    <Changes path={`/runs/${run.id}`} state={`${run.status} ${run.paused} ${run.finished_at ?? ""} ${run.tasks.success}`} />
     <FailureCard run={run} state={state} />
   </>
 )

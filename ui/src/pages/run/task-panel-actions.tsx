@@ -10,7 +10,7 @@ import { Field } from "../../components/field.tsx"
 import { Time } from "../../components/time.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useThisRun } from "../../run/use-run.ts"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 import { type Retried, RetryDialog } from "./retry-dialog.tsx"
 
 export type Verdict = "success" | "failed"
@@ -20,8 +20,8 @@ export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | nul
   const [retried, setRetried] = useState<Retried | null>(null)
   const [verdict, setVerdict] = useState<Verdict | null>(null)
   const { query } = useThisRun()
-  const mayRetry = useMay("trigger")
-  const mayMark = useMay("admin")
+  const mayRetry = useMayFor(query.data?.workflow, "trigger")
+  const mayMark = useMayFor(query.data?.workflow, "admin")
   const ended = query.data !== undefined && query.data.finished_at !== null
   const live = task !== null && task.waiting === null && (task.status === "running" || task.status === "dispatched")
   if (!mayRetry) return null
@@ -111,7 +111,7 @@ const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; on
 /** Buttons for a task that waits for an approval. */
 export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<Task["waiting"]> }): ReactElement => {
   const [comment, setComment] = useState("")
-  const may = useMay("trigger")
+  const may = useMayFor(useThisRun().query.data?.workflow, "trigger")
   const changed = useChanged(at)
   const act = useMutation({
     mutationFn: (verb: "approve" | "reject") => calls.answerTask(at, verb, comment.trim()),

@@ -14,7 +14,7 @@ import { Empty } from "../../components/states.tsx"
 import { lookOf } from "../../components/status.ts"
 import { TimeRange } from "../../components/time-range.tsx"
 import { useListKeys } from "../../keyboard/use-shortcuts.ts"
-import { useMay } from "../../session/session.ts"
+import { useMayForSome } from "../../session/session.ts"
 import { RUN_STATUSES, runsSearch, TRIGGERS } from "../search.ts"
 import { BulkBar } from "./bulk-bar.tsx"
 
@@ -28,7 +28,7 @@ export const RunsPage = (): ReactElement => {
   const runs = itemsOf(query.data)
   const names = itemsOf(useInfiniteQuery(workflowsQuery({})).data).map((workflow) => workflow.name)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
-  const mayAct = useMay("trigger")
+  const mayAct = useMayForSome("trigger")
   useListKeys()
 
   const set = (change: Parameters<typeof runsSearch>[0]): void =>

@@ -15,7 +15,7 @@ import { Time } from "../../components/time.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { Table } from "../../components/table.tsx"
 
-const COLUMNS = ["Name", "Scopes", "Made", "Last used", { hidden: "Actions" }]
+const COLUMNS = ["Name", "Scopes", "Workflows", "Made", "Last used", { hidden: "Actions" }]
 
 const SCOPES: readonly { scope: Scope; about: string }[] = [
   { scope: "read", about: "to look" },
@@ -88,6 +88,9 @@ const KeyTable = ({ keys, onRemove }: { keys: readonly Key[]; onRemove: (key: Ke
                 <Tag key={scope}>{scope}</Tag>
               ))}
             </span>
+          </td>
+          <td className="soft">
+            {[...(key.workflows ?? []), ...(key.tags ?? []).map((tag) => `tag ${tag}`)].join(", ") || "all"}
           </td>
           <td className="fit soft">
             <Time at={key.created_at} />

@@ -13,7 +13,7 @@ import { PageHead } from "../../components/page-head.tsx"
 import { shortId } from "../../components/run-table.tsx"
 import { Empty, Loaded, ProblemState } from "../../components/states.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 import { PRIORITIES } from "../search.ts"
 import { defaultsOf, readEditor, readForm, textsOf } from "./form.ts"
 import { ParamControl } from "./param-control.tsx"
@@ -23,7 +23,7 @@ const route = getRouteApi("/shell/workflows/$name/run")
 export const TriggerPage = (): ReactElement => {
   const { name } = route.useParams()
   const { from } = route.useSearch()
-  const may = useMay("trigger")
+  const may = useMayFor(name, "trigger")
   const workflow = useQuery(workflowQuery(name))
   const earlier = useQuery({ ...runQuery(from ?? ""), enabled: from !== undefined })
   return (

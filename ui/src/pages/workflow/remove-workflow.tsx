@@ -5,11 +5,11 @@ import { calls } from "../../api/calls.ts"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Menu } from "../../components/menu.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 
 export const RemoveWorkflow = ({ name }: { name: string }): ReactNode => {
   const [asked, setAsked] = useState(false)
-  const may = useMay("admin")
+  const may = useMayFor(name, "admin")
   const navigate = useNavigate()
   const client = useQueryClient()
   const remove = useMutation({

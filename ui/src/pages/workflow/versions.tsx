@@ -31,9 +31,9 @@ const Compared = ({ versions }: { versions: readonly WorkflowVersion[] }): React
     versions.find((each) => String(each.version) === version) ?? versions[Math.min(otherwise, versions.length - 1)]!
   const right = find(search.right, 0)
   const left = find(search.left, Math.min(versions.indexOf(right) + 1, versions.length - 1))
-  const choices = versions.map(({ version, created_at: at }) => ({
+  const choices = versions.map(({ version, created_at: at, created_by: by }) => ({
     value: String(version),
-    text: `${version} · ${absoluteTime(Date.parse(at)).slice(0, 16)}`,
+    text: `${version} · ${absoluteTime(Date.parse(at)).slice(0, 16)}${by === null ? "" : ` · ${by}`}`,
   }))
   return (
     <>

@@ -10,11 +10,12 @@ import { StatusBadge, Tag } from "../../components/badge.tsx"
 import { buttonClass } from "../../components/button.tsx"
 import { Code } from "../../components/code.tsx"
 import { Icon } from "../../components/icon.tsx"
+import { Changes } from "../../components/changes.tsx"
 import { PageHead } from "../../components/page-head.tsx"
 import { Empty, Loaded, Loading } from "../../components/states.tsx"
 import { TabNav } from "../../components/tab-nav.tsx"
 import { Time } from "../../components/time.tsx"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 import type { WORKFLOW_TABS } from "../search.ts"
 import { PauseSwitch } from "../workflows/pause-switch.tsx"
 import { readable } from "./diff.ts"
@@ -44,7 +45,7 @@ export const WorkflowPage = (): ReactElement => {
 
 const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
   const { tab = "graph" } = route.useSearch()
-  const mayRun = useMay("trigger")
+  const mayRun = useMayFor(workflow.name, "trigger")
   const { name, params, schedules, version, tags, description } = workflow
   return (
     <>
@@ -81,6 +82,7 @@ const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
         <p className="soft small">
           Version {version}, deployed <Time at={workflow.updated_at} />
         </p>
+        <Changes path={`/workflows/${name}`} state={`${version} ${workflow.updated_at} ${workflow.paused}`} />
       </PageHead>
       <TabNav
         label="Views of the workflow"

@@ -4,7 +4,7 @@ import { calls } from "../../api/calls.ts"
 import type { WorkflowSummary } from "../../api/types.ts"
 import { Switch } from "../../components/switch.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 
 /** Switches the schedules of a workflow. Users without the scope see only the state. */
 export const PauseSwitch = ({
@@ -12,7 +12,7 @@ export const PauseSwitch = ({
 }: {
   workflow: Pick<WorkflowSummary, "name" | "paused"> & { schedules: readonly unknown[] }
 }): ReactElement => {
-  const may = useMay("admin")
+  const may = useMayFor(name, "admin")
   const client = useQueryClient()
   const change = useMutation({
     mutationFn: (active: boolean) => calls.pauseWorkflow(name, !active),

@@ -17,7 +17,7 @@ import { Empty } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
 import { percentText } from "../../format/size.ts"
 import { useListKeys } from "../../keyboard/use-shortcuts.ts"
-import { useMay } from "../../session/session.ts"
+import { useMayFor } from "../../session/session.ts"
 import { PauseSwitch } from "./pause-switch.tsx"
 import { successRate } from "./ticks.ts"
 import { Table } from "../../components/table.tsx"
@@ -96,7 +96,7 @@ const WorkflowTable = ({ workflows }: { workflows: readonly WorkflowSummary[] })
 )
 
 const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement => {
-  const mayRun = useMay("trigger")
+  const mayRun = useMayFor(workflow.name, "trigger")
   const { name, description, tags, last_runs: runs, next_at: nextAt, paused } = workflow
   const rate = successRate(runs)
   const [latest] = runs
