@@ -44,7 +44,11 @@ export const analyzeCommand = <W extends Word>(words: readonly W[]): CommandAnal
   for (let i = program + 1; i < words.length && reader !== null; i++) {
     const inner: ArgumentReader<W> | null = reader.isWrapper ? ArgumentReader.of(words[i]!.text, found) : null
     if (inner !== null && (reader.isBuiltin || !inner.isBuiltin)) reader = inner
-    else if (!reader.read(words[i]!)) break
+    else {
+      const goesOn = reader.read(words[i]!)
+      if (reader.runsVariable) reader = ArgumentReader.ofVariable(words[i]!.text, found)
+      else if (!goesOn) break
+    }
   }
   const readsStdin = xargsCode(words, program, reader) ?? reader?.readsStdin ?? null
   return { arguments: found, program, script: reader?.script ?? null, readsStdin }
@@ -97,6 +101,8 @@ class ArgumentReader<W extends Word> {
   /** The program only prints its version or help. */
   #informs = false
   #script: W | null = null
+  /** A variable names the program that it runs. */
+  runsVariable = false
   /** The next operand is a program. */
   #programFollows = false
 
@@ -231,6 +237,7 @@ class ArgumentReader<W extends Word> {
           return true
         }
         if (position === from && isSelected(word.text)) this.#add(word, "program")
+        this.runsVariable = position === from && word.text.includes(UNKNOWN)
         // An option whose value is unknown here may have shifted the operands, so that another program follows.
         return this.#spec.from !== undefined
       case "code":

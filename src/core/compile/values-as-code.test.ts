@@ -60,6 +60,8 @@ describe("a command that would run a value as code is rejected:", () => {
     [`$SHELL -c ${X}`, "the program that a variable names runs as code"],
     [`"$SHELL" -lc "echo ${X}"`, "the program that a variable names runs as code"],
     [`$SUDO sh -c "echo ${X}"`, "sh -c"],
+    [`env A=b $SHELL -c ${X}`, "the program that a variable names runs as code"],
+    [`sudo -u bob "$SHELL" -c "echo ${X}"`, "the program that a variable names runs as code"],
     [`xonsh -c ${X}`, "xonsh runs as code"],
     [`screen -dm sh ${X}`, "screen runs as code"],
     [`screen -S s -X stuff ${X}`, "screen runs as code"],
