@@ -1,6 +1,6 @@
 // Malformed, forged and replayed requests.
 
-import { createHmac } from "node:crypto"
+import { createHmac, randomUUID } from "node:crypto"
 import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
@@ -116,11 +116,13 @@ const PRIVATE = [
   "http://255.255.255.255/",
 ]
 
-/** An HTTP server on every address of this machine, which counts its requests. */
+const TRAP = `/trap-${randomUUID()}`
+
+/** An HTTP server on every address of this machine, which counts the requests of its path. */
 const startTrap = async (): Promise<{ port: number; hits(): number; close(): void }> => {
   let hits = 0
-  const server = createServer((_request, response) => {
-    hits++
+  const server = createServer((request, response) => {
+    if (request.url === TRAP) hits++
     response.end("{}")
   })
   await new Promise<void>((resolve) => server.listen(0, "::", resolve))
@@ -243,7 +245,7 @@ export const requestAttacks: Attack[] = [
       const trap = await startTrap()
       const closed = await target.another({ env: { ORK_HTTP_ALLOW: "" } })
       try {
-        const urls = PRIVATE.map((url) => url.replace("PORT", String(trap.port)))
+        const urls = PRIVATE.map((url) => url.replace("PORT", String(trap.port)).replace(/\/$/, TRAP))
         const tasks = urls.map((url) => ({
           executor: "http",
           url,
@@ -264,9 +266,11 @@ export const requestAttacks: Attack[] = [
           const run = rejected === null ? await closed.run(name) : { rejected }
           if (!("id" in run)) continue
           const { body } = await closed.call("GET", `/runs/${run.id}/tasks/a`)
-          const isReached = trap.hits() > before || body["status"] === "success"
+          const error = String(body["error"])
           // A connection that was tried without success is a request too.
-          if (isReached || /ECONN|EHOST|ENET/.test(JSON.stringify(body["error"]))) reached.push(urls[i] ?? "a poll")
+          if (trap.hits() > before || body["status"] === "success" || /ECONN|EHOST|ENET/.test(error)) {
+            reached.push(`${urls[i] ?? "a poll"} (${error})`)
+          }
         }
         const notify = urls.slice(0, 19).map((webhook) => ({ on: ["success"], webhook }))
         const rejected = await closed.deploy({ name: "notifying", tasks: { a: { command: "true" } }, notify })
