@@ -75,7 +75,8 @@ if (isChosen(hostileValueTest)) {
   const achieved = await hostileValueTest.run(Number(flags.values))
   report("shells", `${hostileValueTest.name} (${flags.values})  ${secondsSince(begun)}`, achieved)
 }
-for (const store of stores) {
+const chosen = ATTACKS.filter(isChosen)
+for (const store of chosen.length === 0 ? [] : stores) {
   for (const user of users) {
     const databases = store === "postgres" ? [await createDatabase(), await createDatabase()] : []
     const asNobody = user === "nobody"
@@ -83,7 +84,7 @@ for (const store of stores) {
     const target = await Target.start({ ...options, database: databases[0]?.url ?? "sqlite" })
     target.idle = await Target.start({ ...options, database: databases[1]?.url ?? "sqlite" })
     if (store === "postgres" && !(await hasTables(databases[0]!.url))) throw new Error("the server does not use Postgres")
-    for (const attack of ATTACKS.filter(isChosen)) {
+    for (const attack of chosen) {
       const begun = performance.now()
       const { achieved, delayMs, grownMb } = await carryOut(attack, target)
       const text = `${attack.name}  +${Math.round(delayMs)} ms  +${Math.round(grownMb)} MB  ${secondsSince(begun)}`

@@ -2,9 +2,10 @@
 
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
-import { ask, createDatabase } from "../../support/postgres.ts"
+import { ask } from "../../support/postgres.ts"
 import type { Attack } from "../attack.ts"
-import { pause, Target } from "../target.ts"
+import { onFreshServer } from "../fresh-server.ts"
+import { pause, type Target } from "../target.ts"
 
 interface Entry {
   id: number
@@ -26,25 +27,13 @@ const change = async ({ options: { database }, folder }: Target, sql: string): P
   file.close()
 }
 
-/** Runs an attack on a server whose log has no entries of other attacks. */
-const onFreshServer = async (target: Target, attack: (fresh: Target) => Promise<string | null>): Promise<string | null> => {
-  const created = target.options.database === "sqlite" ? null : await createDatabase()
-  const fresh = await Target.start({ ...target.options, database: created?.url ?? "sqlite" })
-  try {
-    return await attack(fresh)
-  } finally {
-    await fresh.stop()
-    await created?.drop()
-  }
-}
-
 const EXPECTED = ["key.create ok", "workflow.deploy ok", "workflow.remove FORBIDDEN", "session.start ok", "key.remove ok"]
 
 export const auditAttacks: Attack[] = [
   {
     name: "audit: a change, a refusal or a sign-in leaves no entry",
     run: (target) =>
-      onFreshServer(target, async (fresh) => {
+      onFreshServer(target, {}, async (fresh) => {
         const { id, key } = await fresh.newKey({ name: "watched", scopes: ["read"] })
         await fresh.deploy({ name: "audited", tasks: { a: { command: "true" } } })
         await fresh.call("DELETE", "/workflows/audited", { key })
@@ -63,7 +52,7 @@ export const auditAttacks: Attack[] = [
   {
     name: "audit: a changed or removed entry is not noticed",
     run: (target) =>
-      onFreshServer(target, async (fresh) => {
+      onFreshServer(target, {}, async (fresh) => {
         for (const name of ["a", "b", "c", "d"]) await fresh.deploy({ name, tasks: { a: { command: "true" } } })
         const verify = () => fresh.ork(["audit", "verify"])
         const intact = await verify()

@@ -5,6 +5,7 @@ import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import type { Attack } from "../attack.ts"
+import { onFreshServer } from "../fresh-server.ts"
 import { pause, PLANTED, type Target } from "../target.ts"
 
 /** Sends bytes over a connection and returns what comes back within a second. */
@@ -118,8 +119,14 @@ const PRIVATE = [
 
 const TRAP = `/trap-${randomUUID()}`
 
+interface Trap {
+  port: number
+  hits(): number
+  close(): void
+}
+
 /** An HTTP server on every address of this machine, which counts the requests of its path. */
-const startTrap = async (): Promise<{ port: number; hits(): number; close(): void }> => {
+const startTrap = async (): Promise<Trap> => {
   let hits = 0
   const server = createServer((request, response) => {
     if (request.url === TRAP) hits++
@@ -134,6 +141,47 @@ const startTrap = async (): Promise<{ port: number; hits(): number; close(): voi
       server.close()
     },
   }
+}
+
+/** Returns the private addresses that tasks, polls and notifications of a server reach. */
+const reachPrivate = async (server: Target, trap: Trap): Promise<string | null> => {
+  const urls = PRIVATE.map((url) => url.replace("PORT", String(trap.port)).replace(/\/$/, TRAP))
+  const tasks = urls.map((url) => ({
+    executor: "http",
+    url,
+    timeout: "5s",
+    start_timeout: "5s",
+  }))
+  const deferred = (url: string) => ({
+    command: `printf %s '${JSON.stringify({ ork_defer: { poll: { url, every: "1s", done_when: "true", timeout: "3s" } } })}' > "$ORK_OUTPUT"`,
+    defer: true,
+    timeout: "5s",
+  })
+  const reached: string[] = []
+  for (const [i, task] of [...tasks, deferred(urls[7]!), deferred(urls[2]!)].entries()) {
+    const name = `private-${i}`
+    const before = trap.hits()
+    const rejected = await server.deploy({ name, tasks: { a: task } })
+    if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
+    const run = rejected === null ? await server.run(name) : { rejected }
+    if (!("id" in run)) continue
+    const { body } = await server.call("GET", `/runs/${run.id}/tasks/a`)
+    const error = String(body["error"])
+    // A connection that was tried without success is a request too.
+    if (trap.hits() > before || body["status"] === "success" || /ECONN|EHOST|ENET/.test(error)) {
+      reached.push(`${urls[i] ?? "a poll"} (${error})`)
+    }
+  }
+  const notify = urls.slice(0, 19).map((webhook) => ({ on: ["success"], webhook }))
+  const rejected = await server.deploy({ name: "notifying", tasks: { a: { command: "true" } }, notify })
+  if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
+  if (rejected === null) {
+    const before = trap.hits()
+    await server.run("notifying")
+    await pause(2000)
+    if (trap.hits() > before) reached.push("a notification")
+  }
+  return reached.length === 0 ? null : `reached: ${reached.join(", ")}`
 }
 
 const QUOTES = ["'", '"', "`", "''", "\\'", "\u2019", "\u02BC", "%27", "\u0000'", "$$", "]]", "';"]
@@ -243,48 +291,10 @@ export const requestAttacks: Attack[] = [
     name: `requests: tasks, polls and notifications reach private addresses in ${PRIVATE.length} spellings`,
     async run(target) {
       const trap = await startTrap()
-      const closed = await target.another({ env: { ORK_HTTP_ALLOW: "" } })
       try {
-        const urls = PRIVATE.map((url) => url.replace("PORT", String(trap.port)).replace(/\/$/, TRAP))
-        const tasks = urls.map((url) => ({
-          executor: "http",
-          url,
-          timeout: "5s",
-          start_timeout: "5s",
-        }))
-        const deferred = (url: string) => ({
-          command: `printf %s '${JSON.stringify({ ork_defer: { poll: { url, every: "1s", done_when: "true", timeout: "3s" } } })}' > "$ORK_OUTPUT"`,
-          defer: true,
-          timeout: "5s",
-        })
-        const reached: string[] = []
-        for (const [i, task] of [...tasks, deferred(urls[7]!), deferred(urls[2]!)].entries()) {
-          const name = `private-${i}`
-          const before = trap.hits()
-          const rejected = await closed.deploy({ name, tasks: { a: task } })
-          if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
-          const run = rejected === null ? await closed.run(name) : { rejected }
-          if (!("id" in run)) continue
-          const { body } = await closed.call("GET", `/runs/${run.id}/tasks/a`)
-          const error = String(body["error"])
-          // A connection that was tried without success is a request too.
-          if (trap.hits() > before || body["status"] === "success" || /ECONN|EHOST|ENET/.test(error)) {
-            reached.push(`${urls[i] ?? "a poll"} (${error})`)
-          }
-        }
-        const notify = urls.slice(0, 19).map((webhook) => ({ on: ["success"], webhook }))
-        const rejected = await closed.deploy({ name: "notifying", tasks: { a: { command: "true" } }, notify })
-        if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
-        if (rejected === null) {
-          const before = trap.hits()
-          await closed.run("notifying")
-          await pause(2000)
-          if (trap.hits() > before) reached.push("a notification")
-        }
-        return reached.length === 0 ? null : `reached: ${reached.join(", ")}`
+        return await onFreshServer(target, { ORK_HTTP_ALLOW: "" }, (fresh) => reachPrivate(fresh, trap))
       } finally {
         trap.close()
-        await closed.stop()
       }
     },
   },
