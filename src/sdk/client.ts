@@ -90,11 +90,7 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
-      const { status, body } = await this.#send<JobBody>(
-        "POST",
-        "/jobs",
-        this.#newJob(definition as unknown as AnyTask, input, options),
-      )
+      const { status, body } = await this.#send<JobBody>("POST", "/jobs", this.#newJob(definition, input, options))
       return this.#job(body, status === 201) as Work<Output>
     }
     const path = `/workflows/${encodeURIComponent(definition.name)}/runs`
@@ -112,7 +108,7 @@ export class OrkClient implements Orkable {
     options: Omit<EnqueueOptions, "key"> = {},
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
-    const jobs = inputs.map((input) => this.#newJob(definition as unknown as AnyTask, input, options))
+    const jobs = inputs.map((input) => this.#newJob(definition, input, options))
     const { body } = await this.#send<{ items: JobBody[] }>("POST", "/jobs/batch", { jobs })
     return body.items.map((job) => this.#job(job, true) as Work<Output>)
   }
@@ -161,7 +157,7 @@ export class OrkClient implements Orkable {
     for (let cursor = ""; ;) {
       const filter = isWorkflow ? { workflow: name } : { name }
       const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...(cursor !== "" && { cursor }) })
-      const { body } = await this.#send<Page<JobBody & RunBody>>("GET", `/${isWorkflow ? "runs" : "jobs"}?${query}`)
+      const { body } = await this.#send<Page<JobBody & RunBody>>("GET", `/${isWorkflow ? "runs" : "jobs"}?${query.toString()}`)
       for (const item of body.items)
         if (isWanted(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
       if (body.next_cursor === null) return

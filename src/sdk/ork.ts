@@ -36,7 +36,6 @@ import type {
   ListOptions,
   Orkable,
   ResultOptions,
-  RunState,
   ScheduleOptions,
   Work,
 } from "./orkable.ts"
@@ -161,8 +160,8 @@ export class Ork implements Orkable {
   ): Promise<Work<Result>> {
     this.#checkOpen()
     await validate(definition.schema, input, `the input of ${definition.name}`)
-    if (definition.kind === "workflow") return await this.#startRun(definition as unknown as AnyWorkflow, input, options)
-    const [work] = await this.#createJobs([this.#newJob(definition as unknown as AnyTask, input, options)], options)
+    if (definition.kind === "workflow") return await this.#startRun(definition, input, options)
+    const [work] = await this.#createJobs([this.#newJob(definition, input, options)], options)
     return work as Work<Result>
   }
 
@@ -175,7 +174,7 @@ export class Ork implements Orkable {
     const jobs: NewJob[] = []
     for (const [i, input] of inputs.entries()) {
       await validate(definition.schema, input, `input ${i} of ${definition.name}`)
-      jobs.push(this.#newJob(definition as unknown as AnyTask, input, options))
+      jobs.push(this.#newJob(definition, input, options))
     }
     return (await this.#createJobs(jobs, options)) as Work<Result>[]
   }
@@ -253,7 +252,7 @@ export class Ork implements Orkable {
     const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
     const problem = cronProblem(cron)
     if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
-    const compiled = compile(name, definition as unknown as Definition)
+    const compiled = compile(name, definition)
     compiled.schedules.push({ cron, timezone, catchup, overlap, params: { lit: paramsOf(input, definition.name) } })
     await this.#deploy(compiled)
     this.#scheduler?.wake()
@@ -411,7 +410,7 @@ export class Ork implements Orkable {
       id,
       name,
       created,
-      status: run.status as RunState,
+      status: run.status,
       input: run.params,
       attempts: 1,
       error: run.error,

@@ -54,7 +54,7 @@ export class Results {
           const value = await read()
           if (value !== null) end(() => resolve(value))
         } catch (error) {
-          end(() => reject(error as Error))
+          end(() => reject(error))
         }
         reading = false
         if (again) {

@@ -29,11 +29,21 @@ interface StepRow extends Omit<Step, "output" | "details"> {
   details: string
 }
 
-const stepOf = ({ row: _, output, output_key, output_bytes, details, ...step }: StepRow): Step => ({
-  ...step,
-  output: outputOf(output, output_key, output_bytes),
-  details: JSON.parse(details) as Json,
-})
+const stepOf = ({ output, output_key, output_bytes, details, ...columns }: StepRow): Step => {
+  const { name, occurrence, kind, state, failures, error, startedAt, finishedAt } = columns
+  return {
+    name,
+    occurrence,
+    kind,
+    state,
+    failures,
+    output: outputOf(output, output_key, output_bytes),
+    error,
+    details: JSON.parse(details) as Json,
+    startedAt,
+    finishedAt,
+  }
+}
 
 const STEPS = statement(
   "function_steps",

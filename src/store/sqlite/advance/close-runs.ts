@@ -14,7 +14,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
-import { requestResume } from "./waiting.ts"
+import { requestResume } from "./request-resume.ts"
 
 const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
 

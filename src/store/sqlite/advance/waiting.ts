@@ -128,16 +128,6 @@ export const nextResumeMs = (tx: Tx, lanes: readonly string[]): number | null =>
   return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
 
-const RESUME = `
-UPDATE tasks SET resume_requests = coalesce(resume_requests, 0) + 1,
-  resume_at = CASE WHEN waiting_on IS NOT NULL AND parked IS NULL THEN ? ELSE resume_at END
-WHERE id = ?`
-
-/** Resumes a row if it waits: its child run has closed, or a signal was sent. Counts the request, which an attempt in flight has to see. */
-export const requestResume = (tx: Tx, row: number): void => {
-  tx.db.run(RESUME, tx.at, row)
-}
-
 const RESUME_STOPPED = "UPDATE tasks SET resume_at = ?, must_end = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"
 
 /** Resumes a row inside an overdue group. */

@@ -6,7 +6,7 @@ import type { Json } from "../../../core/model/json.ts"
 import { isRunClosed, type RunStatus } from "../../../core/model/status.ts"
 import type { FunctionState, FunctionStore, NewSignal, NewStep, Signal, SignalOutcome, Step } from "../../contract/functions.ts"
 import { outputColumns, outputOf } from "../../shared/codec.ts"
-import { requestResume } from "../advance/waiting.ts"
+import { requestResume } from "../advance/request-resume.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const functionStore = ({ read, write }: Access): FunctionStore => ({

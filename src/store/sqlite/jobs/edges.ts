@@ -6,7 +6,7 @@ import { blockedBy } from "../../../core/rules/messages.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
 import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"
 import { deleteExpiry, setExpiry } from "./times.ts"
-import { requestResume } from "../advance/waiting.ts"
+import { requestResume } from "../advance/request-resume.ts"
 import type { Tx } from "../tx.ts"
 
 const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id = ?"
