@@ -227,6 +227,11 @@ export class Engine {
     return this.#loop.stalledMs
   }
 
+  /** Why the store did not commit the last batch; null while it commits. */
+  get problem(): string | null {
+    return this.#loop.problem
+  }
+
   /** Commits changes that a worker or an external signal reports. Returns the fences that no longer held. */
   report(changes: readonly Change[]): Promise<Fence[]> {
     return this.#loop.commit(changes)

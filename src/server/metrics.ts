@@ -1,5 +1,5 @@
-// Metrics of a server for Prometheus. Frequent events are counted as they happen; queues are read from the store on each scrape. Label
-// values are bounded: executors, states, routes, and a fixed number of queues.
+// Metrics of a server for Prometheus. Frequent events are counted as they happen; queues and workflows are read from the store on each scrape. Label
+// values are bounded: executors, states, routes, and a fixed number of queues and workflows.
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FastifyInstance } from "fastify"
@@ -7,6 +7,7 @@ import { Counter, Gauge, Histogram, Registry } from "prom-client"
 import { isFirstOfRun } from "../engine/attempts/claims.ts"
 import type { Observer } from "../engine/ports.ts"
 import type { QueueRow, QueueStore } from "../store/contract/queues.ts"
+import { WorkflowMetrics, type WorkflowMetricsStore } from "./workflow-metrics.ts"
 import type { StoreEvent } from "../store/contract/store.ts"
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200]
@@ -22,6 +23,7 @@ const LAG_QUANTILES = [
 export class Metrics {
   readonly #registry = new Registry()
   readonly #queues: Pick<QueueStore, "listQueues">
+  readonly #workflows: WorkflowMetrics
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS })
   readonly #ready = this.#gauge("ork_queue_ready", "Tasks and jobs that are ready to start", ["queue"])
   readonly #running = this.#gauge("ork_queue_running", "Tasks and jobs that are running", ["queue"])
@@ -44,8 +46,9 @@ export class Metrics {
   readonly #changes = this.#histogram("ork_advance_changes", "Changes per commit of the loop", [], ROWS)
   readonly #http = this.#histogram("ork_http_request_seconds", "Duration of requests", ["method", "route", "status"], SECONDS)
 
-  constructor(queues: Pick<QueueStore, "listQueues">, version: string) {
-    this.#queues = queues
+  constructor(store: Pick<QueueStore, "listQueues"> & WorkflowMetricsStore, version: string) {
+    this.#queues = store
+    this.#workflows = new WorkflowMetrics(store, this.#registry)
     this.#gauge("ork_info", "Version of the server", ["version"]).set({ version }, 1)
     this.#lag.enable()
   }
@@ -67,6 +70,11 @@ export class Metrics {
     if (type === "run") this.#runs.inc({ status })
   }
 
+  /** Counts the runs of workflows from now on. */
+  async start(): Promise<void> {
+    await this.#workflows.start()
+  }
+
   /** Measures requests. Called before the API listens. */
   watch(app: FastifyInstance): void {
     app.addHook("onResponse", (request, reply, done) => {
@@ -83,6 +91,7 @@ export class Metrics {
   /** Returns the metrics in the text format of Prometheus. */
   readonly text = async (): Promise<string> => {
     this.#setQueues(await this.#queues.listQueues())
+    await this.#workflows.update()
     for (const [percent, quantile] of LAG_QUANTILES) {
       const late = this.#lag.percentile(percent) / 1e9 - LAG_RESOLUTION_MS / 1000
       this.#loopLag.set({ quantile }, Number.isFinite(late) ? Math.max(0, late) : 0)

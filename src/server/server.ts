@@ -5,6 +5,7 @@ import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
 import type { Logger } from "pino"
 import { Activity } from "./activity.ts"
+import { fullDiskProblem } from "./disk-space.ts"
 import { DiskUsage } from "./disk-usage.ts"
 import { FolderDeployer } from "./folder-deployer.ts"
 import { Housekeeping } from "./housekeeping.ts"
@@ -136,6 +137,7 @@ class Server {
 
   async start(): Promise<RunningServer> {
     const { config } = this.#options
+    await this.#metrics.start()
     await this.#engine.start()
     await this.#workers.start()
     await this.#folder?.start()
@@ -272,7 +274,8 @@ class Server {
     const { config, store, objects, log, clock, random, secret, apiKey, folderKey, version, isAlive, tls } = this.#options
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
-    const explained = { store, isAlive: holderIsAlive(store, () => clock.now(), isAlive) }
+    const isHolderAlive = holderIsAlive(store, () => clock.now(), isAlive)
+    const explained = { store, isAlive: isHolderAlive, serverProblem: () => this.#problem() }
     const api = buildServer({
       engine: this.#engine,
       store,
@@ -297,6 +300,8 @@ class Server {
       },
       explain: (runId, task) => explain(explained, runId, task),
       explainJob: (job) => explainJob(explained, job),
+      isHolderAlive,
+      problem: () => this.#problem(),
       metrics: this.#metrics.text,
       serverStats: {
         columns: () => this.#activity.series(),
@@ -308,6 +313,12 @@ class Server {
     })
     this.#metrics.watch(api.app)
     return api
+  }
+
+  /** Returns why this server cannot work at present, or null. */
+  async #problem(): Promise<string | null> {
+    const fullDisk = await fullDiskProblem(resolve(this.#options.config.dataDir))
+    return fullDisk ?? this.#engine.problem
   }
 
   #createHousekeeping(): Housekeeping {

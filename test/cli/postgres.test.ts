@@ -63,3 +63,22 @@ test("an unreachable database is reported in one line", async () => {
   expect(stderr).toMatch(/^ork: the database .*127\.0\.0\.1.* is not available: .*\n$/)
   expect(stderr).not.toContain("secret")
 })
+
+test("a missing database and a missing role are reported in one line that says what to do", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: 'true' }\n")
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  const missing = new URL(database.url)
+  missing.pathname = "/nowhere"
+  const stranger = new URL(database.url)
+  stranger.username = "nobody_at_all"
+  for (const [url, expected] of [
+    [missing, /^ork: the database .*\/nowhere is not available: database "nowhere" does not exist; create it .*\n$/],
+    [stranger, /^ork: the database .* is not available: role "nobody_at_all" does not exist; check the user .*\n$/],
+  ] as const) {
+    const { code, stderr } = await ork(["run", "flow.yaml"], { cwd, env: { ORK_DATABASE_URL: url.href } })
+    expect(stderr).toMatch(expected)
+    expect(code).toBe(1)
+  }
+})

@@ -173,7 +173,7 @@ test("a schedule is paused by the name of its workflow, and a backfill creates t
   expect((await ork(["pause", "etl"], { cwd })).stdout).toBe("etl: its schedule is paused\n")
   expect(await json(["schedules"], cwd)).toMatchObject([{ workflow: "etl", paused: true, next_ticks: [] }])
   expect((await ork(["resume", "etl"], { cwd })).code).toBe(0)
-  const range = ["--from", "2026-01-01", "--to", "2026-01-03"]
+  const range = ["--from", "2026-01-01", "--to", "2026-01-02"]
   const plan = await ork(["backfill", "etl", ...range, "--plan"], { cwd })
   expect(plan.stdout).toBe("2026-01-01T02:00:00.000Z\n2026-01-02T02:00:00.000Z\n2 ticks\n")
   const { runs } = (await json(["backfill", "etl", ...range], cwd)) as { runs: string[] }

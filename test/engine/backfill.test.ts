@@ -61,6 +61,26 @@ describe("a backfill", () => {
     )
   })
 
+  it("takes days as days of the schedule's time zone, and includes both", async () => {
+    const fixture = await setup(
+      '[{ cron: "30 */12 * * *", timezone: Asia/Tokyo }, { cron: "0 0 * * *", timezone: America/New_York }]',
+    )
+    const { ticks } = await fixture.fill({ from: "2025-12-01", to: "2025-12-02", plan: true })
+    expect(ticks.map((tick) => tick.slice(5, 16))).toEqual([
+      "11-30T15:30",
+      "12-01T03:30",
+      "12-01T05:00",
+      "12-01T15:30",
+      "12-02T03:30",
+      "12-02T05:00",
+    ])
+  })
+
+  it("of one day contains the ticks of that day", async () => {
+    const fixture = await setup("{ cron: '0 2 * * *', timezone: Europe/Berlin }")
+    expect((await fixture.fill({ from: "2025-12-01", to: "2025-12-01" })).ticks).toEqual(["2025-12-01T01:00:00.000Z"])
+  })
+
   it("only lists the ticks when a plan is requested", async () => {
     const fixture = await setup()
     expect(await fixture.fill({ plan: true })).toEqual({ ticks: HOURS, runs: [] })

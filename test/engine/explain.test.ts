@@ -11,8 +11,12 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
   return {
     ...fixture,
     /** Sentences by task; those about the run under "run". */
-    why: async (runId: RunId, { task, serves = true }: { task?: string; serves?: boolean } = {}) => {
-      const sentences = await explain({ store, isAlive: () => serves }, runId, task)
+    why: async (
+      runId: RunId,
+      { task, serves = true, problem = null }: { task?: string; serves?: boolean; problem?: string | null } = {},
+    ) => {
+      const options = { store, isAlive: () => serves, serverProblem: () => Promise.resolve(problem) }
+      const sentences = await explain(options, runId, task)
       return Object.fromEntries(sentences.map((each) => [each.task === null ? "run" : each.task + each.path, each.sentence]))
     },
   }
@@ -27,6 +31,34 @@ describe("explain", () => {
       a: expect.stringMatching(/^a runs on test since 2026-01-01T00:00:00\.\d+Z \(attempt 1\)\.$/),
       b: "b waits for a (running).",
     })
+  })
+
+  it("mentions a problem of the server while the run is open", async () => {
+    const fixture = await setup({ a: hang })
+    const runId = await fixture.trigger("name: w\ntasks: { a: { command: x } }")
+    await fixture.pass(100)
+    const problem = "the disk of its data folder is full"
+    expect((await fixture.why(runId, { problem }))["run"]).toBe(`The server has a problem: ${problem}.`)
+    await fixture.engine.cancel(runId)
+    await fixture.ended(runId)
+    expect(await fixture.why(runId, { problem })).not.toHaveProperty("run")
+  })
+
+  it("mentions notifications that could not be delivered", async () => {
+    const fixture = await setup()
+    const runId = await fixture.trigger(
+      'name: w\nnotify: [{ on: [success], webhook: "https://a.test" }]\ntasks: { a: { command: x } }',
+    )
+    await fixture.ended(runId)
+    const [notification] = await fixture.store.claimNotifications({ limit: 1, leaseMs: 1000 })
+    await fixture.store.postponeNotification(notification!, "a.test answered 500", 5000)
+    expect((await fixture.why(runId))["run"]).toBe(
+      "The notification of success could not be delivered: a.test answered 500. Ork tries again after 1 try.",
+    )
+    await fixture.store.postponeNotification({ ...notification!, tries: 30 }, "a.test answered 503", null)
+    expect((await fixture.why(runId))["run"]).toBe(
+      "The notification of success could not be delivered: a.test answered 503. Ork has given up after 30 tries.",
+    )
   })
 
   it("names the full limit and the tasks that use it", async () => {

@@ -231,6 +231,18 @@ describe("missed ticks", () => {
     expect(await fixture.ticks()).toEqual([...caughtUp, "06:00:00"])
   })
 
+  it("are recorded as skipped without catch-up", async () => {
+    const fixture = await setup()
+    await fixture.deploy('"0 * * * *"')
+    await fixture.pass(2 * HOUR + 30 * MINUTE)
+    fixture.start()
+    await fixture.pass(1000)
+    const [schedule] = await fixture.store.listSchedules({ limit: 1 })
+    expect(await fixture.store.listSkippedTicks(schedule!, 9)).toEqual([
+      { tick: "2026-01-01T02:00:00.000Z", reason: "no server was running at that time (catchup: none)" },
+    ])
+  })
+
   it("run in any case when they are at most a minute late", async () => {
     const fixture = await setup()
     await fixture.deploy('"0 * * * *"')
@@ -238,6 +250,32 @@ describe("missed ticks", () => {
     fixture.start()
     await fixture.pass(500)
     expect(await fixture.ticks()).toEqual(["01:00:00"])
+  })
+
+  it("count from a past start of a new schedule with catch-up all, by the days of its time zone", async () => {
+    const fixture = await setup()
+    await fixture.deploy('{ cron: "0 6 * * *", timezone: Asia/Tokyo, catchup: all, start: 2025-12-29 }')
+    await fixture.deploy('{ cron: "0 6 * * *", catchup: latest, start: 2025-12-29 }', "", "latest")
+    fixture.start()
+    await fixture.pass(1000)
+    const days = async (name: string) =>
+      (await fixture.runs(name)).map(({ logicalDate }) => logicalDate!.slice(0, 13)).toSorted()
+    expect(await days("tick")).toEqual(["2025-12-28T21", "2025-12-29T21", "2025-12-30T21", "2025-12-31T21"])
+    expect(await days("latest")).toEqual([])
+  })
+
+  it("are not counted from the start again when the times of a schedule change, but are when its start changes", async () => {
+    const fixture = await setup()
+    const deployAt = (cron: string, start: string) => fixture.deploy(`{ cron: "${cron}", catchup: all, start: ${start} }`)
+    await deployAt("0 6 * * *", "2025-12-31")
+    fixture.start()
+    await fixture.pass(1000)
+    await deployAt("0 7 * * *", "2025-12-31")
+    await fixture.pass(MINUTE)
+    expect(await fixture.ticks()).toEqual(["06:00:00"])
+    await deployAt("0 7 * * *", "2025-12-30")
+    await fixture.pass(MINUTE)
+    expect(await fixture.ticks()).toEqual(["06:00:00", "07:00:00", "07:00:00"])
   })
 
   it("are limited to the newest hundred", async () => {
@@ -283,6 +321,21 @@ describe("a tick while an earlier run of the schedule is active", () => {
       ["01", "01:00", "success"],
       ["04", "04:00", "success"],
     ])
+  })
+
+  it("is recorded with the reason when it is skipped", async () => {
+    const fixture = await setup({ t: slow })
+    await fixture.deploy('{ cron: "* * * * *", overlap: skip, end: 2026-01-01T00:05:00Z }')
+    fixture.start()
+    await fixture.pass(HOUR)
+    const [first] = await fixture.runs()
+    const [schedule] = await fixture.store.listSchedules({ limit: 1 })
+    expect(await fixture.store.listSkippedTicks(schedule!, 9)).toEqual(
+      ["03", "02"].map((minute) => ({
+        tick: `2026-01-01T00:${minute}:00.000Z`,
+        reason: `run ${first!.id} was active (overlap: skip)`,
+      })),
+    )
   })
 
   it("waits for it with overlap: queue", async () => {

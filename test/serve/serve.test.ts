@@ -168,6 +168,7 @@ describe("a server", () => {
     const { text } = await server.call("GET", "/metrics")
     for (const line of [
       'ork_runs_total{status="success"} 1',
+      /ork_workflow_last_success_timestamp_seconds\{workflow="one"\} 1\d{9}/,
       'ork_task_seconds_count{executor="process",state="success"} 1',
       "ork_dispatch_seconds_count 1",
       /ork_advance_seconds_count [1-9]/,

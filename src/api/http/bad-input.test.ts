@@ -247,7 +247,7 @@ const CASES: Case[] = [
     "a backfill that ends before it begins",
     "/workflows/done/backfill",
     { from: "2026-02-01", to: "2026-01-01" },
-    /to: must be later/,
+    /to: must not be before from/,
   ),
 ]
 

@@ -14,6 +14,7 @@ import type { Services } from "../../engine/services/services.ts"
 import type { WorkerService } from "../../engine/workers/worker-service.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
+import type { LeaseHolderRow } from "../../store/contract/store.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { ApiKeys } from "../auth/api-keys.ts"
 import type { AuditLog } from "../auth/audit-log.ts"
@@ -52,6 +53,7 @@ export const STORE_READS = [
   "listWorkflows",
   "nextTickMs",
   "searchJobs",
+  "listSkippedTicks",
   "stats",
   "getTags",
   "workerToken",
@@ -87,6 +89,10 @@ export interface ServerStats {
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
   explainJob?: (job: JobRow) => Promise<Explanation>
+  /** Tells whether a holder that is not marked as dead is alive. */
+  isHolderAlive?: (holder: LeaseHolderRow) => boolean
+  /** Returns why this server cannot work at present, such as a full disk; null: it can. */
+  problem?: () => Promise<string | null>
   /** Returns the metrics in Prometheus' text format. */
   metrics?: () => Promise<string>
   serverStats?: ServerStats

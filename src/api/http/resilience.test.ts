@@ -68,6 +68,15 @@ test("the server is not ready while it commits nothing", async () => {
   expect([status, body.error!.message]).toEqual([503, expect.stringContaining("has committed nothing for 60 s")])
 })
 
+test("the server is not ready while it has a problem, and says which", async () => {
+  const state: { problem: string | null } = { problem: null }
+  await using api = await setup({ problem: () => Promise.resolve(state.problem) })
+  expect((await api.call("GET", "/ready")).status).toBe(200)
+  state.problem = "the disk of its data folder is full (3.9 MiB free): free some space"
+  const { status, body } = await api.call("GET", "/ready")
+  expect([status, body.error!.message]).toEqual([503, `not ready: ${state.problem}`])
+})
+
 test("an internal error is a 500 without details, which are in the log", async () => {
   const broken = { away: false, fault: new Error("the internals of /home/me/ork.ts:12") }
   await using api = await setup({ wrap: breakable(broken) })

@@ -71,6 +71,8 @@ export const healthRoutes = [
     async handle({ api }) {
       const found = await unavailableParts(api)
       if (found.length > 0) throw unavailable(`not ready: the ${found.join(" and the ")} cannot be reached`)
+      const problem = (await api.parts.problem?.()) ?? null
+      if (problem !== null) throw unavailable(`not ready: ${problem}`)
       const { stalledMs } = api.engine
       if (stalledMs > STALLED_MS)
         throw unavailable(

@@ -393,3 +393,12 @@ test("events of jobs have the name and the queue of the job", async () => {
     ["READY", "RUNNING", "COMPLETED"].map((status) => ({ name: "job", queue: "mail", status })),
   )
 })
+
+test("a job that no worker handles says so, in its explanation and in the log", async () => {
+  await using own = await setup()
+  const { body: job } = await own.call("POST", "/jobs", { body: { name: "mail", queue: "mails" } })
+  const { body } = await own.call("GET", `/jobs/${String(job["id"])}/explain`)
+  expect(body["items"]).toMatchObject([{ status: "READY", sentence: expect.stringContaining("nobody handles it") as string }])
+  await vi.waitUntil(() => own.logged.some((line) => line.includes("no live worker handles the jobs of a queue")))
+  expect((await own.call("GET", "/jobs/018f0000-0000-7000-8000-000000000000/explain")).status).toBe(404)
+})

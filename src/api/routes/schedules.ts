@@ -1,4 +1,4 @@
-// Schedules of all deployed workflows, with their next ticks.
+// Schedules of all deployed workflows, with their next and skipped ticks.
 
 import { scheduleList, scheduleQuery } from "../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
@@ -9,12 +9,13 @@ import { scheduleShape } from "../views/shapes.ts"
 
 /** Bounds the time of a request, which computes the ticks. */
 const MAX_TICKS = 4000
+const SKIPPED_TICKS = 5
 
 export const scheduleRoutes = [
   route({
     method: "GET",
     path: "/schedules",
-    summary: "List the schedules with their next ticks",
+    summary: "List the schedules with their next ticks, and the last ticks that created no run",
     scope: "read",
     concerns: "list",
     query: scheduleQuery,
@@ -29,13 +30,16 @@ export const scheduleRoutes = [
         ...(workflow !== undefined && { workflow }),
         ...(cursor !== undefined && { after: parseNumberCursor("s", cursor) }),
       })
+      const skipped = new Map(
+        await Promise.all(rows.map(async (row) => [row.id, await api.store.listSkippedTicks(row, SKIPPED_TICKS)] as const)),
+      )
       const now = api.clock.now()
       return {
         status: 200,
         body: pageOf(
           rows,
           limit,
-          (row) => scheduleShape(row, now, ticks),
+          (row) => scheduleShape(row, skipped.get(row.id)!, { now, ticks }),
           (row) => numberCursor("s", row.id),
         ),
       }

@@ -1,6 +1,7 @@
 // The worker protocol: authentication, rejected reports, released claims.
 
 import { expect, onTestFinished, test } from "vitest"
+import { iso } from "../../core/model/ports.ts"
 import { encodeFrame } from "../../protocol/wire/log-frames.ts"
 import { setup as setupApi } from "../testing/setup.ts"
 
@@ -177,4 +178,13 @@ test("the token of a worker works from a throttled address, and a wrong token is
   expect((await api.call("GET", "/runs", { key: "wrong again" })).status).toBe(429)
   expect((await worker.call("heartbeat")).status).toBe(200)
   expect((await worker.call("heartbeat", undefined, `${worker.token.slice(0, -1)}x`)).status).toBe(429)
+})
+
+test("a server whose process is gone is dead, and was last seen when it last renewed its lease", async () => {
+  await using own = await setupApi({ isHolderAlive: () => false })
+  const { body } = await own.call("GET", "/workers")
+  const [server] = body["items"] as { alive: boolean; last_seen_at: string; lease_until: string }[]
+  expect(server).toMatchObject({ alive: false })
+  const [holder] = await own.store.listHolders()
+  expect(server!.last_seen_at).toBe(iso(Date.parse(holder!.leaseUntil) - holder!.leaseMs))
 })

@@ -10,6 +10,7 @@ import { type FencedToken, OutputTooLarge } from "../../engine/workers/worker-se
 import { type Caller, may } from "../auth/auth.ts"
 import { collectBody } from "../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../shared/errors.ts"
+import type { LeaseHolderRow } from "../../store/contract/store.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { type Call, route } from "../http/route.ts"
 import { pushWorkerShape, workerShape } from "../views/shapes.ts"
@@ -74,7 +75,11 @@ export const workerRoutes = [
     async handle({ api }) {
       const now = api.clock.now()
       const holders = await api.store.listHolders()
-      const items = holders.map((row) => workerShape(row, now, api.store.leases))
+      const hasLease = ({ kind, leaseUntil }: LeaseHolderRow): boolean => kind !== "worker" || Date.parse(leaseUntil) >= now
+      const { isHolderAlive = hasLease } = api.parts
+      const items = holders.map((row) =>
+        workerShape(row, { now, leases: api.store.leases, alive: !row.dead && isHolderAlive(row) }),
+      )
       const pushWorkers = (await api.parts.push?.list()) ?? []
       return { status: 200, body: { items: [...items, ...pushWorkers.map((worker) => pushWorkerShape(worker, now))] } }
     },

@@ -1,6 +1,7 @@
 // Workflows: deploy, validate, get, remove, trigger, pause, backfill. A definition may name files only if their bundle was sent before.
 
 import type { Problem } from "../../core/model/problems.ts"
+import { lastInstantOf, startOf } from "../../core/time/schedule.ts"
 import { policyProblems } from "../../core/rules/policy.ts"
 import { OPEN_POLICY } from "../../core/settings/policy.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
@@ -258,7 +259,7 @@ export const workflowRoutes = [
     errors: [409],
     audit: "workflow.backfill",
     async handle({ params, body, api }) {
-      if (body.to <= body.from) throw invalidField("to", "must be later than from")
+      if (lastInstantOf(body.to, "UTC") < startOf(body.from, "UTC")) throw invalidField("to", "must not be before from")
       describeChange({ details: `${body.from} to ${body.to}` })
       const { ticks, runs } = await api.workflows.backfill({
         workflow: params.name,

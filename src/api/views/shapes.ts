@@ -11,7 +11,7 @@ import type * as jobs from "../../protocol/api/jobs.ts"
 import type * as runViews from "../../protocol/api/run-views.ts"
 import type * as service from "../../protocol/api/service.ts"
 import type * as workflows from "../../protocol/api/workflows.ts"
-import type { Catalog, ScheduleRow, VersionRow, WorkflowRow } from "../../store/contract/catalog.ts"
+import type { Catalog, ScheduleRow, SkippedTick, VersionRow, WorkflowRow } from "../../store/contract/catalog.ts"
 import type { JobRow } from "../../store/contract/jobs.ts"
 import type { AuditRow, KeyRow } from "../../store/contract/keys.ts"
 import type { InstanceRow } from "../../store/contract/run-view.ts"
@@ -116,7 +116,11 @@ export const versionShape = (row: VersionRow): z.output<typeof workflows.version
   created_by: row.createdBy,
 })
 
-export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.output<typeof workflows.schedule> => ({
+export const scheduleShape = (
+  row: ScheduleRow,
+  skipped: readonly SkippedTick[],
+  { now, ticks }: { now: number; ticks: number },
+): z.output<typeof workflows.schedule> => ({
   id: row.id,
   workflow: row.workflow,
   ...specShape(row.spec),
@@ -126,6 +130,7 @@ export const scheduleShape = (row: ScheduleRow, now: number, ticks: number): z.o
   next_ticks: row.paused
     ? []
     : nextFirings(row.spec, scheduleKey(row.workflow, row.position), now, ticks).map(({ tick }) => iso(tick)),
+  skipped_ticks: [...skipped],
 })
 
 const retryShape = ({ maxAttempts, backoff, baseDelayMs, maxDelayMs, jitter }: RetryPolicy) => ({
@@ -187,15 +192,21 @@ export const queueShape = (row: QueueRow, serverStats?: ServerStats): z.output<t
   ended_per_minute: serverStats?.endedPerMinute(row.name) ?? null,
 })
 
-/** `leases`: the store has leases for servers and `ork run` too. Without, only workers renew a lease; others count as seen now. */
-export const workerShape = (row: LeaseHolderRow, now: number, leases: boolean): z.output<typeof service.worker> => ({
+/**
+ * `leases`: the store has leases for servers and `ork run` too. Without, only workers renew a lease; others are seen now while their
+ * process is alive, and were last seen when they started otherwise.
+ */
+export const workerShape = (
+  row: LeaseHolderRow,
+  { now, leases, alive }: { now: number; leases: boolean; alive: boolean },
+): z.output<typeof service.worker> => ({
   id: row.id,
   kind: row.kind,
   name: row.name,
   run_id: row.runId,
-  alive: !row.dead && (row.kind !== "worker" || Date.parse(row.leaseUntil) >= now),
+  alive,
   lease_until: row.leaseUntil,
-  last_seen_at: iso(leases || row.kind === "worker" ? Date.parse(row.leaseUntil) - row.leaseMs : now),
+  last_seen_at: iso(leases || row.kind === "worker" || !alive ? Date.parse(row.leaseUntil) - row.leaseMs : now),
   queues: row.capabilities === null ? null : row.capabilities.queues === "all" ? ["*"] : [...row.capabilities.queues],
   labels: row.capabilities === null ? null : [...row.capabilities.labels],
   functions: row.capabilities === null ? null : [...(row.capabilities.functions ?? [])],

@@ -5,7 +5,9 @@ import { connect, type ServerFlags } from "../target/connect.ts"
 import { printListing } from "../terminal/listing.ts"
 import { timeText } from "../terminal/times.ts"
 import { parseLimit } from "../terminal/option-values.ts"
+import { printable } from "../terminal/text.ts"
 import { firstItems } from "../target/pages.ts"
+import type { Schedule } from "../../protocol/client/client.ts"
 
 export interface SchedulesOptions extends ServerFlags {
   workflow?: string
@@ -19,7 +21,7 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
   return printListing(context, options, {
     items: await firstItems((page) => client.listSchedules({ ...filter, ...page }), limit),
     none: "no schedules",
-    header: ["workflow", "cron", "timezone", "state", "last tick", "next ticks"],
+    header: ["workflow", "cron", "timezone", "state", "last tick", "next ticks", "last skipped tick"],
     row: (schedule) => [
       schedule.workflow,
       schedule.cron,
@@ -27,6 +29,7 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
       schedule.paused ? "paused" : "open",
       timeText(schedule.last_tick_at, schedule.timezone),
       ticksText(schedule.next_ticks.map((tick) => timeText(tick, schedule.timezone))),
+      skippedText(schedule),
     ],
   })
 }
@@ -34,3 +37,6 @@ export const schedules = async (context: Context, options: SchedulesOptions): Pr
 /** Joins ticks; a tick on the day of the one before it shows only its time. */
 const ticksText = (ticks: readonly string[]): string =>
   ticks.map((tick, i) => (ticks[i - 1]?.slice(0, 10) === tick.slice(0, 10) ? tick.slice(11) : tick)).join(", ")
+
+const skippedText = ({ skipped_ticks: [skipped], timezone }: Schedule): string =>
+  skipped === undefined ? "" : `${timeText(skipped.tick, timezone)}: ${printable(skipped.reason)}`

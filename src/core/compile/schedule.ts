@@ -1,6 +1,7 @@
 // Compiles `schedule`: a cron expression, an object, or a list of them.
 
 import { cronProblem, isTimezone } from "../time/cron.ts"
+import { longestJitter } from "../time/schedule.ts"
 import type { ScheduleDefinition, WorkflowDefinition } from "../model/definition.ts"
 import { omitUndefined } from "../model/omit-undefined.ts"
 import type { Path } from "../model/problems.ts"
@@ -51,6 +52,10 @@ const compileOne = (
     context.problems.add(path, `has no value for the required param ${quote(param.name)}; add it under params`)
   }
   const jitterMs = compileDuration(context, rest.jitter, at("jitter"), 0)
+  if (broken === null && jitterMs !== undefined && jitterMs > longestJitter(cron)) {
+    const most = `${longestJitter(cron) / 1000}s`
+    context.problems.add(at("jitter"), `is too long for ticks that are this close together; use at most ${most}`)
+  }
   return omitUndefined({
     cron: cron.trim(),
     timezone,

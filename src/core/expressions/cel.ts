@@ -1,12 +1,12 @@
 // Adapter to the CEL library, for expressions.ts: converts values in both directions and collects what an expression refers to. The
-// library is loaded on first use, because loading takes 60 to 120 ms. No other file imports it.
+// library is loaded on first use, because loading takes 60 to 120 ms. Only cel-functions.ts imports it too.
 
 import { createRequire } from "node:module"
-import type { CelFunc, CelInput, CelList, CelResult, parse as parseType } from "@bufbuild/cel"
+import type { CelInput, CelResult, parse as parseType } from "@bufbuild/cel"
+import { correctMaps, replacedFunctions } from "./cel-functions.ts"
 import type { Reference } from "./expression-path.ts"
 import { isObject, type Json } from "../model/json.ts"
 import { nearest } from "../model/nearest.ts"
-import { compilePattern } from "../model/pattern.ts"
 
 type Library = typeof import("@bufbuild/cel")
 type Expr = ReturnType<typeof parseType>["expr"]
@@ -19,41 +19,11 @@ const load = (): NonNullable<typeof loaded> => {
   if (loaded === undefined) {
     const library = require("@bufbuild/cel") as Library
     const { strings } = require("@bufbuild/cel/ext") as typeof import("@bufbuild/cel/ext")
-    loaded = { library, env: library.celEnv({ funcs: [...strings, concatLists(library), ...matches(library)] }) }
+    correctMaps(library)
+    loaded = { library, env: library.celEnv({ funcs: [...strings, ...replacedFunctions(library)] }) }
   }
   return loaded
 }
-
-/**
- * Replaces `list + list`, which `map` and `filter` are made of. The library's version nests one list in another at each step: reading
- * the result takes quadratic time, and overflows the stack beyond some 3,000 items. Here a list consists of a few flat parts, each
- * larger than the sum of the parts after it, so that appending takes logarithmic time and nothing is nested.
- */
-const concatLists = (library: Library): CelFunc => {
-  const list = library.listType(library.CelScalar.DYN)
-  const partsOf = new WeakMap<CelList, CelList[]>()
-  return library.celFunc("_+_", [list, list], list, (a, b) => {
-    if (b.size === 0) return a
-    if (a.size === 0) return b
-    const parts = [...(partsOf.get(a) ?? [a]), b]
-    while (parts.length > 1 && parts.at(-1)!.size >= parts.at(-2)!.size) {
-      const [before, last] = parts.splice(-2)
-      parts.push(library.celList([...before!, ...last!]))
-    }
-    if (parts.length === 1) return parts[0]!
-    const joined = library.celListConcat(...parts)
-    partsOf.set(joined, parts)
-    return joined
-  })
-}
-
-/** Replaces `matches`, whose patterns the library passes to JavaScript. */
-const matches = ({ celFunc, celMethod, CelScalar: { BOOL, STRING } }: Library): CelFunc[] => [
-  celFunc("matches", [STRING, STRING], BOOL, (text, pattern) => compilePattern(pattern).test(text)),
-  celMethod("matches", STRING, [STRING], BOOL, function (pattern) {
-    return compilePattern(pattern).test(String(this))
-  }),
-]
 
 /** Loads the library ahead of its first use. */
 export const warmUp = (): void => void load()
@@ -87,6 +57,12 @@ const checkFunction = (name: string): void => {
   throw new Error(`there is no function ${name}${near === undefined ? "" : `; did you mean ${near}?`}`)
 }
 
+/** True for a function whose name contains dots, such as `strings.quote`: what looks like its target is no variable. */
+const isQualified = (target: Expr | undefined, name: string): boolean => {
+  const reference = target === undefined ? null : toReference(target)
+  return reference !== null && load().env.funcs.find([reference.root, ...reference.path, name].join(".")) !== undefined
+}
+
 const MACROS = ["has", "all", "exists", "exists_one", "map", "filter"]
 
 // -- references ------------------------------------------------------------------------------------------------------------------
@@ -107,9 +83,11 @@ const collectReferences = (expr: Expr): { refs: Reference[]; bounded: boolean } 
       case "selectExpr":
         return visit(kind.value.operand, locals)
       case "callExpr":
-        checkFunction(kind.value.function)
         if (UNBOUNDED_CALLS.has(kind.value.function)) bounded = false
-        visit(kind.value.target, locals)
+        if (!isQualified(kind.value.target, kind.value.function)) {
+          checkFunction(kind.value.function)
+          visit(kind.value.target, locals)
+        }
         return kind.value.args.forEach((arg) => visit(arg, locals))
       case "listExpr":
         return kind.value.elements.forEach((element) => visit(element, locals))
@@ -157,7 +135,7 @@ const toReference = (node: Expr): Reference | null => {
 
 // -- values ----------------------------------------------------------------------------------------------------------------------
 
-/** Converts JSON to CEL. Whole numbers become ints, so that `params.limit + 1` is arithmetic on ints. */
+/** Converts JSON to CEL. Whole numbers become ints, so that `tasks.a.output.count + 1` is arithmetic on ints. */
 export const toCel = (value: Json): CelInput => {
   if (typeof value === "number") return Number.isSafeInteger(value) ? BigInt(value) : value
   if (Array.isArray(value)) return value.map(toCel)

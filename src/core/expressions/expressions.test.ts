@@ -55,6 +55,48 @@ describe("expressions", () => {
   })
 
   it.each([
+    ["int('42') + int('-2')", 40],
+    ["double('1e3') + double('-.5')", 999.5],
+    ["has(params.none) && 'none' in params", true],
+    ["has(params.missing)", false],
+    ["timestamp('2024-02-29T00:00:00+01:00')", "2024-02-28T23:00:00.000Z"],
+    ["timestamp(90)", "1970-01-01T00:01:30.000Z"],
+    ["matches('abc', 'b.') && 'abc'.matches('^a')", true],
+    ["'x😀y'.substring(1, 2) + 'x😀y'.charAt(2)", "😀y"],
+    ["['x😀y'.indexOf('y'), 'y😀y'.lastIndexOf('y'), 'yay'.lastIndexOf('y', 1), 'abc'.indexOf('z')]", [2, 2, 0, -1]],
+    ["strings.quote('a\\nb')", '"a\\nb"'],
+    ["'a,b,c'.split(',', 2)", ["a", "b,c"]],
+    ["'a,b,c'.split(',', -1).size() + 'x'.split(',', 0).size()", 3],
+    ["'aXbXc'.replace('X', '$&', 1)", "a$&bXc"],
+    ["'aXbXc'.replace('X', '-', -1) + 'abc'.replace('', '.')", "a-b-c.a.b.c."],
+  ] as [string, Json][])("follow the specification of CEL: %s is %j", (source, expected) => {
+    expect(evaluate(source, scope)).toEqual(expected)
+  })
+
+  it.each([
+    ["int('')", '"" is not a whole number'],
+    ["int('0x10')", '"0x10" is not a whole number'],
+    ["uint('-1')", '"-1" is not a whole number'],
+    ["double('abc')", '"abc" is not a number'],
+    ["double('')", '"" is not a number'],
+    ["timestamp('2026-02-30T00:00:00Z')", "is not a time such as"],
+    ["timestamp('2026-01-01')", "is not a time such as"],
+    ["'abc'.substring(4)", "index 4"],
+    ["'abc'.substring(2, 1)", "index 1"],
+    ["'abc'.charAt(-1)", "index -1"],
+  ])("follow the specification of CEL: %s fails: %s", (source, reason) => {
+    expect(() => evaluate(source, scope)).toThrow(reason)
+  })
+
+  it("take params of type number as doubles, also when they are whole", () => {
+    const number = { ...scope, params: { r: 1, n: 1, none: null }, doubles: ["r", "none"] }
+    expect(evaluate("params.r / 2.0", number)).toBe(0.5)
+    expect(evaluate("params.n / 2", number)).toBe(0)
+    expect(evaluate("params.r > 0 && params.none == null", number)).toBe(true)
+    expect(() => evaluate("params.r / 2", number)).toThrow("convert one of them")
+  })
+
+  it.each([
     ["params.limt", 'params has no field "limt" (it has limit, ratio, name'],
     ["tasks.fetch.output.rows[3].id", "tasks.fetch.output.rows has no index 3 (it is a list of 1)"],
     ["params.name.x", 'params.name has no field "x" (it is a string)'],

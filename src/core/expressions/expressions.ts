@@ -13,6 +13,8 @@ export { formatPath, EXPRESSION_VARIABLES, type Reference } from "./expression-p
 /** Values of the variables of an expression. `tasks` is keyed by short names, without the group. */
 export interface ExpressionScope {
   params: JsonObject
+  /** Names of the params of type number: their values are doubles, also when they are whole. */
+  doubles?: readonly string[]
   tasks: { [name: string]: { output: Json; status: string } }
   run: {
     id: string
@@ -129,6 +131,7 @@ export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]):
   const [item, parent] = [pathsOf("item"), pathsOf("parent")]
   return {
     params: pick(scope.params, pathsOf("params")) as ExpressionScope["params"],
+    ...(scope.doubles !== undefined && { doubles: scope.doubles }),
     tasks: pick(scope.tasks, pathsOf("tasks")) as ExpressionScope["tasks"],
     run: scope.run,
     ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
@@ -154,8 +157,14 @@ const pick = (value: Json, paths: readonly Reference["path"][]): Json => {
   )
 }
 
-const variables = (scope: ExpressionScope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> =>
-  Object.fromEntries(Object.entries(narrowScope(scope, refs)).map(([name, value]) => [name, toCel(value as Json)]))
+const variables = (scope: ExpressionScope, refs: readonly Reference[]): Record<string, ReturnType<typeof toCel>> => {
+  const { doubles = [], params, ...rest } = narrowScope(scope, refs)
+  const values = Object.entries(params).map(
+    ([name, value]) => [name, typeof value === "number" && doubles.includes(name) ? value : toCel(value)] as const,
+  )
+  const others = Object.entries(rest).map(([name, value]) => [name, toCel(value)] as const)
+  return { params: new Map(values), ...Object.fromEntries(others) }
+}
 
 // -- templates -------------------------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,17 @@ export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | 
   return null
 }
 
+/** Explains why a notification of a run did not arrive. */
+export const explainNotification = (
+  status: RunStatus,
+  { kind, tries, problem, gaveUp }: { kind: string; tries: number; problem: string; gaveUp: boolean },
+): Explanation => {
+  const next = gaveUp ? "Ork has given up" : "Ork tries again"
+  const count = tries === 1 ? "1 try" : `${tries} tries`
+  const sentence = `The notification of ${kind} could not be delivered: ${problem}. ${next} after ${count}.`
+  return { task: null, path: "", status, sentence }
+}
+
 export const explainTask = (task: ExplainedTask, context: ExplainContext): Explanation => {
   const node = context.workflow.nodes[task.node]!
   const sentence = `${taskDisplayName(task.name, task.path)} ${statusReason(task, node, context)}.`

@@ -1,7 +1,9 @@
-// Cron expressions by croner: five fields, six with seconds, or names such as @daily. No other file imports croner.
+// Cron expressions by croner: five fields, six with seconds, or names such as @daily. No other file imports croner, which searches
+// local times; this file places them in time zones.
 
 import { Cron } from "croner"
 import { messageOf } from "../model/error-message.ts"
+import { type Period, periodAt } from "./zone.ts"
 
 const MAX_CACHED = 1000
 const parsedCache = new Map<string, Cron>()
@@ -14,19 +16,16 @@ const remember = <T>(cache: Map<string, T>, key: string, value: T): T => {
 }
 
 /** Parses an expression. Cached: a server with thousands of schedules evaluates the same expressions repeatedly. */
-const parseCron = (expression: string, timezone: string): Cron => {
-  const key = `${timezone} ${expression}`
-  return (
-    parsedCache.get(key) ?? remember(parsedCache, key, new Cron(expression, { paused: true, timezone, mode: "5-or-6-parts" }))
-  )
-}
+const parseCron = (expression: string): Cron =>
+  parsedCache.get(expression) ??
+  remember(parsedCache, expression, new Cron(expression, { paused: true, timezone: "UTC", mode: "5-or-6-parts" }))
 
 export const cronProblem = (expression: string): string | null => {
   if (!expression.startsWith("@") && !/^\S+(\s+\S+){4,5}$/.test(expression.trim())) {
     return "it needs five fields (minute hour day month weekday), six with seconds first, or one of @hourly, @daily, @weekly, @monthly, @yearly"
   }
   try {
-    const first = parseCron(expression, "UTC").nextRun(new Date("2000-01-01T00:00:00Z"))
+    const first = parseCron(expression).nextRun(new Date("2000-01-01T00:00:00Z"))
     return first === null ? "it has no date in the calendar" : null
   } catch (error) {
     return messageOf(error).replace(/^Cron(Pattern|Date)?: /, "")
@@ -36,18 +35,78 @@ export const cronProblem = (expression: string): string | null => {
 /** Returns the next `count` ticks after an instant. Cached: schedules that share an expression are due together. */
 export const nextTicks = (expression: string, timezone: string, after: Date, count: number): readonly Date[] => {
   const key = `${timezone} ${expression} ${after.getTime()} ${count}`
-  return ticksCache.get(key) ?? remember(ticksCache, key, findTicks(expression, timezone, after, count))
+  return ticksCache.get(key) ?? remember(ticksCache, key, findTicks(expression, timezone, after.getTime(), count))
 }
 
-const findTicks = (expression: string, timezone: string, after: Date, count: number): Date[] => {
-  if (!restrictsDays(expression)) return parseCron(expression, timezone).nextRuns(count, after)
+const findTicks = (expression: string, timezone: string, after: number, count: number): Date[] => {
   const ticks: Date[] = []
-  for (let tick = nextTick(expression, timezone, after); tick !== null && ticks.length < count;) {
-    ticks.push(tick)
-    tick = nextTick(expression, timezone, tick)
+  let period = periodAt(timezone, after)
+  let local = Math.max(after + period.offset, firstLocal(expression, period) - 1)
+  while (ticks.length < count) {
+    const next = nextLocal(expression, local)
+    if (next === null) break
+    if (next < period.to + period.offset) {
+      local = next
+      const tick = Math.max(period.from, next - period.offset)
+      if (tick > after && tick !== ticks.at(-1)?.getTime()) ticks.push(new Date(tick))
+    } else {
+      period = periodAt(timezone, Math.max(period.to, next - MAX_OFFSET_MS))
+      local = firstLocal(expression, period) - 1
+    }
   }
   return ticks
 }
+
+/** Returns the last `count` ticks up to and including an instant, oldest first. */
+export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] => {
+  const ticks: Date[] = []
+  let period = periodAt(timezone, until.getTime())
+  let local = until.getTime() + period.offset + 1
+  while (ticks.length < count) {
+    const previous = previousLocal(expression, local)
+    if (previous === null) break
+    if (previous >= firstLocal(expression, period)) {
+      local = previous
+      const tick = Math.max(period.from, previous - period.offset)
+      if (tick !== ticks.at(-1)?.getTime()) ticks.push(new Date(tick))
+    } else {
+      period = periodAt(timezone, Math.min(period.from - 1, previous + MAX_OFFSET_MS))
+      local = period.to + period.offset
+    }
+  }
+  return ticks.toReversed()
+}
+
+/** More than the offset of any time zone. */
+const MAX_OFFSET_MS = 86_400_000
+
+/**
+ * Returns the first local time that ticks in a period. Fixed times begin where the previous period ended: times that the clock skipped
+ * tick at the start of the period, and times that it repeats have ticked already. Other times tick whenever the clock shows them.
+ */
+const firstLocal = (expression: string, { from, offset, previous }: Period): number =>
+  from + (hasFixedTimes(expression) ? previous : offset)
+
+/** True when seconds, minutes and hours are numbers, lists or ranges, without `*` and steps. */
+const hasFixedTimes = (expression: string): boolean => {
+  const fields = expression.trim().split(/\s+/)
+  return fields.length === 1 ? fields[0] !== "@hourly" : !/[*?/]/.test(fields.slice(0, -3).join())
+}
+
+/** Returns the next local time after another one. */
+const nextLocal = (expression: string, after: number): number | null => {
+  const cron = parseCron(expression)
+  const tick = cron.nextRun(new Date(after))
+  if (tick === null || !restrictsDays(expression)) return tick?.getTime() ?? null
+  const march = parseCron(MARCH).nextRun(new Date(after))
+  if (march === null || march >= tick) return tick.getTime()
+  return (cron.match(march) ? march : cron.nextRun(march))?.getTime() ?? null
+}
+
+const previousLocal = (expression: string, before: number): number | null =>
+  parseCron(expression)
+    .previousRuns(1, new Date(Math.ceil(before / 1000) * 1000))[0]
+    ?.getTime() ?? null
 
 /** True when the field of the day of the month is not `*`. */
 const restrictsDays = (expression: string): boolean => {
@@ -55,26 +114,11 @@ const restrictsDays = (expression: string): boolean => {
   return fields.length >= 5 && !["*", "?"].includes(fields.at(-3)!)
 }
 
-const MARCH = "0 0 0 1 3 *"
-
 /**
- * Returns the next tick. Works around croner 11, which searches days 30 and 31 in February and continues in March from there, so
- * that it misses ticks on March 1 and 2 (`0 0 1,15,30 * *`): a step over the end of February is repeated from March 1.
+ * Works around croner 11, which searches days 30 and 31 in February and continues in March from there, so that it misses ticks on March 1
+ * and 2 (`0 0 1,15,30 * *`): a step over the end of February is repeated from March 1.
  */
-const nextTick = (expression: string, timezone: string, after: Date): Date | null => {
-  const cron = parseCron(expression, timezone)
-  const tick = cron.nextRun(after)
-  if (tick === null) return null
-  const march = parseCron(MARCH, timezone).nextRun(after)
-  if (march === null || march >= tick) return tick
-  return cron.match(march) ? march : cron.nextRun(march)
-}
-
-/** Returns the last `count` ticks up to and including an instant, oldest first. */
-export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] =>
-  parseCron(expression, timezone)
-    .previousRuns(count, new Date(Math.floor(until.getTime() / 1000) * 1000 + 1000))
-    .toReversed()
+const MARCH = "0 0 0 1 3 *"
 
 export const isTimezone = (name: string): boolean => {
   if (name === "UTC") return true

@@ -2,7 +2,7 @@ import { CronExpressionParser } from "cron-parser"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { nextTicks, previousTicks } from "./cron.ts"
-import { dayIn, dueFirings, nextFiring, nextFirings, ticksIn } from "./schedule.ts"
+import { dayIn, dueFirings, longestJitter, nextFiring, nextFirings, ticksIn } from "./schedule.ts"
 import type { ScheduleSpec } from "../model/workflow.ts"
 
 const spec = (rest: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
@@ -75,6 +75,16 @@ describe("nextFirings", () => {
     expect(nextFiring(bounded, "k", at("03-01T00:00"))).toBeNull()
   })
 
+  it("begin and end with days of their time zone", () => {
+    const days = spec({ cron: "0 */6 * * *", timezone: "Asia/Tokyo", start: "2026-02-01", end: "2026-02-01" })
+    expect(times(nextFirings(days, "k", at("01-01T00:00"), 5))).toEqual([
+      "01-31T15:00",
+      "01-31T21:00",
+      "02-01T03:00",
+      "02-01T09:00",
+    ])
+  })
+
   it("are delayed by less than the jitter, and by the same delay for the same tick", () => {
     const jittery = spec({ jitterMs: 120_000 })
     const [first] = nextFirings(jittery, "k", at("01-01T00:00"), 1)
@@ -84,6 +94,32 @@ describe("nextFirings", () => {
     expect(nextFiring(jittery, "other", at("01-01T00:00"))!.at).not.toBe(first!.at)
   })
 })
+
+describe("a jitter of the longest allowed length", () => {
+  it.each(["* * * * *", "*/15 * * * *", "* 3 * * *"])("loses no tick of %s", (cron) => {
+    const jittery = spec({ cron, jitterMs: longestJitter(cron) })
+    const [from, to] = [at("01-01T00:00"), at("01-06T00:00")]
+    const fired = new Set<number>()
+    for (let next = nextFiring(jittery, "k", from); next !== null && next.at < to;) {
+      for (const { tick } of dueFirings(jittery, "k", next.at, next.at)) fired.add(tick)
+      next = nextFiring(jittery, "k", next.at)
+    }
+    const ticks = ticksUntil(cron, from, to - jittery.jitterMs!)
+    expect(ticks.filter((tick) => !fired.has(tick))).toEqual([])
+    expect(ticks.length).toBeGreaterThan(200)
+  })
+
+  it("is 64 periods", () => {
+    expect(["* * * * *", "0 * * * *", "* 3 * * *"].map((cron) => longestJitter(cron) / 60_000)).toEqual([64, 64 * 60, 1444])
+    expect(longestJitter("0 0 29 2 *")).toBeGreaterThan(at("01-01T00:00"))
+  })
+})
+
+/** Returns the ticks after `from` and before `to`. */
+const ticksUntil = (cron: string, from: number, to: number): number[] =>
+  nextTicks(cron, "UTC", new Date(from), 10_000)
+    .map((tick) => tick.getTime())
+    .filter((tick) => tick < to)
 
 describe("dueFirings", () => {
   const down = { from: at("01-01T00:10"), now: at("01-01T01:05") }

@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto"
 import { nextTicks, previousTicks } from "./cron.ts"
+import { instantOf } from "./zone.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../model/workflow.ts"
 
 /** A tick that is at most this late fires without catch-up. */
@@ -26,8 +27,33 @@ export interface Firing {
 
 const firing = (spec: Timing, key: string, tick: number): Firing => ({ tick, at: tick + jitter(spec, key, tick) })
 
+const DAY = /^\d{4}-\d{2}-\d{2}$/
+const DAY_MS = 86_400_000
+
+/** Returns the instant at which a date begins. A day begins at its midnight in the time zone. */
+export const startOf = (date: string, timezone: string): number =>
+  DAY.test(date) ? instantOf(timezone, Date.parse(date)) : Date.parse(date)
+
+/** Returns the instant at which a date ends: the start of the day after a day, or the instant itself. */
+const endOf = (date: string, timezone: string): number =>
+  DAY.test(date) ? instantOf(timezone, Date.parse(date) + DAY_MS) : Date.parse(date)
+
+/** Returns the last instant of a date: the last millisecond of a day, or the instant itself. */
+export const lastInstantOf = (date: string, timezone: string): number =>
+  DAY.test(date) ? endOf(date, timezone) - 1 : Date.parse(date)
+
 const within = (spec: Timing, tick: number): boolean =>
-  (spec.start === undefined || tick >= Date.parse(spec.start)) && (spec.end === undefined || tick < Date.parse(spec.end))
+  (spec.start === undefined || tick >= startOf(spec.start, spec.timezone)) &&
+  (spec.end === undefined || tick < endOf(spec.end, spec.timezone))
+
+/**
+ * Returns the first firing of a new schedule, or null when there is none: with `catchup: all` the first one since a past `start`,
+ * otherwise the first one after `now`.
+ */
+export const firstFiring = (spec: Timing, key: string, now: number): Firing | null => {
+  const start = spec.catchup === "all" && spec.start !== undefined ? startOf(spec.start, spec.timezone) - 1 : now
+  return nextFiring(spec, key, Math.min(start, now))
+}
 
 /** Returns the first firing after an instant, or null when there are no more. */
 export const nextFiring = (spec: Timing, key: string, after: number): Firing | null =>
@@ -35,7 +61,7 @@ export const nextFiring = (spec: Timing, key: string, after: number): Firing | n
 
 /** Returns the next `count` firings after an instant. */
 export const nextFirings = (spec: Timing, key: string, after: number, count: number): Firing[] => {
-  const from = Math.max(after - (spec.jitterMs ?? 0), spec.start === undefined ? 0 : Date.parse(spec.start) - 1)
+  const from = Math.max(after - (spec.jitterMs ?? 0), spec.start === undefined ? 0 : startOf(spec.start, spec.timezone) - 1)
   const ahead = count + (spec.jitterMs ? JITTER_SLACK : 0)
   return nextTicks(spec.cron, spec.timezone, new Date(from), ahead)
     .map((tick) => firing(spec, key, tick.getTime()))
@@ -44,8 +70,18 @@ export const nextFirings = (spec: Timing, key: string, after: number, count: num
     .slice(0, count)
 }
 
-/** Ticks that are closer together than their jitter may fire out of order: how many more ticks to consider. */
-const JITTER_SLACK = 64
+/** Maximum number of ticks in a period as long as the jitter: a search for firings considers that many ticks. */
+const MAX_JITTERED_TICKS = 64
+/** Ticks that are closer together than their jitter fire out of order: those before and after an instant count. */
+const JITTER_SLACK = 2 * MAX_JITTERED_TICKS
+const SAMPLED_TICKS = 200
+
+/** Returns the longest jitter that a cron expression allows, in milliseconds. */
+export const longestJitter = (cron: string): number => {
+  const ticks = nextTicks(cron, "UTC", new Date(0), SAMPLED_TICKS).map((tick) => tick.getTime())
+  const spans = ticks.slice(MAX_JITTERED_TICKS).map((tick, i) => tick - ticks[i]!)
+  return Math.min(...spans)
+}
 
 /**
  * Returns the firings that are due, oldest first, for a schedule whose next firing was at `nextAt`. `catchup` selects those that are
@@ -62,7 +98,7 @@ export const dueFirings = (spec: Timing, key: string, nextAt: number, now: numbe
     case "latest":
       return due.slice(-1)
     case "all":
-      return due
+      return due.slice(-MAX_CATCHUP)
     default:
       return spec.catchup satisfies never
   }
@@ -72,7 +108,7 @@ export const dueFirings = (spec: Timing, key: string, nextAt: number, now: numbe
 const ticksBetween = (spec: Timing, from: number, to: number): readonly Date[] => {
   const first = nextTicks(spec.cron, spec.timezone, new Date(from - 1), FEW)
   if (first.length < FEW || first[FEW - 1]!.getTime() > to) return first.filter((tick) => tick.getTime() <= to)
-  return previousTicks(spec.cron, spec.timezone, new Date(to), MAX_CATCHUP)
+  return previousTicks(spec.cron, spec.timezone, new Date(to), MAX_CATCHUP + MAX_JITTERED_TICKS)
 }
 
 const FEW = 3
@@ -104,7 +140,7 @@ export const logicalDay = (
 export const ticksIn = (spec: Timing, from: number, to: number): { ticks: number[]; next: number | null } => {
   const page = nextTicks(spec.cron, spec.timezone, new Date(from - 1), TICK_PAGE).map((tick) => tick.getTime())
   const last = page.at(-1)
-  const isLast = page.length < TICK_PAGE || last! >= Math.min(to, spec.end === undefined ? to : Date.parse(spec.end))
+  const isLast = page.length < TICK_PAGE || last! >= Math.min(to, spec.end === undefined ? to : endOf(spec.end, spec.timezone))
   return { ticks: page.filter((tick) => tick >= from && tick <= to && within(spec, tick)), next: isLast ? null : last! + 1 }
 }
 

@@ -33,7 +33,8 @@ const taskScope = async (
     const output = reads === "output" ? visibleOutput(workflow.nodes[index]!, state) : null
     tasks[name] = { status: state.status, output: await outputs.value(readable(name, output)) }
   }
-  const scope: ExpressionScope = { params: claim.run.params, tasks, run: runScope(claim, workflow) }
+  const doubles = workflow.params.flatMap(({ name, type }) => (type === "number" ? [name] : []))
+  const scope: ExpressionScope = { params: claim.run.params, doubles, tasks, run: runScope(claim, workflow) }
   if (isInstance(node, claim.kind)) {
     scope.index = lastIndex(claim.path)
     if (node.fan!.foreach !== undefined) scope.item = claim.item

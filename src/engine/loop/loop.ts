@@ -70,6 +70,7 @@ export class Loop {
   #failures = 0
   /** When the first of these failures began. */
   #failingSince: number | null = null
+  #problem: string | null = null
   /** When the turns in flight began. */
   readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
@@ -102,6 +103,11 @@ export class Loop {
   get stalledMs(): number {
     const begun = [...this.#turnsSince.values(), ...(this.#failingSince === null ? [] : [this.#failingSince])]
     return begun.length === 0 ? 0 : this.#options.clock.monotonic() - Math.min(...begun)
+  }
+
+  /** Why the store did not commit the last batch; null while it commits. */
+  get problem(): string | null {
+    return this.#problem
   }
 
   start(): void {
@@ -248,6 +254,7 @@ export class Loop {
     const { taken, batch, sharedCapacity } = turn
     this.#failures = 0
     this.#failingSince = null
+    this.#problem = null
     this.#unreserve(turn)
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
@@ -325,6 +332,7 @@ export class Loop {
     const { clock, log, random } = this.#options
     if (this.#phase === "stopped") return
     this.#failures += 1
+    this.#problem = messageOf(error)
     const delayMs = Math.min(RETRY_MIN_MS * 2 ** (this.#failures - 1), RETRY_MAX_MS) * (0.5 + random.next() / 2)
     log.warn({ error: String(error), failures: this.#failures }, "the store did not commit a batch; trying again")
     if (this.#store === "unavailable") return

@@ -8,7 +8,7 @@ import { scheduledParams } from "./scheduler.ts"
 import type { Evaluator } from "../ports.ts"
 import { newRunId } from "../../core/model/ids.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
-import { ticksIn } from "../../core/time/schedule.ts"
+import { lastInstantOf, startOf, ticksIn } from "../../core/time/schedule.ts"
 import type { ScheduleSpec } from "../../core/model/workflow.ts"
 import { currentActor } from "../../store/contract/audit-scope.ts"
 import type { Catalog, WorkflowRow } from "../../store/contract/catalog.ts"
@@ -31,7 +31,7 @@ export interface BackfillOptions {
 
 export interface BackfillRequest {
   workflow: string
-  /** First and last instant, both inclusive. */
+  /** First and last day in the time zone of each schedule, or instant, both inclusive. */
   from: string
   to: string
   /** Returns the ticks without creating runs. */
@@ -53,7 +53,7 @@ export const backfill = async (
   const { store, clock, wake } = options
   const workflow = await store.getWorkflow(request.workflow)
   if (workflow === null) throw new NotFound(`there is no workflow ${request.workflow}`)
-  const due = await ticksBetween(clock, workflow, Date.parse(request.from), Date.parse(request.to))
+  const due = await ticksBetween(clock, workflow, request)
   const ticks = due.map(({ tick }) => iso(tick))
   if (request.plan) return { ticks, runs: [] }
   const tracks = Math.min(request.maxActiveRuns ?? DEFAULT_ACTIVE_RUNS, MAX_TRACKS)
@@ -68,13 +68,18 @@ export const backfill = async (
 }
 
 /** Yields to other work between pages of ticks. */
-const ticksBetween = async (clock: Clock, workflow: WorkflowRow, from: number, to: number): Promise<BackfillTick[]> => {
+const ticksBetween = async (
+  clock: Clock,
+  workflow: WorkflowRow,
+  { from, to }: Pick<BackfillRequest, "from" | "to">,
+): Promise<BackfillTick[]> => {
   const { schedules, name } = workflow.compiled
   if (schedules.length === 0) throw new Conflict(`the workflow ${name} has no schedule, so there are no ticks to backfill`)
   const due: BackfillTick[] = []
   for (const [position, spec] of schedules.entries()) {
-    for (let at: number | null = from; at !== null;) {
-      const { ticks, next } = ticksIn(spec, at, to)
+    const last = lastInstantOf(to, spec.timezone)
+    for (let at: number | null = startOf(from, spec.timezone); at !== null;) {
+      const { ticks, next } = ticksIn(spec, at, last)
       for (const tick of ticks) due.push({ tick, position, spec })
       if (due.length > MAX_TICKS)
         throw new Conflict(`there are more than ${MAX_TICKS} ticks in this range; choose a shorter one`)

@@ -2,8 +2,8 @@
 
 import { currentActor } from "../../store/contract/audit-scope.ts"
 import { iso } from "../../core/model/ports.ts"
-import { nextFiring } from "../../core/time/schedule.ts"
-import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { type Firing, firstFiring, nextFiring } from "../../core/time/schedule.ts"
+import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
 import type { Store, StoredVersion } from "../../store/contract/store.ts"
 
@@ -12,22 +12,32 @@ export const scheduleKey = (workflow: string, position: number): string => `${wo
 
 /** Returns the next firing of each schedule after `now`; null: never again. */
 export const nextFiringsOf = (workflow: CompiledWorkflow, now: number): (string | null)[] =>
-  workflow.schedules.map((spec, position) => {
-    const next = nextFiring(spec, scheduleKey(workflow.name, position), now)
-    return next === null ? null : iso(next.at)
+  firingsOf(workflow, (spec, key) => nextFiring(spec, key, now))
+
+const firingsOf = (
+  { name, schedules }: CompiledWorkflow,
+  find: (spec: ScheduleSpec, key: string) => Firing | null,
+): (string | null)[] =>
+  schedules.map((spec, position) => {
+    const firing = find(spec, scheduleKey(name, position))
+    return firing === null ? null : iso(firing.at)
   })
 
 export const deploy = async (
   store: Pick<Store, "putWorkflow"> & Pick<Catalog, "currentTime">,
   definition: { workflow: CompiledWorkflow; hash: string; source: string },
   options: { ifNew?: boolean } = {},
-): Promise<StoredVersion> =>
-  store.putWorkflow({
-    compiled: definition.workflow,
-    hash: definition.hash,
-    source: definition.source,
+): Promise<StoredVersion> => {
+  const { workflow, hash, source } = definition
+  const now = await store.currentTime()
+  return store.putWorkflow({
+    compiled: workflow,
+    hash,
+    source,
     deploy: true,
     createdBy: currentActor(),
-    nextAt: nextFiringsOf(definition.workflow, await store.currentTime()),
+    nextAt: nextFiringsOf(workflow, now),
+    firstAt: firingsOf(workflow, (spec, key) => firstFiring(spec, key, now)),
     ...options,
   })
+}

@@ -3,6 +3,7 @@
 
 import {
   explainJob as explainOneJob,
+  explainNotification,
   explainRun,
   explainTask,
   type ExplainedTask,
@@ -14,12 +15,13 @@ import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/job-node.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { NodeState } from "../../core/rules/retry-plan.ts"
-import type { TaskStatus } from "../../core/model/status.ts"
+import { isRunClosed, type TaskStatus } from "../../core/model/status.ts"
 import { accepts, hasFunction } from "../../core/routing/capabilities.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/model/workflow.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import { timedOut } from "../../core/rules/messages.ts"
+import type { NotificationStore } from "../../store/contract/notifications.ts"
 import type { JobRow, JobStore } from "../../store/contract/jobs.ts"
 import type { QueueRow, QueueStore } from "../../store/contract/queues.ts"
 import type { LeaseHolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -33,9 +35,12 @@ const MAX_SLOT_USERS = 5
 export interface ExplainOptions {
   store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "listInner" | "getTask" | "listRuns" | "listHolders"> &
     Pick<QueueStore, "listQueues"> &
-    Pick<StatsStore, "limitHolders">
+    Pick<StatsStore, "limitHolders"> &
+    Pick<NotificationStore, "notificationProblems">
   /** Tells whether a holder that is not marked as dead is alive; see `holderIsAlive`. */
   isAlive(holder: LeaseHolderRow): boolean
+  /** Returns why this server cannot work at present, such as a full disk; null: it can. */
+  serverProblem?(): Promise<string | null>
 }
 
 export interface JobExplainOptions extends Pick<ExplainOptions, "isAlive"> {
@@ -59,13 +64,23 @@ export const explain = async (options: ExplainOptions, runId: RunId, task?: stri
   }
   const { tasks, more } = await tasksToExplain(store, run, workflow, task)
   const context = await readContext(options, run, workflow, tasks)
-  const ofRun = task === undefined ? explainRun(context) : null
   return [
-    ...(ofRun === null ? [] : [ofRun]),
+    ...(task === undefined ? await explainWholeRun(options, run, context) : []),
     ...tasks.map((each) => explainTask(each, context)),
     ...(more > 0
       ? [{ task: null, path: "", status: run.status, sentence: `And ${more} more tasks that have not succeeded.` }]
       : []),
+  ]
+}
+
+const explainWholeRun = async (options: ExplainOptions, run: RunRow, context: ExplainContext): Promise<Explanation[]> => {
+  const { id, status } = run
+  const problem = isRunClosed(status) ? null : ((await options.serverProblem?.()) ?? null)
+  const ofRun = explainRun(context)
+  return [
+    ...(problem === null ? [] : [{ task: null, path: "", status, sentence: `The server has a problem: ${problem}.` }]),
+    ...(ofRun === null ? [] : [ofRun]),
+    ...(await options.store.notificationProblems(id)).map((each) => explainNotification(status, each)),
   ]
 }
 
@@ -171,6 +186,13 @@ const readContext = async (
   }
 }
 
+/** Tells whether a live holder accepts a task or job. */
+export const acceptsNode = ({ kind, capabilities }: LeaseHolderRow, node: Node): boolean => {
+  if (REMOTE_EXECUTORS.includes(node.executor)) return kind === "server"
+  if (capabilities === null) return false
+  return node.executor === HANDLER_EXECUTOR ? capabilities.handlers.includes(node.queue) : accepts(capabilities, node)
+}
+
 const queueStates = (
   { isAlive }: Pick<ExplainOptions, "isAlive">,
   queues: readonly QueueRow[],
@@ -178,16 +200,10 @@ const queueStates = (
 ): ((node: Node) => QueueState) => {
   const queuesByName = new Map(queues.map((queue) => [queue.name, queue]))
   const alive = holders.filter((holder) => !holder.dead && holder.kind !== "run" && isAlive(holder))
-  const isServed = (node: Node): boolean =>
-    alive.some(({ kind, capabilities }) => {
-      if (REMOTE_EXECUTORS.includes(node.executor)) return kind === "server"
-      if (capabilities === null) return false
-      return node.executor === HANDLER_EXECUTOR ? capabilities.handlers.includes(node.queue) : accepts(capabilities, node)
-    })
   return (node) => {
     const queue = queuesByName.get(node.queue)
     return {
-      served: isServed(node),
+      served: alive.some((holder) => acceptsNode(holder, node)),
       registered: alive.some(({ capabilities }) => capabilities !== null && hasFunction(capabilities, node.function)),
       paused: queue?.paused ?? false,
       full: queue?.concurrency != null && queue.running >= queue.concurrency,

@@ -1,12 +1,16 @@
 // Changes of jobs on behalf of people. Every change wakes the loop, also when the call fails: the commit may have succeeded.
 
+import { UnhandledJobs } from "./unhandled-jobs.ts"
 import type { Logger } from "../ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { currentActor } from "../../store/contract/audit-scope.ts"
 import type { CreateJobsOptions, JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
+import type { Store } from "../../store/contract/store.ts"
 
 export interface JobServiceOptions {
-  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob" | "retryJob">
+  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob" | "retryJob"> & Pick<Store, "listHolders">
+  clock: Clock
   objects: Pick<ObjectStore, "deletePrefix">
   log: Pick<Logger, "warn">
   wake(): void
@@ -14,20 +18,24 @@ export interface JobServiceOptions {
 
 export class JobService {
   readonly #options: JobServiceOptions
+  readonly #unhandled: UnhandledJobs
 
   constructor(options: JobServiceOptions) {
     this.#options = options
+    this.#unhandled = new UnhandledJobs(options)
   }
 
   /** Creates all of the jobs or none. A job may depend on another of the same call. */
-  create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
+  async create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
     const createdBy = currentActor()
-    return this.#options.store
+    const created = await this.#options.store
       .createJobs(
         jobs.map((job) => ({ ...job, createdBy })),
         options,
       )
       .finally(this.#options.wake)
+    void this.#unhandled.check(jobs)
+    return created
   }
 
   update(id: string, change: JobChange): Promise<JobRow | JobRejection> {

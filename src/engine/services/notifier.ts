@@ -1,6 +1,6 @@
 // Sends notifications of runs: webhooks, signed like incoming ones, and Slack messages. The store records them with the end of the run, so
 // that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
-// Gives up, with an error in the log, after about a day.
+// Gives up after about a day. The store keeps the problem of each failed delivery, and `explain` shows it.
 
 import { DueLoop } from "./due-loop.ts"
 import type { Logger } from "../ports.ts"
@@ -96,13 +96,13 @@ export class Notifier {
     }
     if (spec.slack !== undefined) await post({ address: spec.slack, body: slackBody(notification, run), signedFor: null })
     if (problems.length === 0) return await store.removeNotifications([id])
-    const fields = { run: runId, workflow: run.workflow, notification: kind, tries, problem: problems.join("; ") }
-    if (tries >= MAX_TRIES) {
-      log.error(fields, "failed to deliver a notification; giving up")
-      return await store.removeNotifications([id])
-    }
-    log.warn(fields, "failed to deliver a notification; trying again")
-    await store.postponeNotification(id, Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS))
+    const problem = problems.join("; ")
+    const fields = { run: runId, workflow: run.workflow, notification: kind, tries, problem }
+    const givesUp = tries >= MAX_TRIES
+    if (givesUp) log.error(fields, "failed to deliver a notification; giving up")
+    else log.warn(fields, "failed to deliver a notification; trying again")
+    const delayMs = givesUp ? null : Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS)
+    await store.postponeNotification(notification, problem, delayMs)
   }
 
   /** Sends a message. Returns the problem, or null. */

@@ -134,40 +134,51 @@ export class Scheduler {
     const next = nextFiring(spec, key, now)
     const after = next === null ? null : iso(next.at)
     const workflow = await store.compiled(schedule.versionId)
-    const firings = await this.#applyOverlap(schedule, due)
-    if (firings.length === 0) return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null }]
+    const firings = due.length === 0 ? missedFirings(schedule, now) : await this.#applyOverlap(schedule, due)
+    if (firings.length === 0) {
+      return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null, skipped: null }]
+    }
     const ticks: Tick[] = []
-    for (const [i, { firing, createsRun }] of firings.entries()) {
+    for (const [i, { firing, skipped }] of firings.entries()) {
+      const created = skipped === null ? await this.#newRun(schedule, workflow, firing) : { skipped }
       ticks.push({
         scheduleId: schedule.id,
         expected: i === 0 ? nextAt! : iso(firing.at),
         tick: iso(firing.tick),
         nextAt: i + 1 < firings.length ? iso(firings[i + 1]!.firing.at) : after,
-        run: createsRun ? await this.#newRun(schedule, workflow, firing) : null,
+        run: "skipped" in created ? null : created,
+        skipped: "skipped" in created ? created.skipped : null,
       })
     }
     return ticks
   }
 
   /** Decides which firings create a run while an earlier run of the schedule is active. */
-  async #applyOverlap(schedule: ScheduleRow, due: Firing[]): Promise<{ firing: Firing; createsRun: boolean }[]> {
+  async #applyOverlap(schedule: ScheduleRow, due: Firing[]): Promise<DecidedFiring[]> {
     const { overlap } = schedule.spec
-    if (overlap === "allow" || overlap === "queue" || due.length === 0) {
-      return due.map((firing) => ({ firing, createsRun: true }))
+    if (overlap === "allow" || overlap === "queue") return due.map((firing) => ({ firing, skipped: null }))
+    if (overlap === "cancel") {
+      return due.map((firing, i) => ({
+        firing,
+        skipped: i === due.length - 1 ? null : "a later tick was due at the same time (overlap: cancel)",
+      }))
     }
-    if (overlap === "cancel") return due.map((firing, i) => ({ firing, createsRun: i === due.length - 1 }))
-    const active = await this.#options.store.activeRunsOf(schedule.id)
-    return due.map((firing, i) => ({ firing, createsRun: i === 0 && active.length === 0 }))
+    const [active] = await this.#options.store.activeRunsOf(schedule.id)
+    const blocker = active === undefined ? "the run of an earlier tick was active" : `run ${active.id} was active`
+    return due.map((firing, i) => ({
+      firing,
+      skipped: i === 0 && active === undefined ? null : `${blocker} (overlap: skip)`,
+    }))
   }
 
-  /** Returns null, and logs the problem, when the params of the schedule do not fit the workflow. */
-  async #newRun(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): Promise<NewRun | null> {
+  /** Returns the reason, and logs it, when the params of the schedule do not fit the workflow. */
+  async #newRun(schedule: ScheduleRow, workflow: CompiledWorkflow, { tick }: Firing): Promise<NewRun | { skipped: string }> {
     const { evaluator, clock, random, log } = this.#options
     const params = await scheduledParams(evaluator, workflow, schedule.spec, new Date(tick))
     if ("problem" in params) {
       const fields = { workflow: schedule.workflow, problem: params.problem }
       log.error(fields, "the params of a schedule do not fit its workflow; no run was created")
-      return null
+      return { skipped: `the params of the schedule do not fit the workflow: ${params.problem}` }
     }
     return {
       id: newRunId(clock.now(), random.hex128()),
@@ -186,6 +197,19 @@ export class Scheduler {
     }
   }
 }
+
+/** A due firing. `skipped`: the reason why it creates no run, or null. */
+interface DecidedFiring {
+  firing: Firing
+  skipped: string | null
+}
+
+/** Returns the last tick that was missed while no server was running, when `catchup` does not create its run. */
+const missedFirings = ({ spec, workflow, position, nextAt }: ScheduleRow, now: number): DecidedFiring[] =>
+  dueFirings({ ...spec, catchup: "latest" }, scheduleKey(workflow, position), Date.parse(nextAt!), now).map((firing) => ({
+    firing,
+    skipped: `no server was running at that time (catchup: ${spec.catchup})`,
+  }))
 
 /** Returns the params of a tick: those of the schedule, whose expressions can refer to the tick, over the workflow's defaults. */
 export const scheduledParams = async (

@@ -61,10 +61,12 @@ export const instancePath = z.string().regex(PATH, { error: "must be a path of i
 const isInstant = (value: string): boolean => isDateText(value) && /^(19[7-9]|[2-9]\d\d)/.test(value)
 const normalize = (value: string): string => (isInstant(value) ? new Date(value).toISOString() : value)
 
+const NOT_A_DATE = "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)"
+
 /** Schema of a day or an instant. Parses it to an instant in UTC with milliseconds. */
 export const instant = z
   .string()
-  .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
+  .refine(isInstant, { error: NOT_A_DATE })
   .overwrite(normalize)
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
 
@@ -75,7 +77,7 @@ const inUtc = (value: string): string => (WITHOUT_ZONE.test(value) ? `${value.re
 export const utcInstant = z
   .string()
   .overwrite(inUtc)
-  .refine(isInstant, { error: "must be a day (2026-01-31) or an instant (2026-01-31T10:00:00Z)" })
+  .refine(isInstant, { error: NOT_A_DATE })
   .overwrite(normalize)
   .meta({ examples: ["2026-01-31T10:00:00.000Z"] })
 
@@ -87,6 +89,12 @@ export const duration = z
 
 /** Returns milliseconds. The schema has checked the value. */
 export const durationMs = (value: string | number): number => parseDuration(value)!
+
+/** Schema of a day or an instant, which stays as written: the day is one of the schedule's time zone. */
+export const dayOrInstant = z
+  .string()
+  .refine(isInstant, { error: NOT_A_DATE })
+  .meta({ examples: ["2026-01-31"] })
 
 export const priority = z.int().min(1).max(10)
 export const json = z.unknown().meta({ description: "Any JSON value" })

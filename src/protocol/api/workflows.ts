@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { RUN_STATUSES } from "../../core/model/status.ts"
 import { PARAM_TYPES } from "../../core/model/workflow.ts"
-import { dateTime, instant, json, list, object, page, problem, strictObject, text, workflowName } from "./common.ts"
+import { dateTime, dayOrInstant, json, list, object, page, problem, strictObject, text, workflowName } from "./common.ts"
 
 export const scheduleSpec = z
   .object({
@@ -122,8 +122,8 @@ export const validation = z
   .meta({ id: "Validation" })
 
 export const backfillBody = strictObject({
-  from: instant,
-  to: instant,
+  from: dayOrInstant.meta({ description: "First instant, or first day in the schedule's time zone" }),
+  to: dayOrInstant.meta({ description: "Last instant, or last day in the schedule's time zone, which is included" }),
   plan: z.boolean().optional().meta({ description: "Only list the ticks" }),
   max_active_runs: z.int().min(1).max(1000).optional().meta({ description: "Maximum number of active runs of this backfill" }),
 })
@@ -146,6 +146,9 @@ export const schedule = z
     next_at: dateTime.nullable(),
     last_tick_at: dateTime.nullable(),
     next_ticks: z.array(dateTime).meta({ description: "Next ticks. Empty while paused" }),
+    skipped_ticks: z
+      .array(z.object({ tick: dateTime, reason: z.string() }))
+      .meta({ description: "The last five ticks that created no run, newest first" }),
   })
   .meta({ id: "Schedule" })
 

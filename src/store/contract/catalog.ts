@@ -48,8 +48,15 @@ export interface Tick {
   /** Instant of the tick. Its key (schedule, tick) is kept for ever, so that no second run is created for it. */
   tick: string
   nextAt: string | null
-  /** null: the tick is skipped (overlap, too late). Its key is stored, but no run is created. */
+  /** null: the tick is skipped. Its key is stored with the reason, but no run is created. */
   run: NewRun | null
+  skipped: string | null
+}
+
+/** A tick that created no run. */
+export interface SkippedTick {
+  tick: string
+  reason: string
 }
 
 export interface Catalog {
@@ -88,4 +95,6 @@ export interface Catalog {
   moveSchedules(moves: { scheduleId: number; expected: string; nextAt: string }[]): Promise<void>
   /** Lists runs of a schedule that are not closed, oldest first. */
   activeRunsOf(scheduleId: number): Promise<RunRow[]>
+  /** Lists the last skipped ticks of a schedule, newest first. */
+  listSkippedTicks(schedule: Pick<ScheduleRow, "workflowId" | "position" | "spec">, limit: number): Promise<SkippedTick[]>
 }

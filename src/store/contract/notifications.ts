@@ -11,12 +11,23 @@ export interface NotificationRow extends NewNotification {
   tries: number
 }
 
+/** The last failed delivery of a notification. */
+export interface NotificationProblem extends NotificationRow {
+  problem: string
+  at: string
+  /** Ork does not try again. */
+  gaveUp: boolean
+}
+
 export interface NotificationStore {
   /** Claims due notifications, earliest first. Each is due again after `leaseMs`. */
   claimNotifications(query: { limit: number; leaseMs: number }): Promise<NotificationRow[]>
-  /** Makes a notification due again after the delay. */
-  postponeNotification(id: number, delayMs: number): Promise<void>
+  /** Records why a notification was not delivered, and makes it due again after the delay; null: removes it. */
+  postponeNotification(notification: NotificationRow, problem: string, delayMs: number | null): Promise<void>
+  /** Removes notifications that were delivered or are obsolete, with their problems. */
   removeNotifications(ids: readonly number[]): Promise<void>
+  /** Lists the problems of the notifications of a run. */
+  notificationProblems(runId: RunId): Promise<NotificationProblem[]>
   /** Returns the milliseconds until the next one is due, or null. Reads one index entry. */
   nextNotificationMs(): Promise<number | null>
 }

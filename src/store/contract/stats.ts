@@ -1,6 +1,7 @@
 // Statistics, holders of limits, and outcomes set by hand.
 
 import type { RunId } from "../../core/model/ids.ts"
+import type { RunStatus } from "../../core/model/status.ts"
 
 export interface StatsStore {
   /**
@@ -19,10 +20,24 @@ export interface StatsStore {
   limitHolders(key: string, limit: number): Promise<string[]>
   /** Reads statistics from indexes of unfinished rows. */
   stats(): Promise<Stats>
+  /** Counts the open runs of each workflow by status. */
+  countActiveRuns(): Promise<{ workflow: string; status: RunStatus; count: number }[]>
+  /** Lists runs that finished after an instant and up to another one, earliest first. */
+  listFinishedRuns(query: { after: string; until: string; limit: number }): Promise<FinishedRun[]>
   /** Adds counts to those of the same minutes, for the times keeps the greater, and forgets what is older than `keptMinutes`. */
   addActivity(minutes: ActivityMinute[], keptMinutes: number): Promise<void>
   /** Lists minutes with activity since this one, oldest first. */
   listActivity(since: number): Promise<ActivityMinute[]>
+}
+
+export interface FinishedRun {
+  workflow: string
+  status: RunStatus
+  /** null: the run was cancelled before its start. */
+  startedAt: string | null
+  finishedAt: string
+  /** Time between its end and its retries. */
+  idleMs: number
 }
 
 export interface ActivityMinute {

@@ -156,6 +156,8 @@ export interface NewVersion {
   deploy: boolean
   /** Next tick of each of `compiled.schedules`, required with `deploy`; null when a schedule has no further tick. */
   nextAt?: (string | null)[]
+  /** First firing of each schedule if the schedule is new or has a new `start`; default `nextAt`. */
+  firstAt?: (string | null)[]
   /** Name of the key or user that stores it, if it is new; null or not given: nobody. */
   createdBy?: string | null
   /** With `deploy`: reject with the outcome `exists` when the name is deployed. */

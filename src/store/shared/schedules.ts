@@ -9,8 +9,20 @@ export interface DeployedSchedules {
   /** The workflow is not paused. */
   active: boolean
   specs: readonly ScheduleSpec[]
-  /** First tick of each schedule; null: none. */
+  /** Next firing of each schedule; null: none. */
   nextAt: readonly (string | null)[]
+  /** The same for schedules that are new or have a new `start`. */
+  firstAt: readonly (string | null)[]
+}
+
+/** Returns when a deployed schedule fires next, given the spec that it replaces. */
+export const nextAtOf = (
+  { specs, nextAt, firstAt }: DeployedSchedules,
+  position: number,
+  replaced: ScheduleSpec | undefined,
+): string | null => {
+  const isNew = replaced === undefined || replaced.start !== specs[position]!.start
+  return (isNew ? firstAt : nextAt)[position] ?? null
 }
 
 /** Returns the part of a tick's key that names its schedule: position, expression and time zone. */

@@ -127,6 +127,21 @@ export const explainQuery = (id: string, task?: string, standing = "") =>
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
   })
 
+const READY_MS = 15_000
+
+export const readyQuery = queryOptions({
+  queryKey: ["ready"],
+  queryFn: ({ signal }) => json<{ status: string }>("/ready", { signal }),
+  refetchInterval: READY_MS,
+  retry: false,
+})
+
+export const explainJobQuery = (id: string, standing: string) =>
+  queryOptions({
+    queryKey: ["explain job", id, standing],
+    queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/jobs/${id}/explain`, { signal }),
+  })
+
 /** `standing` is the instance's state; a change of state causes a new read. */
 export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
   queryOptions({

@@ -17,6 +17,7 @@ import { SessionContext } from "../session/session.ts"
 import { Announcer } from "./announcer.tsx"
 import { HelpDialog } from "./help-dialog.tsx"
 import { Navigation } from "./navigation.tsx"
+import { ServerProblem } from "./server-problem.tsx"
 import { setTheme, type Theme, useTheme } from "./theme.ts"
 import { Icon } from "../components/icon.tsx"
 
@@ -76,6 +77,7 @@ const SignedIn = ({ version }: { version: string }): ReactElement => {
       </header>
       <div className="content">
         <ConnectionBanner />
+        <ServerProblem />
         <main id="content" tabIndex={-1}>
           <Outlet />
         </main>

@@ -79,14 +79,14 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     usage: "backfill <workflow>",
     description: "create one run for each tick of the schedule in a range; ticks that were backfilled before are skipped",
     options: [
-      ["--from <date>", "first day or instant", "required"],
-      ["--to <date>", "last day or instant", "required"],
+      ["--from <date>", "first instant, or day in the schedule's time zone", "required"],
+      ["--to <date>", "last instant, or day, which is included", "required"],
       ["--max-active-runs <n>", "concurrent runs of this backfill"],
       ["--plan", "list the ticks, and create nothing"],
       JSON_OPTION,
       ...SERVER_OPTIONS,
     ],
-    examples: ["ork backfill etl --from 2026-01-01 --to 2026-02-01 --plan"],
+    examples: ["ork backfill etl --from 2026-01-01 --to 2026-01-31 --plan"],
     load: async () => (await import("../backfill.ts")).backfill,
   },
   {

@@ -1,6 +1,7 @@
 // Notifications of runs, and how they are claimed.
 
 import { describe, expect, it } from "vitest"
+import { iso } from "../../../core/model/ports.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { NotificationStore } from "../../contract/notifications.ts"
@@ -83,8 +84,37 @@ export const notificationTests = (open: Open<Store & NotificationStore>): void =
       expect(await world.store.claimNotifications(LEASE)).toEqual([])
       world.clock.pass(5000)
       expect(await world.store.claimNotifications(LEASE)).toEqual([{ ...notice, tries: 2 }])
-      await world.store.postponeNotification(notice!.id, 60_000)
+      await world.store.postponeNotification(notice!, "a.test answered 500", 60_000)
       expect(await world.store.nextNotificationMs()).toBe(60_000)
+    })
+
+    it("that could not be delivered keep their last problem until they are delivered", async () => {
+      const world = await setup(open)
+      const run = await world.start({ ...workflow({ a: {} }), deadlineMs: 1000 })
+      world.clock.pass(1000)
+      const [notice] = await world.store.claimNotifications(LEASE)
+      expect(await world.store.notificationProblems(run.id)).toEqual([])
+      await world.store.postponeNotification(notice!, "a.test answered 500", 5000)
+      world.clock.pass(5000)
+      const [again] = await world.store.claimNotifications(LEASE)
+      await world.store.postponeNotification(again!, "a.test answered 503", 5000)
+      const problem = { ...again, problem: "a.test answered 503", at: iso(world.clock.now()), gaveUp: false }
+      expect(await world.store.notificationProblems(run.id)).toEqual([problem])
+      await world.store.removeNotifications([notice!.id])
+      expect(await world.store.notificationProblems(run.id)).toEqual([])
+    })
+
+    it("that were given up keep their problem until their run is removed", async () => {
+      const world = await setup(open)
+      const run = await world.start(telling)
+      const [a] = await world.claim()
+      await world.turn({ changes: [world.ended(a!)] })
+      const [notice] = await world.store.claimNotifications(LEASE)
+      await world.store.postponeNotification(notice!, "a.test answered 500", null)
+      expect(await world.store.nextNotificationMs()).toBeNull()
+      expect(await world.store.notificationProblems(run.id)).toMatchObject([{ kind: "success", target: 0, gaveUp: true }])
+      await world.store.removeRun(run.id, 100)
+      expect(await world.store.notificationProblems(run.id)).toEqual([])
     })
 
     it("that were delivered are removed", async () => {

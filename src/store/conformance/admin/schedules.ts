@@ -35,6 +35,7 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
     expected: row.nextAt!,
     tick: row.nextAt!,
     nextAt: iso(Date.parse(row.nextAt!) + MINUTE),
+    skipped: run === null ? "run 1 was active" : null,
     run:
       run === null
         ? null
@@ -174,6 +175,41 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       const [claim] = await world.claim()
       expect(claim!.run).toMatchObject({ logicalDate: minute(1), timezone: "Europe/Berlin" })
       expect(await world.store.listRuns({ limit: 9 })).toHaveLength(1)
+    })
+
+    it("that is skipped is listed with the reason, newest first", async () => {
+      const world = await setup(open)
+      await deploy(world, [spec(), spec({ cron: "0 2 * * *" })], [minute(1), minute(1)])
+      const [row, other] = await all(world)
+      const next = async (run: null | undefined) => {
+        world.clock.pass(MINUTE)
+        await world.store.fireTicks([tick(world, (await all(world))[0]!, run)])
+      }
+      for (const run of [null, undefined, null, null] as const) await next(run)
+      const skipped = await world.store.listSkippedTicks(row!, 2)
+      expect(skipped).toEqual([minute(4), minute(3)].map((at) => ({ tick: at, reason: "run 1 was active" })))
+      expect((await world.store.listSkippedTicks(row!, 9)).map((each) => each.tick)).toEqual([minute(4), minute(3), minute(1)])
+      expect(await world.store.listSkippedTicks(other!, 9)).toEqual([])
+    })
+
+    it("continues with the first firing of a new schedule, or of one with a new start", async () => {
+      const world = await setup(open)
+      const put = (schedules: ScheduleSpec[]) =>
+        world.store.putWorkflow({
+          compiled: workflow({ a: {} }, { name: "test", schedules }),
+          hash: JSON.stringify(schedules),
+          source: "",
+          deploy: true,
+          nextAt: [minute(5)],
+          firstAt: [minute(1)],
+        })
+      const nextAt = async () => (await all(world))[0]!.nextAt
+      await put([spec()])
+      expect(await nextAt()).toBe(minute(1))
+      await put([spec({ cron: "*/5 * * * *" })])
+      expect(await nextAt()).toBe(minute(5))
+      await put([spec({ cron: "*/5 * * * *", start: "2026-01-01" })])
+      expect(await nextAt()).toBe(minute(1))
     })
 
     it("is not fired again after its workflow was removed and deployed again", async () => {

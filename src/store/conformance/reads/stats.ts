@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
+import { iso } from "../../../core/model/ports.ts"
 import { innerRows, limitsOf } from "../../../core/rules/new-rows.ts"
 import { group, workflow } from "../../../core/testing.ts"
 import type { StatsStore } from "../../contract/stats.ts"
@@ -16,6 +17,30 @@ type Seen = World<Store & StatsStore>
 export const statsTests = (open: Open<Store & StatsStore>): void => {
   const mark = (world: Seen, runId: RunId, name: string, status: "success" | "failed", path = "") =>
     world.store.overrideOutcome({ runId, name, path, status, reason: "by hand" })
+
+  it("open runs are counted, and finished ones are listed, by workflow", async () => {
+    const world = await setup(open)
+    const run = await world.start(workflow({ a: {} }, { name: "one" }))
+    await world.start(workflow({ a: {} }, { name: "two", maxActiveRuns: 1 }))
+    await world.start(workflow({ a: {} }, { name: "two", maxActiveRuns: 1 }))
+    const before = iso(world.clock.now())
+    const byName = (rows: { workflow: string; status: string }[]) =>
+      rows.toSorted((a, b) => `${a.workflow} ${a.status}`.localeCompare(`${b.workflow} ${b.status}`))
+    expect(byName(await world.store.countActiveRuns())).toEqual([
+      { workflow: "one", status: "running", count: 1 },
+      { workflow: "two", status: "pending", count: 1 },
+      { workflow: "two", status: "running", count: 1 },
+    ])
+    world.clock.pass(5000)
+    await world.store.overrideOutcome({ runId: run.id, name: "a", path: "", status: "success", reason: "by hand" })
+    await world.turn()
+    const { startedAt, finishedAt } = await world.run(run.id)
+    const all = { after: before, until: iso(world.clock.now()), limit: 9 }
+    const finished = { workflow: "one", status: "success", startedAt, finishedAt, idleMs: 0 }
+    expect(await world.store.listFinishedRuns(all)).toEqual([finished])
+    expect(await world.store.listFinishedRuns({ ...all, after: finishedAt! })).toEqual([])
+    expect(await world.store.listFinishedRuns({ ...all, until: before })).toEqual([])
+  })
 
   describe("an override", () => {
     it("finishes a pending task and unblocks downstream tasks", async () => {

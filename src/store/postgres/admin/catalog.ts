@@ -6,7 +6,16 @@ import { groupByColumn } from "../../shared/codec.ts"
 import { LAST_RUN_COLUMNS, VERSION_COLUMNS, WORKFLOW_COLUMNS } from "../../shared/workflow-rows.ts"
 import type { Access } from "../tx.ts"
 import { NEWEST_OF } from "../runs/run-reads.ts"
-import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
+import {
+  activeRunsOf,
+  dueSchedules,
+  fireTicks,
+  listSchedules,
+  moveSchedules,
+  nextTickMs,
+  schedulesAhead,
+  listSkippedTicks,
+} from "./schedules.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { ALLOWED, allowedText } from "./allowed.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
@@ -35,6 +44,7 @@ export const catalog = ({ read, writeAndNotify, workflows }: Access): Catalog =>
   schedulesAhead: () => read(schedulesAhead),
   moveSchedules: (moves) => writeAndNotify((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((connection) => activeRunsOf(connection, scheduleId)),
+  listSkippedTicks: (schedule, limit) => read((connection) => listSkippedTicks(connection, schedule, limit)),
 })
 
 const CURRENT_TIME = statement("current_time", `SELECT floor(extract(epoch FROM ${NOW}) * 1000)::float8 AS ms`)

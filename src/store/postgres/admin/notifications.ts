@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { NewNotification } from "../../../core/rules/notifications.ts"
-import type { NotificationRow, NotificationStore } from "../../contract/notifications.ts"
+import type { NotificationProblem, NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Access } from "../tx.ts"
@@ -53,7 +53,36 @@ const POSTPONE = statement(
   `UPDATE notifications SET due_at = ${NOW} + :delayMs::bigint * interval '1 millisecond' WHERE id = :id`,
 )
 
+const RECORD = statement(
+  "notification_problems_put",
+  `INSERT INTO notification_problems (id, run_id, kind, target, tries, problem, at, gave_up)
+   VALUES (:id::bigint, :runId::uuid, :kind, :target::int, :tries::int, :problem, ${NOW}, :gaveUp::boolean)
+   ON CONFLICT (id) DO UPDATE SET tries = excluded.tries, problem = excluded.problem, at = excluded.at, gave_up = excluded.gave_up`,
+)
+
+const postpone = async (
+  tx: SqlRunner,
+  { id, runId, kind, target, tries }: NotificationRow,
+  problem: string,
+  delayMs: number | null,
+): Promise<void> => {
+  if (delayMs === null) await tx.run(REMOVE, { ids: [id] })
+  else await tx.run(POSTPONE, { id, delayMs })
+  await tx.run(RECORD, { id, runId, kind, target, tries, problem, gaveUp: delayMs === null })
+}
+
 const REMOVE = statement("notifications_remove", "DELETE FROM notifications WHERE id = ANY (:ids::bigint[])")
+
+const REMOVE_PROBLEMS = statement(
+  "notification_problems_remove",
+  "DELETE FROM notification_problems WHERE id = ANY (:ids::bigint[])",
+)
+
+const PROBLEMS = statement(
+  "notification_problems_list",
+  `SELECT id, run_id AS "runId", kind, target, tries, problem, at, gave_up AS "gaveUp"
+   FROM notification_problems WHERE run_id = :runId::uuid ORDER BY id`,
+)
 
 const NEXT = statement(
   "notifications_next",
@@ -63,7 +92,12 @@ const NEXT = statement(
 
 export const notificationStore = ({ read, write }: Access): NotificationStore => ({
   claimNotifications: (query) => write((tx) => claim(tx, query)),
-  postponeNotification: (id, delayMs) => write(async (tx) => void (await tx.run(POSTPONE, { id, delayMs }))),
-  removeNotifications: (ids) => write(async (tx) => void (await tx.run(REMOVE, { ids }))),
+  postponeNotification: (notification, problem, delayMs) => write((tx) => postpone(tx, notification, problem, delayMs)),
+  removeNotifications: (ids) =>
+    write(async (tx) => {
+      await tx.run(REMOVE, { ids })
+      await tx.run(REMOVE_PROBLEMS, { ids })
+    }),
+  notificationProblems: (runId) => read((connection) => connection.run<NotificationProblem>(PROBLEMS, { runId })),
   nextNotificationMs: () => read(async (connection) => (await connection.run<{ ms: number }>(NEXT))[0]?.ms ?? null),
 })

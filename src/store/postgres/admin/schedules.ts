@@ -3,9 +3,10 @@
 // lock the row of the workflow before they change its schedules.
 
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
-import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
+import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
 import {
   type DeployedSchedules,
+  nextAtOf,
   sameTimes,
   SCHEDULE_COLUMNS,
   type ScheduleColumns,
@@ -36,10 +37,8 @@ const PUT = statement(
 const REMOVE_FROM = statement("schedules_remove", "DELETE FROM schedules WHERE workflow_id = :workflowId AND position >= :from")
 
 /** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
-export const putSchedules = async (
-  tx: SqlRunner,
-  { workflowId, versionId, active, specs, nextAt }: DeployedSchedules,
-): Promise<void> => {
+export const putSchedules = async (tx: SqlRunner, deployed: DeployedSchedules): Promise<void> => {
+  const { workflowId, versionId, active, specs } = deployed
   const rows = await tx.run<{ position: number; spec: string }>(SPECS, { workflowId })
   const before = new Map(rows.map(({ position, spec }) => [position, JSON.parse(spec) as ScheduleSpec]))
   const same = specs.flatMap((spec, i) => (before.has(i) && sameTimes(before.get(i)!, spec) ? [i] : []))
@@ -50,7 +49,7 @@ export const putSchedules = async (
       active,
       positions: specs.map((_, i) => i),
       specs: specs.map((spec) => JSON.stringify(spec)),
-      nextAts: specs.map((_, i) => nextAt[i] ?? null),
+      nextAts: specs.map((_, i) => nextAtOf(deployed, i, before.get(i))),
       unchanged: same,
     })
   if (before.size > specs.length) await tx.run(REMOVE_FROM, { workflowId, from: specs.length })
@@ -146,7 +145,8 @@ const FIRE = statement(
      UPDATE schedules SET next_at = :nextAt::timestamptz, last_tick_at = :tick::timestamptz
      WHERE id = :scheduleId AND active AND next_at = :expected::timestamptz RETURNING workflow_id
    )
-   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) SELECT workflow_id, :schedule, :tick::timestamptz, :runId::uuid FROM fired
+   INSERT INTO ticks (workflow_id, schedule, tick_at, run_id, skipped)
+   SELECT workflow_id, :schedule, :tick::timestamptz, :runId::uuid, :skipped::text FROM fired
    ON CONFLICT DO NOTHING RETURNING 1`,
 )
 
@@ -158,8 +158,8 @@ export const fireTicks = async (tx: Tx, ticks: readonly Tick[]): Promise<{ fired
   const keys = new Map(
     (await specs).map(({ id, position, spec }) => [id, scheduleText(position, JSON.parse(spec) as ScheduleSpec)]),
   )
-  const replies = ticks.map(({ scheduleId, expected, tick, nextAt, run }) =>
-    tx.run(FIRE, { scheduleId, expected, tick, nextAt, schedule: keys.get(scheduleId) ?? "", runId: run?.id ?? null }),
+  const replies = ticks.map(({ scheduleId, expected, tick, nextAt, run, skipped }) =>
+    tx.run(FIRE, { scheduleId, expected, tick, nextAt, schedule: keys.get(scheduleId) ?? "", runId: run?.id ?? null, skipped }),
   )
   const fired: boolean[] = []
   for (const reply of replies) fired.push((await reply).length === 1)
@@ -178,3 +178,15 @@ export const activeRunsOf = async (connection: SqlRunner, scheduleId: number): P
   const runs = await readRuns(connection, seqs)
   return seqs.flatMap((seq) => runs.get(seq) ?? [])
 }
+
+const SKIPPED = statement(
+  "ticks_skipped",
+  `SELECT tick_at AS tick, skipped AS reason FROM ticks
+   WHERE workflow_id = :workflowId::bigint AND schedule = :schedule AND skipped IS NOT NULL ORDER BY tick_at DESC LIMIT :limit::int`,
+)
+
+export const listSkippedTicks = (
+  connection: SqlRunner,
+  { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
+  limit: number,
+): Promise<SkippedTick[]> => connection.run<SkippedTick>(SKIPPED, { workflowId, schedule: scheduleText(position, spec), limit })

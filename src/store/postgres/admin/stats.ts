@@ -4,7 +4,7 @@ import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { ActivityMinute, StatsStore, Stats } from "../../contract/stats.ts"
+import type { ActivityMinute, FinishedRun, StatsStore, Stats } from "../../contract/stats.ts"
 import type { Advanced } from "../../contract/store.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import type { Access } from "../tx.ts"
@@ -30,9 +30,25 @@ export const statsStore = (
     return holders.map((holder) => nameOf(workflows, holder))
   },
   stats: () => read((connection) => stats(connection, workflows)),
+  countActiveRuns: () => read((connection) => connection.run(ACTIVE_RUNS)),
+  listFinishedRuns: (query) => read((connection) => connection.run<FinishedRun>(FINISHED_RUNS, query)),
   addActivity: (minutes, keptMinutes) => write((tx) => addActivity(tx, minutes, keptMinutes)),
   listActivity: (since) => read((connection) => connection.run<ActivityMinute>(LIST_ACTIVITY, { since })),
 })
+
+const ACTIVE_RUNS = statement(
+  "stats_active_runs",
+  `SELECT w.name AS workflow, r.status, r.count
+   FROM (SELECT workflow_id, status, count(*)::int AS count FROM runs WHERE status IN ('pending', 'running') GROUP BY 1, 2) r
+   JOIN workflows w ON w.id = r.workflow_id`,
+)
+
+const FINISHED_RUNS = statement(
+  "stats_finished_runs",
+  `SELECT w.name AS workflow, r.status, r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.idle_ms AS "idleMs"
+   FROM runs r JOIN workflows w ON w.id = r.workflow_id
+   WHERE r.finished_at > :after::timestamptz AND r.finished_at <= :until::timestamptz ORDER BY r.finished_at LIMIT :limit::int`,
+)
 
 const ADD_ACTIVITY = statement(
   "activity_add",

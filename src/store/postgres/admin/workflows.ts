@@ -52,7 +52,8 @@ export const putWorkflow = async (tx: Tx, input: NewVersion): Promise<StoredVers
   if (deploy) {
     await tx.run(DEPLOY, { workflowId, versionId, tags: JSON.stringify(compiled.tags) })
     const specs = compiled.schedules
-    await putSchedules(tx, { workflowId, versionId, active: !paused, specs, nextAt: input.nextAt ?? [] })
+    const { nextAt = [], firstAt = nextAt } = input
+    await putSchedules(tx, { workflowId, versionId, active: !paused, specs, nextAt, firstAt })
   }
   tx.workflows.add(versionId, compiled)
   const first = (found === undefined && version === 1) || (deploy && deployed === null)

@@ -70,8 +70,19 @@ export const hostOf = (url: string): string => {
   }
 }
 
-/** SQLSTATE classes: connection, read-only server, resources, locks, operator intervention, system and internal errors. */
-const UNAVAILABLE = /^(08|25006|53|55|57|58|XX)/
+/**
+ * SQLSTATE classes: connection, read-only server, authorization, missing database, missing permission, resources, locks, operator
+ * intervention, system and internal errors.
+ */
+const UNAVAILABLE = /^(08|25006|28|3D|42501|53|55|57|58|XX)/
+
+/** What a user does about an error that another setting or database avoids, by SQLSTATE. */
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/^28/, "; check the user and the password in ORK_DATABASE_URL, or create the role"],
+  [/^3D/, "; create it (createdb), or correct its name in ORK_DATABASE_URL"],
+  [/^42501/, "; grant it to the user of ORK_DATABASE_URL"],
+  [/^53100/, "; free some space on the disk of the database"],
+]
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
@@ -100,7 +111,9 @@ const toStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error
   const code = codeOf(error)
   if (error instanceof pg.DatabaseError && !UNAVAILABLE.test(code)) return error
-  return new StoreUnavailable(hostOf(url), error instanceof Error ? error.message || code : String(error), { cause: error })
+  const reason = error instanceof Error ? error.message || code : String(error)
+  const hint = HINTS.find(([codes]) => codes.test(code))?.[1] ?? ""
+  return new StoreUnavailable(hostOf(url), `${reason}${hint}`, { cause: error })
 }
 
 const BEGIN = statement("begin", "BEGIN")

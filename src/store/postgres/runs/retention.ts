@@ -64,6 +64,11 @@ const REMOVE_LIMITS = statement(
 
 const MARK = statement("remove_mark", "UPDATE runs SET removing = true WHERE seq = :seq AND NOT removing")
 
+const REMOVE_PROBLEMS = statement(
+  "remove_notification_problems",
+  "DELETE FROM notification_problems WHERE run_id = :runId::uuid",
+)
+
 const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")
 
 const KEPT_SINCE = `${NOW} - :keptMs::int * interval '1 millisecond'`
@@ -96,6 +101,7 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
   await tx.run(FORGET_MESSAGES, { keptMs: MESSAGE_MS })
   await tx.run(KEEP_MESSAGE, { seq: run.seq, keptMs: MESSAGE_MS })
   await tx.run(REMOVE_LIMITS, { runId })
+  await tx.run(REMOVE_PROBLEMS, { runId })
   await tx.run(REMOVE_RUN, { seq: run.seq })
   return true
 }

@@ -3,7 +3,16 @@
 
 import type { Catalog, VersionRow, WorkflowRow } from "../../contract/catalog.ts"
 import { LAST_RUN_COLUMNS, VERSION_COLUMNS, WORKFLOW_COLUMNS } from "../../shared/workflow-rows.ts"
-import { activeRunsOf, dueSchedules, fireTicks, listSchedules, moveSchedules, nextTickMs, schedulesAhead } from "./schedules.ts"
+import {
+  activeRunsOf,
+  dueSchedules,
+  fireTicks,
+  listSchedules,
+  moveSchedules,
+  nextTickMs,
+  schedulesAhead,
+  listSkippedTicks,
+} from "./schedules.ts"
 import type { Access, Session } from "../tx.ts"
 import { allowed, allowedText } from "./allowed.ts"
 import { bundlesInUse, removeWorkflow, setWorkflowPaused } from "./workflows.ts"
@@ -24,6 +33,7 @@ export const catalog = ({ read, write }: Access): Catalog => ({
   schedulesAhead: () => read(schedulesAhead),
   moveSchedules: (moves) => write((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((s) => activeRunsOf(s, scheduleId)),
+  listSkippedTicks: (schedule, limit) => read((s) => listSkippedTicks(s, schedule, limit)),
 })
 
 type Columns = Omit<WorkflowRow, "compiled" | "paused"> & { paused: number }

@@ -3,9 +3,10 @@
 
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
-import type { Catalog, ScheduleRow, Tick } from "../../contract/catalog.ts"
+import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
 import {
   type DeployedSchedules,
+  nextAtOf,
   sameTimes,
   SCHEDULE_COLUMNS,
   type ScheduleColumns,
@@ -28,12 +29,14 @@ ON CONFLICT (workflow_id, position) DO UPDATE SET version_id = excluded.version_
 const REMOVE_FROM = "DELETE FROM schedules WHERE workflow_id = ? AND position >= ?"
 
 /** Stores the schedules of a deployed version. A schedule with the same times keeps its next tick, so missed ticks stay due. */
-export const putSchedules = (tx: Tx, { workflowId, versionId, active, specs, nextAt }: DeployedSchedules): void => {
-  const before = new Map(tx.db.all<[number, string]>(SPECS, workflowId))
+export const putSchedules = (tx: Tx, deployed: DeployedSchedules): void => {
+  const { workflowId, versionId, active, specs } = deployed
+  const rows = tx.db.all<[number, string]>(SPECS, workflowId)
+  const before = new Map(rows.map(([position, spec]) => [position, JSON.parse(spec) as ScheduleSpec]))
   for (const [position, spec] of specs.entries()) {
     const old = before.get(position)
-    const isSame = old !== undefined && sameTimes(JSON.parse(old) as ScheduleSpec, spec)
-    const next = nextAt[position] ?? null
+    const isSame = old !== undefined && sameTimes(old, spec)
+    const next = nextAtOf(deployed, position, old)
     tx.db.run(PUT, workflowId, versionId, position, JSON.stringify(spec), active ? 1 : 0, next, isSame ? 1 : 0)
   }
   if (before.size > specs.length) tx.db.run(REMOVE_FROM, workflowId, specs.length)
@@ -94,7 +97,8 @@ const FIRE = `
 UPDATE schedules SET next_at = ?, last_tick_at = ? WHERE id = ? AND active = 1 AND next_at = ?
 RETURNING workflow_id, position, spec`
 
-const INSERT_TICK = "INSERT INTO ticks (workflow_id, schedule, tick_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+const INSERT_TICK = `
+INSERT INTO ticks (workflow_id, schedule, tick_at, run_id, skipped) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 export const fireTicks = (tx: Tx, ticks: readonly Tick[]): { fired: boolean; run: RunRow | null }[] => {
   const fired = ticks.map((tick) => fire(tx, tick))
@@ -104,12 +108,12 @@ export const fireTicks = (tx: Tx, ticks: readonly Tick[]): { fired: boolean; run
 }
 
 /** Returns false when another process has fired the tick, or the schedule has changed. */
-const fire = (tx: Tx, { scheduleId, expected, tick, nextAt, run }: Tick): boolean => {
+const fire = (tx: Tx, { scheduleId, expected, tick, nextAt, run, skipped }: Tick): boolean => {
   const schedule = tx.db.get<[number, number, string]>(FIRE, nextAt, tick, scheduleId, expected)
   if (schedule === undefined) return false
   const [workflowId, position, spec] = schedule
   const key = scheduleText(position, JSON.parse(spec) as ScheduleSpec)
-  return tx.db.run(INSERT_TICK, workflowId, key, tick, run === null ? null : run.id) === 1
+  return tx.db.run(INSERT_TICK, workflowId, key, tick, run === null ? null : run.id, skipped) === 1
 }
 
 const ACTIVE_RUNS = `
@@ -117,3 +121,13 @@ SELECT seq FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = ? AND finis
 
 export const activeRunsOf = (session: Session, scheduleId: number): RunRow[] =>
   session.db.all<[number]>(ACTIVE_RUNS, scheduleId).map(([seq]) => readRun(session, seq)!)
+
+const SKIPPED = `
+SELECT tick_at AS tick, skipped AS reason FROM ticks INDEXED BY ticks_skipped
+WHERE workflow_id = ? AND schedule = ? AND skipped IS NOT NULL ORDER BY tick_at DESC LIMIT ? + 0`
+
+export const listSkippedTicks = (
+  { db }: Session,
+  { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
+  limit: number,
+): SkippedTick[] => db.list<SkippedTick>(SKIPPED, workflowId, scheduleText(position, spec), limit)

@@ -4,7 +4,7 @@ import { lanesOfQueue } from "../../../core/routing/lanes.ts"
 import { queueOfLimit, taskOfLimit } from "../../../core/routing/limit-keys.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
-import type { ActivityMinute, StatsStore, Stats } from "../../contract/stats.ts"
+import type { ActivityMinute, FinishedRun, StatsStore, Stats } from "../../contract/stats.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { statsOf } from "../../shared/queue-rows.ts"
 import { overrideOutcome } from "../runs/override-outcome.ts"
@@ -15,9 +15,20 @@ export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
   limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
   stats: () => read(stats),
+  countActiveRuns: () => read((s) => s.db.list(ACTIVE_RUNS)),
+  listFinishedRuns: ({ after, until, limit }) => read((s) => s.db.list<FinishedRun>(FINISHED_RUNS, after, until, limit)),
   addActivity: (minutes, keptMinutes) => write((tx) => addActivity(tx, minutes, keptMinutes)),
   listActivity: (since) => read((s) => s.db.list<ActivityMinute>(LIST_ACTIVITY, since)),
 })
+
+const ACTIVE_RUNS = `
+SELECT w.name AS workflow, r.status, count(*) AS count FROM runs r INDEXED BY runs_active JOIN workflows w ON w.id = r.workflow_id
+WHERE r.finished_at IS NULL GROUP BY r.workflow_id, r.status`
+
+const FINISHED_RUNS = `
+SELECT w.name AS workflow, r.status, r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.idle_ms AS "idleMs"
+FROM runs r INDEXED BY runs_finished JOIN workflows w ON w.id = r.workflow_id
+WHERE r.finished_at IS NOT NULL AND r.finished_at > ? AND r.finished_at <= ? ORDER BY r.finished_at LIMIT ? + 0`
 
 const IN_FLIGHT =
   "FROM tasks t INDEXED BY tasks_in_flight WHERE t.holder IS NOT NULL AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL"

@@ -34,7 +34,8 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
   const [versionId, version] = existing ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, ...columns)!
   if (deploy) {
     tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
-    putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt: input.nextAt ?? [] })
+    const { nextAt = [], firstAt = nextAt } = input
+    putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt, firstAt })
     tx.wakeOthers = true
   }
   const isFirst = isNew || (deploy && deployed === null)

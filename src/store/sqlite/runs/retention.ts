@@ -41,6 +41,8 @@ const REMOVE_LIMITS = `DELETE FROM limits WHERE key = '${LIMIT_PREFIX.run}' || ?
 
 const MARK = "UPDATE runs SET removing = 1 WHERE seq = ? AND removing = 0"
 
+const REMOVE_PROBLEMS = "DELETE FROM notification_problems WHERE run_id = ?"
+
 const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
 
 const FORGET_MESSAGES = "DELETE FROM used_messages WHERE used_at < ?"
@@ -69,6 +71,7 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   tx.db.run(FORGET_MESSAGES, tx.iso(tx.now - MESSAGE_MS))
   tx.db.run(KEEP_MESSAGE, tx.at, seq, tx.iso(tx.now - MESSAGE_MS))
   tx.db.run(REMOVE_LIMITS, runId)
+  tx.db.run(REMOVE_PROBLEMS, runId)
   tx.db.run(REMOVE_RUN, seq)
   return true
 }

@@ -11,8 +11,9 @@ import { LABELS } from "./004-labels.ts"
 import { JOBS } from "./005-jobs.ts"
 import { FUNCTIONS } from "./006-functions.ts"
 import { PERMISSIONS } from "./007-permissions.ts"
+import { REASONS } from "./008-reasons.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS, REASONS] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

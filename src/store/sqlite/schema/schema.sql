@@ -126,6 +126,19 @@ CREATE TABLE limits (
   used INTEGER NOT NULL DEFAULT 0 CHECK (used >= 0)
 ) STRICT;
 
+CREATE TABLE notification_problems (
+  id INTEGER PRIMARY KEY,
+  run_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  target INTEGER NOT NULL,
+  tries INTEGER NOT NULL,
+  problem TEXT NOT NULL,
+  at TEXT NOT NULL,
+  gave_up INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX notification_problems_of_run ON notification_problems (run_id);
+
 CREATE TABLE notifications (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   run_id TEXT NOT NULL,
@@ -368,9 +381,11 @@ CREATE TABLE ticks (
   workflow_id INTEGER NOT NULL,
   schedule TEXT NOT NULL,
   tick_at TEXT NOT NULL,
-  run_id TEXT,
+  run_id TEXT, skipped TEXT,
   PRIMARY KEY (workflow_id, schedule, tick_at)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX ticks_skipped ON ticks (workflow_id, schedule, tick_at) WHERE skipped IS NOT NULL;
 
 CREATE TABLE used_messages (
   key TEXT PRIMARY KEY,

@@ -4,7 +4,7 @@ import { useMutation, useQueries, useQuery, useQueryClient } from "@tanstack/rea
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router"
 import { type ReactElement, type ReactNode, useState } from "react"
 import { calls } from "../../api/calls.ts"
-import { jobQuery, jobResultQuery } from "../../api/queries.ts"
+import { explainJobQuery, jobQuery, jobResultQuery } from "../../api/queries.ts"
 import type { Job } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Button } from "../../components/button.tsx"
@@ -55,6 +55,7 @@ const Found = ({ job }: { job: Job }): ReactElement => (
       actions={<Actions job={job} />}
     >
       {job.error === null ? null : <p className="error-line">{job.error}</p>}
+      {job.status === "PENDING" || job.status === "READY" || job.status === "BLOCKED" ? <WhyItWaits job={job} /> : null}
     </PageHead>
     <section className="card card-body" aria-label="Facts">
       <Facts
@@ -108,6 +109,14 @@ const Found = ({ job }: { job: Job }): ReactElement => (
     <JobLog job={job} live={!ended(job)} />
   </>
 )
+
+const ASK_AGAIN_MS = 5000
+
+const WhyItWaits = ({ job }: { job: Job }): ReactElement | null => {
+  const query = useQuery({ ...explainJobQuery(job.id, job.status), refetchInterval: ASK_AGAIN_MS })
+  const found = query.data?.items[0]
+  return found === undefined ? null : <p className="explained">{found.sentence}</p>
+}
 
 const Result = ({ job }: { job: Job }): ReactNode => {
   const query = useQuery({ ...jobResultQuery(job.id), enabled: ended(job) })

@@ -18,6 +18,7 @@ import { type LiveRun, RunContext, useRun } from "../../run/use-run.ts"
 import type { RUN_TABS } from "../search.ts"
 import { FailureCard } from "./failure-card.tsx"
 import { RunActions } from "./run-actions.tsx"
+import { RunExplanations } from "./run-explanations.tsx"
 import { TaskSide } from "./task-side.tsx"
 import "../../styles/run.css"
 
@@ -114,6 +115,7 @@ const Head = ({ run, state }: { run: Run; state: RunState | null }): ReactElemen
       actions={<RunActions run={run} />}
     >
       {run.error === null || run.status === "failed" ? null : <p className="error-line">{run.error}</p>}
+      <RunExplanations run={run} />
     </PageHead>
     <Facts
       facts={[

@@ -50,6 +50,7 @@ const ScheduleCard = ({ schedule }: { schedule: Schedule }): ReactElement => (
           ["Last tick", <Time key="last" at={schedule.last_tick_at} none="none yet" />],
         ]}
       />
+      <SkippedTicks ticks={schedule.skipped_ticks} />
       {schedule.next_ticks.length === 0 ? null : (
         <div>
           <h3>Next ticks</h3>
@@ -68,3 +69,18 @@ const ScheduleCard = ({ schedule }: { schedule: Schedule }): ReactElement => (
     </div>
   </section>
 )
+
+const SkippedTicks = ({ ticks }: { ticks: Schedule["skipped_ticks"] }): ReactElement | null =>
+  ticks.length === 0 ? null : (
+    <div>
+      <h3>Skipped ticks</h3>
+      <ol className="next-ticks">
+        {ticks.map(({ tick, reason }) => (
+          <li key={tick}>
+            <ExactTime at={tick} />
+            <span className="soft">{reason}</span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  )
