@@ -54,7 +54,7 @@ export class Results {
           const value = await read()
           if (value !== null) end(() => resolve(value))
         } catch (error) {
-          end(() => reject(error))
+          end(() => reject(error instanceof Error ? error : new Error(String(error))))
         }
         reading = false
         if (again) {
