@@ -82,35 +82,38 @@ export const findKeys = async (tx: Tx, jobs: readonly Pick<NewJob, "name" | "key
   return new Map(found.map(({ name, key, id }) => [keyOfJob({ name, key })!, id]))
 }
 
+/** Numbers the rows itself: a join of the two inserts would compare every job with every other one. */
 const INSERT = statement(
   "jobs_insert",
-  `WITH new AS MATERIALIZED (
+  `WITH given AS MATERIALIZED (
      SELECT * FROM unnest(:ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[],
        :statuses::text[], :rowStatuses::text[], :pendingCounts::int[], :limits::text[], :errors::text[], :concurrencyKeys::text[],
        :retryPolicies::text[], :tasks::text[], :payloads::text[], :groups::bigint[], :runAts::timestamptz[], :delays::bigint[],
-       :keys::text[], :settings::text[], :expiries::bigint[], :creators::text[]) WITH ORDINALITY
+       :keys::text[], :settings::text[], :expiries::bigint[], :creators::text[])
      AS c (id, name, queue, lane, priority,
        status, row_status, upstream_pending, limits, error, concurrency_key,
-       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, created_by, position)
+       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, created_by)
+   ), new AS MATERIALIZED (
+     SELECT nextval(pg_get_serial_sequence('tasks', 'id')) AS task_id, ${NOW}::timestamptz(3) AS at, g.*,
+       CASE WHEN row_status <> 'skipped' THEN ${AVAILABLE_AT("run_at", "delay_ms")} END::timestamptz(3) AS available_at
+     FROM given g
    ), row AS (
-     INSERT INTO tasks (run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at,
-       available_at, item)
-     SELECT 0, group_id, 0, id::text, 'task', row_status, upstream_pending, lane, priority, limits::bigint[], error,
-       CASE WHEN row_status = 'skipped' THEN ${NOW} END,
-       CASE WHEN row_status <> 'skipped' THEN ${AVAILABLE_AT("run_at", "delay_ms")} END, name
-     FROM new ORDER BY position
-     RETURNING ${READINESS("tasks")}, path, available_at
+     INSERT INTO tasks (id, run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at,
+       available_at, item) OVERRIDING SYSTEM VALUE
+     SELECT task_id, 0, group_id, 0, id::text, 'task', row_status, upstream_pending, lane, priority, limits::bigint[], error,
+       CASE WHEN row_status = 'skipped' THEN at END, available_at, name
+     FROM new
+     RETURNING ${READINESS("tasks")}
    ), enqueued AS (
      ${insertInto("ready_queue", "row")}
    ), inserted AS (
-   INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
-     key, settings, expires_ms, created_by)
-   SELECT r.id, n.id, n.name, n.queue, n.priority, n.status, ${NOW}, ${NOW},
-     n.concurrency_key, n.retry_policy, n.task, n.payload, n.key, n.settings, n.expires_ms, n.created_by
-   FROM new n JOIN row r ON r.path = n.id::text
-   RETURNING task_id, id, created_at
+     INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
+       key, settings, expires_ms, created_by)
+     SELECT task_id, id, name, queue, priority, status, at, at, concurrency_key, retry_policy, task, payload, key, settings, expires_ms,
+       created_by
+     FROM new
    )
-   SELECT i.task_id AS row, i.id, i.created_at AS at, r.available_at AS "availableAt" FROM inserted i JOIN row r ON r.id = i.task_id`,
+   SELECT task_id AS row, id, at, available_at AS "availableAt" FROM new`,
 )
 
 /** Returns the inserted jobs by id. */
