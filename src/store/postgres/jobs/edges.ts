@@ -3,6 +3,7 @@
 // transactions above the same job cannot deadlock.
 
 import { type EventJob, jobEvent } from "../../shared/events.ts"
+import { isJobRow } from "../../shared/job-rows.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import { setExpiry } from "./times.ts"
 import type { StoreEvent } from "../../contract/store.ts"
@@ -22,7 +23,7 @@ const BELOW = `below (id, blocked_by) AS (
 const LOCK = statement(
   "job_edges_lock",
   `WITH RECURSIVE ${BELOW}
-   SELECT id FROM tasks WHERE id IN (
+   SELECT id, run_seq FROM tasks WHERE id IN (
      SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY (:completed::bigint[])
    ) ORDER BY id FOR UPDATE`,
 )
@@ -70,11 +71,15 @@ export interface DependentChanges {
 
 const NOTHING: DependentChanges = { ready: [], blocked: [] }
 
-/** Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. */
-const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<void> => {
+/**
+ * Locks all dependents, and returns whether tasks of runs are among them (callers). Repeats until no new ones appear: jobs may be added
+ * while a lock is awaited.
+ */
+const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<boolean> => {
   for (let before = ""; ;) {
-    const locked = (await tx.run<{ id: number }>(LOCK, { failed, completed })).map(({ id }) => id).join()
-    if (failed.length === 0 || locked === before) return
+    const rows = await tx.run<{ id: number; run_seq: number }>(LOCK, { failed, completed })
+    const locked = rows.map(({ id }) => id).join()
+    if (failed.length === 0 || locked === before) return rows.some(({ run_seq }) => !isJobRow(run_seq))
     before = locked
   }
 }
@@ -95,9 +100,7 @@ export const unblockDependents = async (
   const message = blockedBy(JOB_ID_PLACEHOLDER)
   const blocked = failed.length === 0 ? [] : tx.run<EventJob & { error: string }>(BLOCK, { failed, message })
   // The rows of callers are locked too: they are dependents.
-  const resumed = pipelined(tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] }))
-  await locked
-  await resumed
+  if (await locked) await tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] })
   const unblockedJobs = await unblocked
   await setExpiry(
     tx,
