@@ -1,5 +1,9 @@
+import { execFileSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
-import { provenanceOf, unpinnedImages } from "./release.ts"
+import { temporaryFolder } from "../test/support/ork.ts"
+import { provenanceOf, unpinnedImages, writeArtifacts } from "./release.ts"
 
 test("base images without a digest are found; stages and Ork's own image need none", () => {
   const digest = `@sha256:${"a".repeat(64)}`
@@ -15,4 +19,24 @@ test("the provenance names the files, the commit and the lock file", () => {
     subject,
     predicate: { buildDefinition: { resolvedDependencies: [{ digest: { gitCommit: "abc" } }, { digest: { sha256: "2" } }] } },
   })
+})
+
+test("a release has a package, its SBOM with a checksum for each runtime package, its provenance, and checksums that match", () => {
+  const folder = temporaryFolder()
+  writeArtifacts(folder)
+  const { version, dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
+    version: string
+    dependencies: { [name: string]: string }
+  }
+  const base = `ork-${version}`
+  expect(readdirSync(folder).toSorted()).toEqual(["SHA256SUMS", `${base}.cdx.json`, `${base}.provenance.json`, `${base}.tgz`])
+  execFileSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: folder })
+  const read = <T>(end: string): T => JSON.parse(readFileSync(join(folder, `${base}.${end}`), "utf8")) as T
+  const { bomFormat, components } = read<{ bomFormat: string; components: { name: string; hashes?: object[] }[] }>("cdx.json")
+  expect(bomFormat).toBe("CycloneDX")
+  expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(dependencies)))
+  expect(components.map(({ name }) => name)).not.toEqual(expect.arrayContaining(["vitest"]))
+  expect(components.filter(({ hashes }) => hashes === undefined)).toEqual([])
+  const { subject } = read<{ subject: { name: string }[] }>("provenance.json")
+  expect(subject.map(({ name }) => name)).toEqual([`${base}.tgz`, `${base}.cdx.json`])
 })

@@ -39,6 +39,28 @@ export const provenanceOf = (subject: Subject[], source: { commit: string; lockH
   },
 })
 
+export interface Sbom {
+  components: { "bom-ref": string; name: string; hashes?: object[] }[]
+  dependencies: { ref: string; dependsOn: string[] }[]
+}
+
+type Locked = { [path: string]: { version?: string; dev?: boolean } }
+
+/** Keeps what users install. `npm sbom --omit dev` also drops packages of users that a tool depends on. */
+export const withoutTools = (sbom: Sbom, packages: Locked): Sbom => {
+  const installed = new Set(
+    Object.entries(packages).flatMap(([path, { version, dev }]) =>
+      dev === true ? [] : [`${path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)}@${version}`],
+    ),
+  )
+  const components = sbom.components.filter((component) => installed.has(component["bom-ref"]))
+  const refs = new Set(components.map((component) => component["bom-ref"]))
+  const dependencies = sbom.dependencies
+    .filter(({ ref }) => refs.has(ref) || ref.startsWith("ork@"))
+    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((other) => refs.has(other)) }))
+  return { ...sbom, components, dependencies }
+}
+
 const sha256 = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex")
 
 const run = (command: string, ...args: string[]): string =>
@@ -55,15 +77,22 @@ const release = (folder: string): void => {
       `base images without a digest: ${images.join(", ")}; pin them with \`docker buildx imagetools inspect IMAGE\``,
     )
   }
-  mkdirSync(folder, { recursive: true })
   run("npm", "run", "build")
+  writeArtifacts(folder)
+}
+
+/** Writes the package as it is built, its SBOM, its provenance and their checksums. Needs no network. */
+export const writeArtifacts = (folder: string): void => {
+  mkdirSync(folder, { recursive: true })
   const [packed] = JSON.parse(run("npm", "pack", "--json", "--ignore-scripts", "--pack-destination", folder)) as [
     { filename: string },
   ]
   const base = packed.filename.replace(/\.tgz$/, "")
+  const sbom = run("npm", "sbom", "--sbom-format", "cyclonedx", "--package-lock-only", "--workspaces=false")
+  const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as { packages: Locked }
   writeFileSync(
     join(folder, `${base}.cdx.json`),
-    run("npm", "sbom", "--sbom-format", "cyclonedx", "--omit", "dev", "--package-lock-only"),
+    `${JSON.stringify(withoutTools(JSON.parse(sbom) as Sbom, lock.packages), null, 2)}\n`,
   )
   const files = [packed.filename, `${base}.cdx.json`]
   const subject = files.map((name) => ({ name, digest: { sha256: sha256(join(folder, name)) } }))
