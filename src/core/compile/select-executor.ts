@@ -105,7 +105,7 @@ const checkFields = (
 
 /** Checks the fields of an executor that runs a command or a function elsewhere. */
 const workProblem = (merged: TaskDefinition, executor: string, { accepts }: ExecutorRule): string | null => {
-  if (!accepts.includes("file") || !accepts.includes("command")) return null
+  if (builtinRule(executor) === undefined || !accepts.includes("file") || !accepts.includes("command")) return null
   const { command, file, function: name } = merged
   if (command !== undefined && file !== undefined) return "has both a command and a file; a task runs one of them"
   if (name !== undefined && file === undefined) return "has a function without the file that contains it"
