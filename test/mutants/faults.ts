@@ -43,7 +43,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/services/due-loop.ts",
-        find: "Math.min(Math.max(dueMs, MIN_SLEEP_MS), MAX_SLEEP_MS)",
+        find: "Math.min(Math.max(dueMs, MIN_SLEEP_MS), longestSleepMs(clock))",
         replace: "Math.max(dueMs, MIN_SLEEP_MS)",
       },
     ],

@@ -223,8 +223,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/close-runs.ts",
-        find: "resumeParents(tx, parents)",
-        replace: "resumeParents(tx, parents.slice(0, 0))",
+        find: "requestResume(tx, parents)",
+        replace: "requestResume(tx, parents.slice(0, 0))",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
@@ -260,8 +260,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/admin/lease-holders.ts",
-        find: "WHERE NOT dead AND lease_until < ${NOW} AND",
-        replace: "WHERE NOT dead AND lease_until < ${NOW} + interval '8 seconds' AND",
+        find: "(h.lease_until < ${NOW} OR NOT ${KEY_IS_VALID})`",
+        replace: "(h.lease_until < ${NOW} + interval '8 seconds' OR NOT ${KEY_IS_VALID})`",
       },
     ],
     foundBy: SIM_ON_POSTGRES,

@@ -36,7 +36,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/advance/close-runs.ts",
-        find: "  if (parent !== null) resumeParent(tx, parent)\n",
+        find: "  if (parent !== null) requestResume(tx, parent)\n",
         replace: "",
       },
     ],
