@@ -47,6 +47,20 @@ test("text that is nearly JSON is valid if JSON.parse accepts it", () => {
   )
 })
 
+/** Tells whether JSON.parse changes a number of the text, which the validator rejects. */
+const hasInexactNumber = (text: string): boolean => {
+  let found = false
+  try {
+    JSON.parse(text, (_, value: unknown) => {
+      if (typeof value === "number" && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) found = true
+      return value
+    })
+  } catch {
+    return false
+  }
+  return found
+}
+
 test("a valid value with one changed character is valid if JSON.parse accepts it", () => {
   const change = fc.tuple(fc.nat(), fc.constantFrom(...'{}[],:"\\0e-. x'))
   fc.assert(
@@ -54,7 +68,7 @@ test("a valid value with one changed character is valid if JSON.parse accepts it
       const text = JSON.stringify(value)
       const at = position % text.length
       const changed = text.slice(0, at) + character + text.slice(at + 1)
-      if (/[\ud800-\udfff]/.test(changed)) return
+      if (/[\ud800-\udfff]/.test(changed) || hasInexactNumber(changed)) return
       expect(check(changed) === null, changed).toBe(parses(changed))
     }),
     { numRuns: 2000 },

@@ -50,7 +50,9 @@ const findTicks = (expression: string, timezone: string, after: number, count: n
       const tick = Math.max(period.from, next - period.offset)
       if (tick > after && tick !== ticks.at(-1)?.getTime()) ticks.push(new Date(tick))
     } else {
-      period = periodAt(timezone, Math.max(period.to, next - MAX_OFFSET_MS))
+      const following = periodAt(timezone, period.to)
+      // A clock that goes back shows times again, before the next one of this period.
+      period = following.offset < period.offset ? following : periodAt(timezone, Math.max(period.to, next - MAX_OFFSET_MS))
       local = firstLocal(expression, period) - 1
     }
   }
@@ -70,7 +72,8 @@ export const previousTicks = (expression: string, timezone: string, until: Date,
       const tick = Math.max(period.from, previous - period.offset)
       if (tick !== ticks.at(-1)?.getTime()) ticks.push(new Date(tick))
     } else {
-      period = periodAt(timezone, Math.min(period.from - 1, previous + MAX_OFFSET_MS))
+      const goesBack = period.offset < period.previous
+      period = periodAt(timezone, goesBack ? period.from - 1 : Math.min(period.from - 1, previous + MAX_OFFSET_MS))
       local = period.to + period.offset
     }
   }
