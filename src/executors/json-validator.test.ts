@@ -23,6 +23,20 @@ const parses = (text: string): boolean => {
   }
 }
 
+/** Tells whether JSON.parse changes a number of the text, which the validator rejects. */
+const hasInexactNumber = (text: string): boolean => {
+  let found = false
+  try {
+    JSON.parse(text, (_, value: unknown) => {
+      if (typeof value === "number" && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) found = true
+      return value
+    })
+  } catch {
+    return false
+  }
+  return found
+}
+
 test("every JSON value is valid, wherever it is split", () => {
   fc.assert(
     fc.property(
@@ -41,25 +55,12 @@ test("text that is nearly JSON is valid if JSON.parse accepts it", () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), fc.array(fc.integer({ min: 0, max: 3 })), (pieces, sizes) => {
       const text = pieces.join("")
+      if (hasInexactNumber(text)) return
       expect(check(text, sizes) === null, JSON.stringify(text)).toBe(parses(text))
     }),
     { numRuns: 5000 },
   )
 })
-
-/** Tells whether JSON.parse changes a number of the text, which the validator rejects. */
-const hasInexactNumber = (text: string): boolean => {
-  let found = false
-  try {
-    JSON.parse(text, (_, value: unknown) => {
-      if (typeof value === "number" && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) found = true
-      return value
-    })
-  } catch {
-    return false
-  }
-  return found
-}
 
 test("a valid value with one changed character is valid if JSON.parse accepts it", () => {
   const change = fc.tuple(fc.nat(), fc.constantFrom(...'{}[],:"\\0e-. x'))
