@@ -11,6 +11,13 @@ const ended = (row: number): Change => ({
   status: "success",
   result: { state: "success", startedAt: 1, finishedAt: 2 },
 })
+const wait = (resumes: number): Change => ({
+  ...fence(1),
+  kind: "wait",
+  waitingOn: { kind: "sleep", ms: 1 },
+  delayMs: 1,
+  resumes,
+})
 const expand = (offset: number): Change => {
   const items = Array.from({ length: EXPAND_CHUNK }, () => null)
   return { ...fence(0), kind: "expand", total: 2000, offset, items, lane: "q:default", priority: 5, limits: [] }
@@ -67,13 +74,6 @@ describe("Inbox", () => {
   })
 
   it("replaces the wait of a resumed row by a later change of its attempt", () => {
-    const wait = (resumes: number): Change => ({
-      ...fence(1),
-      kind: "wait",
-      waitingOn: { kind: "sleep", ms: 1 },
-      delayMs: 1,
-      resumes,
-    })
     expect(filled(wait(1), ended(2), wait(2)).nextBatch()).toEqual([wait(2), ended(2)])
     expect(filled(wait(1), wait(2), ended(1)).nextBatch()).toEqual([ended(1)])
     const inbox = filled(wait(1))
@@ -83,14 +83,16 @@ describe("Inbox", () => {
     expect(inbox.nextBatch()).toEqual([ended(1)])
   })
 
+  it("drops a wait that was decided before the one it already has", () => {
+    const replaced: [Change, Change][] = []
+    const inbox = new Inbox((change, into) => replaced.push([change, into]))
+    inbox.add(wait(2))
+    inbox.add(wait(1))
+    expect(inbox.nextBatch()).toEqual([wait(2)])
+    expect(replaced).toEqual([[wait(1), wait(2)]])
+  })
+
   it("drops the waits that precede a claim which is committed", () => {
-    const wait = (resumes: number): Change => ({
-      ...fence(1),
-      kind: "wait",
-      waitingOn: { kind: "sleep", ms: 1 },
-      delayMs: 1,
-      resumes,
-    })
     const inbox = filled(wait(1), ended(2))
     expect(inbox.takeCommittedWaits("attempt-1", 1)).toEqual([])
     expect(inbox.takeCommittedWaits("attempt-1", 2)).toEqual([wait(1)])
@@ -98,7 +100,7 @@ describe("Inbox", () => {
   })
 
   it("keeps a start before a wait, which does not record the start", () => {
-    const wait: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
-    expect(filled(started(1), wait, ended(1)).nextBatch()).toEqual([started(1), wait, ended(1)])
+    const first: Change = { ...fence(1), kind: "wait", waitingOn: { kind: "sleep", ms: 1 }, delayMs: 1 }
+    expect(filled(started(1), first, ended(1)).nextBatch()).toEqual([started(1), first, ended(1)])
   })
 })

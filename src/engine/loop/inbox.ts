@@ -17,6 +17,9 @@ const rowsOf = (chunk: Chunk): number => (chunk.kind === "open_group" ? chunk.ro
 /** A wait of a row that was resumed before. */
 const isRenewedWait = (change: Change): boolean => change.kind === "wait" && change.resumes !== undefined
 
+/** How often the row of a wait was resumed before it; infinite for other changes, which count whenever they were decided. */
+const resumesOf = (change: Change): number => (change.kind === "wait" ? (change.resumes ?? 0) : Number.POSITIVE_INFINITY)
+
 export class Inbox {
   #changes: Change[] = []
   #chunks: Chunk[] = []
@@ -88,6 +91,9 @@ export class Inbox {
     const { attemptId } = change
     const wait = this.#waits.get(attemptId)
     if (wait !== undefined) {
+      const pending = this.#changes[wait]!
+      // After an eviction this process may resume a row whose previous resumption is still under way, and which ends later.
+      if (resumesOf(change) < resumesOf(pending)) return this.#coalesced(change, pending)
       // Decided after the row was resumed again, or by a user: the earlier wait does not count any more.
       this.#replaceAt(wait, change)
       if (!isRenewedWait(change)) this.#waits.delete(attemptId)
