@@ -63,8 +63,8 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   /** null: no key required. */
   scope: KeyScope | null
   /**
-   * What the limits of a caller to some workflows mean for a route that names neither a workflow nor a run: it lists what the caller may
-   * see, checks the workflow of a definition, is for every caller with the scope, or is for callers without limits (default).
+   * Says what the limits of a caller to some workflows mean for a route that names neither a workflow nor a run: the route lists what the
+   * caller may see, checks the workflow of a definition, serves every caller with the scope, or serves callers without limits (default).
    */
   concerns?: "list" | "definition" | "caller" | "server"
   /** Checks what a caller without a key proves otherwise (a token, a signature), before the body is read. Throws to reject. */

@@ -1,4 +1,4 @@
-// Who created, started, cancelled, retried, paused, approved or changed something.
+// The API shows who created, started, cancelled, retried, paused, approved or changed something.
 
 import { expect, onTestFinished, test } from "vitest"
 import { setup as setupApi, untilWaiting } from "../testing/setup.ts"

@@ -191,7 +191,7 @@ const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {
   }
 }
 
-/** The same dependencies in any order are no change, which is possible only while the job is PENDING. */
+/** Returns no change for the same dependencies in any order: the store rejects a change of dependencies unless the job is PENDING. */
 const dependencyChange = (row: JobRow, given: readonly string[] | undefined): Pick<JobChange, "dependencies"> => {
   const dependencies = new Set(given ?? row.dependencies)
   return isDeepStrictEqual(dependencies, new Set(row.dependencies)) ? {} : { dependencies: [...dependencies] }

@@ -19,7 +19,7 @@ import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 /** Size in bytes up to which an output is shown. Of a larger output only the key is shown. */
 const MAX_SHOWN_BYTES = 256 * 1024
-/** The same in a list, which contains an upstream output once for each task that reads it. */
+/** Size in bytes up to which a list shows an output: a list contains an upstream output once for each task that reads it. */
 const MAX_LISTED_BYTES = 16 * 1024
 
 export interface InputSource {

@@ -78,7 +78,7 @@ const runLines = (context: Context, run: Run, now: number): Span[][] => {
 
 interface Layout {
   now: number
-  /** Of the column of names. */
+  /** Width of the column of names. */
   width: number
 }
 

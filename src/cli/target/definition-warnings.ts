@@ -1,4 +1,4 @@
-// What `ork validate` finds beyond a definition itself: workflows that tasks start, and templates of other tools. Pure.
+// Finds what `ork validate` warns about beyond a definition itself: workflows that tasks start, and templates of other tools. Pure.
 
 import { nearest } from "../../core/model/nearest.ts"
 import type { Problem } from "../../core/model/problems.ts"

@@ -58,8 +58,9 @@ export const parseInstancePath = (options: { index?: string; path?: string }): s
 
 export interface TaskReference {
   task: string
-  /** Of an instance; at most one of the two is set. */
+  /** Path of an instance. A reference has a path or a label, not both. */
   path?: string
+  /** Label of an instance. */
   label?: string
 }
 
