@@ -24,7 +24,7 @@ const LAYERS: Record<string, Layers> = {
   "": [
     ["core"],
     ["config-values.ts"],
-    ["config.ts", "definition", "protocol", "store", "objects", "secrets"],
+    ["config.ts", "definition", "import", "protocol", "store", "objects", "secrets"],
     ["executors"],
     ["engine"],
     ["api", "worker"],

@@ -1,7 +1,31 @@
 // Commands for definitions and deployed workflows.
 
 import { Argument } from "commander"
-import { type CommandSpec, JSON_OPTION, LIMIT_OPTION, PARAM_OPTIONS, RUN_ARGUMENT, SERVER_OPTIONS } from "./command-spec.ts"
+import type { ImportSource } from "../import.ts"
+import {
+  type CommandSpec,
+  JSON_OPTION,
+  LIMIT_OPTION,
+  type OptionSpec,
+  PARAM_OPTIONS,
+  RUN_ARGUMENT,
+  SERVER_OPTIONS,
+} from "./command-spec.ts"
+
+const importSpec = (source: ImportSource, description: string, options: readonly OptionSpec[]): CommandSpec => ({
+  usage: `${source} <file>`,
+  description: `convert ${description}; - reads standard input`,
+  options: [
+    ["--out <folder>", "folder for the new files", { default: "." }],
+    ["--plan", "report only, and write nothing"],
+    ...options,
+    JSON_OPTION,
+  ],
+  examples: [
+    source === "crontab" ? "crontab -l | ork import crontab - --out workflows" : `ork import ${source} etl.yaml --plan`,
+  ],
+  load: async () => (await import("../import.ts")).importFrom(source),
+})
 
 export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
   {
@@ -16,6 +40,20 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     options: [JSON_OPTION],
     examples: ["ork validate etl.yaml", "ork validate workflows/*.yaml --json"],
     load: async () => (await import("../validate.ts")).validate,
+  },
+  {
+    usage: "import",
+    description:
+      "write definitions for the workflows of another tool, and report every line that was not converted; exit 1 then",
+    subcommands: [
+      importSpec("crontab", "a crontab: one workflow for each entry", [
+        ["--timezone <zone>", "time zone of the crontab; default: that of this machine"],
+        ["--system", "entries name a user, as in /etc/crontab; the default for files of /etc"],
+      ]),
+      importSpec("dagu", "a workflow of Dagu", [
+        ["--timezone <zone>", "time zone of its schedules; default: that of this machine"],
+      ]),
+    ],
   },
   {
     usage: "schema",
