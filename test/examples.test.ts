@@ -55,6 +55,10 @@ const TABLE: Record<string, Expected> = {
   "words.json": { tasks: { success: 3 }, logs: { report: '"different":4' } },
   "list-form.json": { tasks: { success: 4 }, logs: { D: "D" } },
   "files.yaml": { tasks: { success: 2 }, logs: { report: "3 cities" } },
+  "allowed-failures.yaml": {
+    tasks: { success: 2, failed: 1, skipped: 1 },
+    logs: { report: "optional failed, load skipped" },
+  },
   "versions.yaml": { tasks: { success: 5 } },
   "scripts.yaml": { tasks: { success: 3 }, logs: { report: "longest name: rome.csv" } },
 }

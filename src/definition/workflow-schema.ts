@@ -39,6 +39,11 @@ const retry = strictObject({
   jitter: z.boolean().optional(),
 })
 
+const failurePatterns = z
+  .array(either("an exit code from 1 to 255, or a part of the error text", [z.int().min(1).max(255), text.min(1)]))
+  .min(1)
+  .max(100)
+
 const taskFields = {
   description: text.optional(),
   executor: text.optional(),
@@ -90,6 +95,9 @@ const taskFields = {
     .max(100)
     .optional(),
   allow_option_values: z.boolean().optional(),
+  continue_on_error: z.boolean().optional(),
+  retry_on: failurePatterns.optional(),
+  skip_on: failurePatterns.optional(),
   retries: z.int().min(0).max(99).optional(),
   retry: retry.optional(),
   lost_retries: z.int().min(0).max(1000).optional(),

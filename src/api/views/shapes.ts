@@ -67,6 +67,7 @@ export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflo
     hook: node.hook,
     run_when: node.rule,
     if: node.if ?? null,
+    continue_on_error: node.continueOnError === true,
     fan_out: node.fan?.reference ?? null,
     queue: node.queue,
     max_attempts: node.retry.maxAttempts,

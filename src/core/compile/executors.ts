@@ -83,6 +83,7 @@ export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "depends_on",
   "run_when",
   "if",
+  "continue_on_error",
   "foreach",
   "parallel",
   "concurrency",

@@ -71,6 +71,9 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     resources: compileResources(context, merged, path),
     retry: compileRetry(context, merged, path),
     lostRetries: merged.lost_retries ?? 3,
+    ...(merged.continue_on_error === true && { continueOnError: true as const }),
+    retryOn: merged.retry_on,
+    skipOn: merged.skip_on,
     timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
     // The author's timeout limits deferred work too; the executor's default does not.
     deferTimeoutMs: parseDuration(merged.timeout) ?? undefined,

@@ -5,7 +5,7 @@ import type { AuditFields } from "./audit-fields.ts"
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "./json.ts"
 import type { Limit, NewRow } from "./row.ts"
-import type { AttemptState, SkipReason } from "./status.ts"
+import type { AttemptState, SkipReason, TaskEnd } from "./status.ts"
 import type { WaitingOn } from "./waiting-on.ts"
 
 /** An output: inline up to 64 KiB, otherwise the key of an object. */
@@ -81,10 +81,10 @@ export type Change =
       resumes?: number
       seenRequests?: number
     })
-  /** The task reaches its final status. */
+  /** The task reaches its final status. `skipped`: its failure is one of `skip_on`, which counts like a skip by `if`. */
   | (Fence & {
       kind: "finish"
-      status: "success" | "failed" | "cancelled"
+      status: TaskEnd
       result: AttemptResult
       /** Stores the output under this key for later runs (`cache:`). `output`: the cache's copy of a large output. */
       cache?: { key: string; ttlMs: number | null; output?: Output }

@@ -2,7 +2,7 @@
 // shape, `compile` turns it into a CompiledWorkflow. Field names are those of the file, hence snake_case.
 
 import type { Json, JsonObject } from "./json.ts"
-import type { HookEvent, RunWhen } from "./workflow.ts"
+import type { FailurePattern, HookEvent, RunWhen } from "./workflow.ts"
 
 /** Seconds, or "90s", "10m", "2h", "1d", "500ms". */
 export type Duration = number | string
@@ -173,7 +173,13 @@ export interface TaskDefinition {
   defer_hosts?: string[]
   /** Allows arguments of the command that begin with a value to start with `-`. */
   allow_option_values?: boolean
-  // Retries and timeouts.
+  // Failures, retries and timeouts.
+  /** A failure does not fail the run, and counts as a success for the tasks below. */
+  continue_on_error?: boolean
+  /** Exit codes and error texts after which the task is retried; it fails at once after others. */
+  retry_on?: FailurePattern[]
+  /** Exit codes and error texts after which the task is skipped. */
+  skip_on?: FailurePattern[]
   retries?: number
   retry?: RetryDefinition
   lost_retries?: number

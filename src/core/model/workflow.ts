@@ -99,6 +99,9 @@ export interface NotifySpec {
   slack?: string
 }
 
+/** An exit code, or a part of the error text. */
+export type FailurePattern = number | string
+
 export const OUTPUT_FORMATS = ["text", "lines", "json"] as const
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number]
 
@@ -151,6 +154,12 @@ export interface Node {
   resources?: { cpu?: number; memoryBytes?: number }
   retry: RetryPolicy
   lostRetries: number
+  /** A failure does not fail the run, and counts as a success for the tasks below. */
+  continueOnError?: true
+  /** Failures after which the task is retried; absent: all. */
+  retryOn?: FailurePattern[]
+  /** Failures after which the task is skipped. */
+  skipOn?: FailurePattern[]
   /** null: no timeout. */
   timeoutMs: number | null
   startTimeoutMs: number | null

@@ -54,6 +54,28 @@ describe("decide", () => {
     expect(change).toMatchObject({ row: 1, attemptId })
   })
 
+  it("retries only the failures of retry_on", () => {
+    const picky = { ...task, retryOn: [75, "connection reset"] }
+    const kindAfter = (rest: Partial<AttemptResult>) => decide(claim, picky, result("failed", rest), 0).kind
+    expect(kindAfter({ exitCode: 75 })).toBe("retry")
+    expect(kindAfter({ exitCode: 1, error: "exit code 1: connection reset by peer" })).toBe("retry")
+    expect(kindAfter({ exitCode: 1, error: "exit code 1" })).toBe("finish")
+    expect(kindAfter({ exitCode: 75, retryable: false })).toBe("finish")
+    expect(decide(claim, picky, result("lost"), 0)).toMatchObject({ kind: "retry", lost: true })
+  })
+
+  it("skips the task after a failure of skip_on, unless its run is being cancelled", () => {
+    const skippable = { ...task, skipOn: [99, "no data"] }
+    expect(decide(claim, skippable, result("failed", { exitCode: 99 }), 0)).toMatchObject({ status: "skipped" })
+    expect(decide(claim, skippable, result("failed", { error: "no data for this day" }), 0)).toMatchObject({
+      status: "skipped",
+    })
+    expect(decide(claim, skippable, result("failed", { exitCode: 1 }), 0).kind).toBe("retry")
+    expect(decide({ ...claim, cancelling: true }, skippable, result("failed", { exitCode: 99 }), 0)).toMatchObject({
+      status: "cancelled",
+    })
+  })
+
   it("does not count a lost attempt as a failure, nor a failure as a loss", () => {
     expect(decide({ ...claim, failures: 2 }, task, result("lost"), 0)).toMatchObject({ kind: "retry", lost: true, delayMs: 0 })
     expect(decide({ ...claim, losses: 1 }, task, result("failed"), 0)).toMatchObject({ kind: "retry", lost: false })

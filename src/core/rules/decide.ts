@@ -1,8 +1,8 @@
-// Turns the result of an attempt into a change of its task. No other code chooses between success, retry, failure and cancel.
+// Turns the result of an attempt into a change of its task. No other code chooses between success, retry, failure, skip and cancel.
 
 import type { AttemptResult, Change, Fence } from "../model/change.ts"
 import { backoffDelay, type BackoffStrategy, shouldRetry } from "./jobs.ts"
-import type { Node, RetryPolicy } from "../model/workflow.ts"
+import type { FailurePattern, Node, RetryPolicy } from "../model/workflow.ts"
 
 export interface AttemptHistory extends Fence {
   /** Failed and lost attempts before this one, in this generation of the run. */
@@ -30,6 +30,12 @@ const retriesLoss = (node: Node, losses: number): boolean =>
 const retriesFailure = (node: Node, failures: number): boolean =>
   shouldRetry({ attempt_count: failures, retry_policy: { max_attempts: node.retry.maxAttempts } })
 
+const matches = (patterns: readonly FailurePattern[], { exitCode, error = "" }: AttemptResult): boolean =>
+  patterns.some((pattern) => (typeof pattern === "number" ? pattern === exitCode : error.includes(pattern)))
+
+const isRetryable = ({ retryOn }: Node, result: AttemptResult): boolean =>
+  result.retryable !== false && (retryOn === undefined || matches(retryOn, result))
+
 export const decide = (history: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
   const { row, attemptId, shardKey, cancelling } = history
   const fence = { row, attemptId, ...(shardKey !== undefined && { shardKey }) }
@@ -46,8 +52,10 @@ export const decide = (history: AttemptHistory, node: Node, result: AttemptResul
     case "failed":
     case "timeout": {
       if (cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
+      if (node.skipOn !== undefined && matches(node.skipOn, result))
+        return { ...fence, kind: "finish", status: "skipped", result }
       const failures = history.failures + 1
-      if (result.retryable === false || !retriesFailure(node, failures)) {
+      if (!isRetryable(node, result) || !retriesFailure(node, failures)) {
         return { ...fence, kind: "finish", status: "failed", result }
       }
       const delayMs = result.retryAfterMs ?? retryDelayMs(node.retry, failures, random)

@@ -3,9 +3,9 @@
 
 import { gateLane, type RunLaneKey } from "../routing/lanes.ts"
 import type { RowKind } from "../model/row.ts"
-import type { RunStatus, TaskEnd, UpstreamEnd } from "../model/status.ts"
+import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd, upstreamEnd } from "../model/status.ts"
 import { isInstance } from "../model/task-path.ts"
-import type { CompiledWorkflow } from "../model/workflow.ts"
+import type { CompiledWorkflow, Node } from "../model/workflow.ts"
 
 /** The outcome of one upstream, for the row of (node, path) in the same run. */
 export interface Edge {
@@ -15,6 +15,21 @@ export interface Edge {
   /** Lane to move the row to: its rule can no longer be met without the gate's decision. null: the row stays in its lane. */
   reroute: string | null
 }
+
+/**
+ * Returns whether the failure of a row is allowed: it does not fail the run, and counts as a success for the tasks below. The failure of
+ * an instance fails its fan-out, whose failure is allowed in turn.
+ */
+export const isAllowedFailure = (node: Node, kind: RowKind, status: TaskEnd): boolean =>
+  status === "failed" && node.continueOnError === true && !isInstance(node, kind)
+
+/** Returns the nodes whose failures are allowed. */
+export const nodesAllowedToFail = ({ nodes }: CompiledWorkflow): number[] =>
+  nodes.flatMap(({ continueOnError }, index) => (continueOnError === true ? [index] : []))
+
+/** Returns how the rows below count the end of a row. */
+export const countedEnd = (node: Node, kind: RowKind, status: TaskEnd, skip: SkipReason | null): UpstreamEnd =>
+  isAllowedFailure(node, kind, status) ? "success" : upstreamEnd(status, skip)
 
 const countsAsFailure = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
 
@@ -41,6 +56,8 @@ export interface CountedRow {
   hook: boolean
   /** The row lies in a container, which counts it instead of the run. */
   isChild: boolean
+  /** See `isAllowedFailure`. */
+  allowedFailure: boolean
 }
 
 /** How a finished row counts: each number is 0 or 1. */
@@ -58,14 +75,15 @@ export interface FinishCounts {
 }
 
 /** Returns how a finished row counts. Postgres evaluates the rule in SQL (store/postgres/advance/count-down.ts), for all rows of a batch. */
-export const countFinish = ({ kind, hook, isChild }: CountedRow, status: TaskEnd): FinishCounts => {
+export const countFinish = ({ kind, hook, isChild, allowedFailure }: CountedRow, status: TaskEnd): FinishCounts => {
   const open = !isChild && !hook
+  const failed = status === "failed" && !allowedFailure
   return {
     listed: Number(kind === "task" && !hook),
     open: Number(open),
     hooks: Number(!isChild && hook),
-    failed: Number(open && status === "failed"),
-    failedChildren: Number(isChild && (status === "failed" || status === "cancelled")),
+    failed: Number(open && failed),
+    failedChildren: Number(isChild && (failed || status === "cancelled")),
   }
 }
 

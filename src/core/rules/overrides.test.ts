@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { TaskStatus } from "../model/status.ts"
+import { node } from "../testing.ts"
 import { countOverride, countUpstreamEnd, overrideError, overrideTarget, recomputeRunStatus } from "./overrides.ts"
 
 const row = (status: TaskStatus, more = {}) => ({ status, attemptId: null, isWaiting: false, childrenCreated: 0, ...more })
@@ -21,9 +22,10 @@ describe("the target of an override", () => {
 
 describe("counters after an override of a finished row", () => {
   const task = { kind: "task", hook: false, isChild: false } as const
+  const build = node("build")
 
   it("move a top-level task from one status to the other", () => {
-    expect(countOverride(task, "failed", "success")).toEqual({
+    expect(countOverride(build, task, "failed", "success")).toEqual({
       tasks: { success: 1, failed: -1, skipped: 0, cancelled: 0 },
       runFailed: -1,
       parentFailed: 0,
@@ -32,14 +34,24 @@ describe("counters after an override of a finished row", () => {
 
   it("count an instance in its container instead of the run's failures", () => {
     const instance = { ...task, isChild: true }
-    expect(countOverride(instance, "cancelled", "success")).toMatchObject({ runFailed: 0, parentFailed: -1 })
-    expect(countOverride(instance, "failed", "success").tasks).toMatchObject({ success: 1, failed: -1 })
+    expect(countOverride(build, instance, "cancelled", "success")).toMatchObject({ runFailed: 0, parentFailed: -1 })
+    expect(countOverride(build, instance, "failed", "success").tasks).toMatchObject({ success: 1, failed: -1 })
+  })
+
+  it("leave out the failures that `continue_on_error` allows", () => {
+    const allowed = node("build", { continueOnError: true })
+    expect(countOverride(allowed, task, "failed", "success").runFailed).toBe(0)
+    expect(countOverride(allowed, { ...task, isChild: true }, "success", "failed").parentFailed).toBe(0)
   })
 
   it("leave hooks out, and containers out of the listed tasks", () => {
     const none = { success: 0, failed: 0, skipped: 0, cancelled: 0 }
-    expect(countOverride({ ...task, hook: true }, "failed", "success")).toEqual({ tasks: none, runFailed: 0, parentFailed: 0 })
-    expect(countOverride({ ...task, kind: "fan" }, "failed", "success")).toEqual({
+    expect(countOverride(build, { ...task, hook: true }, "failed", "success")).toEqual({
+      tasks: none,
+      runFailed: 0,
+      parentFailed: 0,
+    })
+    expect(countOverride(build, { ...task, kind: "fan" }, "failed", "success")).toEqual({
       tasks: none,
       runFailed: -1,
       parentFailed: 0,
@@ -54,15 +66,15 @@ describe("counters after an override of a finished row", () => {
 })
 
 describe("the status of a run after an override", () => {
-  const recompute = (status: "running" | "success" | "failed" | "cancelled", failed: number, hasUnsuccessful = failed > 0) =>
-    recomputeRunStatus({ status, failed, hasUnsuccessful }, "build")
+  const recompute = (status: "running" | "success" | "failed" | "cancelled", failed: number, hasCancelled = false) =>
+    recomputeRunStatus({ status, failed, hasCancelled }, "build")
 
   it("follows its tasks", () => {
     expect(recompute("success", 1)).toEqual({ status: "failed", error: "task build failed" })
     expect(recompute("failed", 0)).toEqual({ status: "success", error: null })
   })
 
-  it("stays failed while a task is failed or cancelled", () => {
+  it("stays failed while a task that may not fail is failed, or a task is cancelled", () => {
     expect(recompute("failed", 1)).toBeNull()
     expect(recompute("failed", 0, true)).toBeNull()
   })

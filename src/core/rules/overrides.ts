@@ -2,7 +2,8 @@
 // afterwards. Both stores call this inside the transaction that has locked the run.
 
 import { type RunStatus, type TaskEnd, isTaskFinished, type TaskStatus, type UpstreamEnd } from "../model/status.ts"
-import { type CountedRow, countFinish } from "./effects.ts"
+import type { Node } from "../model/workflow.ts"
+import { type CountedRow, countFinish, isAllowedFailure } from "./effects.ts"
 import { taskFailed } from "./messages.ts"
 
 export interface Override {
@@ -29,6 +30,8 @@ export const overrideTarget = ({ status, attemptId, isWaiting, childrenCreated }
 /** Returns the error to store with the override, or null. */
 export const overrideError = ({ status, reason }: Override): string | null => (status === "failed" ? reason : null)
 
+type OverriddenEnd = Omit<CountedRow, "allowedFailure">
+
 export interface CountChanges {
   /** Changes of the run's counters of listed tasks, by status. */
   tasks: Record<TaskEnd, number>
@@ -38,9 +41,10 @@ export interface CountChanges {
   parentFailed: number
 }
 
-/** Returns how the counters change when a finished row gets another status. */
-export const countOverride = (row: CountedRow, before: TaskEnd, after: TaskEnd): CountChanges => {
-  const [old, now] = [countFinish(row, before), countFinish(row, after)]
+/** Returns how the counters change when a finished row of `node` gets another status. */
+export const countOverride = (node: Node, row: OverriddenEnd, before: TaskEnd, after: TaskEnd): CountChanges => {
+  const count = (status: TaskEnd) => countFinish({ ...row, allowedFailure: isAllowedFailure(node, row.kind, status) }, status)
+  const [old, now] = [count(before), count(after)]
   const tasks = { success: 0, failed: 0, skipped: 0, cancelled: 0 }
   tasks[before] -= old.listed
   tasks[after] += now.listed
@@ -61,13 +65,13 @@ export const countUpstreamEnd = (
 
 /**
  * Returns the new status and error of a run after an override, or null when it keeps its status: it has not finished, it was
- * cancelled, or its tasks still give the same status. `hasUnsuccessful`: a top-level task is failed or cancelled.
+ * cancelled, or its tasks still give the same status. `hasCancelled`: a top-level task is cancelled.
  */
 export const recomputeRunStatus = (
-  run: { status: RunStatus; failed: number; hasUnsuccessful: boolean },
+  run: { status: RunStatus; failed: number; hasCancelled: boolean },
   taskName: string,
 ): { status: "success" | "failed"; error: string | null } | null => {
   if (run.status === "success" && run.failed > 0) return { status: "failed", error: taskFailed(taskName) }
-  if (run.status === "failed" && run.failed === 0 && !run.hasUnsuccessful) return { status: "success", error: null }
+  if (run.status === "failed" && run.failed === 0 && !run.hasCancelled) return { status: "success", error: null }
   return null
 }

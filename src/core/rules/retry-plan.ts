@@ -4,11 +4,12 @@
 // The same rules hold inside each group. A reset inside a group makes the containers around it wait for their children again, and
 // everything below those containers runs again.
 
+import { countedEnd } from "./effects.ts"
 import { instanceLane } from "./gate.ts"
 import { gateLane, type RunLaneKey, workLane } from "../routing/lanes.ts"
 import { enclosingPath, groupMembers, isGroup, isInstance, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { RowKind } from "../model/row.ts"
-import { type SkipReason, type TaskStatus, isTaskFinished, upstreamEnd } from "../model/status.ts"
+import { type SkipReason, type TaskStatus, isTaskFinished } from "../model/status.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
 /** State of a row. Instances of a fan-out are left out, unless they are groups: there may be many. */
@@ -288,7 +289,7 @@ class RetryPlanner {
       const above = this.#states.get(taskKey(up, state.path))
       if (again.has(up)) upstreamPending += 1
       else if (above !== undefined && isTaskFinished(above.status)) {
-        const end = upstreamEnd(above.status, above.skipReason)
+        const end = countedEnd(this.#workflow.nodes[up]!, above.kind, above.status, above.skipReason)
         if (end !== "success") upstream[end] += 1
       }
     }

@@ -11,6 +11,7 @@ import type { EngineOptions } from "../ports.ts"
 import type { WaitingTasks } from "../waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
+import { countedEnd } from "../../core/rules/effects.ts"
 import { evaluateRule, fanOut, ifPerInstance, instanceLane } from "../../core/rules/gate.ts"
 import { indexKey } from "../../core/model/index-key.ts"
 import type { Json } from "../../core/model/json.ts"
@@ -18,7 +19,7 @@ import { defaultLabel, labelOf } from "../../core/model/label.ts"
 import { type RunLaneKey, workLane } from "../../core/routing/lanes.ts"
 import { isGroup, isInstance, shortName } from "../../core/model/task-path.ts"
 import { innerRows, keyLimit, limitsOf, taskPriority } from "../../core/rules/new-rows.ts"
-import { type SkipReason, isTaskFinished, upstreamEnd } from "../../core/model/status.ts"
+import { type SkipReason, isTaskFinished } from "../../core/model/status.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
@@ -172,12 +173,13 @@ const laneKeyOf = ({ runId, run }: TaskClaim): RunLaneKey => ({ id: runId, priva
 /** Names the upstream tasks because of which the rule is not met. */
 const ruleMessage = ({ claim, workflow, node }: GatedTask, skipReason: SkipReason): string => {
   const upstream = node.upstream.map((index) => ({
+    above: workflow.nodes[index]!,
     name: shortName(workflow.nodes[index]!),
     status: claim.reads.get(index)?.status ?? "pending",
   }))
-  const causes = upstream.filter(({ status }) =>
-    skipReason === "unmet" ? isTaskFinished(status) && upstreamEnd(status, "unmet") !== "success" : true,
-  )
+  const isCause = ({ above, status }: (typeof upstream)[number]): boolean =>
+    isTaskFinished(status) && countedEnd(above, above.fan === undefined ? "task" : "fan", status, "unmet") !== "success"
+  const causes = skipReason === "unmet" ? upstream.filter(isCause) : upstream
   const named = causes
     .slice(0, MAX_NAMED_UPSTREAM)
     .map(({ name, status }) =>

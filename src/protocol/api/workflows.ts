@@ -76,6 +76,7 @@ export const graphTask = z.object({
   hook: z.string().nullable(),
   run_when: z.string(),
   if: z.string().nullable(),
+  continue_on_error: z.boolean(),
   fan_out: z.string().nullable(),
   queue: z.string(),
   max_attempts: z.int(),

@@ -77,6 +77,7 @@ const finishedRow = fc.record({
   hook: fc.boolean(),
   kind: fc.constantFrom("task", "fan", "group"),
   status: fc.constantFrom(...ENDS),
+  allowed_failure: fc.boolean(),
 })
 
 it("counts finished rows as core does", async () => {
@@ -84,11 +85,14 @@ it("counts finished rows as core does", async () => {
   const count = (query: string) =>
     ask(
       database.url,
-      `WITH ended AS (SELECT * FROM json_to_recordset($1) AS c (run_seq int, parent_id int, hook boolean, kind text, status text))
+      `WITH ended AS (SELECT * FROM json_to_recordset($1) AS c (run_seq int, parent_id int, hook boolean, kind text, status text, allowed_failure boolean))
        ${query} ORDER BY 1`,
       [JSON.stringify(rows)],
     )
-  const counted = rows.map((row) => ({ ...row, ...countFinish({ ...row, isChild: row.parent_id !== null }, row.status) }))
+  const counted = rows.map((row) => ({
+    ...row,
+    ...countFinish({ ...row, isChild: row.parent_id !== null, allowedFailure: row.allowed_failure }, row.status),
+  }))
   const sum = (list: typeof counted, key: "listed" | "open" | "hooks" | "failed" | "failedChildren") =>
     list.reduce((total, row) => total + row[key], 0)
   const byKey = <K extends number | null>(key: (row: (typeof counted)[number]) => K) =>

@@ -4,7 +4,7 @@ import type { LimitRecord, OpenTask, RunRecord, TaskRecord } from "../database/t
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
 import { isInTimedOutGroup } from "./group-timeouts.ts"
-import { hasFinished, isLive, lastIndex, outcomeOf } from "./model.ts"
+import { hasFinished, isAllowedFailure, isLive, isUnsuccessful, lastIndex, outcomeOf } from "./model.ts"
 
 export const checkCounters = (simulation: Simulation): void => {
   const runs = simulation.tables.runs()
@@ -16,7 +16,7 @@ export const checkCounters = (simulation: Simulation): void => {
     checkRunCounters(simulation, run, own)
     if (run.cancelling === null && run.status === "running") checkUpstreamCounters(simulation, run, own)
     const isCancelling = (row: OpenTask): boolean => run.cancelling !== null || isInTimedOutGroup(simulation, row)
-    checkChildCounters(simulation.labelOf(run.id), own, isCancelling)
+    checkChildCounters(simulation, run, own, isCancelling)
   }
   checkLimits(simulation, runs, rows)
   checkActiveRuns(simulation)
@@ -25,8 +25,9 @@ export const checkCounters = (simulation: Simulation): void => {
 export const checkRunCounters = (
   simulation: Simulation,
   run: RunRecord,
-  rows: Pick<TaskRecord, "kind" | "hook" | "status" | "parent_id">[],
+  rows: Pick<TaskRecord, "node" | "kind" | "hook" | "status" | "parent_id">[],
 ): void => {
+  const { nodes } = simulation.workflowOf(run.workflow)
   const tasks = rows.filter((row) => row.kind === "task" && row.hook === 0)
   const count = (status: string): number => tasks.filter((row) => row.status === status).length
   const topLevel = rows.filter((row) => row.parent_id === null && row.hook === 0)
@@ -37,7 +38,7 @@ export const checkRunCounters = (
     tasks_skipped: count("skipped"),
     tasks_cancelled: count("cancelled"),
     open_tasks: topLevel.filter((row) => !hasFinished(row)).length,
-    failed: topLevel.filter((row) => row.status === "failed").length,
+    failed: topLevel.filter((row) => row.status === "failed" && !isAllowedFailure(row, nodes[row.node]!)).length,
     hooks_pending: rows.filter((row) => row.hook === 1 && !hasFinished(row)).length,
   }
   for (const [name, value] of Object.entries(expected)) {
@@ -57,7 +58,7 @@ const checkUpstreamCounters = (simulation: Simulation, run: RunRecord, rows: Ope
     const outcomes = upstream
       .map((node) => tasks.get(`${node}/${row.path}`)!)
       .filter(hasFinished)
-      .map(outcomeOf)
+      .map((up) => outcomeOf(up, nodes[up.node]!))
     const count = (outcome: string): number => outcomes.filter((each) => each === outcome).length
     const expected = [upstream.length - outcomes.length, count("failed"), count("unmet"), count("waived")]
     const found = [row.upstream_pending, row.upstream_failed, row.upstream_unmet, row.upstream_waived]
@@ -68,7 +69,13 @@ const checkUpstreamCounters = (simulation: Simulation, run: RunRecord, rows: Ope
 }
 
 /** A container that is being cancelled waits only for the children that were created. */
-const checkChildCounters = (run: string, rows: OpenTask[], isCancelling: (row: OpenTask) => boolean): void => {
+const checkChildCounters = (
+  simulation: Simulation,
+  run: RunRecord,
+  rows: OpenTask[],
+  isCancelling: (row: OpenTask) => boolean,
+): void => {
+  const { nodes } = simulation.workflowOf(run.workflow)
   const childrenOf = Map.groupBy(
     rows.filter((row) => row.parent_id !== null),
     (row) => row.parent_id,
@@ -79,9 +86,9 @@ const checkChildCounters = (run: string, rows: OpenTask[], isCancelling: (row: O
     const children = (childrenOf.get(row.id) ?? []).filter((child) => kind === "group" || lastIndex(child.path) < created)
     const isCutShort = created < total && (row.status === "running" || pending === 0) && isCancelling(row)
     const expected = (isCutShort ? created : total) - children.filter(hasFinished).length
-    const failed = children.filter((child) => child.status === "failed" || child.status === "cancelled").length
+    const failed = children.filter((child) => isUnsuccessful(child, nodes[child.node]!)).length
     if (expected === pending && failed === row.children_failed) continue
-    const found = `node ${row.node} [${row.path}] of ${run} has ${pending} pending, ${row.children_failed} failed`
+    const found = `node ${row.node} [${row.path}] of ${simulation.labelOf(run.id)} has ${pending} pending, ${row.children_failed} failed`
     throw new Violation("instances are counted once", `${found}; expected ${expected}, ${failed}`)
   }
 }

@@ -8,7 +8,7 @@ import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
 import { checkRunCounters } from "./counters.ts"
 import { hasTimedOut } from "./group-timeouts.ts"
-import { evaluateRule, hasFinished, hookEvents, lastIndex, outcomeOf } from "./model.ts"
+import { evaluateRule, hasFinished, hookEvents, isAllowedFailure, isUnsuccessful, lastIndex, outcomeOf } from "./model.ts"
 import { explainWrongWait } from "./waiting-tasks.ts"
 
 /** Processes that are down, slow calls and attempts that do not stop at once take less than this. */
@@ -58,7 +58,13 @@ class FinishedRun {
 
   #checkStatus(): void {
     const { status, error, id } = this.#run
-    const hasFailed = this.#rows.some((row) => row.parent_id === null && row.hook === 0 && row.status === "failed")
+    const hasFailed = this.#rows.some(
+      (row) =>
+        row.parent_id === null &&
+        row.hook === 0 &&
+        row.status === "failed" &&
+        !isAllowedFailure(row, this.#workflow.nodes[row.node]!),
+    )
     const isCancelled = this.#simulation.commitLog.cancelled.has(id)
     const isTimeout = error?.startsWith("timed out") ?? false
     const allowed = isTimeout
@@ -126,7 +132,9 @@ class FinishedRun {
       if (!mayBeCancelled) this.#fail(row, "nobody stopped the run")
       return
     }
-    const upstream = model.upstream(this.#workflow, this.#run, simNode, row.path).map(outcomeOf)
+    const upstream = model
+      .upstream(this.#workflow, this.#run, simNode, row.path)
+      .map((up) => outcomeOf(up, this.#workflow.nodes[up.node]!))
     const decision = evaluateRule(simNode.node.rule, upstream)
     if (decision !== "run") return this.#checkNotRun(row, "skipped", decision, `${simNode.node.rule} gives ${decision}`)
     if (simNode.condition !== null && !simNode.condition.perInstance) {
@@ -200,7 +208,7 @@ class FinishedRun {
   }
 
   #checkContainerStatus(row: TaskRecord, children: TaskRecord[]): void {
-    const hasFailed = children.some(({ status }) => status === "failed" || status === "cancelled")
+    const hasFailed = children.some((child) => isUnsuccessful(child, this.#workflow.nodes[child.node]!))
     if (row.status !== (hasFailed ? "failed" : "success")) this.#fail(row, `a child failed: ${hasFailed}`)
   }
 

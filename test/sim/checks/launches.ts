@@ -109,8 +109,9 @@ const checkRule = (simulation: Simulation, run: RunRecord, attempt: LaunchedAtte
   }
   const unfinished = upstream.find((row) => !hasFinished(row))
   if (unfinished !== undefined) fail(`upstream ${workflow.nodes[unfinished.node]!.node.name} is ${unfinished.status}`)
-  const decision = evaluateRule(simNode.node.rule, upstream.map(outcomeOf))
-  if (decision !== "run") fail(`${simNode.node.rule} over ${upstream.map(outcomeOf).join(", ")} gives ${decision}`)
+  const outcomes = upstream.map((row) => outcomeOf(row, workflow.nodes[row.node]!))
+  const decision = evaluateRule(simNode.node.rule, outcomes)
+  if (decision !== "run") fail(`${simNode.node.rule} over ${outcomes.join(", ")} gives ${decision}`)
   if (simNode.condition === null) return
   const condition = simNode.condition.evaluate(simulation.model.expressionScope(workflow, run, simNode, attempt.path))
   if (condition !== true) fail(`its if is ${condition}`)

@@ -13,8 +13,16 @@ const FINISHED = ["success", "failed", "skipped", "cancelled"]
 export const hasFinished = (task: { status: string }): boolean => FINISHED.includes(task.status)
 export const isLive = (task: { status: string }): boolean => task.status === "dispatched" || task.status === "running"
 
-export const outcomeOf = (task: Pick<TaskRecord, "status" | "skip_reason">): TaskOutcome => {
-  if (task.status === "success") return "success"
+/** `continue_on_error` allows the failure of a task. A failed instance fails its fan-out, whose failure is allowed. */
+export const isAllowedFailure = ({ kind, status }: Pick<TaskRecord, "kind" | "status">, { node }: SimNode): boolean =>
+  status === "failed" && node.continueOnError === true && (node.fan === undefined || kind === "fan")
+
+/** The container of the task counts it as failed. */
+export const isUnsuccessful = (task: Pick<TaskRecord, "kind" | "status">, simNode: SimNode): boolean =>
+  (task.status === "failed" && !isAllowedFailure(task, simNode)) || task.status === "cancelled"
+
+export const outcomeOf = (task: Pick<TaskRecord, "kind" | "status" | "skip_reason">, simNode: SimNode): TaskOutcome => {
+  if (task.status === "success" || isAllowedFailure(task, simNode)) return "success"
   if (task.status === "skipped") return task.skip_reason ?? "waived"
   return "failed"
 }

@@ -49,6 +49,7 @@ const addInner = (rng: Rng, workflow: SimWorkflow, around: SimNode, i: number): 
   const beside = Array.from({ length: i }, (_, k) => simNode.index - 1 - k).filter(() => rng.chance(0.6))
   node.upstream = beside.toSorted((a, b) => a - b)
   if (rng.chance(0.25)) node.rule = rng.pick(RUN_WHEN)
+  if (rng.chance(0.1)) node.continueOnError = true
   const parent = fannedAround(workflow, simNode)
   if (parent !== null && rng.chance(0.5)) {
     node.parent = parent

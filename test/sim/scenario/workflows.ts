@@ -240,6 +240,7 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
     const plainUp = plain.length > 0 ? rng.pick(plain) : null
     if (fancy) {
       if (rng.chance(0.3)) node.rule = rng.pick(RUN_WHEN)
+      if (rng.chance(0.1)) node.continueOnError = true
       if (huge && i === 0) addHugeFan(rng, simNode)
       else if (rng.chance(0.25)) addFan(rng, simNode, plainUp, fans.length > 0 ? rng.pick(fans) : null)
       if (rng.chance(0.15)) addCondition(rng, simNode, plainUp)

@@ -111,7 +111,7 @@ const aboutOf = (task: GraphTask): string => {
   const kind = task.isGroup ? "group" : task.executor
   const rule = task.rule === "all_success" ? "" : ` · when ${task.rule.replaceAll("_", " ")}`
   const condition = task.condition === null ? "" : " · if"
-  return `${kind}${task.fanOut === null ? "" : ` × ${task.fanOut}`}${rule}${condition}`
+  return `${kind}${task.fanOut === null ? "" : ` × ${task.fanOut}`}${rule}${condition}${task.mayFail ? " · may fail" : ""}`
 }
 
 /** Anchors of the edges. */

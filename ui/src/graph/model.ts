@@ -15,6 +15,7 @@ export interface GraphTask {
   upstream: readonly number[]
   rule: string
   condition: string | null
+  mayFail: boolean
 }
 
 export interface Box {

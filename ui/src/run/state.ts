@@ -53,6 +53,8 @@ export interface RunNode {
   downstream: number[]
   rule: string
   condition: string | null
+  /** Its failure does not fail the run. */
+  mayFail: boolean
   /** Status of the task's own row. */
   own: TaskStatus
   counts: Counts
@@ -107,6 +109,7 @@ export const newState = (graph: RunGraph): RunState => {
     downstream: [],
     rule: task.run_when,
     condition: task.if,
+    mayFail: task.continue_on_error,
     own: task.status,
     counts: { ...task.counts },
     instances: new Map(),

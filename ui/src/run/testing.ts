@@ -24,6 +24,7 @@ export const graphOf = (tasks: Record<string, TaskInput>): RunGraph => ({
     hook: task.hook === true ? "on_exit" : null,
     run_when: "all_success",
     if: null,
+    continue_on_error: false,
     fan_out: task.fan === true ? "items" : null,
     queue: "default",
     max_attempts: 1,

@@ -1,6 +1,7 @@
 // Closing of runs, and their hooks.
 
 import { describe, expect, it } from "vitest"
+import { fenceOf } from "../../../core/model/change.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { workflow } from "../../../core/testing.ts"
 import { BEGIN, names, type Open, setup } from "../world.ts"
@@ -57,6 +58,36 @@ export const closeTests = (open: Open): void => {
       world.clock.pass(1)
       const { events } = await world.turn({ changes: [world.ended(a!, "failed")] })
       expect(events.at(-1)).toMatchObject({ type: "run", status: "failed", error: "task b failed" })
+      expect(await world.run(run.id)).toMatchObject({ status: "failed", error: "task b failed" })
+    })
+
+    it("is a success although a task failed that `continue_on_error` allows to fail", async () => {
+      const world = await setup(open)
+      const run = await world.start(
+        workflow({
+          a: { continueOnError: true },
+          below: { after: ["a"] },
+          none: { after: ["a"], rule: "any_failed", gated: true },
+        }),
+      )
+      const [a] = await world.claim()
+      const { claims } = await world.turn({ changes: [world.ended(a!, "failed")], claim: 9 })
+      expect(names(world, claims)).toEqual(["below"])
+      const [none] = await world.gate()
+      expect(none!.upstream).toEqual({ failed: 0, unmet: 0, waived: 0 })
+      const skip = { ...fenceOf(none!), kind: "skip", skipReason: "waived", reason: "nothing failed" } as const
+      await world.turn({ changes: [world.ended(claims[0]!), skip] })
+      expect(await world.run(run.id)).toMatchObject({ status: "success", error: null, tasks: { failed: 1, success: 1 } })
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "failed" })
+    })
+
+    it("names the first task whose failure is not allowed", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { continueOnError: true }, b: {} }))
+      const [a, b] = await world.claim()
+      await world.turn({ changes: [world.ended(a!, "failed")] })
+      world.clock.pass(1)
+      await world.turn({ changes: [world.ended(b!, "failed")] })
       expect(await world.run(run.id)).toMatchObject({ status: "failed", error: "task b failed" })
     })
 

@@ -19,7 +19,7 @@ export const CANCEL_DOOMED = `ended AS (
      UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL, inner_run = NULL,
        finished_at = ${NOW}
      FROM doomed d WHERE t.id = d.id
-     RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, t.attempt, t.limits,
+     RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, false AS allowed_failure, t.attempt, t.limits,
        d.parked IS NULL AND t.upstream_pending = 0 AS was_ready
    ), dequeued AS (
      ${deleteFrom("ready_queue", "ended")}

@@ -3,7 +3,7 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { planStart, type RunStart, runsToStart } from "../../../core/rules/activation.ts"
-import { closeStatus } from "../../../core/rules/effects.ts"
+import { closeStatus, nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { hookRows } from "../../../core/rules/new-rows.ts"
 import { endNotifications } from "../../../core/rules/notifications.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
@@ -11,6 +11,7 @@ import type { RetryReset } from "../../../core/rules/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import { addNotifications } from "../admin/notifications.ts"
+import { arrayParam } from "../connection/array-params.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -41,8 +42,9 @@ const CLOSABLE = statement(
 
 const FIRST_FAILED = statement(
   "close_first_failed",
-  `SELECT r.seq, f.node FROM unnest(:runs::bigint[]) AS r (seq) CROSS JOIN LATERAL (
-     SELECT t.node FROM tasks t WHERE t.run_seq = r.seq AND t.status = 'failed' AND t.parent_id IS NULL AND NOT t.hook
+  `SELECT r.seq, f.node FROM unnest(:runs::bigint[], :allowed::text[]) AS r (seq, allowed) CROSS JOIN LATERAL (
+     SELECT t.node FROM tasks t
+     WHERE t.run_seq = r.seq AND t.status = 'failed' AND t.parent_id IS NULL AND NOT t.hook AND (t.node = ANY (r.allowed::int[])) IS NOT TRUE
      ORDER BY t.finished_at, t.id LIMIT 1
    ) f`,
 )
@@ -128,10 +130,7 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
 const planCloses = async (tx: Tx, closable: readonly ClosableRun[]) => {
   const runs = closable.map((run) => ({ run, compiled: tx.workflows.getLoaded(run.version_id), status: closeStatus(run) }))
   const unexplained = runs.filter(({ run, status }) => status === "failed" && run.error === null)
-  const failed = await firstFailed(
-    tx,
-    unexplained.map(({ run }) => run.seq),
-  )
+  const failed = await firstFailed(tx, unexplained)
   return runs.map(({ run, compiled, status }) => {
     const node = failed.get(run.seq)
     const error = run.error ?? (node === undefined ? null : taskFailed(compiled.nodes[node]!.name))
@@ -139,10 +138,16 @@ const planCloses = async (tx: Tx, closable: readonly ClosableRun[]) => {
   })
 }
 
-/** Returns the node that failed first, by run. */
-const firstFailed = async (tx: Tx, runs: readonly number[]): Promise<Map<number, number>> => {
+/** Returns the node whose failure failed the run first, by run. */
+const firstFailed = async (
+  tx: Tx,
+  runs: readonly { run: ClosableRun; compiled: CompiledWorkflow }[],
+): Promise<Map<number, number>> => {
   if (runs.length === 0) return new Map()
-  const rows = await tx.run<{ seq: number; node: number }>(FIRST_FAILED, { runs })
+  const rows = await tx.run<{ seq: number; node: number }>(FIRST_FAILED, {
+    runs: runs.map(({ run }) => run.seq),
+    allowed: runs.map(({ compiled }) => arrayParam(nodesAllowedToFail(compiled))),
+  })
   return new Map(rows.map(({ seq, node }) => [seq, node]))
 }
 

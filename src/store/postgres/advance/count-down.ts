@@ -1,17 +1,17 @@
-// Parts of statements that finish rows: how the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status) count for their container
+// Parts of statements that finish rows: how the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status, allowed_failure) count for their container
 // and their run. The rule is core `countFinish`.
 
 import { ENTRY, insertInto, READY } from "../claim/ready-queue.ts"
 
 /** Core `countFinish`, summed up by container. */
 export const CONTAINER_COUNTS = `SELECT parent_id, count(*)::int AS ended,
-             (count(*) FILTER (WHERE status IN ('failed', 'cancelled')))::int AS failed
+             (count(*) FILTER (WHERE status = 'failed' AND NOT allowed_failure OR status = 'cancelled'))::int AS failed
            FROM ended WHERE parent_id IS NOT NULL GROUP BY parent_id`
 
 /** Core `countFinish`, summed up by run. */
 export const RUN_COUNTS = `SELECT run_seq,
              (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook))::int AS open_tasks,
-             (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook AND status = 'failed'))::int AS failed,
+             (count(*) FILTER (WHERE parent_id IS NULL AND NOT hook AND status = 'failed' AND NOT allowed_failure))::int AS failed,
              (count(*) FILTER (WHERE parent_id IS NULL AND hook))::int AS hooks,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'success'))::int AS tasks_success,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'failed'))::int AS tasks_failed,

@@ -3,8 +3,7 @@
 // locks runs first, in order, so that transactions on overlapping runs cannot wait for each other.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import { upstreamEnd } from "../../../core/model/status.ts"
-import { type Edge, edgesOf } from "../../../core/rules/effects.ts"
+import { countedEnd, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { Workflows } from "../cache/workflows.ts"
@@ -23,9 +22,10 @@ const FINISH_ATTEMPTS = statement(
   `WITH change AS (
      SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :sources::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
        :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :exitCodes::int[], :usages::text[],
-       :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :upstreamEnds::text[], :targets::text[], :lanes::text[])
+       :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :allowedFailures::boolean[], :upstreamEnds::text[], :targets::text[],
+       :lanes::text[])
      AS c (id, attempt_id, from_state, status, skip_reason, attempt_state, output, output_key, output_bytes, error, exit_code, usage,
-       external_id, started_at, finished_at, upstream_end, targets, lanes)
+       external_id, started_at, finished_at, allowed_failure, upstream_end, targets, lanes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
@@ -36,7 +36,7 @@ const FINISH_ATTEMPTS = statement(
        WHEN 'gate' THEN ${sourceState("skip", "t")} WHEN 'container' THEN ${sourceState("gather", "t")}
        ELSE ${sourceState("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
      RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits,
-       t.started_at IS NOT NULL AS opened, c.upstream_end, c.targets, c.lanes
+       t.started_at IS NOT NULL AS opened, c.allowed_failure, c.upstream_end, c.targets, c.lanes
    ), ${COUNT_CONTAINERS},
    unblocked AS (
      UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended, upstream_failed = t.upstream_failed + e.failed,
@@ -94,8 +94,13 @@ export const planFinishes = (
 const edgesOfFinish = ({ inFlight, status, skip }: Finish, workflows: Workflows): Edge[] => {
   if (isJobRow(inFlight.runSeq)) return []
   const scope = { id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }
-  return edgesOf(workflows.getLoaded(inFlight.versionId), scope, inFlight, upstreamEnd(status, skip))
+  const workflow = workflows.getLoaded(inFlight.versionId)
+  return edgesOf(workflow, scope, inFlight, countedEnd(workflow.nodes[inFlight.node]!, inFlight.kind, status, skip))
 }
+
+const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean =>
+  !isJobRow(inFlight.runSeq) &&
+  isAllowedFailure(workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!, inFlight.kind, status)
 
 /** Sends its statement before it returns. Throws FenceLost when plain successes lost a fence. */
 export const finishAttempts = async (
@@ -113,6 +118,7 @@ export const finishAttempts = async (
     skipReasons: finishes.map(({ skip }) => skip),
     attemptStates: finishes.map(({ attemptState }) => attemptState),
     errors: finishes.map(({ error }) => error),
+    allowedFailures: finishes.map((finish) => isAllowed(finish, tx.workflows)),
     upstreamEnds: edges.map((list) => list[0]?.end ?? null),
     targets: edges.map((list) => (list.length === 0 ? null : arrayParam(list.map((edge) => edge.node)))),
     lanes: edges.map((list) => textArrayParam(list.map((edge) => edge.reroute))),

@@ -1,7 +1,7 @@
 // Sets the outcome of a task by hand, by the rules of core/rules/overrides.ts. Closes the run in the same transaction when nothing is
 // open.
 
-import { edgesOf } from "../../../core/rules/effects.ts"
+import { countedEnd, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import {
   type RunStatus,
@@ -9,8 +9,9 @@ import {
   type TaskEnd,
   isTaskFinished,
   type TaskStatus,
-  upstreamEnd,
+  type UpstreamEnd,
 } from "../../../core/model/status.ts"
+import type { Node } from "../../../core/model/workflow.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import {
   countOverride,
@@ -91,11 +92,15 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   const target = overrideTarget({ status, attemptId, isWaiting, childrenCreated })
   if (target === "in_flight") return { result: "in_flight", closed: [] }
 
-  const edges = edgesOf(compiled, run, row, upstreamEnd(override.status, null))
+  const compiledNode = compiled.nodes[node]!
+  const end = (status: TaskEnd, skip: SkipReason | null): UpstreamEnd => countedEnd(compiledNode, row.kind, status, skip)
+  const edges = edgesOf(compiled, run, row, end(override.status, null))
   const before = isTaskFinished(status) ? status : null
-  const canClose = target !== "finished" && (await (target === "waiting" ? finishWaiting : finishPending)(tx, row, override))
-  if (before !== null) await overrideFinished(tx, row, before, override)
-  if (!row.hook) await recountDownstream(tx, row, edges, before === null ? null : upstreamEnd(before, row.skip_reason))
+  const allowedFailure = isAllowedFailure(compiledNode, row.kind, override.status)
+  const finish = target === "waiting" ? finishWaiting : finishPending
+  const canClose = target !== "finished" && (await finish(tx, row, override, allowedFailure))
+  if (before !== null) await overrideFinished(tx, compiledNode, row, before, override)
+  if (!row.hook) await recountDownstream(tx, row, edges, before === null ? null : end(before, row.skip_reason))
   const closed = canClose ? await closeRuns(tx, [run.seq]) : NOTHING_CLOSED
   const task: StoreEvent = {
     type: "task",
@@ -122,7 +127,7 @@ const FINISH_PENDING = statement(
   `WITH ended AS (
      UPDATE tasks t SET status = :status, error = :error, finished_at = ${NOW}, parked = NULL,
        available_at = NULL, inner_run = NULL
-     WHERE t.id = :id RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status
+     WHERE t.id = :id RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status, :allowedFailure::boolean AS allowed_failure
    ), dequeued AS (
      ${deleteFrom("ready_queue", "ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
@@ -130,11 +135,12 @@ const FINISH_PENDING = statement(
 )
 
 /** Finishes a pending row. Returns whether the run has no open task. */
-const finishPending = async (tx: Tx, row: Row, override: Override): Promise<boolean> => {
+const finishPending = async (tx: Tx, row: Row, override: Override, allowedFailure: boolean): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(FINISH_PENDING, {
     id: row.id,
     status: override.status,
     error: overrideError(override),
+    allowedFailure,
   })
   const freed = new FreedSlots()
   if (row.was_ready) freed.passOn(row.limits)
@@ -147,7 +153,7 @@ const FINISH_WAITING = statement(
   `WITH ended AS (
      UPDATE tasks t SET status = :status, last_attempt_state = :status, error = :error, finished_at = ${NOW}, holder = NULL,
        waiting_on = NULL, resume_at = NULL, must_end = false, parked = NULL
-     WHERE t.id = :id RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status
+     WHERE t.id = :id RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status, :allowedFailure::boolean AS allowed_failure
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
@@ -155,11 +161,12 @@ const FINISH_WAITING = statement(
 )
 
 /** Finishes a waiting row. Returns whether the run has no open task. If a holder has resumed the row, that holder loses its fence. */
-const finishWaiting = async (tx: SqlRunner, row: Row, override: Override): Promise<boolean> => {
+const finishWaiting = async (tx: Tx, row: Row, override: Override, allowedFailure: boolean): Promise<boolean> => {
   const [counted] = await tx.run<{ done: boolean }>(FINISH_WAITING, {
     id: row.id,
     status: override.status,
     error: overrideError(override),
+    allowedFailure,
   })
   return counted!.done
 }
@@ -184,9 +191,14 @@ const COUNT = statement(
 )
 
 /** Changes the status of a finished row, and the counts of its container and its run. */
-const overrideFinished = async (tx: SqlRunner, row: Row, before: TaskEnd, override: Override): Promise<void> => {
+const overrideFinished = async (tx: SqlRunner, node: Node, row: Row, before: TaskEnd, override: Override): Promise<void> => {
   const { kind, hook, parent_id: parent } = row
-  const { tasks, runFailed, parentFailed } = countOverride({ kind, hook, isChild: parent !== null }, before, override.status)
+  const { tasks, runFailed, parentFailed } = countOverride(
+    node,
+    { kind, hook, isChild: parent !== null },
+    before,
+    override.status,
+  )
   await tx.run(SET_STATUS, { id: row.id, status: override.status, error: overrideError(override) })
   if (parent !== null) await tx.run(COUNT_FAILED, { parent, parentFailed })
   await tx.run(COUNT, {
@@ -221,7 +233,7 @@ const recountDownstream = async (
   tx: SqlRunner,
   row: Row,
   edges: ReturnType<typeof edgesOf>,
-  before: ReturnType<typeof upstreamEnd> | null,
+  before: UpstreamEnd | null,
 ): Promise<void> => {
   if (edges.length === 0) return
   const { failed, unmet, waived } = countUpstreamEnd(before, edges[0]!.end)
@@ -242,15 +254,15 @@ const recountDownstream = async (
 const RUN_STATE = statement(
   "override_run_state",
   `SELECT status, failed, EXISTS (
-     SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.status IN ('failed', 'cancelled') AND t.parent_id IS NULL AND NOT t.hook
-   ) AS "hasUnsuccessful" FROM runs r WHERE seq = :seq`,
+     SELECT 1 FROM tasks t WHERE t.run_seq = r.seq AND t.status = 'cancelled' AND t.parent_id IS NULL AND NOT t.hook
+   ) AS "hasCancelled" FROM runs r WHERE seq = :seq`,
 )
 
 const SET_RUN_STATUS = statement("override_set_run_status", "UPDATE runs SET status = :status, error = :error WHERE seq = :seq")
 
 /** Recomputes the status of a finished run; a cancelled run stays cancelled. Its hooks do not run again. */
 const recomputeStatus = async (tx: SqlRunner, run: Run, { name }: Override): Promise<StoreEvent[]> => {
-  const [state] = await tx.run<{ status: RunStatus; failed: number; hasUnsuccessful: boolean }>(RUN_STATE, { seq: run.seq })
+  const [state] = await tx.run<{ status: RunStatus; failed: number; hasCancelled: boolean }>(RUN_STATE, { seq: run.seq })
   const next = recomputeRunStatus(state!, name)
   if (next === null) return []
   const { status, error } = next

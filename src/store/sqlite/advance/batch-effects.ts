@@ -1,9 +1,10 @@
 // Effects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
 // below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
 
-import { countFinish, edgesOf } from "../../../core/rules/effects.ts"
+import { countedEnd, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { type SkipReason, type TaskEnd, upstreamEnd } from "../../../core/model/status.ts"
+import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
+import type { Node } from "../../../core/model/workflow.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
 import { resultKey } from "../cache/results.ts"
@@ -73,7 +74,8 @@ export class BatchEffects {
       this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
       return
     }
-    const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null }, status)
+    const allowedFailure = status === "failed" && isAllowedFailure(this.#nodeOf(row), row.kind, status)
+    const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null, allowedFailure }, status)
     const run = this.run(row.runSeq)
     run[COUNTER[status]] += counts.listed
     run.open -= counts.open
@@ -81,6 +83,10 @@ export class BatchEffects {
     run.failed += counts.failed
     if (row.parent !== null) this.#finishChild(row.parent, counts.failedChildren)
     if (countDown) this.#countDown(row, status, skipReason)
+  }
+
+  #nodeOf({ runSeq, node }: FinishedRow): Node {
+    return this.#tx.versions.get(this.#tx.runs.get(runSeq).versionId).nodes[node]!
   }
 
   #finishChild(parent: number, failed: number): void {
@@ -94,7 +100,8 @@ export class BatchEffects {
 
   #countDown(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
     const run = this.#tx.runs.get(row.runSeq)
-    const edges = edgesOf(this.#tx.versions.get(run.versionId), run, row, upstreamEnd(status, skipReason))
+    const workflow = this.#tx.versions.get(run.versionId)
+    const edges = edgesOf(workflow, run, row, countedEnd(workflow.nodes[row.node]!, row.kind, status, skipReason))
     if (edges.length === 0) return
     const rows = this.#downstream.get(row.runSeq) ?? new Map<number | string, FinishedUpstreams>()
     this.#downstream.set(row.runSeq, rows)

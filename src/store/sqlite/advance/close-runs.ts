@@ -1,7 +1,7 @@
 // Closes runs in which nothing is open: sets the status, adds the hooks, and starts pending runs that waited for the place.
 
 import { planStart, runsToStart } from "../../../core/rules/activation.ts"
-import { closeStatus } from "../../../core/rules/effects.ts"
+import { closeStatus, nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { endNotifications } from "../../../core/rules/notifications.ts"
 import { hookRows } from "../../../core/rules/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
@@ -32,7 +32,8 @@ const READ = "SELECT cancelling, failed, error, parent_row FROM runs WHERE seq =
 
 const FIRST_FAILED = `
 SELECT node FROM tasks INDEXED BY tasks_of_run
-WHERE run_seq = ? AND status = 'failed' AND parent_id IS NULL AND hook = 0 ORDER BY finished_at, id LIMIT 1`
+WHERE run_seq = ? AND status = 'failed' AND parent_id IS NULL AND hook = 0 AND node NOT IN (SELECT value FROM json_each(?))
+ORDER BY finished_at, id LIMIT 1`
 
 const CLOSE = `
 UPDATE runs SET status = ?, finished_at = ?, error = ?, hooks_pending = ?, cancelling = NULL, paused = 0, timeout_at = NULL, retry_plan = NULL
@@ -49,7 +50,7 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   const hooks = hookRows(workflow, run, status)
   let error = runError
   if (error === null && status === "failed") {
-    const first = tx.db.get<[number]>(FIRST_FAILED, seq)
+    const first = tx.db.get<[number]>(FIRST_FAILED, seq, JSON.stringify(nodesAllowedToFail(workflow)))
     if (first !== undefined) error = taskFailed(workflow.nodes[first[0]]!.name)
   }
   tx.db.run(CLOSE, status, tx.at, error, hooks.length, seq)

@@ -1,8 +1,8 @@
 // Sets the outcome of a task by hand, by the rules of core/rules/overrides.ts.
 
-import { edgesOf } from "../../../core/rules/effects.ts"
+import { countedEnd, edgesOf } from "../../../core/rules/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd, upstreamEnd } from "../../../core/model/status.ts"
+import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd } from "../../../core/model/status.ts"
 import {
   countOverride,
   countUpstreamEnd,
@@ -97,7 +97,8 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
   tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)
   const { kind, hook, parent } = row
-  const counts = countOverride({ kind, hook, isChild: parent !== null }, before, override.status)
+  const node = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!
+  const counts = countOverride(node, { kind, hook, isChild: parent !== null }, before, override.status)
   const run = effects.run(row.runSeq)
   run.failed += counts.runFailed
   run.success += counts.tasks.success
@@ -105,7 +106,7 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   run.skipped += counts.tasks.skipped
   run.cancelled += counts.tasks.cancelled
   if (parent !== null) tx.db.run(COUNT_FAILED, counts.parentFailed, parent)
-  recountDownstream(tx, row, upstreamEnd(before, skipReason), upstreamEnd(override.status, null))
+  recountDownstream(tx, row, countedEnd(node, kind, before, skipReason), countedEnd(node, kind, override.status, null))
 }
 
 const RECOUNT = `
@@ -124,15 +125,15 @@ const recountDownstream = (tx: Tx, row: LoadedRow, before: UpstreamEnd, after: U
 const RUN = `
 SELECT id, status, failed, EXISTS (
   SELECT 1 FROM tasks t INDEXED BY tasks_of_run
-  WHERE t.run_seq = r.seq AND t.status IN ('failed', 'cancelled') AND t.parent_id IS NULL AND t.hook = 0)
+  WHERE t.run_seq = r.seq AND t.status = 'cancelled' AND t.parent_id IS NULL AND t.hook = 0)
 FROM runs r WHERE seq = ?`
 
 const SET_RUN_STATUS = "UPDATE runs SET status = ?, error = ? WHERE seq = ?"
 
 /** Recomputes the status of a finished run. Its hooks do not run again. */
 const recomputeStatus = (tx: Tx, seq: number, taskName: string): void => {
-  const [id, status, failed, unsuccessful] = tx.db.get<[RunId, RunStatus, number, number]>(RUN, seq)!
-  const next = recomputeRunStatus({ status, failed, hasUnsuccessful: unsuccessful === 1 }, taskName)
+  const [id, status, failed, cancelled] = tx.db.get<[RunId, RunStatus, number, number]>(RUN, seq)!
+  const next = recomputeRunStatus({ status, failed, hasCancelled: cancelled === 1 }, taskName)
   if (next === null) return
   tx.db.run(SET_RUN_STATUS, next.status, next.error, seq)
   emitRun(tx, id, next.status, next.error)
