@@ -115,7 +115,7 @@ describe("in a container", () => {
     expect(await linesOf(shell(script))).toEqual(["/work", "here"])
     expect(await readdir(fixture.folder)).toContain("made.txt")
     const mounts = ["./seen.txt:/in/seen.txt:ro"]
-    const other = "pwd; ls /work 2>/dev/null; cat /in/seen.txt; echo x 2>/dev/null > /in/seen.txt || echo read-only"
+    const other = "pwd; ls /work 2>/dev/null || true; cat /in/seen.txt; echo x 2>/dev/null > /in/seen.txt || echo read-only"
     expect(await linesOf(shell(other, { docker: { work: false, mounts } }))).toEqual(["/", "here", "read-only"])
     const upstreamDir = fixture.folder
     expect(await linesOf(shell("cat $ORK_UPSTREAM/seen.txt", { upstreamDir }))).toEqual(["here"])
