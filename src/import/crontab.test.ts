@@ -35,8 +35,7 @@ describe("a crontab", () => {
     const text = ['PATH="/usr/local/bin:/usr/bin"', "CRON_TZ=UTC", "HOME=/srv", "SHELL=/bin/bash", "* * * * * ./tick"].join(
       "\n",
     )
-    const [{ definition }] = convert(text).workflows as [{ definition: { schedule: unknown } }]
-    expect(definition.schedule).toMatchObject({ timezone: "UTC" })
+    expect(convert(text).workflows[0]!.definition.schedule).toMatchObject({ timezone: "UTC" })
     expect(taskOf(text)).toEqual({
       command: "./tick",
       shell: "bash",

@@ -157,7 +157,7 @@ class Dag {
     const crons = (Array.isArray(starts) ? starts : [starts]).filter((each) => typeof each === "string")
     const schedules = crons.map((written) => {
       const [, zone, cron] = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/.exec(written) ?? [null, this.#options.timezone, written]
-      return { cron: cron!, timezone: zone! }
+      return { cron: cron, timezone: zone }
     })
     if (schedules.length === 0) return {}
     return { schedule: schedules.length === 1 ? schedules[0]! : schedules }
@@ -214,8 +214,8 @@ class Dag {
     return words.flatMap((each, i): [string, Json][] => {
       if (isObject(each))
         return typeof each["name"] === "string" ? [[each["name"], each["default"] ?? null]] : Object.entries(each)
-      const [, name, assigned] = /^([A-Za-z_]\w*)=(.*)$/s.exec(String(each)) ?? []
-      return [[name ?? String(i + 1), (assigned ?? String(each)).replaceAll(/^["']|["']$/g, "")]]
+      const [, name, assigned] = /^([A-Za-z_]\w*)=(.*)$/s.exec(toText(each)) ?? []
+      return [[name ?? String(i + 1), (assigned ?? toText(each)).replaceAll(/^["']|["']$/g, "")]]
     })
   }
 
@@ -261,7 +261,7 @@ class Dag {
       return own
     }
     let previous: string[] = []
-    if (isMap(node)) for (const { key, value } of node.items) add(value, String(plain(key)), [])
+    if (isMap(node)) for (const { key, value } of node.items) add(value, toText(plain(key)), [])
     else {
       for (const item of node.items) {
         const upstream = isChain ? previous : []
@@ -281,7 +281,7 @@ class Dag {
   #depends({ fields, line }: Step, given: ReadonlyMap<string, string>): string[] {
     const depends = taker(fields)("depends")?.value ?? []
     return (Array.isArray(depends) ? depends : [depends]).flatMap((each) => {
-      const name = given.get(String(each))
+      const name = given.get(toText(each))
       if (name === undefined) this.#problem(line, `depends on the step ${JSON.stringify(each)}, which does not exist`)
       return name ?? []
     })
@@ -334,7 +334,7 @@ class Dag {
       return null
     }
     if (Array.isArray(command.value)) {
-      const words = command.value.map((word) => String(word))
+      const words = command.value.map((word) => toText(word))
       // A list with whole commands is a script; a list of words is one command.
       if (words.some((word) => /\s/.test(word)) && !words[0]!.includes("/"))
         return {
@@ -434,14 +434,14 @@ const secondsOf = (field: Field | undefined): number | undefined =>
 
 const listOf = (field: Field | undefined): string[] | undefined => {
   if (field === undefined || field.value === null) return undefined
-  if (Array.isArray(field.value)) return field.value.map((each) => String(each))
+  if (Array.isArray(field.value)) return field.value.map((each) => toText(each))
   return typeof field.value === "string" ? field.value.split(/[,\s]+/).filter((each) => each !== "") : undefined
 }
 
 const optional = <K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } =>
   value === undefined ? {} : ({ [name]: value } as { [key in K]?: V })
 
-const executorName = (value: Json): string => (isObject(value) ? String(value["type"] ?? "") : String(value))
+const executorName = (value: Json): string => (isObject(value) ? toText(value["type"] ?? "") : toText(value))
 
 /** Returns the shell for an interpreter that Dagu starts with the script. */
 const shellOf = (interpreter: string): TaskDefinition["shell"] => {
