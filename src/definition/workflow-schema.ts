@@ -123,7 +123,8 @@ export const taskSchema: z.ZodType = strictObject({
 const schedule = either("a cron expression, a schedule object, or a list of them", [
   text,
   strictObject({
-    cron: text,
+    cron: text.optional(),
+    every: duration.optional(),
     timezone: text.optional(),
     catchup: z.enum(["none", "latest", "all"]).optional(),
     overlap: z.enum(["allow", "skip", "queue", "cancel"]).optional(),

@@ -1,6 +1,7 @@
 // Compiles `schedule`: a cron expression, an object, or a list of them.
 
 import { cronProblem, isTimezone } from "../time/cron.ts"
+import { intervalExpression, SHORTEST_INTERVAL_MS } from "../time/interval.ts"
 import { longestJitter } from "../time/schedule.ts"
 import type { ScheduleDefinition, WorkflowDefinition } from "../model/definition.ts"
 import { omitUndefined } from "../model/omit-undefined.ts"
@@ -31,8 +32,12 @@ const compileOne = (
   path: Path,
   params: readonly ParamSpec[],
 ): ScheduleSpec => {
-  const { cron, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
+  const { cron: ownCron, every, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
   const at = (field: string): Path => (typeof written === "string" ? path : [...path, field])
+  if ((ownCron === undefined) === (every === undefined)) context.problems.add(path, "needs either cron or every")
+  const everyMs = compileDuration(context, every, at("every")) ?? SHORTEST_INTERVAL_MS
+  if (everyMs < SHORTEST_INTERVAL_MS) context.problems.add(at("every"), "must be at least 1s")
+  const cron = ownCron ?? intervalExpression(Math.max(everyMs, SHORTEST_INTERVAL_MS))
   const broken = cronProblem(cron)
   if (broken !== null) context.problems.add(at("cron"), `${quote(cron)} is not a valid cron expression: ${broken}`)
   if (!isTimezone(timezone)) {

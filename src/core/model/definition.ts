@@ -193,7 +193,9 @@ export interface TaskDefinition {
 }
 
 export interface ScheduleDefinition {
-  cron: string
+  /** A schedule has either `cron` or `every`. */
+  cron?: string
+  every?: Duration
   timezone?: string
   catchup?: "none" | "latest" | "all"
   overlap?: "allow" | "skip" | "queue" | "cancel"

@@ -1,8 +1,9 @@
-// Cron expressions by croner: five fields, six with seconds, or names such as @daily. No other file imports croner, which searches
-// local times; this file places them in time zones.
+// Cron expressions by croner: five fields, six with seconds, or names such as @daily; and intervals (`@every 5m`). No other file
+// imports croner, which searches local times; this file places them in time zones.
 
 import { Cron } from "croner"
 import { messageOf } from "../model/error-message.ts"
+import { intervalProblem, isInterval, nextMultiples, previousMultiples } from "./interval.ts"
 import { type Period, periodAt } from "./zone.ts"
 
 const MAX_CACHED = 1000
@@ -21,8 +22,9 @@ const parseCron = (expression: string): Cron =>
   remember(parsedCache, expression, new Cron(expression, { paused: true, timezone: "UTC", mode: "5-or-6-parts" }))
 
 export const cronProblem = (expression: string): string | null => {
+  if (isInterval(expression)) return intervalProblem(expression)
   if (!expression.startsWith("@") && !/^\S+(\s+\S+){4,5}$/.test(expression.trim())) {
-    return "it needs five fields (minute hour day month weekday), six with seconds first, or one of @hourly, @daily, @weekly, @monthly, @yearly"
+    return "it needs five fields (minute hour day month weekday), six with seconds first, or one of @hourly, @daily, @weekly, @monthly, @yearly, @every 5m"
   }
   try {
     const first = parseCron(expression).nextRun(new Date("2000-01-01T00:00:00Z"))
@@ -34,6 +36,7 @@ export const cronProblem = (expression: string): string | null => {
 
 /** Returns the next `count` ticks after an instant. Cached: schedules that share an expression are due together. */
 export const nextTicks = (expression: string, timezone: string, after: Date, count: number): readonly Date[] => {
+  if (isInterval(expression)) return nextMultiples(expression, after.getTime(), count)
   const key = `${timezone} ${expression} ${after.getTime()} ${count}`
   return ticksCache.get(key) ?? remember(ticksCache, key, findTicks(expression, timezone, after.getTime(), count))
 }
@@ -61,6 +64,7 @@ const findTicks = (expression: string, timezone: string, after: number, count: n
 
 /** Returns the last `count` ticks up to and including an instant, oldest first. */
 export const previousTicks = (expression: string, timezone: string, until: Date, count: number): Date[] => {
+  if (isInterval(expression)) return previousMultiples(expression, until.getTime(), count)
   const ticks: Date[] = []
   let period = periodAt(timezone, until.getTime())
   let local = until.getTime() + period.offset + 1
