@@ -26,7 +26,7 @@ test("a file may import lower layers", () => {
     "engine/loop/loop.ts":
       'import type { Store } from "../../store/contract/store.ts"\nimport { decide } from "../../core/rules/decide.ts"\n',
     "engine/engine.ts": 'import { Gate } from "./gate/gate.ts"\nimport { Loop } from "./loop/loop.ts"\n',
-    "main.ts": 'import { SqliteStore } from "./store/sqlite/sqlite.ts"\n',
+    "backends.ts": 'import { SqliteStore } from "./store/sqlite/sqlite.ts"\n',
     "sdk/start-worker.ts": 'import { FileObjectStore } from "../objects/file/file.ts"\n',
     "store/sqlite/runs/retry.ts":
       'import type { Store } from "../../contract/store.ts"\nimport { unblock } from "../advance/unblock.ts"\nimport { readFileSync } from "node:fs"\n',

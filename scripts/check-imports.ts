@@ -30,6 +30,7 @@ const LAYERS: Record<string, Layers> = {
     ["api", "worker"],
     ["server"],
     ["sdk", "cli"],
+    ["backends.ts"],
     ["main.ts"],
   ],
   core: [["model"], ["expressions", "time", "settings", "routing"], ["rules"], ["compile"]],
@@ -72,7 +73,7 @@ const BACKENDS: [RegExp, string][] = [
 ]
 
 /** Files that compose a program from backends: the command, and an engine or a worker inside a user's program. */
-const ROOTS = ["main.ts", "sdk/start-worker.ts", "sdk/open.ts", "sdk/test.ts", "sdk/durable/function-executor.ts"]
+const ROOTS = ["backends.ts", "sdk/start-worker.ts", "sdk/open.ts", "sdk/test.ts", "sdk/durable/function-executor.ts"]
 
 const EXEMPT = /\.test\.ts$|\/conformance\/|\/testing(?:\.ts$|\/)/
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm

@@ -35,6 +35,15 @@ export const HTTP_ADDRESS: ValueType<string> = { expected: "http://… or https:
 
 export const DURATION: ValueType<number> = { expected: DURATION_HINT, parse: parseDuration }
 
+/** A duration that is not below a minimum. */
+export const durationFrom = (minMs: number): ValueType<number> => ({
+  expected: `${DURATION_HINT}, at least ${minMs}ms`,
+  parse(value) {
+    const ms = parseDuration(value)
+    return ms !== null && ms >= minMs ? ms : null
+  },
+})
+
 export const MEMORY: ValueType<number> = {
   expected: MEMORY_HINT,
   parse: (value) => parseMemory(typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value),

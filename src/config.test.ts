@@ -28,6 +28,8 @@ test("defaults apply to settings that are not set", () => {
     maxOutputBytes: 64 * 1024 * 1024,
     maxLogBytes: 1024 * 1024 * 1024,
     graceMs: 10_000,
+    serverLeaseMs: 8000,
+    workerLeaseMs: 10_000,
     host: "127.0.0.1",
     tlsCert: "",
     tlsKey: "",
@@ -165,4 +167,11 @@ test.each([
   ["10.0.0.0/8, ::1", ["10.0.0.0/8", "::1"]],
 ])("trust_proxy accepts %j", (value, expected) => {
   expect(config({ env: { ORK_TRUST_PROXY: value } })).toMatchObject({ trustProxy: expected })
+})
+
+test("a lease has a least length", () => {
+  expect(problems({ env: { ORK_SERVER_LEASE: "1s" } })).toEqual([expect.stringContaining("ORK_SERVER_LEASE")])
+  expect(problems({ env: { ORK_WORKER_LEASE: "100ms" } })).toEqual([expect.stringContaining("ORK_WORKER_LEASE")])
+  const env = { ORK_SERVER_LEASE: "30s", ORK_WORKER_LEASE: "1m" }
+  expect(config({ env })).toMatchObject({ serverLeaseMs: 30_000, workerLeaseMs: 60_000 })
 })

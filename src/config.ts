@@ -6,6 +6,7 @@ import {
   BOOLEAN,
   DATABASE,
   DURATION,
+  durationFrom,
   FILES,
   FOLDER,
   HTTP_ADDRESS,
@@ -21,6 +22,7 @@ import {
 } from "./config-values.ts"
 import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
+import { MIN_SERVER_LEASE_MS, MIN_WORKER_LEASE_MS, SERVER_LEASE_MS, WORKER_LEASE_MS } from "./core/settings/leases.ts"
 import { nearest } from "./core/model/nearest.ts"
 import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"
 import { HOSTS_HINT, parseHosts, parseProxies, PROXIES_HINT } from "./core/settings/network.ts"
@@ -130,6 +132,18 @@ export const SETTINGS = {
   maxOutputBytes: setting("max_output", "maximum size of a task's output", MEMORY, () => 64 * MIB),
   maxLogBytes: setting("max_log", "maximum size of an attempt's log; the rest is dropped", LOG_BYTES, () => 1024 * MIB),
   graceMs: setting("grace", "time between SIGTERM and SIGKILL when a task is stopped", DURATION, () => 10_000),
+  serverLeaseMs: setting(
+    "server_lease",
+    "time without a renewal after which others take over the work of a server or `ork run` on Postgres; the same on all servers",
+    durationFrom(MIN_SERVER_LEASE_MS),
+    () => SERVER_LEASE_MS,
+  ),
+  workerLeaseMs: setting(
+    "worker_lease",
+    "time without a renewal after which others take over the work of a worker; the same on all servers",
+    durationFrom(MIN_WORKER_LEASE_MS),
+    () => WORKER_LEASE_MS,
+  ),
   sandbox: setting(
     "sandbox",
     "how tasks are confined: `auto` as far as the kernel allows it, `required` not at all without every protection, `off`",

@@ -78,6 +78,8 @@ export interface EngineOptions {
   /** Size of a log from which the rest is dropped. Default: 1 GiB. */
   maxLogBytes?: number
   graceMs: number
+  /** Length of the lease of this process. Default: 8 s. */
+  leaseMs?: number
   /** Contains run folders and upstream files. */
   dataDir: string
   /** Provides the folders of attempts. Default: folders in `dataDir`. */

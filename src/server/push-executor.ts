@@ -10,6 +10,7 @@ import type { AttemptResult } from "../core/model/change.ts"
 import { isDeferral } from "../core/rules/defer.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
 import { pushExternalId } from "../core/model/push-worker.ts"
+import { WORKER_LEASE_MS } from "../core/settings/leases.ts"
 import { openLog } from "../objects/logs/log-sink.ts"
 import { maskText } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -29,11 +30,10 @@ export interface PushOptions {
   clock: Clock
   random: Random
   fetch: typeof fetch
-  /** Default: 15 s. */
+  /** Default: 10 s. */
   leaseMs?: number
 }
 
-const LEASE_MS = 15_000
 /** Part of a lease after which a worker that is not asked about a task stops it, before the task is retried elsewhere. */
 const WORKER_LEASE_PART = 0.8
 /** A worker that does not accept a task in this time is skipped. */
@@ -99,7 +99,7 @@ export class PushExecutor implements Executor, PushReceiver {
 
   constructor(options: PushOptions) {
     this.#options = options
-    const { clock, leaseMs = LEASE_MS } = options
+    const { clock, leaseMs = WORKER_LEASE_MS } = options
     this.#leaseMs = leaseMs
     this.#watch = new PushWatch({ clock, leaseMs, ask: (worker, tokens) => this.#ask(worker, tokens) })
     this.#secret = options.random.hex128() + options.random.hex128()

@@ -119,7 +119,7 @@ class Server {
     this.#push = this.#createPushExecutor()
     const engineOptions = this.#engineOptions()
     this.#engine = new Engine(engineOptions)
-    this.#workers = new WorkerService({ engine: this.#engine, parts: engineOptions, ...workerLease(options.env) })
+    this.#workers = new WorkerService({ engine: this.#engine, parts: engineOptions, leaseMs: options.config.workerLeaseMs })
     this.#notifier = this.#createNotifier()
     this.#scheduler = this.#createScheduler()
     this.#services = createServices({
@@ -185,12 +185,12 @@ class Server {
   // -- parts -----------------------------------------------------------------------------------------------------------------------
 
   #createPushExecutor(): PushExecutor | null {
-    const { config, apiKey, objects, clock, random, env } = this.#options
-    const { workers } = config
+    const { config, apiKey, objects, clock, random } = this.#options
+    const { workers, workerLeaseMs: leaseMs } = config
     if (workers.length === 0) return null
     const callback = (): string => ownAddress(config.host, this.#address)
     const key = config.pushKey || pushKeyOf(apiKey)
-    return new PushExecutor({ workers, key, callback, objects, clock, random, fetch, ...workerLease(env) })
+    return new PushExecutor({ workers, key, callback, objects, clock, random, fetch, leaseMs })
   }
 
   #engineOptions(): EngineOptions {
@@ -213,6 +213,7 @@ class Server {
       maxOutputBytes: config.maxOutputBytes,
       maxLogBytes: config.maxLogBytes,
       graceMs: config.graceMs,
+      leaseMs: config.serverLeaseMs,
       dataDir: resolve(config.dataDir),
       secret,
       policy: policyOf(config),
@@ -356,12 +357,6 @@ const policyOf = ({ policy }: Config): Policy => policy ?? DEFAULT_POLICY
 /** Returns the address of this server, as opposed to a load balancer's. One that listens on all interfaces uses the host name. */
 const ownAddress = (host: string, address: string): string =>
   host === "0.0.0.0" || host === "::" ? address.replace(/\/\/.*(:\d+)$/, `//${hostname()}$1`) : address
-
-/** Returns a shorter lease of workers, which tests set in the environment. */
-const workerLease = (env: ServerOptions["env"]): { leaseMs?: number } => {
-  const leaseMs = Number(env["ORK_TEST_WORKER_LEASE_MS"])
-  return leaseMs > 0 ? { leaseMs } : {}
-}
 
 /** A run that has ended meanwhile needs no cancel. */
 const ignoreConflict = (error: unknown): void => {

@@ -40,7 +40,7 @@ test("after kill -9 a run cannot be resumed before the lease has expired", async
   await first.exit
   await vi.waitFor(() => expect(processesOf(runId)).toEqual([]), { timeout: 10_000 })
   const early = await ork(["run", "--resume", runId], options)
-  expect([early.code, early.stderr]).toEqual([2, containing("if that process has just died, try again in 10 seconds")])
+  expect([early.code, early.stderr]).toEqual([2, containing("if that process has just died, try again in 8 seconds")])
 
   writeFileSync(join(options.cwd, "fixed"), "")
   const second = await vi.waitFor(

@@ -103,6 +103,27 @@ test("a cancelled run is retried where it was cancelled", async () => {
   expect([second.code, second.run.tasks["success"], lines(join(cwd, "witness"))]).toEqual([0, 2, ["a"]])
 })
 
+test.each([
+  ["on_success", "true", 0, 1],
+  ["on_failure", "test -e go", 0, 2],
+])("an interrupted hook of %s runs again, and a failed run is retried after it", async (hook, command, code, tries) => {
+  const cwd = temporaryFolder()
+  writeFileSync(
+    join(cwd, "flow.yaml"),
+    `name: w\ntasks:\n  a: { command: echo a >> witness; ${command} }\n${hook}:\n  - { command: echo hook >> witness; test -e go || sleep 1000 }\n`,
+  )
+  const first = startOrk(["run", "flow.yaml"], { cwd })
+  await first.printed(new RegExp(`${hook}.0 running`))
+  await vi.waitFor(() => expect(lines(join(cwd, "witness"))).toContain("hook"))
+  first.kill("SIGKILL")
+  await first.exit
+  writeFileSync(join(cwd, "go"), "")
+  const second = await orkRun(["--resume", "latest"], { cwd })
+  expect([second.code, second.run.status]).toEqual([code, "success"])
+  const written = lines(join(cwd, "witness"))
+  expect([count(written, "a"), count(written, "hook")]).toEqual([tries, 2])
+})
+
 test("a run that another process executes is rejected, with the name of the process", async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "flow.yaml"), "name: w\ntasks:\n  a: { command: sleep 1000 }\n")

@@ -18,14 +18,24 @@ import { findBinaries, serverUser } from "./postgres-binaries.ts"
 export interface PostgresServer {
   /** The URL of the maintenance database, as superuser. */
   readonly url: string
+  /** Stops the server, starts it again after a pause, and resolves when it accepts connections. */
+  restart(options?: RestartOptions): Promise<void>
   stop(): Promise<void>
+}
+
+export interface RestartOptions {
+  /** INT: it ends its connections. QUIT: as after a crash, it recovers at its start. Default: INT. */
+  signal?: "INT" | "QUIT"
+  downSeconds?: number
 }
 
 const START_ATTEMPTS = 3
 const START_DEADLINE_MS = 60_000
 const START_FAILED = /could not create any TCP\/IP sockets|database system is shut down/
-const SUPERVISE = `"$@" & server=$!
-cat >/dev/null
+/** Runs the server, and restarts it for each line with a signal and a pause. */
+const SUPERVISE = `while "$@" & server=$!; read -r signal pause; do
+  kill -$signal $server; wait $server; sleep $pause
+done
 kill -QUIT $server; wait $server; cd /; rm -rf "$ORK_TEST_FOLDER"`
 
 /** Starts a server. Retries, because another process may take the free port before Postgres binds it. */
@@ -67,7 +77,16 @@ const startIn = async (folder: string, bin: string, port: number): Promise<Postg
   }
   shell.unref()
   if (shell.stdin instanceof Socket) shell.stdin.unref()
-  return { url, stop: () => stop(shell) }
+  const restart = async ({ signal = "INT", downSeconds = 0 }: RestartOptions = {}): Promise<void> => {
+    const client = new Client({ connectionString: url })
+    const ended = new Promise((resolve) => client.once("error", resolve).once("end", resolve))
+    client.on("error", () => {})
+    await client.connect()
+    shell.stdin?.write(`${signal} ${downSeconds}\n`)
+    await ended
+    await untilReady(url, () => "")
+  }
+  return { url, restart, stop: () => stop(shell) }
 }
 
 const stop = async (shell: ChildProcess): Promise<void> => {

@@ -39,12 +39,16 @@ export const startServer = async (
   return { process, ...serverAt(url, key) }
 }
 
-export const serverAt = (url: string, key: string): Calls => {
+/** A server that does not answer a request within a minute has a fault. */
+const REQUEST_MS = 60_000
+
+export const serverAt = (url: string, key: string, timeoutMs = REQUEST_MS): Calls => {
   const call: Calls["call"] = async (method, path, body, headers = {}) => {
     const response = await fetch(url + path, {
       method,
       headers: { "x-api-key": key, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
       ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
     })
     const text = await response.text()
     return { status: response.status, text, body: asJson(text) }

@@ -69,7 +69,7 @@ interface Attempt {
 
 it("attempts of a killed or restarted worker are lost and retried on another worker", async () => {
   const [one, two] = await Promise.all([startListener(KEY), startListener(KEY)])
-  const env = { ORK_API_KEY: KEY, ORK_WORKERS: `${one.url},${two.url}`, ORK_TEST_WORKER_LEASE_MS: "2500" }
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: `${one.url},${two.url}`, ORK_WORKER_LEASE: "2500ms" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
   const first = `[ "$ORK_ATTEMPT" = 1 ] && exec sleep 60`
   await server.deploy({ name: "w", tasks: { a: { command: `${first}; echo '{"on":"a second"}'`, retries: 0 } } })
@@ -102,7 +102,7 @@ it("attempts of a killed or restarted worker are lost and retried on another wor
 
 it("a worker stops its tasks when their server is gone", async () => {
   const worker = await startListener(KEY)
-  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_TEST_WORKER_LEASE_MS: "1500" }
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_WORKER_LEASE: "1500ms" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
   await server.deploy({ name: "w", tasks: { a: { command: "exec sleep 60" } } })
   const runId = await server.trigger("w")
@@ -192,7 +192,7 @@ it.each([
   ["reports before it responds", { first: true }],
 ])("a worker without /alive and /stop that %s runs each task once, and its results count", async (_, how) => {
   const worker = await startPlainWorker(how)
-  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_TEST_WORKER_LEASE_MS: "500" }
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: worker.url, ORK_WORKER_LEASE: "500ms" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
   await server.deploy(EXAMPLE)
   const runId = (await server.call("POST", "/workflows/example_workflow/run")).body["id"] as string
@@ -212,7 +212,7 @@ it("a worker without /alive has until the timeout of the task, and a push worker
   worker.listen(0, "127.0.0.1")
   await once(worker, "listening")
   const url = `http://127.0.0.1:${(worker.address() as AddressInfo).port}`
-  const env = { ORK_API_KEY: KEY, ORK_WORKERS: url, ORK_TEST_WORKER_LEASE_MS: "500", ORK_GRACE: "100ms" }
+  const env = { ORK_API_KEY: KEY, ORK_WORKERS: url, ORK_WORKER_LEASE: "500ms", ORK_GRACE: "100ms" }
   const server = await startServer([], { cwd: temporaryFolder(), env })
   await server.deploy({ name: "w", tasks: { a: { command: "true", timeout: "2s" } } })
   const runId = await server.trigger("w")

@@ -6,8 +6,8 @@ import { processesOf, startOrk } from "../support/ork-process.ts"
 import { probe, startServer } from "../support/server.ts"
 import { reached, startWorker, tasksOf } from "../support/worker.ts"
 
-const serve = (leaseMs = 15_000, cwd = temporaryFolder(), args: string[] = []) =>
-  startServer(["--no-worker", ...args], { cwd, env: { ORK_TEST_WORKER_LEASE_MS: String(leaseMs) } })
+const serve = (leaseMs = 10_000, cwd = temporaryFolder(), args: string[] = []) =>
+  startServer(["--no-worker", ...args], { cwd, env: { ORK_WORKER_LEASE: `${leaseMs}ms` } })
 
 describe("a worker", () => {
   it("runs tasks of a server: inputs, outputs of any size, logs, retries", async () => {

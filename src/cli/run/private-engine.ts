@@ -35,6 +35,7 @@ export const privateEngine = async (
     maxOutputBytes: config.maxOutputBytes,
     maxLogBytes: config.maxLogBytes,
     graceMs: config.graceMs,
+    leaseMs: config.serverLeaseMs,
     ...(config.policy !== null && { policy: config.policy }),
     dataDir: resolve(cwd, config.dataDir),
   })

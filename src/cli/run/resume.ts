@@ -1,4 +1,4 @@
-// `ork run --resume RUN`: continues a run with its stored definition. Interrupted tasks continue, failed and cancelled ones are
+// `ork run --resume RUN`: continues a run with its stored definition. Interrupted tasks and hooks continue, failed and cancelled tasks are
 // retried. For a successful run it only prints the summary.
 
 import type { Context } from "../target/context.ts"
@@ -23,7 +23,7 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
     const row = await findRun(store, text, true)
     await rejectIfHeld(context, store, row)
     const view = await loadView(store, row, await store.compiled(row.versionId))
-    if (row.status === "success") {
+    if (row.status === "success" && row.hooksPending === 0) {
       const source = storeSource({ store, objects: await context.backends.openObjects(config) }, row.id)
       await printSummary(context, source, view, runShape(row), json)
       return 0
@@ -39,13 +39,15 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
   }
 }
 
-/** Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation. */
+/** Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation, and for hooks. */
 const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: RunView, row: RunRow): Promise<void> => {
   await engine.start()
   if (!isRunClosed(row.status)) {
     if (row.cancelling === null) return reporter.start()
     await engine.waitForRun(row.id)
   }
+  if (row.status === "success") return reporter.start()
+  if (row.hooksPending > 0) await engine.waitForRun(row.id)
   const { reset } = await engine.planRetry(row.id, {})
   await resetForRetry(store, row, view, reset.nodes)
   reporter.start()
@@ -60,7 +62,7 @@ const rejectIfHeld = async (context: Context, store: Store, row: RunRow): Promis
     if (holder.runId !== row.id || holder.dead) continue
     const alive = store.leases ? Date.parse(holder.leaseUntil) > clock.now() : processAlive(holder.process)
     if (!alive) continue
-    const hint = store.leases ? "; if that process has just died, try again in 10 seconds" : ""
+    const hint = store.leases ? `; if that process has just died, try again in ${holder.leaseMs / 1000} seconds` : ""
     throw new InputError(`run ${row.id} is being run by ${holder.name}; wait until it finishes, or stop it first${hint}`)
   }
 }

@@ -1,4 +1,4 @@
-// The environment of every command. The composition root (main.ts) provides the backends; a command opens the ones that it needs.
+// The environment of every command. The composition root (backends.ts) provides the backends; a command opens the ones that it needs.
 
 import type { Terminal } from "../terminal/output.ts"
 import type { Config } from "../../config.ts"

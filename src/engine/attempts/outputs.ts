@@ -27,7 +27,7 @@ export class OutputReader {
     if ("inline" in output) return output.inline
     const cached = this.#cache.get(output.key)
     if (cached !== undefined) return cached
-    const reading = this.read(output.key)
+    const reading = readLargeOutput(this.#objects, output).then(parseJson)
     this.#cache.set(output.key, reading)
     reading.catch(() => this.#cache.delete(output.key))
     if (this.#cache.size > MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
@@ -38,8 +38,23 @@ export class OutputReader {
   async read(key: string): Promise<Json> {
     const bytes = await this.#objects.get(key)
     if (bytes === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
-    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+    return parseJson(bytes)
   }
+}
+
+const parseJson = (bytes: Uint8Array): Json => JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+
+/** Reads a large output. Throws a `TaskFailure` if the object store has lost it, or a part of it. */
+export const readLargeOutput = async (
+  objects: Pick<ObjectStore, "get">,
+  { key, bytes }: Extract<Output, { key: string }>,
+): Promise<Uint8Array> => {
+  const found = await objects.get(key)
+  if (found === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
+  if (found.byteLength === bytes) return found
+  throw new TaskFailure(
+    `the object store has lost a part of the output ${key}: it has ${found.byteLength} of ${bytes} bytes; retry the task that wrote it`,
+  )
 }
 
 /**

@@ -18,8 +18,9 @@ const setup = () => {
   const start = () => new UpstreamFiles({ objects, dataDir, log })
   const store = async (attempt: string, value: unknown): Promise<Output> => {
     const key = `runs/run-1/load/${attempt}/output.json`
-    await objects.put(key, JSON.stringify(value))
-    return { key, bytes: 100_000 }
+    const text = JSON.stringify(value)
+    await objects.put(key, text)
+    return { key, bytes: text.length }
   }
   const read = (folder: string): unknown => JSON.parse(readFileSync(join(folder, "load.json"), "utf8"))
   return { start, store, read }
@@ -46,4 +47,10 @@ test("all instances share the folder of the same outputs", async () => {
   const files = start()
   const outputs = new Map([["load", await store("a", [1])]])
   expect(await files.write(claim, outputs)).toBe(await files.write(claim, outputs))
+})
+
+test("an output that the object store has truncated fails the task, and is not passed on", async () => {
+  const { start, store } = setup()
+  const output = { ...(await store("a", [1, 2, 3])), bytes: 100 }
+  await expect(start().write(claim, new Map([["load", output]]))).rejects.toThrow("has lost a part of the output")
 })

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto"
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { EngineOptions } from "../ports.ts"
-import { TaskFailure } from "./task-failure.ts"
+import { readLargeOutput } from "./outputs.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
@@ -72,8 +72,7 @@ export class UpstreamFiles {
     for (const [name, output] of outputs) {
       const file = join(folder, `${name}.json`)
       if (await stat(file).catch(() => null)) continue
-      const bytes = "inline" in output ? JSON.stringify(output.inline) : await this.#options.objects.get(output.key)
-      if (bytes === null) throw new TaskFailure(`the output for ${file} is gone from the object store`)
+      const bytes = "inline" in output ? JSON.stringify(output.inline) : await readLargeOutput(this.#options.objects, output)
       // Another server on this machine may be writing the same file.
       const draft = `${file}.${attemptId}.part`
       await writeFile(draft, bytes)

@@ -60,28 +60,28 @@ test("the lease is renewed while dead holders cannot be reaped, because no conne
   const blocked = Promise.withResolvers<void>()
   state.blocked = blocked.promise
   await pass(13_000)
-  expect(state.renewals).toBe(4)
+  expect(state.renewals).toBe(6)
   expect(state.reaps).toBe(2)
   blocked.resolve()
-  await pass(3000)
-  expect(state).toMatchObject({ renewals: 5, reaps: 3 })
+  await pass(2000)
+  expect(state).toMatchObject({ renewals: 7, reaps: 3 })
 })
 
 test("the lease is renewed while the first reaping, at the start, takes longer than the lease", async () => {
   const blocked = Promise.withResolvers<void>()
   const { state, started, pass } = await setup({ blocked: blocked.promise })
   await pass(13_000)
-  expect(state).toMatchObject({ renewals: 4, reaps: 1 })
+  expect(state).toMatchObject({ renewals: 6, reaps: 1 })
   blocked.resolve()
   await started
-  await pass(3000)
-  expect(state).toMatchObject({ renewals: 5, reaps: 2 })
+  await pass(2000)
+  expect(state).toMatchObject({ renewals: 7, reaps: 2 })
 })
 
 test("a holder that cannot start does not renew its lease", async () => {
   const blocked = Promise.withResolvers<void>()
   const { state, started, pass } = await setup({ blocked: blocked.promise })
-  await pass(4000)
+  await pass(3000)
   blocked.reject(new Error("the database is gone"))
   await expect(started).rejects.toThrow("the database is gone")
   await pass(20_000)
@@ -90,7 +90,7 @@ test("a holder that cannot start does not renew its lease", async () => {
 
 test("dead holders are reaped and the loop is woken after each renewal", async () => {
   const { state, pass } = await setup()
-  await pass(7000)
+  await pass(5000)
   expect(state).toMatchObject({ renewals: 2, reaps: 3, wakes: 2, evicted: 0 })
 })
 
@@ -98,7 +98,7 @@ test("a holder that has lost its lease registers under a new id and reaps at onc
   const { holder, state, pass } = await setup()
   const { id } = holder
   state.leased = false
-  await pass(4000)
+  await pass(3000)
   expect(state).toMatchObject({ evicted: 1, reaps: 2 })
   expect(holder.id).not.toBe(id)
 })

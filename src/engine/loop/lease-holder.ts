@@ -1,13 +1,13 @@
 // This engine as a lease holder: registers under an id that is new at every start, renews its lease where the store uses leases, and
 // reaps dead holders: once at its start, and a server every few seconds. Their attempts end as `lost`, except for remote work, which this engine adopts.
 
-import { LEASE_MS, RENEW_MS } from "./lease-time.ts"
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
+import { renewalMs, SERVER_LEASE_MS } from "../../core/settings/leases.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { AbandonedRun, Claim, OrphanedAttempt } from "../../store/contract/store.ts"
 
@@ -32,6 +32,8 @@ export interface LeaseHolderHandlers {
 export class LeaseHolder {
   readonly #options: EngineOptions
   readonly #handlers: LeaseHolderHandlers
+  readonly #leaseMs: number
+  readonly #renewalMs: number
   #id: HolderId
   #cancelRenewal: (() => void) | null = null
   #reaping = false
@@ -39,6 +41,8 @@ export class LeaseHolder {
   constructor(options: EngineOptions, handlers: LeaseHolderHandlers) {
     this.#options = options
     this.#handlers = handlers
+    this.#leaseMs = options.leaseMs ?? SERVER_LEASE_MS
+    this.#renewalMs = renewalMs(this.#leaseMs)
     this.#id = this.#newId()
   }
 
@@ -74,7 +78,7 @@ export class LeaseHolder {
   async reap(): Promise<void> {
     await this.#reap().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "failed to reap dead holders; trying again")
-      this.#options.clock.after(RENEW_MS, () => void this.reap())
+      this.#options.clock.after(this.#renewalMs, () => void this.reap())
     })
   }
 
@@ -120,10 +124,10 @@ export class LeaseHolder {
 
   async #register(): Promise<void> {
     const { store, holder, privateRun } = this.#options
-    await store.registerHolder({ id: this.#id, ...holder, leaseMs: LEASE_MS, runId: privateRun })
+    await store.registerHolder({ id: this.#id, ...holder, leaseMs: this.#leaseMs, runId: privateRun })
   }
 
-  #scheduleRenewal(delayMs = RENEW_MS): void {
+  #scheduleRenewal(delayMs = this.#renewalMs): void {
     this.#cancelRenewal = this.#options.clock.after(delayMs, () => void this.#renew())
   }
 
@@ -143,7 +147,7 @@ export class LeaseHolder {
     }
     if (this.#cancelRenewal === null) return
     // A reply may be old: this process may have been paused for longer than its lease while it waited.
-    this.#scheduleRenewal(Math.max(0, RENEW_MS - (clock.monotonic() - begunAt)))
+    this.#scheduleRenewal(Math.max(0, this.#renewalMs - (clock.monotonic() - begunAt)))
     if (!this.#reaping) await this.#reapThenWake()
   }
 
@@ -161,7 +165,7 @@ export class LeaseHolder {
 
   async #renewLease(): Promise<void> {
     const { store, log } = this.#options
-    if (await store.renewLease(this.#id, LEASE_MS)) return
+    if (await store.renewLease(this.#id, this.#leaseMs)) return
     log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
     this.#handlers.evicted()
     this.#id = this.#newId()

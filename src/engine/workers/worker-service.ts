@@ -23,18 +23,18 @@ import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import { shortName } from "../../core/model/task-path.ts"
+import { WORKER_LEASE_MS } from "../../core/settings/leases.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
 import type { Claim, InFlightAttempt, NewLeaseHolder } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
-const LEASE_MS = 15_000
 const READ_BYTES = 1 << 20
 
 export interface WorkerServiceOptions {
   engine: Pick<Engine, "claimFor" | "report" | "reap">
   parts: EngineOptions
-  /** Default: 15 s. */
+  /** Length of a worker's lease. Default: 10 s. */
   leaseMs?: number
 }
 
@@ -49,7 +49,7 @@ export class WorkerService {
   readonly #logs: WorkerLogs
   readonly #polls: ClaimPolls
 
-  constructor({ engine, parts, leaseMs = LEASE_MS }: WorkerServiceOptions) {
+  constructor({ engine, parts, leaseMs = WORKER_LEASE_MS }: WorkerServiceOptions) {
     const outputs = new OutputReader(parts.objects)
     this.#engine = engine
     this.#options = parts

@@ -1,0 +1,59 @@
+// usage: npm run kills [-- --kills N] [--store sqlite|postgres] [--seed TEXT] [--failover [--tries N]]
+// Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, on both stores, and compares what tasks wrote and
+// what clients were told. Ends with the counts, and with 1 if there was a violation. With `--failover`, measures how soon the work of a
+// killed server or worker resumes.
+
+import { randomInt } from "node:crypto"
+import { parseArgs } from "node:util"
+import { measureFailover } from "./failover.ts"
+import { killLocalRuns } from "./local-runs.ts"
+import { Points } from "./points.ts"
+import { type Outcome, World } from "./world.ts"
+import { count, withStore } from "../campaign.ts"
+import { Rng } from "../../sim/rng.ts"
+
+const { values: flags } = parseArgs({
+  options: {
+    kills: { type: "string", default: "1000" },
+    store: { type: "string" },
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    failover: { type: "boolean", default: false },
+    tries: { type: "string", default: "100" },
+  },
+})
+
+/** Kills per world. */
+const WORLD_KILLS = 40
+
+if (flags.failover) process.exit(await measureFailover(count("tries", flags.tries)))
+
+const total = count("kills", flags.kills)
+console.log(`seed ${flags.seed}`)
+const points = new Points(new Rng("points", flags.seed))
+const stores = (["sqlite", "postgres"] as const).filter((store) => flags.store === undefined || store === flags.store)
+const sum: Outcome = { kills: 0, runs: 0, violations: [] }
+for (let world = 0; sum.kills < total; world++) {
+  const store = stores[world % stores.length]!
+  const local = world % 4 >= 2
+  const kills = Math.min(WORLD_KILLS, total - sum.kills)
+  const rng = new Rng("world", flags.seed, world)
+  const begun = performance.now()
+  const outcome = await withStore(store, (folder, variables) => {
+    const options = { folder, store: variables, kills, rng, points }
+    return local ? killLocalRuns(options) : new World({ ...options, servers: store === "postgres" ? 2 : 1 }).run()
+  })
+  sum.kills += outcome.kills
+  sum.runs += outcome.runs
+  sum.violations.push(...outcome.violations)
+  const seconds = ((performance.now() - begun) / 1000).toFixed(0)
+  const processes = local ? "ork run" : "servers and workers"
+  console.log(
+    `${store}, ${processes}: ${outcome.kills} kills, ${outcome.runs} runs, ${outcome.violations.length} violations, ${seconds} s`,
+  )
+  for (const violation of outcome.violations) console.log(`VIOLATION  ${violation}`)
+}
+const { killed, reached } = points.coverage()
+const areas = Object.entries(points.areas()).map(([area, kills]) => `${area} ${kills}`)
+console.log(`kills by area: ${areas.join(", ")}; ${killed} of ${reached} failpoints killed a process; ${sum.runs} runs`)
+console.log(`${sum.kills} kills, ${sum.violations.length} violations`)
+process.exit(sum.violations.length === 0 ? 0 : 1)

@@ -1,0 +1,124 @@
+// One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, while a client
+// triggers runs. When the world has had its kills, everything runs undisturbed until all runs have ended, and the journal is checked.
+
+import { mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as delay } from "node:timers/promises"
+import { checkAll } from "../checks.ts"
+import { Client } from "../client.ts"
+import { Journal } from "../journal.ts"
+import { startWithFailpoints } from "../ork-child.ts"
+import { CHAIN, TICKS } from "../workload.ts"
+import { ANY_MOMENT, type Points } from "./points.ts"
+import type { Rng } from "../../sim/rng.ts"
+import { freePort } from "../../support/component.ts"
+import type { OrkProcess } from "../../support/ork-process.ts"
+import { serverAt } from "../../support/server.ts"
+
+export interface WorldOptions {
+  folder: string
+  /** The variables that select the store. */
+  store: Record<string, string>
+  servers: number
+  kills: number
+  rng: Rng
+  points: Points
+}
+
+export interface Outcome {
+  kills: number
+  runs: number
+  violations: string[]
+}
+
+const KEY = "the key of all processes of the campaign"
+const IN_FLIGHT = 6
+/** A process that has not reached its failpoint by then is killed at that moment. */
+const LIFETIME_MS = { least: 1500, most: 5000 }
+
+/** A process that is started again whenever it dies. */
+interface Place {
+  role: "server" | "worker"
+  args: string[]
+  cwd: string
+}
+
+export class World {
+  readonly #options: WorldOptions
+  readonly #journal: Journal
+  readonly #violations: string[] = []
+  #places: Place[] = []
+  #client!: Client
+  #kills = 0
+
+  constructor(options: WorldOptions) {
+    this.#options = options
+    this.#journal = new Journal(join(options.folder, "journal"))
+  }
+
+  async run(): Promise<Outcome> {
+    await this.#prepare()
+    const last = Promise.all(this.#places.map((place) => this.#killRepeatedly(place)))
+    for (const workload of [CHAIN, TICKS]) await this.#client.deploy(workload.definition(this.#journal))
+    await this.#client.load(CHAIN.name, IN_FLIGHT, () => this.#wanted)
+    const living = await last
+    this.#violations.push(...(await checkAll(this.#client, this.#journal, [CHAIN, TICKS])))
+    for (const child of living) child.kill("SIGKILL")
+    await Promise.all(living.map(({ exit }) => exit))
+    return {
+      kills: this.#kills,
+      runs: this.#client.acknowledged.size,
+      violations: [...this.#client.violations, ...this.#violations],
+    }
+  }
+
+  get #wanted(): boolean {
+    return this.#kills < this.#options.kills
+  }
+
+  async #prepare(): Promise<void> {
+    const { folder, servers } = this.#options
+    const ports = await Promise.all(Array.from({ length: servers }, freePort))
+    const urls = ports.map((port) => `http://127.0.0.1:${port}`)
+    const place = (role: Place["role"], name: string, args: string[]): Place => {
+      const cwd = join(folder, name)
+      mkdirSync(cwd, { recursive: true })
+      return { role, args, cwd }
+    }
+    this.#places = [
+      ...ports.map((port, i) => place("server", `server-${i}`, ["serve", "--port", String(port)])),
+      place("worker", "worker", ["worker", "--server", urls.join(","), "--name", "worker"]),
+    ]
+    this.#client = new Client(urls.map((url) => serverAt(url, KEY)))
+  }
+
+  /** Resolves with the last process, which nothing kills. */
+  async #killRepeatedly(place: Place): Promise<OrkProcess> {
+    const { points, rng } = this.#options
+    while (this.#wanted) {
+      const point = points.choose(place.role)
+      const child = this.#start(place, point)
+      const lifetime = new AbortController()
+      const ms = rng.int(LIFETIME_MS.least, LIFETIME_MS.most)
+      const outlived = delay(ms, true, { signal: lifetime.signal }).catch(() => false)
+      const survived = await Promise.race([outlived, child.exit.then(() => false)])
+      lifetime.abort()
+      if (survived) child.kill("SIGKILL")
+      const { code, signal } = await child.exit
+      if (signal === "SIGKILL") {
+        this.#kills++
+        points.killed(place.role, survived || point === null ? ANY_MOMENT : point.split("#")[0]!)
+      } else {
+        this.#violations.push(`a ${place.role} ended by itself, with ${code ?? signal}: ${child.stderr.trim().slice(-500)}`)
+        if (this.#violations.length > 20) throw new Error(this.#violations.join("\n"))
+      }
+    }
+    return this.#start(place, null)
+  }
+
+  #start({ role, args, cwd }: Place, point: string | null): OrkProcess {
+    const { store, points } = this.#options
+    const reported = (found: string): void => points.reported(role, found)
+    return startWithFailpoints(args, { cwd, env: { ...store, ORK_API_KEY: KEY } }, { point, reported })
+  }
+}
