@@ -1,7 +1,9 @@
 // The samples of the specifications that Ork combines, as they are printed there; test/serve/curl-flows.sh has their curl commands.
 
-import { readFileSync, writeFileSync, mkdirSync, chmodSync } from "node:fs"
+import { execFile } from "node:child_process"
+import { writeFileSync, mkdirSync, chmodSync } from "node:fs"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { describe, expect, it } from "vitest"
 import {
   canTransition,
@@ -17,15 +19,17 @@ import {
   selectNextJobs,
   shouldRetry,
 } from "../src/sdk/index.ts"
-import { REPO, ork, orkRun, temporaryFolder } from "./support/ork.ts"
+import { ork, orkRun, temporaryFolder } from "./support/ork.ts"
 import { type Server, startServer } from "./support/server.ts"
-import { tasksOf } from "./support/worker.ts"
+import { startListener, tasksOf } from "./support/worker.ts"
+
+const execute = promisify(execFile)
+const KEY = "airflow-mini-secret-key"
 
 /** Commands that print what the samples describe as comments. */
 const SHARD = "command: 'echo \"[$ORK_PARALLEL_INDEX, $ORK_PARALLEL_COUNT]\"'"
 
-const start = (...args: string[]): Promise<Server> =>
-  startServer(args, { cwd: temporaryFolder(), env: { ORK_API_KEY: "airflow-mini-secret-key" } })
+const start = (...args: string[]): Promise<Server> => startServer(args, { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY } })
 
 describe("000: parallelization", () => {
   const outputsOf = async (name: string, tasks: string, server?: Server): Promise<unknown[]> => {
@@ -71,6 +75,31 @@ ${concurrency}    command: cat
     expect(found.map(({ item }) => item)).toEqual(["a.csv", "b.csv", "c.csv"])
   })
 
+  it("concurrency: at most 4 `process` tasks are in flight, and the others stay pending, also without depends_on", async () => {
+    const server = await start()
+    const tasks = `tasks:
+  discover:
+    command: |
+      echo '{ "files": ["a", "b", "c", "d", "e", "f", "g", "h", "i"] }'
+  process:
+    foreach: discover.files
+    concurrency: 4
+    command: sleep 0.2
+`
+    await outputsOf("limited", tasks, server)
+    const [run] = (await server.call("GET", "/runs")).body["items"] as { id: string }[]
+    const { items } = (await server.call("GET", `/runs/${run!.id}/tasks?name=process&limit=100`)).body
+    const times = (items as { started_at: string; finished_at: string }[]).flatMap((task) => [
+      { at: task.started_at, change: 1 },
+      { at: task.finished_at, change: -1 },
+    ])
+    let running = 0
+    const most = times
+      .toSorted((a, b) => a.at.localeCompare(b.at) || a.change - b.change)
+      .reduce((max, { change }) => Math.max(max, (running += change)), 0)
+    expect([times.length, most]).toEqual([18, 4])
+  })
+
   it("every endpoint of the table responds without a prefix", async () => {
     const server = await start()
     const call = async (method: string, path: string): Promise<number> => (await server.call(method, path)).status
@@ -112,11 +141,47 @@ tasks:
   })
 })
 
-describe("003: the curl commands", () => {
-  it("are printed in test/serve/curl-flows.sh as in the document", () => {
-    const text = readFileSync(join(REPO, "test/serve/curl-flows.sh"), "utf8")
-    expect(text).toContain('{"id": "D", "command": "echo D", "dependencies": ["B", "C"]}')
-    expect(text).toContain("/workflows/example_workflow/run")
+/** Steps 4 to 7 of "How To Run", as printed. */
+const HOW_TO_RUN = [
+  `curl -s -X POST http://localhost:8000/workflows \\
+  -H "X-API-Key: airflow-mini-secret-key" \\
+  -H "Content-Type: application/json" \\
+  -d '{
+    "id": "example_workflow",
+    "tasks": [
+      {"id": "A", "command": "echo A", "dependencies": []},
+      {"id": "B", "command": "echo B", "dependencies": ["A"]},
+      {"id": "C", "command": "echo C", "dependencies": ["A"]},
+      {"id": "D", "command": "echo D", "dependencies": ["B", "C"]}
+    ]
+  }'`,
+  `curl -s -X POST http://localhost:8000/workflows/example_workflow/run \\
+  -H "X-API-Key: airflow-mini-secret-key"`,
+  `curl -s http://localhost:8000/runs/<run_id> \\
+  -H "X-API-Key: airflow-mini-secret-key"`,
+  `curl -s http://localhost:8000/runs/<run_id>/tasks \\
+  -H "X-API-Key: airflow-mini-secret-key"`,
+] as const
+
+describe("003: how to run", () => {
+  it("a server, two workers and the curl commands run the example workflow on both workers", async () => {
+    const workers = await Promise.all([startListener(KEY), startListener(KEY)])
+    const ports = workers.map(({ url }) => new URL(url).port)
+    const server = await startServer([], { cwd: temporaryFolder(), env: { ORK_API_KEY: KEY, ORK_WORKERS: ports.join(",") } })
+    /** Runs a command with the server's own address. */
+    const shell = async (command: string, runId = ""): Promise<Record<string, unknown>> => {
+      const text = command.replace("http://localhost:8000", server.url).replace("<run_id>", runId)
+      return JSON.parse((await execute("sh", ["-c", text])).stdout) as Record<string, unknown>
+    }
+    const [register, trigger, checkRun, checkTasks] = HOW_TO_RUN
+    expect(await shell(register)).toMatchObject({ name: "example_workflow" })
+    const { id, status } = (await shell(trigger)) as { id: string; status: string }
+    expect(["pending", "running"]).toContain(status)
+    await server.reaches(id, "success", "failed")
+    expect(await shell(checkRun, id)).toMatchObject({ id, status: "success" })
+    const { items } = (await shell(checkTasks, id)) as { items: { name: string; status: string; external_id: string }[] }
+    expect(items.map((task) => [task.name, task.status])).toEqual(["A", "B", "C", "D"].map((name) => [name, "success"]))
+    expect(new Set(items.map((task) => task.external_id)).size).toBe(2)
   })
 })
 
@@ -178,11 +243,46 @@ describe("004: the rules of jobs, as exported functions", () => {
     expect([...propagateCompletion("y", waiting)]).toEqual(["z"])
   })
 
+  it("5 each endpoint has the path and the status of the document, 6 errors have its codes", async () => {
+    const server = await start("--no-worker")
+    const created = await server.call("POST", "/api/v1/jobs", { name: "first", queue: "mail_1", payload: { to: "ada" } })
+    expect([created.status, created.body]).toEqual([
+      201,
+      expect.objectContaining({
+        name: "first",
+        queue: "mail_1",
+        payload: { to: "ada" },
+        priority: 5,
+        status: "READY",
+        dependencies: [],
+        retry_policy: { max_attempts: 3, backoff_strategy: "EXPONENTIAL", base_delay_seconds: 10, max_delay_seconds: 300 },
+        attempt_count: 0,
+        created_at: expect.stringMatching(/Z$/) as string,
+        updated_at: expect.stringMatching(/Z$/) as string,
+      }),
+    ])
+    const id = created.body["id"] as string
+    const path = `/api/v1/jobs/${id}`
+    const later = await server.call("POST", "/api/v1/jobs", { name: "second", queue: "mail_1", dependencies: [id] })
+    expect([later.status, later.body["status"]]).toEqual([201, "PENDING"])
+    expect(await server.call("GET", path)).toMatchObject({ status: 200, body: { id } })
+    expect(await server.call("PUT", path, { priority: 10 })).toMatchObject({ status: 200, body: { priority: 10 } })
+    const query = "queue=mail_1&status=READY&priority_min=1&priority_max=10&created_after=2020-01-01&created_before=2099-01-01"
+    const found = await server.call("GET", `/api/v1/jobs?${query}&limit=20`)
+    expect([found.status, found.body]).toMatchObject([200, { items: [{ id }], next_cursor: null, has_more: false }])
+    const codeOf = async (method: string, url: string, body?: object) => {
+      const response = await server.call(method, url, body)
+      return [response.status, response.body.error?.code]
+    }
+    expect(await codeOf("POST", "/api/v1/jobs", { name: "", queue: "bad name" })).toEqual([400, "VALIDATION_ERROR"])
+    expect(await codeOf("GET", `/api/v1/jobs/${"0".repeat(8)}-0000-7000-8000-${"0".repeat(12)}`)).toEqual([404, "NOT_FOUND"])
+    expect(await codeOf("DELETE", path)).toEqual([409, "CONFLICT"])
+    expect((await server.call("DELETE", `/api/v1/jobs/${later.body["id"] as string}`)).status).toBe(204)
+    expect((await server.call("DELETE", path)).status).toBe(204)
+  })
+
   it("4 pages jobs by a cursor that is the Base64 of `{created_at_iso}|{id}`, newest first", async () => {
-    const server = await startServer(["--no-worker"], {
-      cwd: temporaryFolder(),
-      env: { ORK_API_KEY: "airflow-mini-secret-key" },
-    })
+    const server = await start("--no-worker")
     for (const name of ["one", "two", "three"]) await server.call("POST", "/api/v1/jobs", { name, queue: "mail" })
     const first = await server.call("GET", "/api/v1/jobs?queue=mail&limit=2")
     const [, second] = first.body["items"] as { name: string; id: string; created_at: string }[]
