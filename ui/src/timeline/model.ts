@@ -5,6 +5,8 @@ import { lookOf } from "../components/status.ts"
 import { endedOf, type Instance, type RunNode, type RunState, totalOf } from "../run/state.ts"
 import { statusOf } from "../run/status.ts"
 import type { TaskStatus } from "../api/types.ts"
+import type { Range } from "./axis.ts"
+import { breaksOf, withoutBreaks } from "./breaks.ts"
 import { criticalInstances, instanceKey } from "./critical-path.ts"
 import type { Row } from "./rows.ts"
 import { Scopes } from "./scopes.ts"
@@ -16,12 +18,20 @@ export interface TimelineModel {
   path: Instance[]
   /** Keys of the instances on the critical path. */
   critical: ReadonlySet<string>
+  /** Times before retries of the run in which it had ended. */
+  breaks: Range[]
 }
 
-export const timelineModel = (state: RunState, startedAt: number | null): TimelineModel => {
+export interface RunTimes {
+  startedAt: number | null
+  idleMs: number
+  now: number
+}
+
+export const timelineModel = (state: RunState, { startedAt, idleMs, now }: RunTimes): TimelineModel => {
   const scopes = new Scopes(state, startedAt)
   const path = criticalInstances(state, scopes)
-  return { state, scopes, path, critical: new Set(path.map(instanceKey)) }
+  return { state, scopes, path, critical: new Set(path.map(instanceKey)), breaks: breaksOf(state, idleMs, now) }
 }
 
 /** Largest number of bars of unsuccessful attempts over the line of a fan-out. */
@@ -37,7 +47,7 @@ export interface Drawing {
 export const drawingOf = (model: TimelineModel, { node, instance, fold }: Row, now: number): Drawing => {
   if (instance !== null) {
     const critical = model.critical.has(instanceKey(instance))
-    const segments = segmentsOf(instance, model.scopes.readyAt(instance), now)
+    const segments = withoutBreaks(segmentsOf(instance, model.scopes.readyAt(instance), now), model.breaks)
     return { status: instance.status, segments: segments.map((segment) => ({ ...segment, critical })), critical }
   }
   const below = [...instancesBelow(model.state, node)]

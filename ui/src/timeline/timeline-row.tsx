@@ -4,9 +4,9 @@ import { type KeyboardEvent, memo, type ReactElement } from "react"
 import { Icon } from "../components/icon.tsx"
 import { lookOf } from "../components/status.ts"
 import { endedOf, instanceName, totalOf } from "../run/state.ts"
-import type { Range } from "./axis.ts"
 import { drawingOf, segmentWords, type TimelineModel, wordsOf } from "./model.ts"
 import type { Row } from "./rows.ts"
+import type { TimeScale } from "./scale.ts"
 import type { Segment } from "./segments.ts"
 
 export const ROW_HEIGHT = 28
@@ -25,14 +25,14 @@ export interface TimelineRowProps {
   model: TimelineModel
   version: number
   now: number
-  range: Range
+  scale: TimeScale
   selected: boolean
   actions: RowActions
 }
 
 const percent = (value: number): string => `${(100 * value).toFixed(5)}%`
 
-export const TimelineRow = memo(({ row, top, model, now, range, selected, actions }: TimelineRowProps): ReactElement => {
+export const TimelineRow = memo(({ row, top, model, now, scale, selected, actions }: TimelineRowProps): ReactElement => {
   const drawing = drawingOf(model, row, now)
   const { node, instance, depth, fold } = row
   const look = lookOf(drawing.status)
@@ -89,16 +89,16 @@ export const TimelineRow = memo(({ row, top, model, now, range, selected, action
       </div>
       <div className="tl-lane" aria-hidden="true">
         {drawing.segments.map((segment, i) => (
-          <Bar key={i} segment={segment} range={range} thin={instance === null && (node.isGroup || fold === "open")} />
+          <Bar key={i} segment={segment} scale={scale} thin={instance === null && (node.isGroup || fold === "open")} />
         ))}
       </div>
     </div>
   )
 })
 
-const Bar = ({ segment, range, thin }: { segment: Segment; range: Range; thin: boolean }) => {
+const Bar = ({ segment, scale, thin }: { segment: Segment; scale: TimeScale; thin: boolean }) => {
   const { kind, from, to, status, open, critical = false } = segment
-  const length = range.to - range.from
+  const place = scale.placeOf(from)
   const classes = [
     "tl-bar",
     `tl-${kind}`,
@@ -111,7 +111,7 @@ const Bar = ({ segment, range, thin }: { segment: Segment; range: Range; thin: b
   return (
     <span
       className={classes.join(" ")}
-      style={{ left: percent((from - range.from) / length), width: percent((to - from) / length) }}
+      style={{ left: percent(place / scale.length), width: percent((scale.placeOf(to) - place) / scale.length) }}
       title={segmentWords(segment)}
     />
   )

@@ -22,9 +22,10 @@ import { useShortcut } from "../keyboard/use-shortcuts.ts"
 import { instanceName, type RunState, runCounts, totalOf } from "../run/state.ts"
 import "../styles/views.css"
 import "../styles/timeline.css"
-import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
+import { scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
 import { drawingOf, type TimelineModel, timelineModel, wordsOf } from "./model.ts"
 import { type Row, rowsOf } from "./rows.ts"
+import { axisEnd, scaleOf, type ScaledBreak, type TimeScale } from "./scale.ts"
 import { TimelineTable } from "./timeline-table.tsx"
 import { ROW_HEIGHT, type RowActions, TimelineRow } from "./timeline-row.tsx"
 import { useSight } from "./use-scroll.ts"
@@ -50,10 +51,18 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const shown = useThrottled(version, totalOf(runCounts(state)) > MANY ? MANY_MS : 0)
   const startedAt = ms(run.started_at)
+  const { idle_ms: idleMs } = run
+  const now = useNow(run.finished_at === null)
+  // Only breaks depend on the time.
+  const until = ms(run.finished_at) ?? (idleMs === 0 ? 0 : now)
   // The state object is mutable; the version indicates changes.
   const { model, rows } = useMemo(
-    () => ({ model: timelineModel(state, startedAt), rows: rowsOf(state, toggled), shown }),
-    [state, startedAt, toggled, shown],
+    () => ({
+      model: timelineModel(state, { startedAt, idleMs, now: until }),
+      rows: rowsOf(state, toggled),
+      shown,
+    }),
+    [state, startedAt, idleMs, until, toggled, shown],
   )
   const fold = useCallback((task: string): void => {
     setToggled((before) => {
@@ -62,7 +71,6 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
       return next
     })
   }, [])
-  const now = useNow(run.finished_at === null)
   if (startedAt === null) {
     return (
       <Empty title="Nothing has started yet" icon="clock">
@@ -116,7 +124,7 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
   const [zoom, setZoom] = useState(1)
   const [pointed, setPointed] = useState<Row | null>(null)
   const now = useNow(run.finished_at === null)
-  const range = useRange(run, now)
+  const scale = useScale(run, model, now)
   const names = sight.width < 640 ? 128 : 240
   const lane = Math.max(1, sight.width - names)
   const width = lane * zoom
@@ -170,7 +178,7 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
           onPointerLeave={() => setPointed(null)}
         >
           <div className="tl-plane" style={{ width: names + width, height: AXIS_HEIGHT + rows.length * ROW_HEIGHT }}>
-            <Axis range={range} width={width} lane={lane} left={sight.left} />
+            <Axis scale={scale} width={width} lane={lane} left={sight.left} />
             {rows.slice(first, last).map((row, i) => (
               <TimelineRow
                 key={row.id}
@@ -179,7 +187,7 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
                 model={model}
                 version={version}
                 now={now}
-                range={range}
+                scale={scale}
                 selected={selected?.task === row.node.name && selected.path === (row.instance?.path ?? "")}
                 actions={actions}
               />
@@ -192,14 +200,17 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
           <IconButton label="Show the whole range (0)" icon="fit" onClick={() => setZoom(1)} />
         </div>
       </div>
-      <div className="tl-foot small soft">{detail === null ? <Legend /> : <Detail row={detail} model={model} now={now} />}</div>
+      <div className="tl-foot small soft">
+        {detail === null ? <Legend breaks={scale.breaks} /> : <Detail row={detail} model={model} now={now} />}
+      </div>
     </>
   )
 }
 
-const useRange = (run: Run, now: number) => {
-  const { from, to } = rangeOf(Date.parse(run.started_at!), ms(run.finished_at), now)
-  return useMemo(() => ({ from, to }), [from, to])
+const useScale = (run: Run, { breaks }: TimelineModel, now: number): TimeScale => {
+  const from = Date.parse(run.started_at!)
+  const to = axisEnd({ startedAt: from, finishedAt: ms(run.finished_at), now }, breaks)
+  return useMemo(() => scaleOf({ from, to }, breaks), [from, to, breaks])
 }
 
 /** Handles arrow keys: to the row above or below, or along the time axis. */
@@ -226,21 +237,20 @@ const focusRow = (root: HTMLElement, id: string, frames = 10): void => {
   else if (frames > 0) requestAnimationFrame(() => focusRow(root, id, frames - 1))
 }
 
-const Axis = ({
-  range,
-  width,
-  lane,
-  left,
-}: {
-  range: { from: number; to: number }
+interface AxisProps {
+  scale: TimeScale
   width: number
   lane: number
   left: number
-}): ReactElement => {
-  const msPerPixel = (range.to - range.from) / width
-  const from = range.from + Math.max(0, left - 200) * msPerPixel
-  const to = Math.min(range.to, range.from + (left + lane + 400) * msPerPixel)
-  const ticks = ticksOf(from, to, stepFor(msPerPixel)).map((tick) => ({ ...tick, left: (tick.at - range.from) / msPerPixel }))
+}
+
+const Axis = ({ scale, width, lane, left }: AxisProps): ReactElement => {
+  const msPerPixel = scale.length / width
+  const from = scale.timeAt(Math.max(0, left - 200) * msPerPixel)
+  const to = scale.timeAt((left + lane + 400) * msPerPixel)
+  const ticks = scale.parts
+    .flatMap((part) => ticksOf(Math.max(from, part.from), Math.min(to, part.to), stepFor(msPerPixel)))
+    .map((tick) => ({ ...tick, left: scale.placeOf(tick.at) / msPerPixel }))
   return (
     <>
       <div className="tl-axis" aria-hidden="true">
@@ -249,8 +259,16 @@ const Axis = ({
             {text}
           </span>
         ))}
+        {scale.breaks.map(({ from: start, to: end, open, place, length }) => (
+          <span key={start} className="tl-break-text" style={{ left: (place + length / 2) / msPerPixel }}>
+            {open ? "…" : durationText(end - start)}
+          </span>
+        ))}
       </div>
       <div className="tl-lines" aria-hidden="true">
+        {scale.breaks.map(({ from: start, place, length }) => (
+          <span key={`break ${start}`} className="tl-break" style={{ left: place / msPerPixel, width: length / msPerPixel }} />
+        ))}
         {ticks.map(({ at, left: x }) => (
           <span key={at} style={{ left: x }} />
         ))}
@@ -266,8 +284,14 @@ const Detail = ({ row, model, now }: { row: Row; model: TimelineModel; now: numb
   </span>
 )
 
-const Legend = (): ReactElement => (
+const Legend = ({ breaks }: { breaks: readonly ScaledBreak[] }): ReactElement => (
   <>
+    {breaks.map(({ from, to, open }) => (
+      <span key={from}>
+        <span className="tl-key tl-break" />{" "}
+        {open ? "nothing has run since" : `nothing ran for ${durationText(to - from)}, until the run was retried`}
+      </span>
+    ))}
     <span>
       <span className="tl-key tl-wait tone-waiting" /> waiting to begin
     </span>

@@ -3,10 +3,14 @@ import { applyEvents } from "../run/events.ts"
 import { at, stateOf, taskEvent } from "../run/testing.ts"
 import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
 import { criticalInstances, instanceKey } from "./critical-path.ts"
+import { breaksOf } from "./breaks.ts"
 import { drawingOf, timelineModel } from "./model.ts"
 import { rowsOf } from "./rows.ts"
+import { axisEnd, scaleOf } from "./scale.ts"
 import { Scopes, scopeOf } from "./scopes.ts"
 import { segmentsOf, unionOf } from "./segments.ts"
+
+const WITHOUT_BREAKS = { startedAt: 0, idleMs: 0, now: 0 }
 
 const ran = (name: string, from: number, to: number, path = "") => [
   taskEvent(name, "dispatched", from, { path }),
@@ -118,7 +122,7 @@ test("the line of a fan-out covers the times in which any instance runs", () => 
 
 test("a collapsed fan-out marks only the bar of its critical instance", () => {
   const state = nested()
-  const model = timelineModel(state, 0)
+  const model = timelineModel(state, WITHOUT_BREAKS)
   const row = rowsOf(state, new Set(["region.each"])).find(({ id }) => id === "region.each")!
   const { segments, critical } = drawingOf(model, row, 40_000)
   expect(critical).toBe(true)
@@ -138,7 +142,8 @@ test("an instance that failed inside a group is drawn as failed only", () => {
   ]
   applyEvents(state, [taskEvent("region", "running", 0, { total: 2, attempt: 0 }), ...failed("0")], false)
   const row = rowsOf(state, new Set()).find(({ id }) => id === "region.load")!
-  const bars = () => drawingOf(timelineModel(state, 0), row, 9000).segments.map(({ status, from, to }) => [status, from, to])
+  const bars = () =>
+    drawingOf(timelineModel(state, WITHOUT_BREAKS), row, 9000).segments.map(({ status, from, to }) => [status, from, to])
   expect(bars()).toEqual([["failed", 1000, 5000]])
   applyEvents(state, ran("region.load", 2, 8, "1"), false)
   expect(bars()).toEqual([
@@ -162,6 +167,73 @@ test("rows follow the graph, with the instances of open fan-outs below them", ()
     ["last", 0, null],
   ])
   expect(rowsOf(state, new Set(["region"])).map(({ id }) => id)).toEqual(["first", "region", "last"])
+})
+
+/** A run of 10 s with a back-off of 3 s, which was retried after an hour. */
+const retried = () => {
+  const state = stateOf({ a: {}, b: { after: ["a"] } })
+  const failed = (from: number, to: number, attempt: number) => [
+    taskEvent("b", "running", from, { attempt }),
+    taskEvent("b", "failed", to, { attempt }),
+  ]
+  applyEvents(
+    state,
+    [
+      ...ran("a", 0, 2),
+      taskEvent("b", "running", 2),
+      taskEvent("b", "pending", 3, { available_at: at(6) }),
+      ...failed(6, 10, 2),
+      taskEvent("b", "running", 3610, { attempt: 3 }),
+      taskEvent("b", "success", 3620, { attempt: 3 }),
+    ],
+    false,
+  )
+  return state
+}
+
+const HOUR = 3_600_000
+
+test("the break before a retry of the run is the longest time without an attempt; a back-off is none", () => {
+  expect(breaksOf(retried(), HOUR, 3_620_000)).toEqual([{ from: 10_000, to: 3_610_000 }])
+  expect(breaksOf(retried(), 0, 3_620_000)).toEqual([])
+})
+
+test("a break does not count as waiting", () => {
+  const state = retried()
+  const model = timelineModel(state, { startedAt: 0, idleMs: HOUR, now: 3_620_000 })
+  const row = rowsOf(state, new Set()).find(({ id }) => id === "b")!
+  expect(drawingOf(model, row, 3_620_000).segments.map(({ kind, from, to }) => [kind, from, to])).toEqual([
+    ["run", 2000, 3000],
+    ["retry", 3000, 6000],
+    ["run", 6000, 10_000],
+    ["run", 3_610_000, 3_620_000],
+  ])
+})
+
+test("a run that was retried and has not begun again has a break without an end", () => {
+  const state = stateOf({ a: {} })
+  applyEvents(state, [taskEvent("a", "running", 0), taskEvent("a", "failed", 10)], false)
+  expect(breaksOf(state, HOUR, 3_610_000)).toEqual([{ from: 10_000, to: Infinity }])
+})
+
+test("a break is short on the axis, and times around it keep their distances", () => {
+  const breaks = [{ from: 10_000, to: 3_610_000 }]
+  const to = axisEnd({ startedAt: 0, finishedAt: 3_620_000, now: 0 }, breaks)
+  expect(to).toBeCloseTo(3_620_400)
+  const scale = scaleOf({ from: 0, to }, breaks)
+  const [pause] = scale.breaks
+  expect(pause!.length / scale.length).toBeLessThan(0.06)
+  expect(scale.placeOf(4000)).toBe(4000)
+  expect(scale.placeOf(3_615_000) - scale.placeOf(3_611_000)).toBeCloseTo(4000)
+  expect(scale.placeOf(10_000)).toBe(10_000)
+  expect(scale.placeOf(3_610_000)).toBeCloseTo(10_000 + pause!.length)
+  expect(scale.placeOf(to)).toBeCloseTo(scale.length)
+  for (const time of [0, 5000, 600_000, 3_612_000]) expect(scale.timeAt(scale.placeOf(time))).toBeCloseTo(time)
+})
+
+test("a short break keeps its length", () => {
+  const scale = scaleOf({ from: 0, to: 20_000 }, [{ from: 10_000, to: 10_100 }])
+  expect(scale.length).toBe(20_000)
 })
 
 test("ticks are at round times and far enough apart", () => {
