@@ -1,11 +1,13 @@
 // Takes screenshots of every page of the web UI, light and dark, from a real server with demo data, into docs/images/.
 // `npm run screenshots [NAME…]` takes only those pages. Needs the build.
 
+import type { ChildProcess } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { launchChromium } from "../test/support/chromium.ts"
 import { demoPages, fillDemo } from "../test/support/demo-server.ts"
+import { startOrderProgram } from "../test/support/order-program.ts"
 import { serve } from "../test/support/serve.ts"
 import { packPng } from "./png.ts"
 
@@ -19,9 +21,13 @@ const cwd = mkdtempSync(join(tmpdir(), "ork-pictures-"))
 const server = await serve(cwd)
 const { child, url, key } = server
 const browser = await launchChromium()
+let program: ChildProcess | null = null
 try {
   mkdirSync(IMAGES, { recursive: true })
   const pages = demoPages(await fillDemo(server, 18))
+  const order = await startOrderProgram(cwd)
+  program = order.child
+  pages.push({ name: "steps", path: `/runs/${order.runId}` })
   const wanted = process.argv.slice(2)
   for (const scheme of ["light", "dark"] as const) {
     const context = await browser.newContext({ viewport: SIZE, colorScheme: scheme, reducedMotion: "reduce" })
@@ -39,6 +45,7 @@ try {
   }
 } finally {
   await browser.close()
+  program?.kill("SIGKILL")
   child.kill("SIGTERM")
   await new Promise((resolve) => child.once("exit", resolve))
   rmSync(cwd, { recursive: true, force: true })

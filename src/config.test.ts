@@ -19,7 +19,7 @@ test("defaults apply to settings that are not set", () => {
     dataDir: ".ork",
     databaseUrl: "sqlite:.ork/ork.db",
     objectStore: "file:.ork/objects",
-    concurrency: 16,
+    concurrency: 8,
     maxConcurrency: 128,
     remoteConcurrency: 1000,
     workers: [],
@@ -89,9 +89,9 @@ test.each([
   expect(config({ env: { ORK_WORKERS: given } }).workers).toEqual(expected)
 })
 
-test("the default concurrency is four per core, at least 16, and grows to 64 per core unless it is set", () => {
+test("the default concurrency is four per core, and grows to 64 per core unless it is set", () => {
   expect(config({ machine: { cores: 8 } })).toMatchObject({ concurrency: 32, maxConcurrency: 512 })
-  expect(config({ machine: { cores: 2 } })).toMatchObject({ concurrency: 16, maxConcurrency: 128 })
+  expect(config({ machine: { cores: 2 } })).toMatchObject({ concurrency: 8, maxConcurrency: 128 })
   expect(config({ env: { ORK_CONCURRENCY: "5" } })).toMatchObject({ concurrency: 5, maxConcurrency: 5 })
 })
 

@@ -75,7 +75,7 @@ export const SETTINGS = {
     "concurrency",
     "concurrent tasks on this machine; by default 4 per core, and up to 64 per core while CPU and memory are not under pressure",
     integer(1, 10_000),
-    ({ machine }) => Math.max(16, 4 * machine.cores),
+    ({ machine }) => 4 * machine.cores,
   ),
   remoteConcurrency: setting(
     "remote_concurrency",
@@ -305,7 +305,7 @@ export const resolveConfig = (sources: Sources): Resolved => {
   if (problems.length > 0) return { problems }
   const found = config as Omit<Config, "maxConcurrency">
   const isSet = findValue("concurrency", sources) !== null
-  const maxConcurrency = isSet ? found.concurrency : Math.max(found.concurrency, 64 * sources.machine.cores)
+  const maxConcurrency = isSet ? found.concurrency : 64 * sources.machine.cores
   return { config: { ...found, maxConcurrency } }
 }
 

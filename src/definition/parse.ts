@@ -3,6 +3,7 @@
 
 import type { CommandFile } from "../core/compile/command-files.ts"
 import { compile } from "../core/compile/compile.ts"
+import { definedAt } from "../core/compile/inherited-problems.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/model/definition.ts"
 import { isObject } from "../core/model/json.ts"
@@ -47,6 +48,16 @@ export const parseValue = (value: unknown, options: Pick<ParseOptions, "profiles
   return toResult(checked, JSON.stringify(value, null, 2), locate(checked, null), null)
 }
 
+/** Locates problems that were found after the definition was compiled. `source` is the text of the definition. */
+export const locateProblems = (source: string, problems: DefinitionProblem[]): Problem[] => {
+  if (problems.length === 0) return []
+  // JSON is YAML.
+  const { document } = readDocument(source.replace(/^\uFEFF/, ""), "yaml")
+  const { value, authorPath } = resolveAliases(document?.value ?? {})
+  const defined = problems.map((problem) => ({ ...problem, path: definedAt(problem.path, value as WorkflowDefinition) }))
+  return locate({ problems: defined, authorPath }, document)
+}
+
 interface CheckedDefinition {
   workflow: CompiledWorkflow | null
   problems: DefinitionProblem[]
@@ -77,7 +88,10 @@ const check = (raw: unknown, profiles: WorkerProfiles | undefined): CheckedDefin
 }
 
 /** Converts problems to paths, lines and columns of the author's document. */
-const locate = ({ problems, authorPath }: CheckedDefinition, document: TextDocument | null): Problem[] =>
+const locate = (
+  { problems, authorPath }: Pick<CheckedDefinition, "problems" | "authorPath">,
+  document: TextDocument | null,
+): Problem[] =>
   problems.map(({ path, message, suggestion, key }) => {
     const location = authorPath(path)
     return {

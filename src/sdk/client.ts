@@ -214,7 +214,10 @@ export class OrkClient implements Orkable {
       error: job.error,
       result: (options) => this.#jobResult(job, options),
       cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
-      retry: async () => void (await this.#send("POST", `${path}/retry`)),
+      retry: async ({ from } = {}) => {
+        if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
+        await this.#send("POST", `${path}/retry`)
+      },
       refresh: async () => this.#job((await this.#send<JobBody>("GET", path)).body, false),
     }
   }
@@ -242,7 +245,8 @@ export class OrkClient implements Orkable {
       error: run.error,
       result: (options) => this.#runResult(run, options),
       cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
-      retry: async () => void (await this.#send("POST", `${path}/retry`)),
+      retry: async ({ from } = {}) =>
+        void (await this.#send("POST", `${path}/retry`, from === undefined ? undefined : { step: { name: from } })),
       refresh: async () => this.#run((await this.#send<RunBody>("GET", path)).body, false),
     }
   }

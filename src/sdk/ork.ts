@@ -19,6 +19,7 @@ import { Engine } from "../engine/engine.ts"
 import type { Evaluator, Logger } from "../engine/ports.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
+import { planStepRetry } from "../engine/services/step-retry.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { JobRow, NewJob } from "../store/contract/jobs.ts"
 import { Conflict } from "../store/contract/errors.ts"
@@ -316,7 +317,8 @@ export class Ork implements Orkable {
         const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
         if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be cancelled: ${rejected.rejected}`)
       },
-      retry: async () => {
+      retry: async ({ from } = {}) => {
+        if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         const rejected = await store.retryJob(job.id).finally(() => this.#engine?.wake())
         if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be retried: ${rejected.rejected}`)
       },
@@ -420,8 +422,10 @@ export class Ork implements Orkable {
           throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
         }
       },
-      retry: async () => {
-        await this.#engineOf("retry").retry(id, {}).catch(conflictOf)
+      retry: async ({ from } = {}) => {
+        const engine = this.#engineOf("retry")
+        const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })
+        await engine.retry(id, (await fromStep?.catch(conflictOf))?.request ?? {}).catch(conflictOf)
       },
       refresh: async () => await this.#runWork(await find(), false),
     }

@@ -27,6 +27,11 @@ export interface ResultOptions {
   signal?: AbortSignal
 }
 
+export interface RetryWorkOptions {
+  /** Name of a step of a durable function: it and the steps that began after it run again. */
+  from?: string
+}
+
 /** A job, or a run of a durable function. */
 export interface Work<Output> {
   readonly id: string
@@ -44,7 +49,7 @@ export interface Work<Output> {
   result(options?: ResultOptions): Promise<Output>
   cancel(): Promise<void>
   /** Runs failed work again. */
-  retry(): Promise<void>
+  retry(options?: RetryWorkOptions): Promise<void>
   /** Reads it again. */
   refresh(): Promise<Work<Output>>
 }

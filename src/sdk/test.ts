@@ -201,7 +201,7 @@ class TestKit implements TestOrk {
       ...work,
       result: async (options) => await (await current()).result(options),
       cancel: async () => await (await current()).cancel(),
-      retry: async () => await (await current()).retry(),
+      retry: async (options) => await (await current()).retry(options),
       refresh: async () => this.#lasting(await current()),
     }
   }

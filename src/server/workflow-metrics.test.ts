@@ -73,9 +73,12 @@ it("the last success is that of the store, then that of the runs which finish", 
   expect(state.listed).toBe(1)
 })
 
-it("a workflow without a success has the time 0, and a removed one no time", async () => {
-  const { state, lines } = await setup()
-  expect(await lines()).toContain('ork_workflow_last_success_timestamp_seconds{workflow="etl"} 0')
+it("a workflow without a success, or that was removed, has no time of the last success", async () => {
+  const { state, finish, lines } = await setup()
+  expect((await lines()).join("\n")).not.toContain("last_success")
+  finish("success", 1000)
+  state.now += 60_000
+  expect(await lines()).toContain(`ork_workflow_last_success_timestamp_seconds{workflow="etl"} ${BEGIN / 1000}`)
   state.workflows = []
   expect((await lines()).join("\n")).not.toContain("last_success")
 })

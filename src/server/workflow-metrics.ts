@@ -24,8 +24,8 @@ export class WorkflowMetrics {
   readonly #active: Gauge<"workflow" | "status">
   readonly #finished: Counter<"workflow" | "status">
   readonly #duration: Histogram<"workflow" | "status">
-  /** Time of the last success in milliseconds, by workflow; 0: never. */
-  readonly #successes = new Map<string, number>()
+  /** Time of the last success in milliseconds, by workflow; null: never. */
+  readonly #successes = new Map<string, number | null>()
   /** Runs that finished until this instant are counted. */
   #countedUntil: string | null = null
   #updating: Promise<void> | null = null
@@ -35,7 +35,7 @@ export class WorkflowMetrics {
     const registers = [registry]
     this.#lastSuccess = new Gauge({
       name: "ork_workflow_last_success_timestamp_seconds",
-      help: "Time of the last success of a deployed workflow; 0 when it has never succeeded",
+      help: "Time of the last success of a deployed workflow; absent when it has never succeeded",
       labelNames: ["workflow"],
       registers,
     })
@@ -81,7 +81,7 @@ export class WorkflowMetrics {
     await this.#findLastSuccesses(names)
     const active = await this.#store.countActiveRuns()
     this.#lastSuccess.reset()
-    for (const [workflow, last] of this.#successes) this.#lastSuccess.set({ workflow }, last / 1000)
+    for (const [workflow, last] of this.#successes) if (last !== null) this.#lastSuccess.set({ workflow }, last / 1000)
     this.#active.reset()
     for (const { workflow, status, count } of active) {
       this.#active.inc({ workflow: labelOf(names, workflow), status }, count)
@@ -103,7 +103,7 @@ export class WorkflowMetrics {
       this.#duration.observe({ workflow, status }, Math.max(0, finished - Date.parse(startedAt) - idleMs) / 1000)
     }
     const last = this.#successes.get(name)
-    if (status === "success" && last !== undefined) this.#successes.set(name, Math.max(last, finished))
+    if (status === "success" && last !== undefined) this.#successes.set(name, Math.max(last ?? 0, finished))
   }
 
   async #findLastSuccesses(names: ReadonlySet<string>): Promise<void> {
@@ -111,7 +111,7 @@ export class WorkflowMetrics {
     for (const workflow of names) {
       if (this.#successes.has(workflow)) continue
       const [run] = await this.#store.listRuns({ workflow, status: "success", limit: 1 })
-      this.#successes.set(workflow, run?.finishedAt == null ? 0 : Date.parse(run.finishedAt))
+      this.#successes.set(workflow, run?.finishedAt == null ? null : Date.parse(run.finishedAt))
     }
   }
 }

@@ -9,6 +9,8 @@ import { type Server, startServer } from "./server.ts"
 
 export interface OpenPage {
   server: Server
+  /** Folder of the server. */
+  cwd: string
   page: Page
   context: BrowserContext
   /** Opens a page by its path, such as `/runs`. */
@@ -31,7 +33,8 @@ export const useBrowser = () => {
     options: { scheme?: "light" | "dark"; width?: number; signedIn?: boolean; args?: string[] } = {},
   ): Promise<OpenPage> => {
     const { scheme = "light", width = 1280, signedIn = true, args = [] } = options
-    const server = await startServer(args, { cwd: temporaryFolder() })
+    const cwd = temporaryFolder()
+    const server = await startServer(args, { cwd })
     const context = await browser.newContext({
       viewport: { width, height: 800 },
       colorScheme: scheme,
@@ -49,7 +52,7 @@ export const useBrowser = () => {
     const go = async (path: string): Promise<void> => {
       await page.goto(`${server.url}/ui${path}`)
     }
-    return { server, page, context, go, consoleErrors }
+    return { server, cwd, page, context, go, consoleErrors }
   }
 }
 

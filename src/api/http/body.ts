@@ -54,18 +54,30 @@ export const collectBody = async (data: AsyncIterable<Uint8Array>, maxBytes: num
   return Buffer.concat(pieces)
 }
 
-/** Parses a JSON body. Returns undefined when the body is empty. */
-export const parseJson = (text: string): unknown => {
+/** Returns why the numbers of a JSON body would change on their way to other tasks, or null. */
+export const inexactNumberIn = (text: string): string | null => {
+  try {
+    checkExactJson(text)
+    return null
+  } catch (error) {
+    if (error instanceof InexactNumber) return error.message
+    throw error
+  }
+}
+
+/** Parses a JSON body. Returns undefined when the body is empty. `anyNumbers`: the route checks with `inexactNumberIn`. */
+export const parseJson = (text: string, anyNumbers = false): unknown => {
   if (text.trim() === "") return undefined
   if (isTooDeep(text)) throw new ApiError("VALIDATION_ERROR", `the body is nested more than ${MAX_DEPTH} levels deep`)
   try {
     const value: unknown = JSON.parse(text)
+    if (anyNumbers) return value
     rejectInfinity(value)
-    checkExactJson(text)
+    const inexact = inexactNumberIn(text)
+    if (inexact !== null) throw new ApiError("VALIDATION_ERROR", `the body contains ${inexact}`)
     return value
   } catch (error) {
     if (error instanceof ApiError) throw error
-    if (error instanceof InexactNumber) throw new ApiError("VALIDATION_ERROR", `the body contains ${error.message}`)
     const reason = error instanceof Error ? error.message.split("\n")[0]!.slice(0, 200) : ""
     throw new ApiError("VALIDATION_ERROR", `the body is not JSON: ${reason}`)
   }

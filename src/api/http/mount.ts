@@ -160,7 +160,7 @@ const readBody = (spec: BodySpec | undefined, request: FastifyRequest, maxProble
   if ((text !== "" && type !== "application/json") || (type === BYTES && request.method !== "GET")) {
     throw new ApiError("UNSUPPORTED_MEDIA_TYPE", "send the body as JSON with the header Content-Type: application/json")
   }
-  const value = parseJson(text)
+  const value = parseJson(text, spec?.anyNumbers)
   if (spec === undefined) return void validate(EMPTY, value ?? {}, maxProblems)
   return validate(spec.schema, value === undefined && spec.required !== true ? {} : value, maxProblems)
 }

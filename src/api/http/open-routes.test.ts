@@ -4,6 +4,7 @@ import { expect, test } from "vitest"
 import { ROUTES } from "../routes/table.ts"
 import { parseJson } from "./body.ts"
 import { setup } from "../testing/setup.ts"
+import type { PushedResult } from "./ports.ts"
 
 const OPEN = ROUTES.filter((route) => route.scope === null && route.method === "POST")
 const KEYLESS = { key: null } as const
@@ -54,6 +55,32 @@ test("a pushed result with a wrong token is rejected before its body is read", a
   expect((await send("wrong")).status).toBe(409)
   expect((await send("right")).status).toBe(204)
 })
+
+test.each(["9007199254740993", "1e999"])(
+  "a pushed result with the number %s fails its task, and is not rejected",
+  async (number) => {
+    const received: PushedResult[] = []
+    await using api = await setup({
+      push: { hasToken: () => true, receive: async (result) => received.push(result) > 0, list: async () => [] },
+    })
+    const { status } = await api.call("POST", "/internal/task-result", {
+      ...KEYLESS,
+      body: `{"task_instance_id":"t","status":"success","exit_code":0,"output":{"id":${number}}}`,
+      headers: { authorization: "Bearer right", "content-type": "application/json" },
+    })
+    expect([status, received]).toMatchObject([
+      204,
+      [
+        {
+          state: "failed",
+          output: null,
+          exitCode: 0,
+          error: expect.stringContaining(`its output contains the number ${number}`),
+        },
+      ],
+    ])
+  },
+)
 
 test("a token in the body of a pushed result is accepted for small results only", async () => {
   await using api = await setup({

@@ -10,7 +10,8 @@ import type { KeyScope } from "../../store/contract/keys.ts"
 export type Method = "GET" | "POST" | "PUT" | "DELETE"
 
 export type BodySpec =
-  | { schema: z.ZodType; required?: boolean }
+  /** `anyNumbers`: the handler decides about numbers that would change (`inexactNumberIn`); otherwise they are rejected. */
+  | { schema: z.ZodType; required?: boolean; anyNumbers?: true }
   /** Content types of a text body (definitions, webhooks). The handler gets the text and its content type. */
   | { text: readonly string[]; example: string }
   /** The handler gets the stream of bytes and limits its size. */
@@ -96,7 +97,9 @@ export const concernsOf = ({ path, concerns }: Pick<Route, "path" | "concerns">)
 
 /** Infers the types of a handler from its schemas. */
 export function route<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType>(
-  spec: Omit<RouteSpec<Params, Query, z.output<Body>>, "body"> & { body: { schema: Body; required?: boolean } },
+  spec: Omit<RouteSpec<Params, Query, z.output<Body>>, "body"> & {
+    body: { schema: Body; required?: boolean; anyNumbers?: true }
+  },
 ): UntaggedRoute
 export function route<Params extends z.ZodType, Query extends z.ZodType>(
   spec: Omit<RouteSpec<Params, Query, TextBody>, "body"> & { body: { text: readonly string[]; example: string } },

@@ -19,6 +19,7 @@ const stepShape = ({ output, details, startedAt, finishedAt, ...rest }: Step): z
     output_object: output !== null && "key" in output ? { key: output.key, bytes: output.bytes } : null,
     until: typeof known["until"] === "number" ? iso(known["until"]) : null,
     child: typeof known["id"] === "string" ? known["id"] : null,
+    child_kind: known["kind"] === "task" ? "job" : known["kind"] === "workflow" ? "run" : null,
     started_at: startedAt,
     finished_at: finishedAt,
   }
@@ -28,7 +29,7 @@ export const functionRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/steps",
-    summary: "List the steps of a durable function in the order of their start",
+    summary: "List the steps of a durable function in the order in which they began",
     scope: "read",
     params: runParams,
     responses: { 200: { description: "The steps; none for a run of another workflow", schema: stepList } },

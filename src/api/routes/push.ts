@@ -4,7 +4,7 @@
 import type { FastifyRequest } from "fastify"
 import type { Json } from "../../core/model/json.ts"
 import { taskResultBody } from "../../protocol/api/workers.ts"
-import { BODY_LIMIT, OPEN_BODY_LIMIT } from "../http/body.ts"
+import { BODY_LIMIT, inexactNumberIn, OPEN_BODY_LIMIT } from "../http/body.ts"
 import { ApiError, conflict, unauthorized } from "../shared/errors.ts"
 import type { Api, PushedResult } from "../http/ports.ts"
 import { route } from "../http/route.ts"
@@ -33,19 +33,25 @@ export const pushRoutes = [
     scope: null,
     admit,
     bodyLimit: BODY_LIMIT,
-    body: { schema: taskResultBody, required: true },
+    body: { schema: taskResultBody, required: true, anyNumbers: true },
     responses: { 204: { description: "The result is committed" } },
     errors: [401, 409, 429],
     requires: "push",
     async handle({ body, request, api }) {
       const token = body.token ?? bearer(request.headers.authorization)
       if (token === "") throw unauthorized("the token of the attempt is required, as Authorization: Bearer TOKEN")
+      // A worker would send a rejected result again and again: the task fails instead.
+      const inexact = inexactNumberIn(request.body as string)
       const accepted = await api.parts.push!.receive({
         taskId: body.task_instance_id,
         token,
-        state: body.status.toLowerCase() as PushedResult["state"],
-        output: (body.output ?? null) as Json,
-        error: body.error ?? null,
+        ...(inexact === null
+          ? {
+              state: body.status.toLowerCase() as PushedResult["state"],
+              output: (body.output ?? null) as Json,
+              error: body.error ?? null,
+            }
+          : { state: "failed", output: null, error: `its output contains ${inexact}` }),
         exitCode: body.exit_code ?? null,
         workerId: body.worker_id ?? null,
         log: body.log ?? "",

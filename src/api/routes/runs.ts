@@ -6,6 +6,7 @@ import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { findRun, runIdOf } from "../http/find-run.ts"
 import type { Api } from "../http/ports.ts"
 import { listLimits } from "../auth/auth.ts"
+import { invalidField } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 
@@ -101,13 +102,21 @@ export const runRoutes = [
     errors: [409],
     audit: "run.retry",
     async handle({ params, body, api }) {
-      const request = body.from === undefined ? {} : { from: body.from }
+      const { from, step } = body
       const id = await runIdOf(api, params.id)
+      if (step !== undefined) {
+        if (from !== undefined) throw invalidField("step", "a retry begins at a task or at a step; send only one of them")
+        if (body.plan === true) return { status: 200, body: await api.runs.planStepRetry(id, step), audit: false }
+        describeChange({ details: `from the step ${step.name}` })
+        await api.runs.retryFromStep(id, step)
+        return { status: 202, body: await findRunShape(api, params.id) }
+      }
+      const request = from === undefined ? {} : { from }
       if (body.plan === true) {
         const { again, kept } = await api.runs.planRetry(id, request)
         return { status: 200, body: { again, kept }, audit: false }
       }
-      if (body.from !== undefined) describeChange({ details: `from ${body.from}` })
+      if (from !== undefined) describeChange({ details: `from ${from}` })
       await api.runs.retry(id, request)
       return { status: 202, body: await findRunShape(api, params.id) }
     },

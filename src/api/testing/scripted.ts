@@ -1,5 +1,6 @@
 // An executor for tests that interprets the command as steps separated by `;`: `echo TEXT` writes a line to the log, `fail` fails the
-// attempt, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback. Other steps do nothing.
+// attempt, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback,
+// `null` ends it with the output null. Other steps do nothing.
 
 import { appendFile, mkdir } from "node:fs/promises"
 import { dirname } from "node:path"
@@ -47,6 +48,7 @@ export class ScriptedExecutor implements Executor {
         this.callbacks.set(assignment.task, assignment.callback!()["ORK_CALLBACK_URL"]!)
         return end({ state: "success", output: { inline: { ork_defer: { callback: {} } } } })
       }
+      if (verb === "null") return end({ state: "success", output: { inline: null }, exitCode: 0 })
       if (verb === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
       if (verb === "block") await this.#block(assignment.task, signal)
       if (signal.aborted) return end({ state: signal.reason === "timeout" ? "timeout" : "cancelled", error: "stopped" })

@@ -8,6 +8,8 @@ import { attemptShapes, type TaskShape, taskShape } from "../../protocol/api/sha
 import type { AttemptRow, RunRow, TaskRow } from "../../store/contract/store.ts"
 import { invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
+import { printedTextWarning } from "../../engine/attempts/printed-text.ts"
+import { attemptPrefix } from "../../objects/objects.ts"
 import { TaskInputs } from "./task-input.ts"
 import { workShape } from "./task-fields.ts"
 
@@ -102,13 +104,20 @@ export const taskSummaries = async (api: Api, run: RunRow, tasks: readonly TaskR
   return await Promise.all(tasks.map((task) => toShape(api, task, workflow, inputs)))
 }
 
-/** Returns a task with the fields of its executor. */
+/** Returns a task with the fields of its executor, and a warning about its output. */
 export const taskDetails = async (
   api: Api,
   run: RunRow,
   task: TaskRow,
-): Promise<TaskShape & { work: ReturnType<typeof workShape> }> => {
+): Promise<TaskShape & { work: ReturnType<typeof workShape>; warning: string | null }> => {
   const workflow = await api.store.compiled(run.versionId)
   const inputs = new TaskInputs(api, run, workflow, { listed: false })
-  return { ...(await toShape(api, task, workflow, inputs)), work: workShape(workflow.nodes[task.node]!) }
+  const shape = await toShape(api, task, workflow, inputs)
+  return { ...shape, work: workShape(workflow.nodes[task.node]!), warning: await warningOf(api, task, workflow) }
+}
+
+const warningOf = async (api: Api, task: TaskRow, workflow: CompiledWorkflow): Promise<string | null> => {
+  const { runId, name, node, status, attemptId, output } = task
+  if (status !== "success" || attemptId === null) return null
+  return await printedTextWarning(api.objects, { workflow, node, output, prefix: attemptPrefix(runId, name, attemptId) })
 }

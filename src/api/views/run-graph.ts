@@ -17,5 +17,6 @@ export const runGraph = async (
     const { status, counts, startedAt, finishedAt } = nodeSummary(compiled.nodes[i]!, rows.get(i) ?? [])
     return { ...task, status, counts, started_at: startedAt, finished_at: finishedAt }
   })
-  return { run_id: run.id, workflow: run.workflow, version: run.version, tasks }
+  const durable = compiled.nodes[0]?.durable === true
+  return { run_id: run.id, workflow: run.workflow, version: run.version, durable, tasks }
 }

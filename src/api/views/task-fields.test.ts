@@ -1,6 +1,20 @@
 import { expect, test } from "vitest"
 import { setup } from "../testing/setup.ts"
 
+test("a task whose printed text an expression reads as null has a warning", async () => {
+  await using api = await setup()
+  await api.deploy("tags", {
+    version: { command: "echo 1.2.3; null" },
+    silent: { command: "null" },
+    unread: { command: "echo 1.2.3; null" },
+    tag: { command: "echo ${{ tasks.version.output }} ${{ tasks.silent.output }}", depends_on: ["version", "silent"] },
+  })
+  const id = await api.runToEnd("tags")
+  const warningOf = async (task: string) => (await api.call("GET", `/runs/${id}/tasks/${task}`)).body["warning"]
+  expect(await warningOf("version")).toContain("printed text, which is null: set `output: text`")
+  expect([await warningOf("silent"), await warningOf("unread")]).toEqual([null, null])
+})
+
 test("a single task shows the fields of its executor as in the definition, a list of tasks does not", async () => {
   await using api = await setup()
   await api.deploy("etl", {

@@ -12,11 +12,14 @@ export interface RetryOptions extends ServerFlags {
   task?: string
   index?: string
   path?: string
+  step?: string
+  occurrence?: string
   plan?: boolean
 }
 
 export const retry = async (context: Context, runText: string, options: RetryOptions): Promise<number> => {
   const { from, plan } = options
+  const step = stepOf(options)
   const path = parseInstancePath(options)
   const reference = options.task === undefined ? undefined : parseTask(options.task, options)
   if (from !== undefined && reference !== undefined) {
@@ -24,15 +27,25 @@ export const retry = async (context: Context, runText: string, options: RetryOpt
   }
   if (path !== undefined && reference === undefined)
     throw new InputError("--index and --path select an instance of --task; name it")
+  if (step !== undefined && (from !== undefined || reference !== undefined))
+    throw new InputError("--step selects a step of a durable function, --from and --task a task; give one of them")
+  const start = { ...(from !== undefined && { from }), ...(step !== undefined && { step }) }
   const client = await connect(context, options)
   const { id } = await findServerRun(client, runText)
   if (plan === true) {
     const planned = await (reference === undefined
-      ? client.planRetry(id, from)
+      ? client.planRetry(id, start)
       : client.planTaskRetry({ runId: id, ...reference }))
     const list = (names: readonly string[]): string => names.join(", ") || "nothing"
     return printResult(context, options, planned, `again: ${list(planned.again)}\nkept: ${list(planned.kept)}`)
   }
-  const run = reference === undefined ? await client.retryRun(id, from) : await client.retryTask({ runId: id, ...reference })
+  const run = reference === undefined ? await client.retryRun(id, start) : await client.retryTask({ runId: id, ...reference })
   return printResult(context, options, run, `run ${id} is retried; it is ${run.status}`)
+}
+
+const stepOf = ({ step, occurrence }: RetryOptions): { name: string; occurrence: number } | undefined => {
+  if (step === undefined && occurrence !== undefined) throw new InputError("--occurrence belongs to --step; name the step")
+  if (occurrence !== undefined && !/^\d{1,9}$/.test(occurrence))
+    throw new InputError(`--occurrence: ${occurrence} is not a number from 0`)
+  return step === undefined ? undefined : { name: step, occurrence: Number(occurrence ?? 0) }
 }

@@ -21,7 +21,7 @@ test("validate checks the files that tasks name", async () => {
   expect(await world.ork("validate", "etl.yaml")).toEqual({
     code: 2,
     stdout: "",
-    stderr: "ork: etl.yaml: tasks.a.file: there is no file tasks/load.ts beside the definition\n",
+    stderr: "ork: etl.yaml:3:30: tasks.a.file: there is no file tasks/load.ts beside the definition\n",
   })
 })
 
@@ -39,13 +39,28 @@ test("validate checks the workflows that tasks start: their params, and with a w
   const bad = await world.ork("validate", "parent.yaml")
   expect([bad.code, bad.stderr]).toEqual([
     2,
-    matching(/no param dya \(did you mean "day"\?\)\n.*the workflow child requires the param day\n$/),
+    'ork: parent.yaml:3:54: tasks.a.input.dya: the workflow child has no param dya (did you mean "day"?)\n' +
+      "ork: parent.yaml:3:45: tasks.a.input: the workflow child requires the param day\n",
   ])
   await parent("chlid", "{}")
   const warned = await world.ork("validate", "parent.yaml", "--json")
   expect([warned.code, JSON.parse(warned.stdout)]).toEqual([
     0,
-    [having({ valid: true, warnings: [having({ path: "tasks.a.workflow", suggestion: "child" })] })],
+    [having({ valid: true, warnings: [having({ path: "tasks.a.workflow", line: 3, column: 38, suggestion: "child" })] })],
+  ])
+})
+
+test("problems of workflows that tasks start have the line and column of the task, also in groups and in lists of tasks", async () => {
+  await using world = await commandLine()
+  await world.file("child.yaml", "name: child\ntasks:\n  a: { command: x }\n")
+  const started = "executor: workflow, workflow: child, input: { x: 1 }"
+  await world.file("group.yaml", `name: group\ntasks:\n  g:\n    tasks:\n      a: { ${started} }\n`)
+  await world.file("list.yaml", `id: list\ntasks:\n  - { id: a, ${started} }\n`)
+  const { stderr } = await world.ork("validate", "group.yaml", "list.yaml")
+  expect(stderr.split("\n")).toEqual([
+    "ork: group.yaml:5:58: tasks.g.tasks.a.input.x: the workflow child has no param x",
+    "ork: list.yaml:3:60: tasks.0.input.x: the workflow child has no param x",
+    "",
   ])
 })
 

@@ -13,7 +13,7 @@ import { type Problem, problemText } from "../../core/model/problems.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { collectBundle } from "../../engine/services/bundle-files.ts"
-import { parseDefinition } from "../../definition/parse.ts"
+import { locateProblems, parseDefinition } from "../../definition/parse.ts"
 import { definitionsIn } from "../../server/folder-deployer.ts"
 import { foreignTemplates, subWorkflowProblems } from "../target/definition-warnings.ts"
 
@@ -25,6 +25,7 @@ interface CheckedFile {
   file: string
   problems: Problem[]
   warnings: Problem[]
+  source: string
   /** null if the definition has a problem. */
   workflow: CompiledWorkflow | null
 }
@@ -62,20 +63,20 @@ export const validate = async (context: Context, paths: string[], options: Valid
 
 const checkFile = async (context: Context, file: string, profiles: WorkerProfiles): Promise<CheckedFile> => {
   const path = resolve(context.cwd, file)
-  const invalid = (problems: Problem[]): CheckedFile => ({ file, problems, warnings: [], workflow: null })
+  const invalid = (problems: Problem[]): CheckedFile => ({ file, problems, warnings: [], source: "", workflow: null })
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => error)
   if (typeof text !== "string") return invalid([{ path: "", message: unreadableFile(file, text).replace(`${file}: `, "") }])
   const parsed = parseDefinition(text, { file, profiles })
   if (!parsed.ok) return invalid(parsed.problems)
   const collected = await collectBundle(dirname(path), parsed)
   const [problems, missing] = collected.ok ? [[], collected.warnings] : [collected.problems, []]
-  return { file, problems, warnings: [...missing, ...foreignTemplates(text)], workflow: parsed.workflow }
+  return { file, problems, warnings: [...missing, ...foreignTemplates(text)], source: text, workflow: parsed.workflow }
 }
 
 /** Checks the workflows that tasks start: among the checked files, then beside the file. */
 const addSubWorkflowProblems = async (
   context: Context,
-  { file, workflow, problems, warnings }: CheckedFile,
+  { file, source, workflow, problems, warnings }: CheckedFile,
   known: readonly CompiledWorkflow[],
   profiles: WorkerProfiles,
 ): Promise<void> => {
@@ -87,6 +88,6 @@ const addSubWorkflowProblems = async (
     if (parsed.ok) beside.push(parsed.workflow)
   }
   const found = subWorkflowProblems(workflow, [...known, ...beside])
-  problems.push(...found.problems)
-  warnings.push(...found.warnings)
+  problems.push(...locateProblems(source, found.problems))
+  warnings.push(...locateProblems(source, found.warnings))
 }

@@ -1,13 +1,14 @@
 // Finds what `ork validate` warns about beyond a definition itself: workflows that tasks start, and templates of other tools. Pure.
 
 import { nearest } from "../../core/model/nearest.ts"
-import type { Problem } from "../../core/model/problems.ts"
+import { nodePath } from "../../core/model/node-path.ts"
+import type { DefinitionProblem, Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 
 export interface Findings {
-  problems: Problem[]
+  problems: DefinitionProblem[]
   /** A server may have the workflow that is not among the files. */
-  warnings: Problem[]
+  warnings: DefinitionProblem[]
 }
 
 /** Checks each task that starts a workflow with a fixed name: that the workflow is known, and that the task's input fits its params. */
@@ -23,7 +24,7 @@ export const subWorkflowProblems = (workflow: CompiledWorkflow, known: readonly 
       const names = known.map((each) => each.name)
       const near = nearest(name, names)
       found.warnings.push({
-        path: `tasks.${node.name}.workflow`,
+        path: [...nodePath(node), "workflow"],
         message: `there is no workflow ${name} in this folder; the server must have it`,
         ...(near !== undefined && { suggestion: near }),
       })
@@ -32,9 +33,9 @@ export const subWorkflowProblems = (workflow: CompiledWorkflow, known: readonly 
   return found
 }
 
-const inputProblems = (node: Node, child: CompiledWorkflow): Problem[] => {
+const inputProblems = (node: Node, child: CompiledWorkflow): DefinitionProblem[] => {
   const given = node.input !== undefined && "map" in node.input ? Object.keys(node.input.map) : literalKeys(node)
-  const path = `tasks.${node.name}.input`
+  const path = [...nodePath(node), "input"]
   const names = child.params.map(({ name }) => name)
   const unknown = given.filter((key) => !names.includes(key))
   const missing = child.params.filter(
@@ -44,7 +45,7 @@ const inputProblems = (node: Node, child: CompiledWorkflow): Problem[] => {
     ...unknown.map((key) => {
       const near = nearest(key, names)
       const message = `the workflow ${child.name} has no param ${key}`
-      return { path: `${path}.${key}`, message, ...(near !== undefined && { suggestion: near }) }
+      return { path: [...path, key], message, key: true as const, ...(near !== undefined && { suggestion: near }) }
     }),
     ...missing.map(({ name }) => ({ path, message: `the workflow ${child.name} requires the param ${name}` })),
   ]

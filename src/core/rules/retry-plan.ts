@@ -38,6 +38,15 @@ export interface ResetNode {
   lane: string
   /** For fan-outs: lane of the instances that run again. */
   instanceLane: string
+  /** For durable functions: recorded steps that run again, beside those that failed. */
+  steps?: StepKey[]
+}
+
+/** A step of a durable function. */
+export interface StepKey {
+  name: string
+  /** Counts the steps of this name, from 0. */
+  occurrence: number
 }
 
 /** Row of a planned reset, as the store finds it. */
@@ -60,7 +69,8 @@ export interface RetryReset {
   endedAt?: string
 }
 
-export type RetryRequest = { from?: string; instance?: { task: string; path: string } }
+/** `steps`: recorded steps of the durable function `from` that run again. */
+export type RetryRequest = { from?: string; instance?: { task: string; path: string }; steps?: StepKey[] }
 
 /** `again` and `kept` list display names of tasks, followed by `and N more` when there are too many. */
 export type RetryPlan = { reset: RetryReset; again: string[]; kept: string[] } | { problem: string }
@@ -78,7 +88,11 @@ export const planRetry = (
   const problem = planner.plan(request)
   if (problem !== null) return { problem }
   const endedAt = typeof run.finishedAt === "string" ? { endedAt: run.finishedAt } : {}
-  return { reset: { nodes: planner.resets(), ...endedAt }, ...planner.names() }
+  const { from, steps } = request
+  const nodes = planner
+    .resets()
+    .map((reset) => (steps !== undefined && workflow.nodes[reset.node]!.name === from ? { ...reset, steps } : reset))
+  return { reset: { nodes, ...endedAt }, ...planner.names() }
 }
 
 const withDownstream = (workflow: CompiledWorkflow, start: number): Set<number> => {

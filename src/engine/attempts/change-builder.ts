@@ -4,9 +4,10 @@
 import type { EngineOptions } from "../ports.ts"
 import { copyToCache } from "./cached-outputs.ts"
 import { nodeOf, objectPrefixOf, retriesUsed } from "./claims.ts"
-import { buildScope, isOutputRead } from "./expression-scope.ts"
+import { buildScope } from "./expression-scope.ts"
 import { removeJobFolder } from "./folders.ts"
 import type { OutputReader } from "./outputs.ts"
+import { printedTextWarning } from "./printed-text.ts"
 import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { indexKey } from "../../core/model/index-key.ts"
@@ -15,7 +16,6 @@ import { decide } from "../../core/rules/decide.ts"
 import { isDeferral, readDeferral } from "../../core/rules/defer.ts"
 import { toText } from "../../core/expressions/expressions.ts"
 import { type CompiledWorkflow, type Node, secretNames } from "../../core/model/workflow.ts"
-import { logFiles } from "../../objects/logs/log-files.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
@@ -60,18 +60,11 @@ export class ChangeBuilder {
 
   /** Logs a warning when an expression will read null, although the task has printed something. */
   async #warnOfText(claim: Claim, workflow: CompiledWorkflow, node: Node, output: Output = { inline: null }): Promise<void> {
-    if (claim.kind === "job" || node.command === undefined || node.outputFormat !== undefined) return
-    if (!("inline" in output) || output.inline !== null || !isOutputRead(workflow, claim.node)) return
+    if (claim.kind === "job") return
     const { objects, log } = this.#options
-    const bytes = await logFiles(objects, objectPrefixOf(claim, node))
-      .size("log")
-      .catch(() => 0)
-    if (bytes === 0) return
-    const fields = { run: claim.runId, workflow: workflow.name, task: node.name }
-    log.warn(
-      fields,
-      "an expression reads the output of a task that printed text, which is null: set `output: text`, `lines` or `json` on the task",
-    )
+    const prefix = objectPrefixOf(claim, node)
+    const warning = await printedTextWarning(objects, { workflow, node: claim.node, output, prefix })
+    if (warning !== null) log.warn({ run: claim.runId, workflow: workflow.name, task: node.name }, warning)
   }
 
   /** Returns a wait for deferred work, or a failed result when the deferral is not valid. */

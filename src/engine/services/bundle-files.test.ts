@@ -64,8 +64,8 @@ test("what is missing, leads out or is too large is told, all at once", async ()
     "tasks.a.file: there is no file missing.ts beside the definition",
     "tasks.b.file: there is no file some.module beside the definition (neither some/module.py nor some/module/__init__.py)",
     "tasks.c.file: link.ts is a link that leads out of the definition's own folder",
-    "include[0]: matches no file beside the definition",
-    "include[1]: big.bin makes the files of the workflow larger than 16 MiB together: keep data elsewhere",
+    "include.0: matches no file beside the definition",
+    "include.1: big.bin makes the files of the workflow larger than 16 MiB together: keep data elsewhere",
   ])
 })
 

@@ -4,8 +4,9 @@
 
 import { glob, lstat, readFile, realpath, stat } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
-import type { Problem } from "../../core/model/problems.ts"
-import type { LocatedFile, ParsedDefinition } from "../../definition/parse.ts"
+import { nodePath } from "../../core/model/node-path.ts"
+import { type DefinitionProblem, type Path, type Problem, pathText } from "../../core/model/problems.ts"
+import { type LocatedFile, locateProblems, type ParsedDefinition } from "../../definition/parse.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
 import { type Bundle, createBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
@@ -18,9 +19,9 @@ export type Collected =
   | { ok: true; bundle: Bundle | null; paths: string[]; warnings: Problem[] }
   | { ok: false; problems: Problem[] }
 
-export type FilesSource = Pick<Extract<ParsedDefinition, { ok: true }>, "workflow" | "files">
+export type FilesSource = Pick<Extract<ParsedDefinition, { ok: true }>, "workflow" | "files" | "source">
 
-export const needsFiles = ({ workflow: { nodes, include }, files }: FilesSource): boolean =>
+export const needsFiles = ({ workflow: { nodes, include }, files }: Omit<FilesSource, "source">): boolean =>
   include.length > 0 || files.length > 0 || nodes.some((node) => node.file !== undefined || node.scriptDir !== undefined)
 
 /** Returns the definition with its bundle, which is part of its hash. */
@@ -31,22 +32,22 @@ export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string 
 
 /** Returns a problem for each file that a task names and the bundle does not contain. Python modules are not checked: they have two places. */
 export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<string>): Problem[] =>
-  nodes.flatMap(({ name, file, executor }) =>
-    file === undefined || paths.has(normalized(file)) || (executor === "python" && isModule(file))
-      ? []
-      : [{ path: `tasks.${name}.file`, message: `the file ${file} is not in the bundle` }],
-  )
+  nodes.flatMap((node) => {
+    const { file, executor } = node
+    if (file === undefined || paths.has(normalized(file)) || (executor === "python" && isModule(file))) return []
+    return [{ path: pathText([...nodePath(node), "file"]), message: `the file ${file} is not in the bundle` }]
+  })
 
 const normalized = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
 
 export const collectBundle = async (folder: string, source: FilesSource): Promise<Collected> => {
   if (!needsFiles(source)) return { ok: true, bundle: null, paths: [], warnings: [] }
   const { nodes, include } = source.workflow
-  const collector = new Collector(await realpath(folder))
+  const collector = new Collector(await realpath(folder), source.source)
   for (const node of nodes) {
-    if (node.file !== undefined) await collector.addNamed(node.file, `tasks.${node.name}.file`, node.executor === "python")
+    if (node.file !== undefined) await collector.addNamed(node.file, [...nodePath(node), "file"], node.executor === "python")
   }
-  for (const [i, pattern] of include.entries()) await collector.addMatches(pattern, `include[${i}]`)
+  for (const [i, pattern] of include.entries()) await collector.addMatches(pattern, ["include", i])
   for (const scriptDir of new Set(nodes.map((node) => node.scriptDir))) await collector.addScripts(scriptDir ?? "/")
   // Files whose commands run them come first: they matter most when the bundle is full.
   for (const file of source.files.toSorted((a, b) => Number(b.isRun) - Number(a.isRun))) await collector.addMentioned(file)
@@ -55,18 +56,20 @@ export const collectBundle = async (folder: string, source: FilesSource): Promis
 
 class Collector {
   readonly #folder: string
+  readonly #source: string
   readonly #files = new Map<string, TarFile>()
-  readonly #problems: Problem[] = []
+  readonly #problems: DefinitionProblem[] = []
   /** Folders and patterns that commands name; a warning when the bundle has no file of theirs. */
   readonly #partial: { mention: LocatedFile; matches(file: string): boolean; include: string }[] = []
   readonly #warnings: Problem[] = []
   #bytes = 0
 
-  constructor(folder: string) {
+  constructor(folder: string, source: string) {
     this.#folder = folder
+    this.#source = source
   }
 
-  async addNamed(file: string, path: string, python: boolean): Promise<void> {
+  async addNamed(file: string, path: Path, python: boolean): Promise<void> {
     const candidates = python && isModule(file) ? moduleFiles(file) : [file]
     for (const candidate of candidates) {
       const added = await this.#add(candidate)
@@ -77,7 +80,7 @@ class Collector {
     this.#problem(path, `there is no file ${file} beside the definition${where}`)
   }
 
-  async addMatches(pattern: string, path: string): Promise<void> {
+  async addMatches(pattern: string, path: Path): Promise<void> {
     const found = await this.#match(pattern)
     if (found.length === 0) return this.#problem(path, "matches no file beside the definition")
     if (found.length > MAX_FILES) return this.#problem(path, `matches more than ${MAX_FILES} files`)
@@ -123,14 +126,14 @@ class Collector {
         `the files of ${mention.file} will not be there on a server; add include: [${JSON.stringify(include)}]`,
       )
     }
-    if (this.#problems.length > 0) return { ok: false, problems: this.#problems }
+    if (this.#problems.length > 0) return { ok: false, problems: locateProblems(this.#source, this.#problems) }
     const paths = [...this.#files.keys()].toSorted()
     if (paths.length === 0) return { ok: true, bundle: null, paths, warnings: this.#warnings }
     try {
       return { ok: true, bundle: createBundle([...this.#files.values()]), paths, warnings: this.#warnings }
     } catch (error) {
       if (!(error instanceof InvalidArchive)) throw error
-      return { ok: false, problems: [{ path: "include", message: error.message }] }
+      return { ok: false, problems: locateProblems(this.#source, [{ path: ["include"], message: error.message }]) }
     }
   }
 
@@ -166,7 +169,7 @@ class Collector {
     return null
   }
 
-  #problem(path: string, message: string): void {
+  #problem(path: Path, message: string): void {
     this.#problems.push({ path, message })
   }
 

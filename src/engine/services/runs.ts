@@ -10,7 +10,8 @@ import type { Problem } from "../../core/model/problems.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import { lastIndex, taskDisplayName } from "../../core/model/task-path.ts"
 import { bindParams } from "../../core/rules/params.ts"
-import type { RetryRequest } from "../../core/rules/retry-plan.ts"
+import { planStepRetry } from "./step-retry.ts"
+import type { RetryRequest, StepKey } from "../../core/rules/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
@@ -25,7 +26,7 @@ export interface RunServiceOptions {
   store: Pick<Store, "getRun" | "removeRun" | "requestCancel" | "compiled"> &
     Pick<StatsStore, "overrideOutcome"> &
     Pick<RunViewStore, "listInstances"> &
-    Pick<FunctionStore, "sendSignal">
+    Pick<FunctionStore, "sendSignal" | "listSteps">
   objects: Pick<ObjectStore, "deletePrefix">
   /** Folder that contains the run folders. */
   dataDir: string
@@ -119,6 +120,17 @@ export class RunService {
 
   retry(runId: RunId, request: RetryRequest): Promise<void> {
     return this.#options.engine.retry(runId, request)
+  }
+
+  /** Returns the steps of a durable function that a retry from one of them would run again, and those that it would keep. */
+  async planStepRetry(runId: RunId, step: StepKey): Promise<{ again: string[]; kept: string[] }> {
+    const { request, again, kept } = await planStepRetry(this.#options.store, runId, step)
+    await this.#options.engine.planRetry(runId, request)
+    return { again, kept }
+  }
+
+  async retryFromStep(runId: RunId, step: StepKey): Promise<void> {
+    await this.retry(runId, (await planStepRetry(this.#options.store, runId, step)).request)
   }
 
   /** Sends a signal to a durable function. */

@@ -21,6 +21,7 @@ export const step = z
   .object({
     name: z.string(),
     occurrence: z.int().meta({ description: "Counts the steps of this name, from 0" }),
+    position: z.int().meta({ description: "Counts the steps of the function in the order in which they began" }),
     kind: z.enum(["run", "sleep", "wait", "call", "tx", "value", "patch"]),
     state: z.enum(["waiting", "success", "failed"]),
     failures: z.int(),
@@ -29,6 +30,7 @@ export const step = z
     error: z.string().nullable(),
     until: dateTime.nullable().meta({ description: "When a waiting step goes on by itself" }),
     child: z.string().nullable().meta({ description: "Id of the job or run that the step has started" }),
+    child_kind: z.enum(["job", "run"]).nullable(),
     started_at: dateTime,
     finished_at: dateTime.nullable(),
   })

@@ -14,6 +14,7 @@ export const runGraph = z
     run_id: z.string(),
     workflow: z.string(),
     version: z.int(),
+    durable: z.boolean().meta({ description: "The run is one of a durable function, whose steps `/runs/{id}/steps` lists" }),
     tasks: z.array(
       z.object({
         ...graphTask.shape,

@@ -151,6 +151,9 @@ export const task = z
     ...ending,
     attempts: z.array(attempt),
     work: work.optional().meta({ description: "Missing in lists" }),
+    warning: z.string().nullable().optional().meta({
+      description: "Why the output is probably not what the author meant; null: no warning. Missing in lists",
+    }),
   })
   .meta({ id: "Task" })
 
@@ -192,14 +195,20 @@ export const newRun = strictObject({
 
 export const retryBody = strictObject({
   from: taskName.optional().meta({ description: "Retry this task and everything downstream of it, in any state" }),
-  plan: z.boolean().optional().meta({ description: "Only return the tasks that would run" }),
+  step: strictObject({
+    name: text(1, 1000),
+    occurrence: z.int().min(0).default(0).meta({ description: "Counts the steps of this name, from 0" }),
+  })
+    .optional()
+    .meta({ description: "Retry a durable function from this step: it and the steps that began after it run again" }),
+  plan: z.boolean().optional().meta({ description: "Only return the tasks or steps that would run" }),
 })
 
 export const retryTaskBody = strictObject({ plan: retryBody.shape.plan })
 
 export const retryPlan = z
   .object({ again: z.array(z.string()), kept: z.array(z.string()) })
-  .meta({ id: "RetryPlan", description: "Names of the tasks that run again and of those that are kept" })
+  .meta({ id: "RetryPlan", description: "Names of the tasks, or steps, that run again and of those that are kept" })
 
 export const overrideBody = strictObject({
   status: z.enum(["success", "failed"]),

@@ -33,6 +33,8 @@ export type RunGraph = z.output<typeof runViews.runGraph>
 export type Task = z.output<typeof runs.task>
 export type NewRun = z.input<typeof runs.newRun>
 export type RunQuery = z.input<typeof runs.runQuery>
+/** Where a retry begins. Default: at every task that did not succeed. */
+export type RetryStart = Pick<z.input<typeof runs.retryBody>, "from" | "step">
 export type RetryPlan = z.output<typeof runs.retryPlan>
 export type Explanation = z.output<typeof runs.explanation>
 export type Workflow = z.output<typeof workflows.workflow>
@@ -181,13 +183,13 @@ export class Client {
     return this.#http.json({ method: "POST", path: `/runs/${id}/${paused ? "pause" : "resume"}` })
   }
 
-  retryRun(id: string, from?: string): Promise<Run> {
-    return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body: from === undefined ? {} : { from } })
+  retryRun(id: string, start: RetryStart = {}): Promise<Run> {
+    return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body: start })
   }
 
   /** Returns what a retry would run again. */
-  planRetry(id: string, from?: string): Promise<RetryPlan> {
-    const body = { plan: true, ...(from !== undefined && { from }) }
+  planRetry(id: string, start: RetryStart = {}): Promise<RetryPlan> {
+    const body = { plan: true, ...start }
     return this.#http.json({ method: "POST", path: `/runs/${id}/retry`, body, repeatable: true })
   }
 

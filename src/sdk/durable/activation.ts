@@ -59,6 +59,8 @@ export class Activation implements StepTools {
   readonly #usedSignals = new Set<number>()
   /** Number of steps of each name so far. */
   readonly #occurrences = new Map<string, number>()
+  /** Position of the next new step. */
+  #position: number
   /** Recorded steps that the function has not reached. */
   #unreached: number
   /** Records that the next commit takes along. */
@@ -74,6 +76,7 @@ export class Activation implements StepTools {
     this.#ports = ports
     this.#recorded = new Map(steps.map((step) => [keyOf(step), step]))
     this.#signals = signals
+    this.#position = steps.reduce((last, { position }) => Math.max(last, position + 1), 0)
     this.#unreached = steps.length
     for (const { kind, details } of steps)
       if (kind === "wait" && isSignalDetails(details)) this.#usedSignals.add(details.signal)
@@ -217,6 +220,7 @@ export class Activation implements StepTools {
       return {
         name,
         occurrence,
+        position: this.#position++,
         kind,
         state: "waiting",
         failures: 0,

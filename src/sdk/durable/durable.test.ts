@@ -205,4 +205,27 @@ describe("a durable function", () => {
     expect(await run.result()).toBe("done")
     expect(ran).toEqual(["a", "b", "b"])
   })
+
+  it("runs a step and those after it again when it is retried from there, whatever its state", async () => {
+    const ran: string[] = []
+    const flow = workflow("flow", {}, async (_, step) => {
+      await step.run("a", () => void ran.push("a"))
+      const cents = (await step.waitFor(paid))!.cents
+      await step.run("b", () => void ran.push(`b ${cents}`))
+      return await step.run("c", () => ran.push("c"))
+    })
+    await using ork = await testOrk({ run: [flow] })
+    const run = await ork.enqueue(flow, {})
+    await ork.signal(run, paid, { cents: 5 })
+    await ork.advance("1m")
+    expect(await run.result()).toBe(3)
+    await run.retry({ from: "b" })
+    await ork.advance("1m")
+    expect(await run.result()).toBe(5)
+    expect(ran).toEqual(["a", "b 5", "c", "b 5", "c"])
+    await run.retry({ from: "paid" })
+    await ork.advance("1m")
+    expect(ran.slice(5)).toEqual(["b 5", "c"])
+    await expect(run.retry({ from: "d" })).rejects.toThrow("has no step d; its steps are a, paid, b, c")
+  })
 })

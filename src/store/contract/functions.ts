@@ -15,6 +15,8 @@ export interface Step {
   name: string
   /** Counts the steps of this name in one function, from 0. */
   occurrence: number
+  /** Counts all steps of the function in the order in which they began. */
+  position: number
   kind: StepKind
   state: StepState
   /** Number of failed tries. */
@@ -65,6 +67,6 @@ export interface FunctionStore {
   /** Records steps, each of which replaces an earlier record of the same step. Returns the ids of attempts that lost their fence. */
   recordSteps(steps: readonly NewStep[]): Promise<AttemptId[]>
   sendSignal(signal: NewSignal): Promise<SignalOutcome>
-  /** Lists the steps of a run in the order of their start. */
+  /** Lists the steps of a run in the order in which they began. */
   listSteps(runId: RunId): Promise<Step[]>
 }

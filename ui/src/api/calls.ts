@@ -1,7 +1,20 @@
 // Every API call that changes something.
 
 import { json } from "./http.ts"
-import type { CreatedKey, Job, NewJob, NewRun, Queue, QueueSettings, RetryPlan, Run, Scope, Task, Workflow } from "./types.ts"
+import type {
+  CreatedKey,
+  Job,
+  NewJob,
+  NewRun,
+  Queue,
+  QueueSettings,
+  RetryPlan,
+  RetryStart,
+  Run,
+  Scope,
+  Task,
+  Workflow,
+} from "./types.ts"
 
 const part = encodeURIComponent
 
@@ -29,10 +42,9 @@ export const calls = {
   pauseRun: (id: string, paused: boolean): Promise<Run> =>
     json(`/runs/${id}/${paused ? "pause" : "resume"}`, { method: "POST" }),
   removeRun: (id: string): Promise<void> => json(`/runs/${id}`, { method: "DELETE" }),
-  retryRun: (id: string, from?: string): Promise<Run> =>
-    json(`/runs/${id}/retry`, { method: "POST", body: from === undefined ? {} : { from } }),
-  planRetry: (id: string, from?: string): Promise<RetryPlan> =>
-    json(`/runs/${id}/retry`, { method: "POST", body: { plan: true, ...(from !== undefined && { from }) } }),
+  retryRun: (id: string, start: RetryStart = {}): Promise<Run> => json(`/runs/${id}/retry`, { method: "POST", body: start }),
+  planRetry: (id: string, start: RetryStart): Promise<RetryPlan> =>
+    json(`/runs/${id}/retry`, { method: "POST", body: { plan: true, ...start } }),
 
   planRetryTask: (at: TaskAt): Promise<RetryPlan> =>
     json(taskUrl(at, "retry"), { method: "POST", query: instance(at), body: { plan: true } }),

@@ -20,6 +20,7 @@ import type {
   Session,
   SignInMethods,
   Stats,
+  Step,
   Task,
   Worker,
   Workflow,
@@ -107,6 +108,13 @@ export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => 
 
 export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
   json(`/runs/${part(id)}/instances`, { query: { limit: 2000, cursor }, signal })
+
+/** The steps of a durable function; none for another run. */
+export const stepsQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["steps", id],
+    queryFn: ({ signal }) => json<{ items: Step[] }>(`/runs/${id}/steps`, { signal }),
+  })
 
 /** The graph of a run without updates, for comparison. */
 export const graphQuery = (id: string) =>

@@ -2,6 +2,7 @@
 
 import type { z } from "zod"
 import type * as common from "../../../src/protocol/api/common.ts"
+import type * as functions from "../../../src/protocol/api/functions.ts"
 import type * as jobs from "../../../src/protocol/api/jobs.ts"
 import type * as pictures from "../../../src/protocol/api/run-views.ts"
 import type * as runs from "../../../src/protocol/api/runs.ts"
@@ -22,10 +23,12 @@ export interface Page<Item> {
 export type Run = z.output<typeof runs.run>
 export type Task = z.output<typeof runs.task>
 export type Attempt = Task["attempts"][number]
+export type Step = z.output<typeof functions.step>
 export type RunGraph = z.output<typeof pictures.runGraph>
 export type InstanceSummary = z.output<typeof pictures.instance>
 export type Grid = z.output<typeof pictures.grid>
 export type NewRun = z.input<typeof runs.newRun>
+export type RetryStart = Pick<z.input<typeof runs.retryBody>, "from" | "step">
 export type RetryPlan = z.output<typeof runs.retryPlan>
 export type Explanation = z.output<typeof runs.explanation>
 export type Workflow = z.output<typeof workflows.workflow>

@@ -6,7 +6,7 @@ import type { IconName } from "./icon.tsx"
 /** A colour of styles/tokens.css: `--success`, `--success-ink`, `--success-wash`. */
 export type Tone = "success" | "failed" | "running" | "waiting" | "ready" | "skipped" | "cancelled" | "paused"
 
-export type AnyStatus = RunStatus | TaskStatus | AttemptState | JobStatus | "paused" | "alive" | "dead"
+export type AnyStatus = RunStatus | TaskStatus | AttemptState | JobStatus | "paused" | "waiting" | "alive" | "dead"
 
 export interface Look {
   tone: Tone
@@ -25,6 +25,7 @@ export const LOOKS = {
   timeout: { tone: "failed", icon: "clock", text: "timed out" },
   lost: { tone: "cancelled", icon: "question", text: "lost" },
   paused: { tone: "paused", icon: "pause", text: "paused" },
+  waiting: { tone: "waiting", icon: "clock", text: "waiting" },
   alive: { tone: "success", icon: "check", text: "alive" },
   dead: { tone: "failed", icon: "cross", text: "gone" },
   PENDING: { tone: "waiting", icon: "clock", text: "pending" },

@@ -13,6 +13,7 @@ export const WorkflowGraph = ({ definition }: { definition: Workflow }): ReactEl
         run_id: "",
         workflow: name,
         version,
+        durable: false,
         tasks: tasks.map((task) => ({
           ...task,
           status: "pending" as const,

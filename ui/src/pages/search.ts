@@ -28,7 +28,7 @@ export const runsSearch = (search: Search) =>
     before: text(search["before"]),
   })
 
-export const RUN_TABS = ["graph", "timeline", "grid", "logs", "compare"] as const
+export const RUN_TABS = ["steps", "graph", "timeline", "grid", "logs", "compare"] as const
 export const runSearch = (search: Search) =>
   compact({
     tab: oneOf(search["tab"], RUN_TABS),

@@ -65,6 +65,8 @@ export interface RunNode {
 
 export interface RunState {
   runId: string
+  /** The run is one of a durable function, which has steps. */
+  durable: boolean
   nodes: RunNode[]
   byName: Map<string, RunNode>
   /** All instances are loaded; before that only counts are known. */
@@ -124,7 +126,13 @@ export const newState = (graph: RunGraph): RunState => {
     group.members.push(node.index)
     node.around = group.around + (group.fanOut === null ? 0 : 1)
   }
-  return { runId: graph.run_id, nodes, byName: new Map(nodes.map((node) => [node.name, node])), complete: false }
+  return {
+    runId: graph.run_id,
+    durable: graph.durable,
+    nodes,
+    byName: new Map(nodes.map((node) => [node.name, node])),
+    complete: false,
+  }
 }
 
 /** Adds instances as listed by the API and updates the counts. */

@@ -16,6 +16,7 @@ export const graphOf = (tasks: Record<string, TaskInput>): RunGraph => ({
   run_id: "run",
   workflow: "test",
   version: 1,
+  durable: false,
   tasks: Object.entries(tasks).map(([name, task]) => ({
     name,
     executor: task.executor ?? "process",

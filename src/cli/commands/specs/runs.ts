@@ -91,6 +91,8 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       ["--task <task>", "one instance of this task and everything downstream"],
       ["--index <n>", "index of the instance of --task"],
       ["--path <path>", "path of the instance of --task inside groups, such as 1.2"],
+      ["--step <name>", "a step of a durable function and the steps after it"],
+      ["--occurrence <n>", "number of --step among the steps of its name, from 0"],
       ["--plan", "print what would run, and run nothing"],
       JSON_OPTION,
       ...SERVER_OPTIONS,

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
 import { iso } from "../../../core/model/ports.ts"
+import { planRetry } from "../../../core/rules/retry-plan.ts"
 import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { NewStep } from "../../contract/functions.ts"
@@ -16,6 +17,7 @@ const step = ({ row, attemptId }: TaskClaim, given: Partial<NewStep> = {}): NewS
   attemptId,
   name: "charge",
   occurrence: 0,
+  position: 0,
   kind: "run",
   state: "success",
   failures: 0,
@@ -76,6 +78,43 @@ export const functionTests = (open: Open<ServerStore>): void => {
         { name: "ship", output: { key: "k", bytes: 9 } },
       ])
       expect(await world.store.listSteps(run.id)).toEqual(state.steps)
+    })
+
+    it("lists its steps in the order in which they began, also within a millisecond", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.store.recordSteps([
+        step(claim, { name: "a", position: 2 }),
+        step(claim, { name: "b", position: 1 }),
+        step(claim, { name: "c", position: 0, startedAt: iso(BEGIN + 1) }),
+      ])
+      expect((await world.store.listSteps(run.id)).map(({ name, position }) => [name, position])).toEqual([
+        ["c", 0],
+        ["b", 1],
+        ["a", 2],
+      ])
+    })
+
+    it("forgets its failed steps and those of the plan when it is retried", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.store.recordSteps([
+        step(claim, { name: "a" }),
+        step(claim, { name: "b", position: 1 }),
+        step(claim, { name: "b", occurrence: 1, position: 2 }),
+        step(claim, { name: "c", position: 3, state: "failed" }),
+      ])
+      await world.turn({ changes: [world.ended(claim)] })
+      const plan = planRetry(workflow({ main: {} }), run, await world.store.listNodes(run.id), {
+        from: "main",
+        steps: [{ name: "b", occurrence: 1 }],
+      })
+      if ("problem" in plan) throw new Error(plan.problem)
+      expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
+      expect((await world.store.listSteps(run.id)).map(({ name, occurrence }) => [name, occurrence])).toEqual([
+        ["a", 0],
+        ["b", 0],
+      ])
     })
 
     it("records nothing once another attempt has its row", async () => {

@@ -18,7 +18,7 @@ export const functionStore = ({ read, plainWrite, writeAndNotify }: Access): Fun
   listSteps: (runId) => read((connection) => list(connection, runId)),
 })
 
-const STEP_COLUMNS = `s.task_id AS row, s.name, s.occurrence, s.kind, s.state, s.failures, s.output, s.output_key, s.output_bytes, s.error,
+const STEP_COLUMNS = `s.task_id AS row, s.name, s.occurrence, s.position, s.kind, s.state, s.failures, s.output, s.output_key, s.output_bytes, s.error,
   s.details, s.started_at AS "startedAt", s.finished_at AS "finishedAt"`
 
 interface StepRow extends Omit<Step, "output" | "details"> {
@@ -30,10 +30,11 @@ interface StepRow extends Omit<Step, "output" | "details"> {
 }
 
 const stepOf = ({ output, output_key, output_bytes, details, ...columns }: StepRow): Step => {
-  const { name, occurrence, kind, state, failures, error, startedAt, finishedAt } = columns
+  const { name, occurrence, position, kind, state, failures, error, startedAt, finishedAt } = columns
   return {
     name,
     occurrence,
+    position,
     kind,
     state,
     failures,
@@ -48,7 +49,7 @@ const stepOf = ({ output, output_key, output_bytes, details, ...columns }: StepR
 const STEPS = statement(
   "function_steps",
   `SELECT ${STEP_COLUMNS} FROM unnest(:rows::bigint[]) AS w (id) JOIN steps s ON s.task_id = w.id
-   ORDER BY s.task_id, s.started_at, s.name, s.occurrence`,
+   ORDER BY s.task_id, s.position, s.started_at, s.name, s.occurrence`,
 )
 
 const SIGNALS = statement(
@@ -84,14 +85,14 @@ const load = async (connection: SqlRunner, rows: readonly number[]): Promise<Map
 
 const RECORD = statement(
   "steps_record",
-  `INSERT INTO steps (task_id, name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at,
+  `INSERT INTO steps (task_id, name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at,
      finished_at)
-   SELECT t.id, c.name, c.occurrence, c.kind, c.state, c.failures, c.output, c.output_key, c.output_bytes, c.error, c.details, c.started_at,
+   SELECT t.id, c.name, c.occurrence, c.position, c.kind, c.state, c.failures, c.output, c.output_key, c.output_bytes, c.error, c.details, c.started_at,
      c.finished_at
-   FROM unnest(:rows::bigint[], :attempts::uuid[], :names::text[], :occurrences::int[], :kinds::text[], :states::text[], :failures::int[],
+   FROM unnest(:rows::bigint[], :attempts::uuid[], :names::text[], :occurrences::int[], :positions::int[], :kinds::text[], :states::text[], :failures::int[],
      :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :details::text[], :startedAts::timestamptz[],
      :finishedAts::timestamptz[])
-     AS c (id, attempt_id, name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at)
+     AS c (id, attempt_id, name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at)
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
    ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, state = excluded.state, failures = excluded.failures,
      output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, error = excluded.error,
@@ -107,6 +108,7 @@ const record = async (tx: SqlRunner, steps: readonly NewStep[]): Promise<Attempt
     attempts: steps.map(({ attemptId }) => attemptId),
     names: steps.map(({ name }) => name),
     occurrences: steps.map(({ occurrence }) => occurrence),
+    positions: steps.map(({ position }) => position),
     kinds: steps.map(({ kind }) => kind),
     states: steps.map(({ state }) => state),
     failures: steps.map(({ failures }) => failures),

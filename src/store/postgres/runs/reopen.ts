@@ -55,6 +55,13 @@ const RESET_ROWS = statement(
    FROM reset r WHERE t.id = r.id`,
 )
 
+/** Forgets steps of durable functions that run again, beside those that failed. */
+const FORGET_STEPS = statement(
+  "retry_forget_steps",
+  `DELETE FROM steps s USING unnest(:rows::bigint[], :names::text[], :occurrences::int[]) AS w (id, name, occurrence)
+   WHERE s.task_id = w.id AND s.name = w.name AND s.occurrence = w.occurrence`,
+)
+
 /**
  * Counts the children of containers. One that keeps its children (`keeps`) waits for those that are reset; the others create theirs
  * again. A fan-out that was interrupted during its expansion continues it. A group under limits continues when the gate has found
@@ -164,6 +171,13 @@ const resetRows = async (
     waived: rows.map(({ reset }) => reset.upstream.waived),
     lanes: rows.map(({ reset }) => reset.lane),
   })
+  const steps = rows.flatMap(({ row, reset }) => (reset.steps ?? []).map((step) => ({ ...step, row: row.id })))
+  if (steps.length > 0)
+    await tx.run(FORGET_STEPS, {
+      rows: steps.map(({ row }) => row),
+      names: steps.map(({ name }) => name),
+      occurrences: steps.map(({ occurrence }) => occurrence),
+    })
   const containers = rows.filter(({ row }) => row.kind !== "task")
   const counted = await tx.run<Container>(RESET_CONTAINERS, {
     containers: containers.map(({ row }) => row.id),

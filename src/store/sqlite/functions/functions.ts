@@ -17,8 +17,8 @@ export const functionStore = ({ read, write }: Access): FunctionStore => ({
 })
 
 const STEPS = `
-SELECT name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at
-FROM steps WHERE task_id = ? ORDER BY started_at, name, occurrence`
+SELECT name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at
+FROM steps WHERE task_id = ? ORDER BY position, started_at, name, occurrence`
 
 const SIGNALS = "SELECT id, name, payload, sent_at FROM signals WHERE task_id = ? ORDER BY id"
 
@@ -27,6 +27,7 @@ const REQUESTS = "SELECT coalesce(resume_requests, 0) FROM tasks WHERE id = ?"
 type StepColumns = [
   name: string,
   occurrence: number,
+  position: number,
   kind: Step["kind"],
   state: Step["state"],
   failures: number,
@@ -42,9 +43,10 @@ type StepColumns = [
 const stepsOf = ({ db }: Session, row: number): Step[] =>
   db
     .all<StepColumns>(STEPS, row)
-    .map(([name, occurrence, kind, state, failures, output, key, bytes, error, details, start, end]) => ({
+    .map(([name, occurrence, position, kind, state, failures, output, key, bytes, error, details, start, end]) => ({
       name,
       occurrence,
+      position,
       kind,
       state,
       failures,
@@ -64,8 +66,8 @@ const load = (session: Session, row: number): FunctionState => ({
 })
 
 const RECORD = `
-INSERT INTO steps (task_id, name, occurrence, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at)
-SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM tasks
+INSERT INTO steps (task_id, name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at, finished_at)
+SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM tasks
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND waiting_on IS NULL
 ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, state = excluded.state, failures = excluded.failures,
   output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, error = excluded.error,
@@ -73,10 +75,11 @@ ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, stat
 
 const record = (tx: Tx, steps: readonly NewStep[]): AttemptId[] =>
   steps.flatMap((step) => {
-    const { row, attemptId, name, occurrence, kind, state, failures, error, details, startedAt, finishedAt } = step
+    const { row, attemptId, name, occurrence, position, kind, state, failures, error, details, startedAt, finishedAt } = step
     const output = outputColumns(step.output ?? undefined)
-    const values = [name, occurrence, kind, state, failures, ...output, error, JSON.stringify(details), startedAt, finishedAt]
-    return tx.db.run(RECORD, ...values, row, attemptId) === 0 ? [attemptId] : []
+    const begun = [name, occurrence, position, kind, state, failures]
+    const ended = [error, JSON.stringify(details), startedAt, finishedAt]
+    return tx.db.run(RECORD, ...begun, ...output, ...ended, row, attemptId) === 0 ? [attemptId] : []
   })
 
 const FUNCTION = `

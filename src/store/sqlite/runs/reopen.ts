@@ -56,6 +56,8 @@ WHERE id = ?6`
 /** A retried function runs its failed steps again and keeps the others. */
 const FORGET_FAILED_STEPS = "DELETE FROM steps WHERE task_id = ? AND state = 'failed'"
 
+const FORGET_STEP = "DELETE FROM steps WHERE task_id = ? AND name = ? AND occurrence = ?"
+
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 
 const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
@@ -81,9 +83,10 @@ WITH RECURSIVE below (id, is_open) AS (
 )
 UPDATE tasks SET parked = ${PARKED_BY_GROUP} WHERE id IN (SELECT id FROM below) AND status = 'pending'`
 
-const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane }: Reset): void => {
+const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane, steps = [] }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
   tx.db.run(FORGET_FAILED_STEPS, id)
+  for (const { name, occurrence } of steps) tx.db.run(FORGET_STEP, id, name, occurrence)
   tx.db.run(RESET, upstreamPending, upstream.failed, upstream.unmet, upstream.waived, lane, id)
 }
 

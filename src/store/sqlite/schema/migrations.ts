@@ -12,8 +12,9 @@ import { JOBS } from "./005-jobs.ts"
 import { FUNCTIONS } from "./006-functions.ts"
 import { PERMISSIONS } from "./007-permissions.ts"
 import { REASONS } from "./008-reasons.ts"
+import { STEP_ORDER } from "./009-step-order.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS, REASONS] as const
+export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS, REASONS, STEP_ORDER] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

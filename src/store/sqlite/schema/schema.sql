@@ -287,7 +287,7 @@ CREATE TABLE steps (
   error TEXT,
   details TEXT NOT NULL,
   started_at TEXT NOT NULL,
-  finished_at TEXT,
+  finished_at TEXT, position INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (task_id, name, occurrence)
 ) STRICT, WITHOUT ROWID;
 

@@ -3,33 +3,39 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import type { ReactElement } from "react"
 import { calls, type TaskAt } from "../../api/calls.ts"
-import type { RetryPlan, Run } from "../../api/types.ts"
+import type { RetryPlan, RetryStart, Run } from "../../api/types.ts"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Icon, type IconName } from "../../components/icon.tsx"
 import { Loaded } from "../../components/states.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { plural } from "../../format/time.ts"
 
-/** The target of a retry: everything without success, a task with its downstream tasks, or one instance with them. */
+/**
+ * The target of a retry: everything without success, a task with its downstream tasks, one instance with them, or a step of a durable
+ * function with those after it.
+ */
 export type Retried =
   | { kind: "run"; id: string }
   | { kind: "from"; id: string; task: string }
   | { kind: "instance"; at: TaskAt }
+  | { kind: "step"; id: string; step: { name: string; occurrence: number } }
 
 const runOf = (retried: Retried): string => (retried.kind === "instance" ? retried.at.runId : retried.id)
 
+const startOf = (retried: Exclude<Retried, { kind: "instance" }>): RetryStart => {
+  if (retried.kind === "step") return { step: retried.step }
+  return retried.kind === "from" ? { from: retried.task } : {}
+}
+
 const plan = (retried: Retried): Promise<RetryPlan> =>
-  retried.kind === "instance"
-    ? calls.planRetryTask(retried.at)
-    : calls.planRetry(retried.id, retried.kind === "from" ? retried.task : undefined)
+  retried.kind === "instance" ? calls.planRetryTask(retried.at) : calls.planRetry(retried.id, startOf(retried))
 
 const retry = (retried: Retried): Promise<Run> =>
-  retried.kind === "instance"
-    ? calls.retryTask(retried.at)
-    : calls.retryRun(retried.id, retried.kind === "from" ? retried.task : undefined)
+  retried.kind === "instance" ? calls.retryTask(retried.at) : calls.retryRun(retried.id, startOf(retried))
 
 const titleOf = (retried: Retried): string => {
   if (retried.kind === "run") return "Retry this run?"
+  if (retried.kind === "step") return `Retry from the step ${retried.step.name}?`
   return retried.kind === "from" ? `Retry from ${retried.task}?` : `Retry ${retried.at.name}[${retried.at.path}]?`
 }
 
@@ -50,14 +56,15 @@ const Asked = ({ retried, onClose }: { retried: Retried; onClose: () => void }):
     onSettled: () => client.invalidateQueries({ queryKey: ["run", runOf(retried)] }),
   })
   const again = planned.data?.again ?? []
+  const what = retried.kind === "step" ? "step" : "task"
   return (
     <ConfirmDialog
       open
       wide
       onClose={onClose}
       title={titleOf(retried)}
-      description="Successful tasks that are kept do not run again; their outputs are reused."
-      action={planned.data === undefined ? "Retry" : `Run ${plural(again.length, "task")} again`}
+      description={`Successful ${what}s that are kept do not run again; their outputs are reused.`}
+      action={planned.data === undefined ? "Retry" : `Run ${plural(again.length, what)} again`}
       busy={act.isPending}
       disabled={again.length === 0}
       onConfirm={() => act.mutate()}
@@ -66,7 +73,7 @@ const Asked = ({ retried, onClose }: { retried: Retried; onClose: () => void }):
         {({ again: runs, kept }) => (
           <div className="plan">
             <PlanList title="Runs again" icon="retry" names={runs} none="Nothing." />
-            <PlanList title="Kept" icon="check" names={kept} none="Nothing: every task runs again." />
+            <PlanList title="Kept" icon="check" names={kept} none={`Nothing: every ${what} runs again.`} />
           </div>
         )}
       </Loaded>
@@ -94,7 +101,7 @@ const PlanList = ({
     {names.length === 0 ? (
       <p className="soft">{none}</p>
     ) : (
-      <ul className="plan-names" tabIndex={0} aria-label={`${title}: tasks`}>
+      <ul className="plan-names" tabIndex={0} aria-label={`${title}: names`}>
         {names.map((name) => (
           <li key={name}>{name}</li>
         ))}

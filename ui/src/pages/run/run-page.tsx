@@ -27,6 +27,7 @@ const route = getRouteApi("/shell/runs/$runId")
 type Tab = (typeof RUN_TABS)[number]
 
 const VIEWS = {
+  steps: lazy(async () => ({ default: (await code(() => import("./steps-tab.tsx"))()).StepsTab })),
   graph: lazy(async () => ({ default: (await code(() => import("./graph-tab.tsx"))()).GraphTab })),
   timeline: lazy(async () => ({ default: (await code(() => import("./timeline-tab.tsx"))()).TimelineTab })),
   grid: lazy(async () => ({ default: (await code(() => import("./grid-tab.tsx"))()).GridTab })),
@@ -62,7 +63,8 @@ const OneRun = ({ runId }: { runId: string }): ReactElement => {
 }
 
 const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRun }): ReactElement => {
-  const { tab = "graph" } = route.useSearch()
+  const durable = state?.durable === true
+  const { tab = durable ? "steps" : "graph" } = route.useSearch()
   const View = VIEWS[tab]
   return (
     <>
@@ -71,6 +73,7 @@ const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRu
         label="Views of the run"
         current={tab}
         tabs={[
+          ...(durable ? [{ id: "steps", text: "Steps" } as const] : []),
           { id: "graph", text: "Graph" },
           { id: "timeline", text: "Timeline" },
           { id: "grid", text: "Grid" },

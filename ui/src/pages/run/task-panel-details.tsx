@@ -23,6 +23,7 @@ export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): Reac
         <Code text={task.error} label="Error" />
       </section>
     )}
+    {task.warning == null ? null : <p className="task-warning">Warning: {task.warning}.</p>}
     {log}
     <Facts facts={factsOf(task)} />
     {task.attempts.length > 1 ? <Attempts attempts={task.attempts} /> : null}
