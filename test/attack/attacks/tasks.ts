@@ -50,7 +50,7 @@ export const taskAttacks: Attack[] = [
   ),
   readsSecret(
     "reads open files of the server",
-    "for f in /proc/[0-9]*/fd/*; do head -c 4096 $f; done 2>/dev/null | strings 2>/dev/null | head -c 100000; true",
+    "for f in /proc/[0-9]*/fd/*; do timeout 2 head -c 4096 $f; done 2>/dev/null | strings 2>/dev/null | head -c 100000; true",
   ),
   {
     name: "task: reads the database",
