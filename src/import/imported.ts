@@ -8,6 +8,8 @@ export interface ImportedWorkflow {
   line: number
   /** Text of the source for the header of the new file, without line breaks. */
   source: string
+  /** Other files that the workflow needs, by name. */
+  files?: { [name: string]: string }
 }
 
 /** Something of the source that the workflows do not contain, or that means something else in them. */

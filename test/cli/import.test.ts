@@ -22,7 +22,7 @@ test("an imported crontab is valid, runs as under cron, and reports the line tha
   expect(imported.stdout.split("\n").filter((line) => line !== "")).toEqual([
     "crontab:2: flows/echo.yaml",
     "crontab:3: flows/true.yaml",
-    "crontab:4: not converted: @reboot is not a schedule; start such a program as a service",
+    "crontab:4: problem: @reboot is not a schedule; start such a program as a service",
   ])
   expect(await ork(["validate", "flows"], { cwd })).toMatchObject({ code: 0 })
   expect(await ork(["run", "flows/echo.yaml"], { cwd })).toMatchObject({ code: 0 })

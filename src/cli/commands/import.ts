@@ -1,4 +1,4 @@
-// `ork import crontab|dagu FILE`: writes a definition for each workflow of another tool's file, and reports line by line what
+// `ork import crontab|dagu|airflow FILE`: writes a definition for each workflow of another tool's file, and reports line by line what
 // it could not convert. Writes only definitions that are valid, and replaces no file.
 
 import { mkdir, readFile, writeFile } from "node:fs/promises"
@@ -23,7 +23,7 @@ export interface ImportOptions {
   json?: boolean
 }
 
-export type ImportSource = "crontab" | "dagu"
+export type ImportSource = "crontab" | "dagu" | "airflow"
 
 interface NewFile {
   file: string
@@ -47,11 +47,11 @@ const importFile = async (context: Context, source: ImportSource, file: string, 
   } else {
     const lines = [
       ...files.map(({ line, file: path }) => ({ line, text: join(folder, path) })),
-      ...problems.map(({ line, message }) => ({ line, text: `not converted: ${message}` })),
+      ...problems.map(({ line, message }) => ({ line, text: `problem: ${message}` })),
     ]
     for (const { line, text } of lines.toSorted((a, b) => a.line - b.line)) print(context, `${name}:${line}: ${text}`)
     const done = options.plan === true ? "to be written" : "written"
-    printError(context, `${plural(files.length, "workflow")} ${done}, ${plural(problems.length, "problem")}`)
+    printError(context, `${plural(files.length, "file")} ${done}, ${plural(problems.length, "problem")}`)
   }
   return problems.length === 0 ? 0 : 1
 }
@@ -75,6 +75,10 @@ const convert = async (
       const { importDagu } = await import("../../import/dagu.ts")
       return importDagu(text, { name: basename(file).replace(/\.ya?ml$/, ""), timezone })
     }
+    case "airflow": {
+      const { importAirflow } = await import("../../import/airflow/airflow.ts")
+      return await importAirflow(text)
+    }
     default:
       return source satisfies never
   }
@@ -95,8 +99,11 @@ const toFiles = ({ workflows, problems }: Imported): { files: NewFile[]; problem
     const file = `${workflow.definition.name}.yaml`
     const text = definitionText(workflow)
     const parsed = parseDefinition(text, { file })
-    if (parsed.ok) files.push({ file, line: workflow.line, text })
-    else {
+    if (parsed.ok) {
+      files.push({ file, line: workflow.line, text })
+      for (const [name, content] of Object.entries(workflow.files ?? {}))
+        files.push({ file: name, line: workflow.line, text: content })
+    } else {
       const reasons = parsed.problems.map(({ path, message }) => problemText({ path, message })).join("; ")
       invalid.push({ line: workflow.line, message: reasons })
     }

@@ -12,7 +12,12 @@ import {
   SERVER_OPTIONS,
 } from "./command-spec.ts"
 
-const importSpec = (source: ImportSource, description: string, options: readonly OptionSpec[]): CommandSpec => ({
+const importSpec = (
+  source: ImportSource,
+  description: string,
+  example: string,
+  options: readonly OptionSpec[] = [],
+): CommandSpec => ({
   usage: `${source} <file>`,
   description: `convert ${description}; - reads standard input`,
   options: [
@@ -21,9 +26,7 @@ const importSpec = (source: ImportSource, description: string, options: readonly
     ...options,
     JSON_OPTION,
   ],
-  examples: [
-    source === "crontab" ? "crontab -l | ork import crontab - --out workflows" : `ork import ${source} etl.yaml --plan`,
-  ],
+  examples: [example],
   load: async () => (await import("../import.ts")).importFrom(source),
 })
 
@@ -46,11 +49,12 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     description:
       "write definitions for the workflows of another tool, and report every line that was not converted; exit 1 then",
     subcommands: [
-      importSpec("crontab", "a crontab: one workflow for each entry", [
+      importSpec("crontab", "a crontab: one workflow for each entry", "crontab -l | ork import crontab - --out workflows", [
         ["--timezone <zone>", "time zone of the crontab; default: that of this machine"],
         ["--system", "entries name a user, as in /etc/crontab; the default for files of /etc"],
       ]),
-      importSpec("dagu", "a workflow of Dagu", [
+      importSpec("airflow", "an Airflow file, without importing it (needs python3)", "ork import airflow etl.py --plan"),
+      importSpec("dagu", "a workflow of Dagu", "ork import dagu etl.yaml --plan", [
         ["--timezone <zone>", "time zone of its schedules; default: that of this machine"],
       ]),
     ],

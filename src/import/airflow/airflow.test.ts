@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest"
+import { importAirflow } from "./airflow.ts"
+import { convertJinja } from "./jinja.ts"
+import { parseDefinition } from "../../definition/parse.ts"
+
+const HEAD = `from datetime import datetime, timedelta
+import json
+import pendulum
+from airflow import DAG
+from airflow.decorators import dag, task
+from airflow.operators.bash import BashOperator
+from airflow.operators.python import PythonOperator, BranchPythonOperator
+from airflow.operators.empty import EmptyOperator
+from airflow.utils.task_group import TaskGroup
+`
+
+const convert = async (body: string) => {
+  const { workflows, problems } = await importAirflow(`${HEAD}${body}`)
+  for (const { definition } of workflows) {
+    const parsed = parseDefinition(JSON.stringify(definition), { file: "x.json" })
+    expect(parsed.ok ? [] : parsed.problems).toEqual([])
+  }
+  return { definition: workflows[0]?.definition, files: workflows[0]?.files, problems, workflows }
+}
+
+describe("an Airflow file", () => {
+  it("keeps its schedule, defaults, graph, groups and loops over constants", async () => {
+    const { definition, problems } = await convert(`
+TABLES = ["orders", "users"]
+args = {"owner": "ada", "retries": 2, "retry_delay": timedelta(minutes=5), "depends_on_past": False}
+with DAG("etl", schedule="0 2 * * *", start_date=pendulum.datetime(2026, 1, 1, tz="Europe/Berlin"), catchup=True,
+         default_args=args, tags=["sales"], max_active_runs=1, dagrun_timeout=timedelta(hours=3)) as dag:
+    start = EmptyOperator(task_id="start")
+    with TaskGroup("load") as load:
+        for table in TABLES:
+            BashOperator(task_id=table, bash_command=f"./load.sh {table} {{{{ ds }}}}", execution_timeout=timedelta(minutes=10))
+    done = BashOperator(task_id="done", bash_command="echo done", trigger_rule="all_done", retries=0)
+    start >> load >> done
+`)
+    expect(problems).toEqual([])
+    expect(definition).toMatchObject({
+      name: "etl",
+      schedule: { cron: "0 2 * * *", timezone: "Europe/Berlin", catchup: "all", start: "2026-01-01" },
+      tags: ["sales"],
+      max_active_runs: 1,
+      timeout: 10_800,
+      defaults: { retries: 2, retry: { base_delay: 300, backoff: "fixed" } },
+      tasks: {
+        start: { command: ["true"] },
+        load_orders: { depends_on: ["start"], command: "./load.sh orders ${{ run.date }}", timeout: 600 },
+        load_users: { depends_on: ["start"] },
+        done: { depends_on: ["load_orders", "load_users"], run_when: "all_done", retries: 0 },
+      },
+    })
+  })
+
+  it("passes the results of functions as input, and writes the functions to a file of their own", async () => {
+    const { definition, files, problems } = await convert(`
+@dag(schedule=None, catchup=False)
+def pipeline():
+    @task
+    def extract():
+        return {"rows": [1, 2]}
+
+    @task(retries=3)
+    def double(row):
+        return row * 2
+
+    @task
+    def total(rows, label="sum"):
+        print(json.dumps({label: sum(rows)}))
+
+    data = extract()
+    total(double.expand(row=data["rows"]), label="all")
+
+pipeline()
+`)
+    expect(problems).toEqual([])
+    expect(definition).toMatchObject({
+      name: "pipeline",
+      tasks: {
+        extract: { executor: "python", file: "pipeline_tasks.py", function: "extract" },
+        double: {
+          depends_on: ["extract"],
+          foreach: '${{ tasks.extract.output["rows"] }}',
+          input: { row: "${{ item }}" },
+          retries: 3,
+        },
+        total: { depends_on: ["double"], input: { rows: "${{ tasks.double.output }}", label: "all" } },
+      },
+    })
+    expect(definition!.schedule).toBeUndefined()
+    expect(files!["pipeline_tasks.py"]).toContain('def extract():\n    return {"rows": [1, 2]}')
+    expect(files!["pipeline_tasks.py"]).toContain("import json")
+    expect(files!["pipeline_tasks.py"]).not.toContain("airflow")
+  })
+
+  it("runs the task below a branch whose name the branch returns", async () => {
+    const { definition } = await convert(`
+def choose():
+    return "big"
+with DAG("branches", schedule=timedelta(minutes=5), catchup=False):
+    pick = BranchPythonOperator(task_id="pick", python_callable=choose)
+    pick >> [EmptyOperator(task_id="big"), EmptyOperator(task_id="small")]
+`)
+    expect(definition).toMatchObject({
+      schedule: { every: 300 },
+      tasks: { big: { depends_on: ["pick"], if: 'tasks.pick.output == "big"' }, small: { if: 'tasks.pick.output == "small"' } },
+    })
+  })
+
+  it("reports line by line what it cannot convert, and its task fails until somebody replaces it", async () => {
+    const { definition, problems } = await convert(`
+with DAG("odd", schedule="@daily", sla_miss_callback=page):
+    a = S3KeySensor(task_id="a", bucket_key="x")
+    b = BashOperator(task_id="b", bash_command="echo {{ var.value.token }}", pool="db")
+    for name in list_tables():
+        BashOperator(task_id=name, bash_command="true")
+    a >> b
+`)
+    expect(problems.map(({ line, message }) => `${line - 8}: ${message}`)).toEqual([
+      "6: the loop over `list_tables()` has no constant list",
+      "4: S3KeySensor a is not converted: its task fails until you replace its command",
+      "5: the template {{ var.value.token }} has no counterpart",
+      "5: pool of BashOperator b has no counterpart and is left out",
+      "3: catchup is not set: Airflow 2 catches up on missed ticks then, Ork does not unless you set catchup: all",
+      "3: sla_miss_callback of the DAG has no counterpart and is left out",
+    ])
+    expect(definition!.tasks).toMatchObject({ a: { command: expect.stringContaining("exit 1") }, b: { depends_on: ["a"] } })
+  })
+
+  it("that is not Python is a problem of its line", async () => {
+    expect((await convert("with DAG(:\n")).problems).toMatchObject([{ line: 10 }])
+  })
+})
+
+describe("a Jinja template", () => {
+  it.each([
+    ["{{ ds }}", "${{ run.date }}"],
+    ["--day={{ params.day }}", "--day=${{ params.day }}"],
+    ["{{ dag_run.conf['day'] }}", "${{ params.day }}"],
+    ["{{ ti.xcom_pull(task_ids='a')['rows'] }}", "${{ tasks.a.output.rows }}"],
+    ["{{ macros.ds_add(ds, 1) }}", "{{ macros.ds_add(ds, 1) }}"],
+  ])("%s becomes %s", (jinja, text) => {
+    expect(convertJinja(jinja).text).toBe(text)
+  })
+})

@@ -1,0 +1,354 @@
+// Converts an Airflow file: one workflow per DAG, and a Python file with the functions that its tasks call.
+
+import type { RetryDefinition, ScheduleDefinition, TaskDefinition, WorkflowDefinition } from "../../core/model/definition.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { RunWhen } from "../../core/model/workflow.ts"
+import { type Imported, type ImportProblem, literalText, UniqueNames } from "../imported.ts"
+import { convertJinja } from "./jinja.ts"
+import { type AirflowDag, type AirflowFile, type AirflowTask, isObject, readAirflow, secondsOf, sourceOf } from "./read.ts"
+
+export const importAirflow = async (text: string): Promise<Imported> => {
+  const file = await readAirflow(text)
+  const imported: Imported = { workflows: [], problems: [...file.problems] }
+  const names = new UniqueNames("dag")
+  for (const dag of file.dags) new DagImport(file, dag, names.add(dag.id)).addTo(imported)
+  if (file.dags.length === 0 && file.problems.length === 0) imported.problems.push({ line: 1, message: "has no DAG" })
+  return imported
+}
+
+/** Arguments without a meaning for Ork, or whose value is used elsewhere. */
+const IGNORED_DAG_ARGS = new Set([
+  "default_args",
+  "owner",
+  "start_date",
+  "doc_md",
+  "render_template_as_native_obj",
+  "template_searchpath",
+])
+const IGNORED_TASK_ARGS = new Set([
+  "owner",
+  "start_date",
+  "do_xcom_push",
+  "weight_rule",
+  "$function",
+  "$input",
+  "email_on_retry",
+])
+
+const RULES: Record<string, RunWhen> = {
+  all_success: "all_success",
+  all_failed: "all_failed",
+  all_done: "all_done",
+  one_failed: "any_failed",
+  one_success: "any_success",
+  none_failed: "none_failed",
+  none_failed_min_one_success: "none_failed",
+  none_failed_or_skipped: "none_failed",
+  always: "all_done",
+}
+
+const PRESETS = new Set(["@hourly", "@daily", "@weekly", "@monthly", "@yearly"])
+
+/** Airflow has no limit unless `execution_timeout` is set; Ork's default of one hour would stop long tasks. */
+const TIMEOUT = "7d"
+
+class DagImport {
+  readonly #file: AirflowFile
+  readonly #dag: AirflowDag
+  readonly #name: string
+  readonly #problems: ImportProblem[] = []
+  readonly #params: Record<string, Json> = {}
+  /** Functions that tasks of the DAG call. */
+  readonly #called = new Set<string>()
+
+  constructor(file: AirflowFile, dag: AirflowDag, name: string) {
+    this.#file = file
+    this.#dag = dag
+    this.#name = name
+  }
+
+  get #module(): string {
+    return `${this.#name}_tasks.py`
+  }
+
+  addTo({ workflows, problems }: Imported): void {
+    const { args, tasks, line } = this.#dag
+    const defaults = isObject(args["default_args"]) ? args["default_args"] : {}
+    const converted = Object.fromEntries(tasks.map((task) => [task.id, this.#task(task)]))
+    if (isObject(args["params"])) for (const [name, value] of Object.entries(args["params"])) this.#param(name, value)
+    const definition: WorkflowDefinition = {
+      name: this.#name,
+      ...this.#workflowFields(args),
+      ...(Object.keys(this.#params).length > 0 && { params: this.#params }),
+      defaults: { timeout: TIMEOUT, ...this.#common(defaults, line, "default_args") },
+      tasks: converted,
+    }
+    const files = this.#called.size === 0 ? {} : { files: { [this.#module]: this.#moduleText() } }
+    workflows.push({ definition, line, source: `Airflow DAG ${this.#dag.id}`, ...files })
+    problems.push(...this.#problems)
+  }
+
+  #problem(line: number, message: string): void {
+    this.#problems.push({ line, message })
+  }
+
+  // -- the workflow ----------------------------------------------------------------------------------------------------------------
+
+  #workflowFields(args: JsonObject): Partial<WorkflowDefinition> {
+    const fields: Partial<WorkflowDefinition> = {}
+    const { line } = this.#dag
+    for (const [name, value] of Object.entries(args)) {
+      switch (name) {
+        case "description":
+          if (typeof value === "string") fields.description = value
+          break
+        case "tags":
+          if (Array.isArray(value)) fields.tags = value.map((tag) => (typeof tag === "string" ? tag : JSON.stringify(tag)))
+          break
+        case "max_active_runs":
+          if (typeof value === "number") fields.max_active_runs = value
+          break
+        case "max_active_tasks":
+        case "concurrency":
+          if (typeof value === "number") fields.concurrency = value
+          break
+        case "dagrun_timeout":
+          fields.timeout = secondsOf(value) ?? TIMEOUT
+          break
+        case "schedule":
+        case "schedule_interval":
+          Object.assign(fields, this.#schedule(value, args))
+          break
+        case "catchup":
+        case "params":
+          break
+        default:
+          if (!IGNORED_DAG_ARGS.has(name)) this.#problem(line, `${name} of the DAG has no counterpart and is left out`)
+      }
+    }
+    return fields
+  }
+
+  #schedule(value: Json, args: JsonObject): { schedule?: ScheduleDefinition } {
+    const { line } = this.#dag
+    if (value === null || value === "@once") return {}
+    const start = isObject(args["start_date"]) ? args["start_date"] : {}
+    const timing = timingOf(value)
+    if (timing === null) {
+      this.#problem(line, `the schedule ${JSON.stringify(sourceOf(value) ?? value)} is not converted`)
+      return {}
+    }
+    if (args["catchup"] === undefined) {
+      this.#problem(
+        line,
+        "catchup is not set: Airflow 2 catches up on missed ticks then, Ork does not unless you set catchup: all",
+      )
+    }
+    const catchesUp = args["catchup"] === true
+    return {
+      schedule: {
+        ...timing,
+        timezone: typeof start["zone"] === "string" ? start["zone"] : "UTC",
+        ...(catchesUp && { catchup: "all" }),
+        ...(catchesUp && typeof start["$date"] === "string" && { start: start["$date"] }),
+      },
+    }
+  }
+
+  #param(name: string, value: Json): void {
+    if (sourceOf(value) === null) this.#params[name] = value
+    else this.#problem(this.#dag.line, `the param ${name} is ${sourceOf(value)}; declare it under params`)
+  }
+
+  // -- tasks -----------------------------------------------------------------------------------------------------------------------
+
+  #task(task: AirflowTask): TaskDefinition {
+    const { id, args, line, operator } = task
+    const upstream = this.#dag.edges.flatMap(([above, below]) => (below === id ? [above] : []))
+    const { own, used } = this.#work(task)
+    const rest = Object.fromEntries(Object.entries(args).filter(([name]) => !used.includes(name)))
+    return {
+      ...(upstream.length > 0 && { depends_on: upstream }),
+      ...this.#branch(upstream, id),
+      ...own,
+      ...this.#common(rest, line, `${operator} ${id}`),
+    }
+  }
+
+  /** Returns what the task runs, and the arguments that this covers. */
+  #work(task: AirflowTask): { own: TaskDefinition; used: string[] } {
+    const { args, operator, line, id } = task
+    switch (operator) {
+      case "BashOperator":
+        return {
+          own: {
+            ...this.#mapped(task, "bash_command"),
+            command: this.#text(task.expand?.["bash_command"] === undefined ? args["bash_command"] : "${{ item }}", line),
+            shell: ["bash", "-c"],
+            ...(isObject(args["env"]) && { env: this.#texts(args["env"], line) }),
+            ...(typeof args["cwd"] === "string" && { working_dir: args["cwd"] }),
+          },
+          used: ["bash_command", "env", "cwd", "append_env"],
+        }
+      case "EmptyOperator":
+      case "DummyOperator":
+        return { own: { command: ["true"] }, used: [] }
+      case "PythonOperator":
+      case "BranchPythonOperator":
+      case "@task":
+      case "@task.branch":
+        return { own: this.#call(task), used: ["python_callable", "op_kwargs", "op_args", "provide_context"] }
+      case "TriggerDagRunOperator":
+        this.#problem(line, `${id} waits for the end of the run that it starts, as wait_for_completion=True does`)
+        return {
+          own: {
+            executor: "workflow",
+            workflow: this.#text(args["trigger_dag_id"], line),
+            ...(isObject(args["conf"]) && { input: this.#texts(args["conf"], line) }),
+          },
+          used: ["trigger_dag_id", "conf", "wait_for_completion", "poke_interval"],
+        }
+      default:
+        this.#problem(line, `${operator} ${id} is not converted: its task fails until you replace its command`)
+        return { own: { command: `echo "replace ${operator} ${id}" >&2; exit 1` }, used: Object.keys(args) }
+    }
+  }
+
+  #call(task: AirflowTask): TaskDefinition {
+    const { args, line, id } = task
+    const name = args["$function"] ?? sourceOf(args["python_callable"])
+    const found = typeof name === "string" ? this.#file.functions[name] : undefined
+    if (found === undefined) {
+      this.#problem(line, `the function of ${id} is not in this file: its task fails until you replace its command`)
+      return { command: `echo "replace ${id}" >&2; exit 1` }
+    }
+    this.#called.add(name as string)
+    if (found.context || /\b(?:ti|context|kwargs)\b/.test(found.source)) {
+      this.#problem(found.line, `${String(name)} reads the context of Airflow; Ork passes the input only`)
+    }
+    const positional = Array.isArray(args["op_args"]) ? args["op_args"] : []
+    const inputs: JsonObject = {
+      ...Object.fromEntries(positional.map((value, i) => [found.params[i] ?? `arg${i}`, value])),
+      ...(isObject(args["op_kwargs"]) ? args["op_kwargs"] : {}),
+      ...(isObject(args["$input"]) ? args["$input"] : {}),
+    }
+    const [mapped] = Object.keys(task.expand ?? {})
+    const input = this.#texts(inputs, line)
+    if (mapped !== undefined) input[mapped] = "${{ item }}"
+    return {
+      ...(mapped !== undefined && this.#mapped(task, mapped)),
+      executor: "python",
+      file: this.#module,
+      function: name as string,
+      ...(Object.keys(input).length > 0 && { input }),
+    }
+  }
+
+  /** Returns the fan-out of a mapped task. */
+  #mapped({ expand, line, id }: AirflowTask, argument: string): Pick<TaskDefinition, "foreach"> {
+    if (expand === null) return {}
+    if (Object.keys(expand).length > 1) this.#problem(line, `${id} expands several arguments; only ${argument} is converted`)
+    const items = expand[argument]
+    return items === undefined ? {} : { foreach: this.#value(items, line) }
+  }
+
+  /** A task below a branch runs if the branch returned its name. */
+  #branch(upstream: readonly string[], id: string): Pick<TaskDefinition, "if"> {
+    const branch = this.#dag.tasks.find((task) => upstream.includes(task.id) && /branch/i.test(task.operator))
+    return branch === undefined ? {} : { if: `tasks.${branch.id}.output == ${JSON.stringify(id)}` }
+  }
+
+  #texts(values: JsonObject, line: number): { [name: string]: string } {
+    return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, this.#value(value, line) as string]))
+  }
+
+  #value(value: Json, line: number): Json {
+    if (typeof value === "string") return this.#text(value, line)
+    if (Array.isArray(value)) return value.map((each) => this.#value(each, line))
+    if (!isObject(value)) return value
+    if (typeof value["$task"] === "string") {
+      const field = value["key"] === undefined ? "" : `[${JSON.stringify(value["key"])}]`
+      return `\${{ tasks.${value["$task"]}.output${field} }}`
+    }
+    const source = sourceOf(value)
+    if (source === null) return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, this.#value(each, line)]))
+    this.#problem(line, `the value ${source} is not a constant; it is passed as text`)
+    return literalText(source)
+  }
+
+  #text(value: Json | undefined, line: number): string {
+    if (typeof value !== "string") {
+      this.#problem(line, `${sourceOf(value) ?? JSON.stringify(value ?? null)} is not a constant text`)
+      return sourceOf(value) ?? ""
+    }
+    if (value === "${{ item }}") return value
+    const { text, params, unknown } = convertJinja(value)
+    for (const name of params) this.#params[name] ??= ""
+    for (const template of unknown) this.#problem(line, `the template ${template} has no counterpart`)
+    return text
+  }
+
+  /** Converts arguments that every operator has. */
+  #common(args: JsonObject, line: number, what: string): TaskDefinition {
+    const task: TaskDefinition = {}
+    const retry: RetryDefinition = {}
+    for (const [name, value] of Object.entries(args)) {
+      switch (name) {
+        case "retries":
+          if (typeof value === "number") task.retries = value
+          break
+        case "retry_delay":
+          retry.base_delay = secondsOf(value) ?? 300
+          break
+        case "max_retry_delay":
+          retry.max_delay = secondsOf(value) ?? 3600
+          break
+        case "retry_exponential_backoff":
+          retry.backoff = value === true ? "exponential" : "fixed"
+          break
+        case "execution_timeout":
+          task.timeout = secondsOf(value) ?? TIMEOUT
+          break
+        case "trigger_rule":
+          this.#rule(task, value, line)
+          break
+        case "queue":
+          if (typeof value === "string") task.queue = value
+          break
+        case "doc_md":
+        case "doc":
+          if (typeof value === "string") task.description = value
+          break
+        case "depends_on_past":
+        case "email_on_failure":
+        case "wait_for_downstream":
+          if (value !== false) this.#problem(line, `${name} of ${what} has no counterpart and is left out`)
+          break
+        default:
+          if (!IGNORED_TASK_ARGS.has(name)) this.#problem(line, `${name} of ${what} has no counterpart and is left out`)
+      }
+    }
+    if (Object.keys(retry).length > 0) task.retry = { backoff: "fixed", ...retry }
+    return task
+  }
+
+  #rule(task: TaskDefinition, value: Json, line: number): void {
+    const name = typeof value === "string" ? value : (sourceOf(value) ?? "").split(".").at(-1)!.toLowerCase()
+    const rule = RULES[name]
+    if (rule === undefined) this.#problem(line, `the trigger rule ${name} has no counterpart`)
+    else if (rule !== "all_success") task.run_when = rule
+  }
+
+  #moduleText(): string {
+    const { functions, shared } = this.#file
+    const sources = Object.values(functions).map(({ source }) => source)
+    return `# Functions of the Airflow DAG ${this.#dag.id}\n${[shared, ...sources].filter((part) => part !== "").join("\n\n\n")}\n`
+  }
+}
+
+const timingOf = (value: Json): Pick<ScheduleDefinition, "cron" | "every"> | null => {
+  const seconds = isObject(value) ? secondsOf(value) : null
+  if (seconds !== null) return { every: seconds }
+  if (typeof value !== "string") return null
+  return value.startsWith("@") && !PRESETS.has(value) ? null : { cron: value }
+}
