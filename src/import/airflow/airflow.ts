@@ -216,15 +216,15 @@ class DagImport {
 
   #call(task: AirflowTask): TaskDefinition {
     const { args, line, id } = task
-    const name = args["$function"] ?? sourceOf(args["python_callable"])
-    const found = typeof name === "string" ? this.#file.functions[name] : undefined
+    const name = typeof args["$function"] === "string" ? args["$function"] : (sourceOf(args["python_callable"]) ?? "")
+    const found = this.#file.functions[name]
     if (found === undefined) {
       this.#problem(line, `the function of ${id} is not in this file: its task fails until you replace its command`)
       return { command: `echo "replace ${id}" >&2; exit 1` }
     }
-    this.#called.add(name as string)
+    this.#called.add(name)
     if (found.context || /\b(?:ti|context|kwargs)\b/.test(found.source)) {
-      this.#problem(found.line, `${String(name)} reads the context of Airflow; Ork passes the input only`)
+      this.#problem(found.line, `${name} reads the context of Airflow; Ork passes the input only`)
     }
     const positional = Array.isArray(args["op_args"]) ? args["op_args"] : []
     const inputs: JsonObject = {
@@ -239,7 +239,7 @@ class DagImport {
       ...(mapped !== undefined && this.#mapped(task, mapped)),
       executor: "python",
       file: this.#module,
-      function: name as string,
+      function: name,
       ...(Object.keys(input).length > 0 && { input }),
     }
   }
