@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
 import { accepts, missingOptional, tooNew, withAddress, withInstallScript, withoutIntegrity } from "./check-lock.ts"
 
@@ -75,4 +77,9 @@ test("a package without a checksum is reported, also a tool for another platform
 test("an install script of a package that users install is reported, that of a tool is not", () => {
   const packages = { "node_modules/a": { hasInstallScript: true }, "node_modules/b": { hasInstallScript: true, dev: true } }
   expect(withInstallScript(packages)).toEqual([expect.stringContaining("node_modules/a: runs a script")])
+})
+
+test("no package that users install runs a script", () => {
+  const lock = readFileSync(join(import.meta.dirname, "../package-lock.json"), "utf8")
+  expect(withInstallScript((JSON.parse(lock) as { packages: Parameters<typeof withInstallScript>[0] }).packages)).toEqual([])
 })

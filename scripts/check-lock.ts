@@ -1,8 +1,7 @@
-// Prints the problems of the lock file, and nothing if there are none. It looks for four: a package without a checksum; a runtime package
-// that needs a newer Node than `engines` in package.json promises; the address of a private registry; and platform packages that npm left
-// out because the registry did not have them, after which `npm ci` fails.
-// `node scripts/check-lock.ts [--strict] [FOLDER]`: `--strict` is for a release, and also reports install scripts; FOLDER is the root of the
-// checkout, by default the parent of this file's folder.
+// Prints the problems of the lock file, and nothing if there are none. It looks for five: a package without a checksum; a runtime package
+// that runs a script when it is installed; a runtime package that needs a newer Node than `engines` in package.json promises; the address of
+// a private registry; and platform packages that npm left out because the registry did not have them, after which `npm ci` fails.
+// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the parent of this file's folder.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -115,8 +114,7 @@ const found = (packages: Packages, path: string, name: string): boolean => {
 }
 
 if (import.meta.main) {
-  const strict = process.argv.includes("--strict")
-  const root = process.argv.slice(2).find((word) => word !== "--strict") ?? join(import.meta.dirname, "..")
+  const root = process.argv[2] ?? join(import.meta.dirname, "..")
   const read = <T>(file: string): T => JSON.parse(readFileSync(join(root, file), "utf8")) as T
   const { engines } = read<{ engines: { node: string } }>("package.json")
   const { packages } = read<{ packages: Packages }>("package-lock.json")
@@ -125,7 +123,7 @@ if (import.meta.main) {
     ...withAddress(packages),
     ...missingOptional(packages),
     ...withoutIntegrity(packages),
-    ...(strict ? withInstallScript(packages) : []),
+    ...withInstallScript(packages),
   ]
   for (const problem of problems) console.log(problem)
   process.exitCode = problems.length > 0 ? 1 : 0

@@ -173,7 +173,7 @@ describe("Google", () => {
     const authClient = new OAuth2Client()
     authClient.setCredentials({ access_token: "a token", expiry_date: Date.now() + 3_600_000 })
     const auth = new GoogleAuth({ authClient })
-    return new GcpSecrets({ auth, apiEndpoint: "127.0.0.1", port, protocol: "http" })
+    return new GcpSecrets({ auth, endpoint: `http://127.0.0.1:${port}`, retryDelayMs: 1 })
   }
 
   test("receives a request for the version by its name, with a token", async () => {
@@ -181,8 +181,23 @@ describe("Google", () => {
     const { port, calls } = await serve(() => ({ status: 200, body: { name: "n", payload: { data } } }))
     const client = await clientOf(port)
     expect(await client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/latest", key: null })).toBe("the value")
-    expect(calls[0]?.path).toMatch(/^\/v1\/projects\/p\/secrets\/s\/versions\/latest:access/)
+    expect(calls[0]?.path).toBe("/v1/projects/p/secrets/s/versions/latest:access")
     expect(calls[0]?.headers["authorization"]).toBe("Bearer a token")
+  })
+
+  test("is asked again while it is overloaded", async () => {
+    const data = Buffer.from("v").toString("base64")
+    const replies = [429, 503, 200].map((status) => ({ status, body: status === 200 ? { payload: { data } } : {} }))
+    const { port, calls } = await serve(() => replies.shift()!)
+    const client = await clientOf(port)
+    expect(await client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })).toBe("v")
+    expect(calls).toHaveLength(3)
+  })
+
+  test("can have an empty value", async () => {
+    const { port } = await serve(() => ({ status: 200, body: { payload: {} } }))
+    const client = await clientOf(port)
+    expect(await client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })).toBe("")
   })
 
   test("reports why it rejects a request", async () => {

@@ -15,15 +15,9 @@ export class ApiError extends Error {
 }
 
 export const TIMED_OUT = "it did not respond in time"
-const DEADLINE_EXCEEDED = 4
 
-/** Converts an error of Google's client. */
-export const errorOf = (error: unknown): ApiError => {
-  if (error instanceof ApiError) return error
-  const { httpStatusCode, code } = error as { httpStatusCode?: unknown; code?: unknown }
-  if (typeof httpStatusCode === "number") return new ApiError(httpStatusCode, messageOf(error), { cause: error })
-  return unreachable("Cloud Run", code === DEADLINE_EXCEEDED ? new Error(TIMED_OUT) : error)
-}
+/** Converts any error of a call of Cloud Run. */
+export const errorOf = (error: unknown): ApiError => (error instanceof ApiError ? error : unreachable("Cloud Run", error))
 
 /** Builds the error for a missing or incomplete response of a service. */
 export const unreachable = (service: string, error: unknown): ApiError =>

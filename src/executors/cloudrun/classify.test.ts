@@ -4,7 +4,7 @@ import { outcomeOf, phaseOf } from "./classify.ts"
 
 const FAILED: Execution = {
   conditions: [{ type: "Completed", state: "CONDITION_FAILED", message: "Task failed." }],
-  completionTime: { seconds: 1 },
+  completionTime: "1970-01-01T00:00:01Z",
   failedCount: 1,
 }
 
@@ -13,8 +13,8 @@ test.each<[string, Execution, string]>([
   ["that is prepared", { conditions: [{ type: "Completed", state: "CONDITION_RECONCILING" }] }, "waiting"],
   ["with a running task", { runningCount: 1 }, "running"],
   ["that succeeded", { conditions: [{ type: "Completed", state: "CONDITION_SUCCEEDED" }] }, "success"],
-  ["that ended without a condition", { completionTime: { seconds: 1 }, succeededCount: 1 }, "success"],
-  ["that ended without a condition or a success", { completionTime: { seconds: 1 }, failedCount: 1 }, "failed"],
+  ["that ended without a condition", { completionTime: "1970-01-01T00:00:01Z", succeededCount: 1 }, "success"],
+  ["that ended without a condition or a success", { completionTime: "1970-01-01T00:00:01Z", failedCount: 1 }, "failed"],
   ["that failed", FAILED, "failed"],
   ["with a cancelled task", { ...FAILED, failedCount: 0, cancelledCount: 1 }, "cancelled"],
 ])("an execution %s is classified as its phase", (_, execution, phase) => {

@@ -310,7 +310,7 @@ test("missing credentials are reported, and do not end the process", async () =>
   const api = new CloudRunApi({ clock: realClock, endpoint: "https://127.0.0.1:9" })
   // Unhandled rejections of the client's own promises would fail this file.
   await expect(api.get(`${JOB}/executions/x`)).rejects.toThrow(/Cloud Run cannot be reached: .*\/no\/such\/key\.json/)
-  await api.close()
+  api.close()
 })
 
 test("the fake rejects requests that violate the contract", () => {

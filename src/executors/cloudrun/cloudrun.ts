@@ -62,7 +62,7 @@ export class CloudRunExecutor implements Executor {
   async stop(): Promise<void> {
     this.#parts.poller.stop()
     this.#parts.reader.stop()
-    await this.#parts.api.close()
+    this.#parts.api.close()
   }
 
   async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {

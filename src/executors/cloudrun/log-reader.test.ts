@@ -3,7 +3,8 @@ import { ManualClock } from "../conformance/manual-clock.ts"
 import { ApiError } from "./api-error.ts"
 import { filterOf, lineOf, type LogEntry } from "./log-entries.ts"
 import { BATCH, type LogFollow, LogReader, OVERLAP_MS, PACE_MS } from "./log-reader.ts"
-import { type LogPage, type LogRequest, PageTooLarge } from "./logging-api.ts"
+import { ResponseTooLarge } from "./google-api.ts"
+import type { LogPage, LogRequest } from "./logging-api.ts"
 
 import { FakeLogging } from "./testing/fake-logging.ts"
 
@@ -136,7 +137,7 @@ test("a page that is too large is requested again with a smaller page size", asy
   const { clock, requests, faults, follow, write } = setup()
   const { lines } = follow("e1")
   write("e1", "1")
-  faults.push(new PageTooLarge(), new PageTooLarge())
+  faults.push(new ResponseTooLarge(), new ResponseTooLarge())
   await clock.pass(10_000)
   expect(requests.slice(0, 3).map(({ pageSize, pageToken }) => [pageSize, pageToken])).toEqual([
     [1000, ""],

@@ -7,7 +7,8 @@ import { Notifier } from "../remote/notifier.ts"
 import { backoff } from "../remote/retry.ts"
 import { ApiError, isTransient } from "./api-error.ts"
 import { type EntryLine, filterOf, lineOf, type LogEntry, sourceKey, sourceOf } from "./log-entries.ts"
-import { type LogPage, type LoggingApi, PageTooLarge } from "./logging-api.ts"
+import { ResponseTooLarge } from "./google-api.ts"
+import type { LogPage, LoggingApi } from "./logging-api.ts"
 import { SKEW_MS } from "./shapes.ts"
 
 const PAGE = 1000
@@ -277,7 +278,7 @@ class ProjectReader {
   }
 
   #failed(read: Read, error: unknown): void {
-    if (error instanceof PageTooLarge) {
+    if (error instanceof ResponseTooLarge) {
       // A token is only valid for its page size: the read starts again.
       this.#pageSize = Math.max(1, Math.floor(read.pageSize / 4))
       Object.assign(read, { pageSize: this.#pageSize, token: "", pages: 0 })

@@ -2,7 +2,8 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { ApiError } from "./api-error.ts"
-import { CloudLoggingApi, PageTooLarge } from "./logging-api.ts"
+import { ResponseTooLarge } from "./google-api.ts"
+import { CloudLoggingApi } from "./logging-api.ts"
 
 const REQUEST = { project: "acme", filter: "", pageSize: 10, pageToken: "" }
 
@@ -26,7 +27,7 @@ test("a response without entries is an empty page with the time of Google's cloc
 
 test("a response that is too large is rejected before it is in memory", async () => {
   const api = await serve(200, JSON.stringify({ entries: [{ textPayload: "x".repeat(9 << 20) }] }))
-  await expect(api.list(REQUEST)).rejects.toThrow(PageTooLarge)
+  await expect(api.list(REQUEST)).rejects.toThrow(ResponseTooLarge)
 })
 
 test.each([

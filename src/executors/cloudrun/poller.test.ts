@@ -22,7 +22,7 @@ const setup = () => {
   }
   const poller = new ExecutionPoller(api, clock)
   const watch = (id: string, onPoll: () => void) => {
-    executions.unshift({ name: `${JOB}/executions/${id}`, createTime: { seconds: clock.now() / 1000 } })
+    executions.unshift({ name: `${JOB}/executions/${id}`, createTime: new Date(clock.now()).toISOString() })
     return poller.watch({ job: JOB, attemptId: id, id, since: clock.now() }, onPoll)
   }
   return { clock, executions, calls, watch }
@@ -33,7 +33,7 @@ test("an old execution is reported even if newer ones are polled all the time", 
   let ended = false
   const old = watch("old", () => (ended = Boolean(old.execution?.completionTime)))
   await clock.pass(300_000)
-  Object.assign(executions[0] ?? {}, { completionTime: { seconds: clock.now() / 1000 } })
+  Object.assign(executions[0] ?? {}, { completionTime: new Date(clock.now()).toISOString() })
   const young: { close(): void }[] = []
   for (let i = 0; i < 30 && !ended; i++) {
     young.push(watch(`young-${i}`, () => {}))

@@ -97,7 +97,7 @@ export const requestOf = (job: JobName, assignment: Assignment, exec: { [name: s
         },
       ],
       ...(node.timeoutMs !== null && {
-        timeout: { seconds: Math.min(MAX_TIMEOUT_S, Math.ceil((node.timeoutMs + graceMs + TIMEOUT_MARGIN_MS) / 1000)) },
+        timeout: `${Math.min(MAX_TIMEOUT_S, Math.ceil((node.timeoutMs + graceMs + TIMEOUT_MARGIN_MS) / 1000))}s`,
       }),
     },
   }

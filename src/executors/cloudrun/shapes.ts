@@ -1,12 +1,50 @@
-// Names and fields of jobs and executions that the executor reads.
+// Names and fields of jobs and executions that the executor reads, in the JSON of Cloud Run's API.
 
-import type { protos } from "@google-cloud/run"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import type { UnfollowedWork } from "../executor.ts"
 
-export type Execution = protos.google.cloud.run.v2.IExecution
-export type Task = protos.google.cloud.run.v2.ITask
-export type RunRequest = protos.google.cloud.run.v2.IRunJobRequest
+/** A time such as `2026-01-31T10:00:00.123456Z`. */
+type Timestamp = string
+
+interface Variable {
+  name: string
+  value?: string
+}
+
+interface Condition {
+  type?: string
+  state?: string
+  message?: string
+  executionReason?: string
+}
+
+export interface Execution {
+  name?: ExecutionName
+  createTime?: Timestamp
+  startTime?: Timestamp
+  completionTime?: Timestamp
+  template?: { containers?: { env?: Variable[] }[] }
+  conditions?: Condition[]
+  runningCount?: number
+  succeededCount?: number
+  failedCount?: number
+  cancelledCount?: number
+  logUri?: string
+}
+
+export interface Task {
+  lastAttemptResult?: { status?: { message?: string }; exitCode?: number; termSignal?: number }
+}
+
+export interface RunRequest {
+  name: JobName
+  overrides: {
+    taskCount: number
+    /** A duration such as `600s`. */
+    timeout?: string
+    containerOverrides: { name?: string; args?: string[]; clearArgs?: boolean; env: Variable[] }[]
+  }
+}
 
 /** `projects/P/locations/R/jobs/J` */
 export type JobName = string
@@ -45,8 +83,7 @@ const variableOf = ({ template }: Execution, variable: string): string | null =>
   return null
 }
 
-export const instantOf = (time: protos.google.protobuf.ITimestamp | null | undefined): number | null =>
-  time === null || time === undefined ? null : Number(time.seconds ?? 0) * 1000 + Math.floor((time.nanos ?? 0) / 1e6)
+export const instantOf = (time: Timestamp | undefined): number | null => (time === undefined ? null : Date.parse(time))
 
 /** Returns the address of the execution's log in Google's console. */
 export const logLink = (name: ExecutionName, { logUri }: Execution): string => {

@@ -34,7 +34,7 @@ const setup = (respond: () => Execution | ApiError) => {
     starter.start({
       job: JOB,
       assignment: assignment("/", null),
-      request: {},
+      request: { name: JOB, overrides: { taskCount: 1, containerOverrides: [] } },
       signal: stop.signal,
       handedOver: () => false,
     })

@@ -1,0 +1,88 @@
+// Calls of a JSON API of Google, with application default credentials, each sent once and with a time limit.
+
+import { GoogleAuth } from "google-auth-library"
+import { withTimeout } from "../timeout.ts"
+import { ApiError, TIMED_OUT, unreachable } from "./api-error.ts"
+
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+export interface GoogleApiOptions {
+  /** Name for error messages. */
+  service: string
+  /** Called without credentials if it is without TLS. */
+  address: string
+  /** Limit of a call, and of the time for its credentials. */
+  callMs: number
+}
+
+export interface ApiCall {
+  method: "GET" | "POST"
+  /** With the query. */
+  path: string
+  body?: object
+  /** Limit of the response, which is parsed in memory. */
+  maxBytes: number
+}
+
+/** `error` is null for status 200, and `value` is the parsed body. */
+export type ApiResponse = { headers: Headers } & ({ error: null; value: unknown } | { error: ApiError; value?: never })
+
+/** A response exceeds `maxBytes`. */
+export class ResponseTooLarge extends Error {
+  override readonly name = "ResponseTooLarge"
+}
+
+export class GoogleApi {
+  readonly #options: GoogleApiOptions
+  readonly #address: string
+  readonly #auth: GoogleAuth | null
+  readonly #closed = new AbortController()
+
+  constructor(options: GoogleApiOptions) {
+    this.#options = options
+    this.#address = options.address.replace(/\/+$/, "")
+    this.#auth = options.address.startsWith("http:") ? null : new GoogleAuth({ scopes: SCOPE })
+  }
+
+  close(): void {
+    this.#closed.abort()
+  }
+
+  /** Rejects with an ApiError without a complete response, or with ResponseTooLarge. */
+  async call({ method, path, body, maxBytes }: ApiCall): Promise<ApiResponse> {
+    const { service, callMs } = this.#options
+    try {
+      const address = this.#address + path
+      const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" })
+      const login = this.#auth?.getRequestHeaders(address) ?? new Headers()
+      for (const [name, value] of await withTimeout(login, callMs, TIMED_OUT)) headers.set(name, value)
+      const signal = AbortSignal.any([AbortSignal.timeout(callMs), this.#closed.signal])
+      const content = body === undefined ? {} : { body: JSON.stringify(body) }
+      const response = await fetch(address, { method, headers, signal, redirect: "error", ...content })
+      const text = (await bytesOf(response, maxBytes)).toString()
+      if (response.status === 200) return { headers: response.headers, error: null, value: JSON.parse(text) as unknown }
+      return { headers: response.headers, error: new ApiError(response.status, messageOf(response.status, text)) }
+    } catch (error) {
+      throw error instanceof ResponseTooLarge ? error : unreachable(service, error)
+    }
+  }
+}
+
+const bytesOf = async (response: Response, maxBytes: number): Promise<Buffer> => {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += piece.byteLength
+    if (size > maxBytes) throw new ResponseTooLarge(`a response has more than ${maxBytes} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+const messageOf = (status: number, text: string): string => {
+  try {
+    return (JSON.parse(text) as { error: { message: string } }).error.message
+  } catch {
+    return `status ${status}: ${text.slice(0, 200)}`
+  }
+}
