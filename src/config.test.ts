@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { type Config, resolveConfig, type Sources } from "./config.ts"
+import { type Config, resolveConfig, SETTINGS, type Sources, unknownVariables } from "./config.ts"
 
 const sources = (given: Partial<Sources>): Sources => ({ flags: {}, env: {}, file: null, machine: { cores: 2 }, ...given })
 
@@ -174,4 +174,26 @@ test("a lease has a least length", () => {
   expect(problems({ env: { ORK_WORKER_LEASE: "100ms" } })).toEqual([expect.stringContaining("ORK_WORKER_LEASE")])
   const env = { ORK_SERVER_LEASE: "30s", ORK_WORKER_LEASE: "1m" }
   expect(config({ env })).toMatchObject({ serverLeaseMs: 30_000, workerLeaseMs: 60_000 })
+})
+
+test("a variable that nothing reads is reported, with the nearest known one", () => {
+  expect(unknownVariables({ ORK_DATABSE_URL: "x", ORK_XYZ: "1", OTHER: "x" })).toEqual([
+    "Ork does not know the variable ORK_DATABSE_URL; did you mean ORK_DATABASE_URL?",
+    "Ork does not know the variable ORK_XYZ",
+  ])
+})
+
+test("settings, secrets, variables that Ork sets for tasks, and those of a Service named ork are known", () => {
+  const settings = Object.values(SETTINGS).map(({ key }) => [`ORK_${key.toUpperCase()}`, "x"] as const)
+  const others = {
+    ORK_SECRET_TOKEN: "x",
+    ORK_TASK_ID: "x",
+    ORK_INPUT: "x",
+    ORK_VALUE_1: "x",
+    ORK_SERVICE_HOST: "10.96.0.7",
+    ORK_SERVICE_PORT_HTTP: "4000",
+    ORK_PORT_4000_TCP_ADDR: "10.96.0.7",
+    ORK_DB_PORT: "tcp://10.96.0.8:5432",
+  }
+  expect(unknownVariables({ ...Object.fromEntries(settings), ...others })).toEqual([])
 })

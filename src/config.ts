@@ -24,6 +24,7 @@ import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settin
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
 import { MIN_SERVER_LEASE_MS, MIN_WORKER_LEASE_MS, SERVER_LEASE_MS, WORKER_LEASE_MS } from "./core/settings/leases.ts"
 import { nearest } from "./core/model/nearest.ts"
+import { TASK_VARIABLES, VARIABLE_PREFIXES } from "./core/model/task-variables.ts"
 import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"
 import { HOSTS_HINT, parseHosts, parseProxies, PROXIES_HINT } from "./core/settings/network.ts"
 import { OIDC_HINT, type OidcSettings, parseOidc } from "./core/settings/oidc.ts"
@@ -309,6 +310,8 @@ export const resolveConfig = (sources: Sources): Resolved => {
   return { config: { ...found, maxConcurrency } }
 }
 
+const variableOf = (key: string): string => `ORK_${key.toUpperCase()}`
+
 /** Matches the value that Kubernetes and Docker give ORK_PORT in containers next to a Service named `ork`. */
 const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//
 
@@ -319,7 +322,7 @@ const SERVICE_LINK = /^(?:tcp|udp|sctp):\/\//
 const findValue = (name: Name, { flags, env, file }: Sources): { value: unknown; source: string } | null => {
   const { key } = SETTINGS[name]
   if (flags[name] !== undefined) return { value: flags[name], source: `--${key.replaceAll("_", "-")}` }
-  const variable = `ORK_${key.toUpperCase()}`
+  const variable = variableOf(key)
   const value = env[variable] ?? ""
   if (value !== "" && !SERVICE_LINK.test(value)) return { value, source: variable }
   if (file !== null && Object.hasOwn(file, key)) return { value: file[key], source: `ork.yaml: ${key}` }
@@ -333,6 +336,24 @@ const unknownSettings = (file: object): string[] => {
     const near = nearest(key, known)
     const hint = near === undefined ? `known settings are ${known.join(", ")}` : `did you mean ${near}?`
     return `ork.yaml: unknown setting ${key}; ${hint}`
+  })
+}
+
+/** Variables that Kubernetes and Docker set for a Service whose name begins with `ork`. */
+const OF_SERVICE = /_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_|$)/
+
+/** Returns a warning for each variable that begins with ORK_ and that nothing reads. */
+export const unknownVariables = (env: Sources["env"]): string[] => {
+  const known: string[] = [...Object.values(SETTINGS).map(({ key }) => variableOf(key)), ...TASK_VARIABLES]
+  const isKnown = (name: string, value: string): boolean =>
+    known.includes(name) ||
+    VARIABLE_PREFIXES.some((prefix) => name.startsWith(prefix)) ||
+    OF_SERVICE.test(name) ||
+    SERVICE_LINK.test(value)
+  const unknown = Object.entries(env).filter(([name, value]) => name.startsWith("ORK_") && !isKnown(name, value ?? ""))
+  return unknown.map(([name]) => {
+    const near = nearest(name, known)
+    return `Ork does not know the variable ${name}${near === undefined ? "" : `; did you mean ${near}?`}`
   })
 }
 

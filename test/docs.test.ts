@@ -5,6 +5,7 @@ import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
+import { TASK_VARIABLES } from "../src/core/model/task-variables.ts"
 import { taskSchema, workflowSchema } from "../src/definition/workflow-schema.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
@@ -104,6 +105,13 @@ test("docs/operations.md lists every setting", () => {
       !text.split("\n").some((line) => line.startsWith(start) && line.includes(key) && line.includes(about)),
   )
   expect(missing).toEqual([])
+})
+
+test("docs/guide.md lists every variable that Ork sets for tasks", () => {
+  const text = readFileSync(join(REPO, "docs/guide.md"), "utf8")
+  // For Ork's own use.
+  const documented = TASK_VARIABLES.filter((name) => name !== "ORK_OWNER")
+  expect(documented.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])
 })
 
 test.each([

@@ -1,5 +1,6 @@
 // The ORK_* variables of a task, and the limits of systems for variables and arguments.
 
+import type { TaskVariable } from "../core/model/task-variables.ts"
 import type { Assignment } from "./executor.ts"
 
 /** Limit of a variable. Linux rejects more than 128 KiB, with an error that does not name the variable. */
@@ -20,7 +21,7 @@ export interface TaskPaths {
 }
 
 export const orkVariables = (assignment: Assignment, paths: TaskPaths): Environment => {
-  const env: Environment = {}
+  const env: { [name in TaskVariable]?: string } = {}
   env["ORK_RUN_ID"] = assignment.runId
   env["ORK_TASK_ID"] = assignment.taskId
   env["ORK_TASK_NAME"] = assignment.task
@@ -33,8 +34,7 @@ export const orkVariables = (assignment: Assignment, paths: TaskPaths): Environm
   if (assignment.parallelCount !== null) env["ORK_PARALLEL_COUNT"] = String(assignment.parallelCount)
   if (assignment.logicalDate !== null) env["ORK_LOGICAL_DATE"] = assignment.logicalDate
   if (paths.upstreamDir !== null) env["ORK_UPSTREAM"] = paths.upstreamDir
-  Object.assign(env, assignment.callback?.())
-  return env
+  return { ...env, ...assignment.callback?.() }
 }
 
 /** Returns why a task's variables (NAME=value) and arguments cannot be used; null when they can. */

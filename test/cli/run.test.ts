@@ -257,3 +257,9 @@ tasks:
     expect(stdout.length).toBeLessThan(2_200_000)
   }
 })
+
+test("an unknown variable of Ork is reported, with the nearest known one", async () => {
+  const cwd = setup("name: w\ntasks: { a: { command: 'true' } }\n")
+  const { code, stderr } = await ork(["run", "flow.yaml"], { cwd, env: { ORK_CONCURENCY: "3", ORK_SECRET_X: "y" } })
+  expect([code, stderr]).toEqual([0, "ork: Ork does not know the variable ORK_CONCURENCY; did you mean ORK_CONCURRENCY?\n"])
+})

@@ -54,6 +54,18 @@ describe("ork serve on an empty folder", () => {
   })
 })
 
+it("a server and a worker log a warning of an unknown variable of Ork", async () => {
+  const cwd = temporaryFolder()
+  const env = { ORK_CONCURENCY: "3" }
+  const server = await startServer([], { cwd, env })
+  const warning = /"level":40.*Ork does not know the variable ORK_CONCURENCY; did you mean ORK_CONCURRENCY\?/
+  expect(server.process.stderr).toMatch(warning)
+  expect(server.process.stderr.match(/ORK_CONCURENCY/g)).toHaveLength(1)
+  const worker = startOrk(["worker", "--server", server.url, "--name", "w"], { cwd, env })
+  await worker.printed(/claims work from/)
+  expect(worker.stderr).toMatch(warning)
+})
+
 it("a port in use is reported with advice", async () => {
   const first = await startServer([], { cwd: temporaryFolder() })
   const port = new URL(first.url).port

@@ -13,7 +13,7 @@ import { newView } from "../progress/run-view.ts"
 import { resumeRun } from "../run/resume.ts"
 import { type LocalRun, runLocally } from "../run/local-run.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
-import type { Config } from "../../config.ts"
+import { type Config, unknownVariables } from "../../config.ts"
 import { newRunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 
@@ -28,6 +28,7 @@ export interface RunOptions extends StoreFlags {
 export const run = async (context: Context, file: string | undefined, options: RunOptions): Promise<number> => {
   const { databaseUrl, objectStore, concurrency, param = [], paramsFile, json = false } = options
   const config = await loadConfig(context, { databaseUrl, objectStore, concurrency, handlers: joinRepeated(options.handlers) })
+  for (const warning of unknownVariables(context.env)) printError(context, `ork: ${warning}`)
   if (options.resume !== undefined) {
     if (param.length > 0 || paramsFile !== undefined) {
       throw new InputError(

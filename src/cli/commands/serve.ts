@@ -14,6 +14,7 @@ import { parseLabels, parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { writeServerFile } from "../target/server-file.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../target/load-config.ts"
+import { unknownVariables } from "../../config.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { ensureAdminKey } from "../../server/admin-key.ts"
 import { listenProblem, readTls } from "../../server/listening.ts"
@@ -61,6 +62,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
   try {
     const adminKey = config.apiKey === "" ? await ensureAdminKey(dataDir, backends.random) : null
     const log = createLog(context.stderr, config.log)
+    for (const warning of unknownVariables(context.env)) log.warn(warning)
     const signalled = firstSignal(() =>
       log.info("draining: claiming no new work; a second signal ends the process immediately"),
     )

@@ -14,7 +14,7 @@ import { exitAfter, onTerminationSignal } from "../run/signals.ts"
 import { parseLabels, parseNames } from "../terminal/option-values.ts"
 import { print } from "../terminal/output.ts"
 import { joinRepeated, loadConfig } from "../target/load-config.ts"
-import type { Config } from "../../config.ts"
+import { type Config, unknownVariables } from "../../config.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { pushKeyOf } from "../../protocol/wire/server-proof.ts"
 import { listenProblem } from "../../server/listening.ts"
@@ -57,6 +57,7 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
   const executors = await addHandlerExecutors(context, handlers, parts.executors)
   const { clock, random } = context.backends
   const log = createLog(context.stderr, config.log)
+  for (const warning of unknownVariables(context.env)) log.warn(warning)
   const common = { executors, objects, dataDir, graceMs: config.graceMs, clock, random, log }
   if (options.listen !== undefined) return listen(context, config, options.listen, common)
   return claimFromServers(context, config, options, { common, handlers, displayName: name })

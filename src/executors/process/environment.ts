@@ -2,12 +2,13 @@
 // inherited, so that a task cannot read the server's secrets.
 
 import { resolve } from "node:path"
+import type { TaskVariable } from "../../core/model/task-variables.ts"
 import { type Environment, orkVariables, type TaskPaths } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
 
 const ALLOWED = ["PATH", "HOME", "LANG", "TZ"] as const
 
-export const OWNER_VARIABLE = "ORK_OWNER"
+export const OWNER_VARIABLE: TaskVariable = "ORK_OWNER"
 
 export const serverEnvironment = (env: NodeJS.ProcessEnv): Environment =>
   Object.fromEntries(ALLOWED.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])))
