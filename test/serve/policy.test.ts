@@ -40,3 +40,23 @@ it("rejects what the policy forbids, over the API, from the folder, as a job, an
     1,
   ])
 })
+
+it("applies policy.hosts to a URL that is a secret, and to polls", async () => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "ork.yaml"), "policy: { hosts: ['*.example.com'] }\nhttp_allow: 127.0.0.1\n")
+  const server = await startServer([], { cwd, env: { ORK_SECRET_HOOK: "http://127.0.0.1:1/token" } })
+  const poll = JSON.stringify({ ork_defer: { poll: { url: "http://127.0.0.1:1/", every: "1s", done_when: "true" } } })
+  await server.deploy({
+    name: "hidden",
+    tasks: {
+      request: { executor: "http", url: { secret: "HOOK" } },
+      poll: { command: `echo '${poll}' > $ORK_OUTPUT`, defer: true },
+    },
+  })
+  const id = await server.trigger("hidden")
+  await server.reaches(id, "failed")
+  for (const task of ["request", "poll"]) {
+    const { body } = await server.call("GET", `/runs/${id}/tasks/${task}`)
+    expect(body.error, task).toBe("the policy of this server does not allow the host 127.0.0.1 (policy.hosts in ork.yaml)")
+  }
+})

@@ -72,6 +72,10 @@ const CASES: Case[] = [
     code: "UNSUPPORTED_MEDIA_TYPE",
     headers: { "content-type": "text/plain" },
   }),
+  post("a compressed body", "/jobs", '{"name":"j","queue":"q"}', /Content-Encoding gzip is not supported.*identity/, {
+    code: "UNSUPPORTED_MEDIA_TYPE",
+    headers: { ...JSON_TYPE, "content-encoding": "gzip" },
+  }),
   post("no content type", "/workflows", "name: x", /Content-Type|application/, { code: "UNSUPPORTED_MEDIA_TYPE" }),
   post("a body over 1 MiB", "/jobs", `"${"x".repeat(1_048_576)}"`, /1048576/, { code: "TOO_LARGE", headers: JSON_TYPE }),
   post("depth over 64", "/jobs", deep, /64 levels/, { headers: JSON_TYPE }),

@@ -69,11 +69,20 @@ const authorize =
     request.caller = ANONYMOUS
     try {
       await admit(api, route, request)
+      checkEncoding(request)
     } catch (error) {
       recordRefusal(api, route, request, error)
       throw error
     }
   }
+
+/** Rejects a compressed body, which would be read as text. */
+const checkEncoding = ({ method, headers }: FastifyRequest): void => {
+  const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? ""
+  if (method === "GET" || encoding === "" || encoding === "identity") return
+  const message = `the Content-Encoding ${encoding.slice(0, 100)} is not supported; send the body without one, or with identity`
+  throw new ApiError("UNSUPPORTED_MEDIA_TYPE", message, { headers: { "accept-encoding": "identity" } })
+}
 
 const admit = async (api: Api, route: Route, request: FastifyRequest): Promise<void> => {
   if (route.scope === null) {
