@@ -69,7 +69,7 @@ const BACKENDS: [RegExp, string][] = [
   [/^store\/(?!(?:contract|shared)\/)[^/]+\//, "store/contract/store.ts"],
   [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
   [/^secrets\/(?!secrets\.ts$)/, "secrets/secrets.ts"],
-  [/^executors\/(?!(?:executor|errors|registry)\.ts$)/, "executors/executor.ts"],
+  [/^executors\/(?!(?:executor|errors|input|registry)\.ts$)/, "executors/executor.ts"],
 ]
 
 /** Files that compose a program from backends: the command, and an engine or a worker inside a user's program. */

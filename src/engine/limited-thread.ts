@@ -16,6 +16,8 @@ export class LimitExceeded extends Error {}
 
 interface Pending<Request, Reply> {
   request: Request
+  /** Limit of its CPU time. */
+  timeoutMs: number
   resolve(reply: Reply): void
   reject(error: LimitExceeded): void
 }
@@ -46,11 +48,11 @@ export class LimitedThread<Request, Reply extends object> {
     this.#options = options
   }
 
-  /** Rejects with a `LimitExceeded` only. */
-  call(request: Request): Promise<Reply> {
+  /** Rejects with a `LimitExceeded` only. `moreMs`: CPU time beyond that of every request. */
+  call(request: Request, moreMs = 0): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#stopped) return reject(new LimitExceeded("the evaluator has stopped"))
-      this.#queue.push({ request, resolve, reject })
+      this.#queue.push({ request, timeoutMs: this.#options.timeoutMs + Math.ceil(moreMs), resolve, reject })
       this.#next()
     })
   }
@@ -71,12 +73,12 @@ export class LimitedThread<Request, Reply extends object> {
     const pending = this.#queue.shift()!
     this.#current = pending
     this.#worker.postMessage(pending.request)
-    this.#watch(pending, cpuMeter(this.#worker), this.#options.timeoutMs, 0)
+    this.#watch(pending, cpuMeter(this.#worker), pending.timeoutMs, 0)
   }
 
   /** Limits the CPU time of a request. `afterMs`: time until the next check. */
   #watch(pending: Pending<Request, Reply>, usedMs: () => Promise<number>, afterMs: number, waitedMs: number): void {
-    const { timeoutMs } = this.#options
+    const { timeoutMs } = pending
     const check = async (): Promise<void> => {
       const left = timeoutMs - (await usedMs())
       if (this.#current !== pending) return

@@ -1,21 +1,23 @@
 // Options of an engine, and the interfaces that it uses. The command passes real implementations; tests and simulations pass others.
 
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
-import type { Json } from "../core/model/json.ts"
+import type { Json, JsonObject } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { AttemptResult, Output } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"
-import type { ExpressionScope } from "../core/expressions/expressions.ts"
+import type { ExpressionScope, LargeText } from "../core/expressions/expressions.ts"
 import type { Policy } from "../core/settings/policy.ts"
 import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
 import type { Assignment, Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Claim, Store, TaskClaim } from "../store/contract/store.ts"
 
-/** Evaluates expressions in bounded time: synchronously where that is safe, otherwise in another thread. */
+/** Evaluates expressions, and checks large outputs, in bounded time: synchronously where that is safe, otherwise in another thread. */
 export interface Evaluator {
   evaluate(source: string, scope: ExpressionScope): Json | Promise<Json>
   render(template: Template, scope: ExpressionScope): Json | Promise<Json>
+  /** Returns why a value does not fit a schema; null when it does. */
+  check(schema: JsonObject, text: LargeText): Promise<string | null>
   stop(): Promise<void>
 }
 

@@ -66,6 +66,8 @@ export interface Assignment {
   /** The compiled node, for fields without expressions (resources, runAs, output schema, …). */
   node: Node
   input: Json
+  /** Names of files in `upstreamDir` that are also part of the input, which is an object without them: see `inputText`. */
+  inputFiles?: string[]
   /** Evaluated fields of the executor (url, body, duration, …). */
   fields: { [field: string]: Json }
   /**

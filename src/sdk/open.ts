@@ -4,7 +4,8 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
-import type { Evaluator, Logger } from "../engine/ports.ts"
+import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
+import type { Logger } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
@@ -82,18 +83,6 @@ const openObjects = async (given: string): Promise<ObjectStore> => {
       throw new TypeError(`objects is ${JSON.stringify(given)}, but must be file:FOLDER, s3://… or gs://…`)
     default:
       return address satisfies never
-  }
-}
-
-/** Loads the library of expressions with the first expression: most programs have none. */
-const lazyEvaluator = (): Evaluator => {
-  let loading: Promise<Evaluator> | null = null
-  const load = (): Promise<Evaluator> =>
-    (loading ??= import("../engine/gate/evaluator.ts").then(({ createEvaluator }) => createEvaluator()))
-  return {
-    evaluate: async (source, scope) => await (await load()).evaluate(source, scope),
-    render: async (template, scope) => ("lit" in template ? template.lit : await (await load()).render(template, scope)),
-    stop: async () => await (await loading)?.stop(),
   }
 }
 

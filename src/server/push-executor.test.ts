@@ -1,6 +1,9 @@
 // Results that push workers report: each is acknowledged only after its commit.
 
-import { expect, test, vi } from "vitest"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, onTestFinished, test, vi } from "vitest"
 import { PushExecutor } from "./push-executor.ts"
 import type { PushedResult } from "../api/http/ports.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
@@ -13,6 +16,7 @@ const ASSIGNMENT = {
   runId: "run",
   prefix: "runs/run/task/attempt/",
   graceMs: 10,
+  input: { own: 1 },
   command: { shell: "true" },
   env: {},
   secrets: [],
@@ -20,8 +24,9 @@ const ASSIGNMENT = {
 } as unknown as Assignment
 
 /** Launches a task on a worker that accepts it. */
-const setup = async ({ objects = new MemoryObjectStore() } = {}) => {
+const setup = async ({ objects = new MemoryObjectStore(), assignment = ASSIGNMENT } = {}) => {
   let token = ""
+  const inputs: unknown[] = []
   const abort = new AbortController()
   const push = new PushExecutor({
     workers: ["http://worker"],
@@ -31,12 +36,14 @@ const setup = async ({ objects = new MemoryObjectStore() } = {}) => {
     clock: systemClock,
     random: systemRandom,
     fetch: (async (_url: string, { body }: { body: string }) => {
-      token ||= (JSON.parse(body) as { token: string }).token
+      const request = JSON.parse(body) as { token: string; input: unknown }
+      inputs.push(request.input)
+      token ||= request.token
       return new Response("{}", { status: 202 })
     }) as never,
   })
-  const launched = push.launch(ASSIGNMENT, { signal: abort.signal, started: () => {}, progress: () => {} })
-  await vi.waitUntil(() => token !== "")
+  const launched = push.launch(assignment, { signal: abort.signal, started: () => {}, progress: () => {} })
+  await Promise.race([vi.waitUntil(() => token !== ""), launched])
   const result = (more: Partial<PushedResult> = {}): PushedResult => ({
     taskId: "task",
     token,
@@ -49,8 +56,25 @@ const setup = async ({ objects = new MemoryObjectStore() } = {}) => {
     ...more,
   })
   const stop = (reason: StopReason) => abort.abort(reason)
-  return { push, launched, result, stop }
+  return { push, launched, result, stop, inputs }
 }
+
+test("files of upstream outputs are part of the input, up to 16 MiB", async () => {
+  const upstreamDir = mkdtempSync(join(tmpdir(), "ork-upstream-"))
+  onTestFinished(() => rmSync(upstreamDir, { recursive: true }))
+  writeFileSync(join(upstreamDir, "load.json"), "[1, 2]\n")
+  writeFileSync(join(upstreamDir, "huge.json"), JSON.stringify("x".repeat(17 * 1024 * 1024)))
+  const { push, launched, result, inputs } = await setup({ assignment: { ...ASSIGNMENT, inputFiles: ["load"], upstreamDir } })
+  void push.receive(result())
+  expect(await launched).toMatchObject({ state: "success" })
+  expect(inputs[0]).toEqual({ own: 1, load: [1, 2] })
+  const rejected = await setup({ assignment: { ...ASSIGNMENT, inputFiles: ["huge"], upstreamDir } })
+  expect(await rejected.launched).toMatchObject({
+    state: "failed",
+    retryable: false,
+    error: expect.stringContaining("more than 16 MiB, which push workers do not accept: pass an address instead") as string,
+  })
+})
 
 test("a result is acknowledged after its commit, also when it is repeated before", async () => {
   const { push, launched, result } = await setup()

@@ -17,6 +17,7 @@ import type { ObjectStore } from "../objects/objects.ts"
 import { aliveReply } from "../protocol/api/workers.ts"
 import { proofOf } from "../protocol/wire/push-proof.ts"
 import { equalText } from "../protocol/wire/signature.ts"
+import { shortInputText } from "../executors/input.ts"
 import { argvOf, type Assignment, type Executor, type LaunchContext, type StopReason } from "../executors/executor.ts"
 
 export interface PushOptions {
@@ -42,6 +43,11 @@ const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 5000
 /** Time for the result of a stopped task, beyond its grace. */
 const STOP_SLACK_MS = 2000
+
+/** Larger inputs are rejected: signing them would block the server. */
+const MAX_INPUT_BYTES = 16 * 1024 * 1024
+const TOO_LARGE =
+  "its input has more than 16 MiB, which push workers do not accept: pass an address instead, or use a worker that claims its tasks (ork worker)"
 
 /** Statuses of a worker that does not have a path. */
 const NO_SUCH_PATH: readonly number[] = [404, 405, 501]
@@ -147,7 +153,10 @@ export class PushExecutor implements Executor, PushReceiver {
     const task = new PushedTask(assignment)
     this.#tasks.set(assignment.taskId, task)
     try {
-      const worker = await this.#dispatch(task, signal)
+      const input = await shortInputText(assignment, MAX_INPUT_BYTES)
+      if (input === null)
+        return { state: "failed", startedAt: null, finishedAt: clock.now(), error: TOO_LARGE, retryable: false }
+      const worker = await this.#dispatch(task, input, signal)
       if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
       return await this.#follow(task, worker, context)
     } finally {
@@ -186,7 +195,7 @@ export class PushExecutor implements Executor, PushReceiver {
    * Sends the task to one worker after the other until one accepts it, which a result also shows. Returns that worker; null when
    * stopped before.
    */
-  async #dispatch(task: PushedTask, signal: AbortSignal): Promise<string | null> {
+  async #dispatch(task: PushedTask, input: string, signal: AbortSignal): Promise<string | null> {
     const { workers } = this.#options
     const { assignment } = task
     const body = this.#requestBody(assignment)
@@ -194,7 +203,9 @@ export class PushExecutor implements Executor, PushReceiver {
       for (let tries = 0; tries < workers.length && !signal.aborted; tries++) {
         const worker = workers[this.#dispatches++ % workers.length]!
         task.token = this.#token(assignment.attemptId, this.#dispatches)
-        const reply = await Promise.race([this.#post(worker, "/execute", { ...body, token: task.token }), task.ending])
+        const fields = JSON.stringify({ ...body, token: task.token })
+        const request = `${fields.slice(0, -1)},"input":${input}}`
+        const reply = await Promise.race([this.#post(worker, "/execute", request), task.ending])
         if (task.ended || (reply !== null && isAccepted(reply))) return worker
         // The worker may have accepted the task, and its reply was lost.
         void this.#stop(worker, task)
@@ -204,6 +215,7 @@ export class PushExecutor implements Executor, PushReceiver {
     return null
   }
 
+  /** Returns the request without the task's input, which may be large. */
   #requestBody(assignment: Assignment): object {
     const { command } = assignment
     return {
@@ -217,7 +229,6 @@ export class PushExecutor implements Executor, PushReceiver {
       logical_date: assignment.logicalDate,
       command:
         command === null ? "" : "shell" in command && command.interpreter === undefined ? command.shell : argvOf(command),
-      input: assignment.input,
       attempt: assignment.attempt,
       callback_url: `${this.#options.callback()}/internal/task-result`,
       env: { ...assignment.env, ...assignment.callback?.() },
@@ -229,7 +240,7 @@ export class PushExecutor implements Executor, PushReceiver {
 
   /** Returns the tokens that the worker does not know; null without a valid reply. */
   async #ask(worker: string, tokens: string[]): Promise<string[] | typeof NOT_SUPPORTED | null> {
-    const reply = await this.#post(worker, "/alive", { tokens })
+    const reply = await this.#post(worker, "/alive", JSON.stringify({ tokens }))
     if (reply !== null && NO_SUCH_PATH.includes(reply.status)) {
       this.#withoutAlive.add(worker)
       return NOT_SUPPORTED
@@ -241,9 +252,8 @@ export class PushExecutor implements Executor, PushReceiver {
   }
 
   /** Returns null if no worker responds. `body` is null if it is not JSON. */
-  async #post(worker: string, path: string, message: object): Promise<Reply | null> {
+  async #post(worker: string, path: string, body: string): Promise<Reply | null> {
     const { key, clock, fetch } = this.#options
-    const body = JSON.stringify(message)
     const headers = { "content-type": "application/json", ...proofOf(key, { path, body }, clock.now()) }
     try {
       const signal = AbortSignal.timeout(Math.min(REPLY_TIMEOUT_MS, this.#leaseMs))
@@ -279,7 +289,7 @@ export class PushExecutor implements Executor, PushReceiver {
   }
 
   async #stop(worker: string, { assignment, token }: PushedTask): Promise<void> {
-    await this.#post(worker, "/stop", { task_instance_id: assignment.taskId, token })
+    await this.#post(worker, "/stop", JSON.stringify({ task_instance_id: assignment.taskId, token }))
   }
 
   /** Returns the result of a stopped task without a result. After a timeout, a worker that could be asked counts as lost. */

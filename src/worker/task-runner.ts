@@ -11,9 +11,10 @@ import type { ServerClient } from "./connection/server-client.ts"
 import type { TaskFolders } from "./folders/task-folders.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import { messageOf } from "../core/model/error-message.ts"
-import type { Json } from "../core/model/json.ts"
 import type { Clock } from "../core/model/ports.ts"
-import { AttemptRunner } from "../engine/attempts/attempt-runner.ts"
+import { AttemptRunner, type RunnerOptions } from "../engine/attempts/attempt-runner.ts"
+import { OutputReader, outputProblem } from "../engine/attempts/outputs.ts"
+import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
 import type { Logger } from "../engine/ports.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -38,15 +39,18 @@ export interface Connection {
 export class TaskRunner {
   readonly #options: TaskRunnerOptions
   readonly #runner: AttemptRunner
+  readonly #evaluator = lazyEvaluator()
 
   constructor(options: TaskRunnerOptions) {
     this.#options = options
     const { executors, objects, clock } = options
-    this.#runner = new AttemptRunner({
-      executors,
-      clock,
-      readOutput: async (key) => JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json,
-    })
+    const checking = { outputs: new OutputReader(objects), evaluator: this.#evaluator }
+    const checkOutput: RunnerOptions["checkOutput"] = (schema, output) => outputProblem(checking, schema, output)
+    this.#runner = new AttemptRunner({ executors, clock, checkOutput })
+  }
+
+  async stop(): Promise<void> {
+    await this.#evaluator.stop()
   }
 
   async run(task: AssignedTask, connection: Connection): Promise<void> {

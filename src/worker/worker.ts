@@ -92,6 +92,7 @@ export class Worker {
       }
     } finally {
       for (const executor of executors.values()) await executor.stop?.()
+      await this.#runner.stop()
     }
   }
 

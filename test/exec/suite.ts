@@ -96,6 +96,17 @@ export const execSuite = (name: string, open: () => Promise<ExecTarget>): void =
       expect(await where.objects.size(output.key)).toBe(200_004)
     })
 
+    test("large upstream outputs are part of the input", async () => {
+      const upstream = mkdtempSync(join(tmpdir(), "ork-upstream-"))
+      await writeFile(join(upstream, "load.json"), JSON.stringify(["x".repeat(200_000)]))
+      const end = await go(`cp "$ORK_INPUT" "$ORK_OUTPUT"`, { input: { own: 1 }, inputFiles: ["load"], upstreamDir: upstream })
+        .result
+      rmSync(upstream, { recursive: true })
+      const { key } = end.output as { key: string }
+      const text = Buffer.from((await where.objects.get(key))!).toString()
+      expect(JSON.parse(text)).toEqual({ own: 1, load: ["x".repeat(200_000)] })
+    })
+
     test("its log can be followed while it runs, and a cancel stops it and keeps the log", async () => {
       const running = go("echo up; exec sleep 600")
       await running.line("up")

@@ -40,6 +40,27 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
+  it("composes the input of a task from large outputs, and checks them against a schema", async () => {
+    const server = await serve()
+    await startWorker(server, { name: "far" })
+    const command = `seq 400000 | sed 's/^/"/;s/$/",/' | (echo [; cat; echo '"end"]') > $ORK_OUTPUT`
+    await server.deploy({
+      name: "large",
+      tasks: {
+        large: { command },
+        use: { depends_on: ["large"], command: `wc -c < $ORK_INPUT; tail -c 8 $ORK_INPUT` },
+        checked: { command, output: { type: "object" } },
+      },
+    })
+    const runId = await server.trigger("large")
+    await server.reaches(runId, "failed")
+    const log = (path: string) => server.call("GET", `/runs/${runId}/tasks/${path}`)
+    const { bytes } = (await log("large")).body["output_object"] as { bytes: number }
+    expect(bytes).toBeGreaterThan(3_000_000)
+    expect((await log("use/logs")).text).toBe(`${bytes + '{"large":}'.length}\n"end"]\n}`)
+    expect((await log("checked")).body.error).toContain("the output does not fit its schema: must be object")
+  })
+
   it("with the folder's key waits for the server of the folder, and starts when it is there", async () => {
     const cwd = temporaryFolder()
     const first = await serve(15_000, cwd)

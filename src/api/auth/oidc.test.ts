@@ -21,6 +21,7 @@ const setup = async (roles: object = ROLES) => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const provider = await startOpenIdProvider(`${url}/ui/sign-in/callback`)
+  onTestFinished(() => provider.close())
   const oidc = parseOidc({ issuer: provider.issuer, client_id: "ork", client_secret: "OIDC", roles })!
   const api = await setupApi({
     config: { oidc },

@@ -1,7 +1,7 @@
 // A real OpenID provider (oidc-provider) on a free port, whose form accepts any name without a password.
 
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import type { RequestListener } from "node:http"
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -9,7 +9,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { CustomFetch } from "openid-client"
 import { Agent } from "undici"
-import { onTestFinished } from "vitest"
 
 /** The part of oidc-provider that the tests use; the package has no types. */
 interface ProviderModule {
@@ -28,12 +27,15 @@ export interface OpenIdProvider {
   groups: { [user: string]: string[] }
   /** Signs a user in, from the first redirect to the provider's answer. Returns the address of the answer. */
   signIn(location: string, user: string): Promise<string>
+  /** File with the provider's certificate, which every user may read. */
+  certificate: string
+  close(): void
 }
 
 export const startOpenIdProvider = async (callbackUrl: string): Promise<OpenIdProvider> => {
   const imported: unknown = await import(PACKAGE)
   const { default: Provider } = imported as ProviderModule
-  const { cert, key } = createCertificate()
+  const { folder, cert, key } = createCertificate()
   const dispatcher = new Agent({ connect: { ca: cert } })
   const trusting: CustomFetch = (url, init) => {
     const options: object = { ...init, dispatcher }
@@ -43,10 +45,11 @@ export const startOpenIdProvider = async (callbackUrl: string): Promise<OpenIdPr
   const clientSecret = "client-secret-of-tests"
   const server = createServer({ cert, key })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  onTestFinished(() => {
+  const close = (): void => {
     server.closeAllConnections()
     server.close()
-  })
+    rmSync(folder, { recursive: true })
+  }
   const issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
   const provider = new Provider(issuer, {
     clients: [{ client_id: "ork", client_secret: clientSecret, redirect_uris: [callbackUrl] }],
@@ -59,20 +62,28 @@ export const startOpenIdProvider = async (callbackUrl: string): Promise<OpenIdPr
   })
   server.on("request", provider.callback())
   const browser = (url: string, init: object) => trusting(url, init as Parameters<CustomFetch>[1])
-  return { issuer, clientSecret, fetch: trusting, groups, signIn: (location, user) => signIn(browser, location, user) }
+  return {
+    issuer,
+    clientSecret,
+    fetch: trusting,
+    groups,
+    signIn: (location, user) => signIn(browser, location, user),
+    certificate: join(folder, "cert.pem"),
+    close,
+  }
 }
 
-const createCertificate = (): { cert: string; key: string } => {
-  const cwd = mkdtempSync(join(tmpdir(), "ork-tls-"))
-  onTestFinished(() => rmSync(cwd, { recursive: true }))
+const createCertificate = (): { folder: string; cert: string; key: string } => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-tls-"))
+  chmodSync(folder, 0o755)
   const names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
   const files = ["-keyout", "key.pem", "-out", "cert.pem"]
   execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...names, ...files], {
-    cwd,
+    cwd: folder,
     stdio: "ignore",
   })
-  const read = (file: string): string => readFileSync(join(cwd, file), "utf8")
-  return { cert: read("cert.pem"), key: read("key.pem") }
+  const read = (file: string): string => readFileSync(join(folder, file), "utf8")
+  return { folder, cert: read("cert.pem"), key: read("key.pem") }
 }
 
 /** Follows the redirects of the provider like a browser, and fills in its forms. */

@@ -32,6 +32,16 @@ export interface ExpressionScope {
   parent?: { item?: Json; index?: number }
   /** Response to a poll of deferred work. */
   response?: Json
+  /** Outputs that are too large to be parsed on the server's thread, by task; `tasks` has null for them. */
+  texts?: { readonly [task: string]: LargeText }
+}
+
+/** A JSON text that is parsed only in a thread of its own. */
+export interface LargeText {
+  /** Names the text: a text of another content has another key. */
+  key: string
+  bytes: number
+  read(): Promise<Uint8Array>
 }
 
 export class ExpressionError extends Error {
@@ -52,7 +62,7 @@ export interface Expression {
   cel: CelExpression | null
 }
 
-/** Operands and outputs above this size are rejected: parsing them, or copying them to a thread, would block the server. */
+/** Operands above this size are rejected: parsing them needs too much memory, and copying them to a thread blocks the server. */
 export const MAX_OPERANDS = 16 * 1024 * 1024
 
 const MAX_SOURCE = 8192
@@ -108,6 +118,23 @@ export const operandSize = (source: string, scope: ExpressionScope, limit: numbe
   return size
 }
 
+/** Returns the large texts that an expression reads, by task. */
+export const textsOf = (source: string, { texts }: ExpressionScope): [task: string, text: LargeText][] => {
+  if (texts === undefined) return []
+  const { refs } = parseExpression(source)
+  return Object.entries(texts).filter(([task]) =>
+    refs.some(
+      ({ root, path: [name, field] }) => root === "tasks" && field !== "status" && (typeof name !== "string" || name === task),
+    ),
+  )
+}
+
+/** Returns the scope with the values of large texts, by task. */
+export const withOutputs = (scope: ExpressionScope, outputs: { readonly [task: string]: Json }): ExpressionScope => {
+  const tasks = Object.entries(outputs).map(([task, output]) => [task, { ...scope.tasks[task]!, output }] as const)
+  return { ...scope, tasks: { ...scope.tasks, ...Object.fromEntries(tasks) } }
+}
+
 export type Evaluate = (source: string, scope: ExpressionScope) => Json
 
 /** Evaluates an expression. Throws ExpressionError with the expression and the reason. */
@@ -126,7 +153,7 @@ export const evaluate: Evaluate = (source, scope) => {
 }
 
 /** Reduces a scope to what an expression reads: outputs may be large, and are converted or sent to another thread. */
-export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]): ExpressionScope => {
+export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]): Omit<ExpressionScope, "texts"> => {
   const pathsOf = (root: string): Reference["path"][] => refs.flatMap((ref) => (ref.root === root ? [ref.path] : []))
   const [item, parent] = [pathsOf("item"), pathsOf("parent")]
   return {

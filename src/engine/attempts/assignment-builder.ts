@@ -17,8 +17,10 @@ import { allowedFor, policyViolation } from "../../core/rules/policy.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
-/** Larger upstream outputs of a fan-out become files. */
-const MERGE_LIMIT = 64 * 1024
+/** Larger upstream outputs of a fan-out become files, instead of being copied into the input of every instance. */
+const FAN_LIMIT = 64 * 1024
+/** Upstream outputs beyond this size, together, become files whose texts are inserted into the input: parsing them would block the server. */
+const PARSE_LIMIT = 1024 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
 
@@ -47,10 +49,14 @@ export class AssignmentBuilder {
       // The item, then upstream outputs by name, then the task's own input: later values win.
       const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: claim.item }
       assignment.input = input
-      const { large, reading } = this.#addOutputs(input, claim, workflow, node)
+      const { files, reading } = this.#addOutputs(input, claim, workflow, node)
       if (reading.length > 0) await Promise.all(reading)
       if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
-      if (large.size > 0) assignment.upstreamDir = await folders.upstream(claim, large)
+      if (node.fan === undefined && files.size > 0) {
+        for (const name of Object.keys(input)) files.delete(name)
+        if (files.size > 0) assignment.inputFiles = [...files.keys()]
+      }
+      if (files.size > 0) assignment.upstreamDir = await folders.upstream(claim, files)
     }
     for (const [name, value] of Object.entries(node.env)) {
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
@@ -129,29 +135,32 @@ export class AssignmentBuilder {
     }
   }
 
-  /** Adds upstream outputs to the input by name. `large`: outputs that become files instead. `reading`: outputs that are not here yet. */
+  /** Adds upstream outputs to the input by name. `files`: outputs that become files instead. `reading`: outputs that are not here yet. */
   #addOutputs(
     input: JsonObject,
     claim: TaskClaim,
     { nodes }: CompiledWorkflow,
     node: Node,
-  ): { large: Map<string, Output>; reading: Promise<void>[] } {
-    const large = new Map<string, Output>()
+  ): { files: Map<string, Output>; reading: Promise<void>[] } {
+    const files = new Map<string, Output>()
     const reading: Promise<void>[] = []
+    let parsedBytes = 0
     for (const index of node.upstream) {
       const name = shortName(nodes[index]!)
       const state = claim.reads.get(index)
       const output = state === undefined ? null : visibleOutput(nodes[index]!, state)
-      if (node.fan !== undefined && output !== null && isLarge(output)) {
-        large.set(name, output)
+      const bytes = output !== null && "key" in output ? output.bytes : 0
+      if (output !== null && (node.fan === undefined ? parsedBytes + bytes > PARSE_LIMIT : exceedsFanLimit(output))) {
+        files.set(name, output)
         continue
       }
+      parsedBytes += bytes
       const value = this.#outputs.value(output)
       input[name] = null
       if (value instanceof Promise) reading.push(value.then((read) => void (input[name] = read)))
       else input[name] = value
     }
-    return { large, reading }
+    return { files, reading }
   }
 
   /** Copies on the way to the value: rendered literals are shared with the compiled node, which never contains a secret. */
@@ -220,8 +229,8 @@ class Templates {
   }
 }
 
-const isLarge = (output: Output): boolean =>
-  "key" in output ? output.bytes > MERGE_LIMIT : JSON.stringify(output.inline).length > MERGE_LIMIT
+const exceedsFanLimit = (output: Output): boolean =>
+  ("key" in output ? output.bytes : JSON.stringify(output.inline).length) > FAN_LIMIT
 
 /** Returns a copy of `whole` with `value` at the given path. */
 const withValue = (whole: Json, [key, ...rest]: string[], value: string): Json => {

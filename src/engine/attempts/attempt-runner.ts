@@ -4,12 +4,11 @@
 import { messageOf } from "../../core/model/error-message.ts"
 import { formatDuration } from "../../core/model/quantities.ts"
 import { type Deadline, Deadlines } from "./deadlines.ts"
-import type { AttemptResult } from "../../core/model/change.ts"
+import type { AttemptResult, Output } from "../../core/model/change.ts"
 import { isDeferral } from "../../core/rules/defer.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
-import { checkSchema } from "../../core/model/json-schema.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { Assignment, Executor, LaunchContext, Progress, StopReason } from "../../executors/executor.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
@@ -17,8 +16,8 @@ import { maskJson, maskText } from "../../objects/mask.ts"
 export interface RunnerOptions {
   executors: ReadonlyMap<string, Executor>
   clock: Clock
-  /** Reads a large output. */
-  readOutput(key: string): Promise<Json>
+  /** Returns why an output cannot be accepted, or null. Absent where no task has a schema. */
+  checkOutput?(schema: JsonObject, output: Output): Promise<string | null>
 }
 
 /** Receives what an attempt reports while it runs. */
@@ -49,7 +48,7 @@ export class AttemptRunner {
       const progress: AttemptListener["progress"] = (update) => listener.progress(maskProgress(update, secrets))
       const result = await executor.launch(assignment, new AttemptContext(stop, started, progress))
       const masked = maskResult(timeouts.explain(result), secrets)
-      return node.output === undefined ? masked : await this.#checkOutput(masked, node.output)
+      return node.output === undefined ? masked : await this.#checked(masked, node.output)
     } catch (error) {
       return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
@@ -64,15 +63,14 @@ export class AttemptRunner {
   }
 
   /** Fails an attempt whose output does not fit its schema. */
-  async #checkOutput(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
+  async #checked(result: AttemptResult, schema: JsonObject): Promise<AttemptResult> {
     if (result.state !== "success") return result
     const output = result.output ?? { inline: null }
     if ("inline" in output && isDeferral(output.inline)) return result
-    const value = "inline" in output ? output.inline : await this.#options.readOutput(output.key)
-    const problem = checkSchema(schema, value)
-    if (problem === null) return result
+    const error = (await this.#options.checkOutput?.(schema, output)) ?? null
+    if (error === null) return result
     const { output: _, ...rest } = result
-    return { ...rest, state: "failed", error: `the output does not fit its schema: ${problem}` }
+    return { ...rest, state: "failed", error }
   }
 }
 

@@ -2,10 +2,10 @@
 // with exactly one result.
 
 import { type AssignmentBuilder } from "./assignment-builder.ts"
-import { AttemptRunner, type AttemptListener, missingExecutor, StopSignal } from "./attempt-runner.ts"
+import { AttemptRunner, type AttemptListener, missingExecutor, type RunnerOptions, StopSignal } from "./attempt-runner.ts"
 import type { ChangeBuilder } from "./change-builder.ts"
 import { cancellingOf, nodeOf } from "./claims.ts"
-import type { OutputReader } from "./outputs.ts"
+import { type OutputReader, outputProblem } from "./outputs.ts"
 import { ProgressThrottle } from "./progress-throttle.ts"
 import { isTaskFault } from "./task-failure.ts"
 import type { EngineOptions, Folders } from "../ports.ts"
@@ -43,9 +43,11 @@ export class Attempts {
   constructor(options: EngineOptions, parts: AttemptParts) {
     this.#options = options
     this.#parts = parts
-    const { executors, clock } = options
+    const { executors, clock, evaluator } = options
     this.#folderless = withoutWorkingDir(parts.folders)
-    this.#runner = new AttemptRunner({ executors, clock, readOutput: (key) => parts.outputs.read(key) })
+    const { outputs } = parts
+    const checkOutput: RunnerOptions["checkOutput"] = (schema, output) => outputProblem({ outputs, evaluator }, schema, output)
+    this.#runner = new AttemptRunner({ executors, clock, checkOutput })
   }
 
   get size(): number {

@@ -1,10 +1,16 @@
 // Builds the scope that the expressions of a task or a job read. A claim carries the outputs that its task reads; only large ones are
 // fetched, and only if an expression refers to them.
 
-import type { OutputReader } from "./outputs.ts"
+import { isLarge, type OutputReader } from "./outputs.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
-import { type ExpressionScope, expressionsOf, MAX_OPERANDS, parseExpression } from "../../core/expressions/expressions.ts"
+import {
+  type ExpressionScope,
+  expressionsOf,
+  type LargeText,
+  MAX_OPERANDS,
+  parseExpression,
+} from "../../core/expressions/expressions.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import { enclosingPath, isGroup, isInstance, lastIndex, shortName } from "../../core/model/task-path.ts"
 import { logicalDay } from "../../core/time/schedule.ts"
@@ -26,15 +32,18 @@ const taskScope = async (
 ): Promise<ExpressionScope> => {
   const referenced = referencedTasks(node)
   const tasks: ExpressionScope["tasks"] = {}
+  const texts: { [task: string]: LargeText } = {}
   for (const [index, state] of claim.reads) {
     const name = shortName(workflow.nodes[index]!)
     const reads = referenced === "all" ? "output" : referenced.get(name)
     if (reads === undefined) continue
-    const output = reads === "output" ? visibleOutput(workflow.nodes[index]!, state) : null
-    tasks[name] = { status: state.status, output: await outputs.value(readable(name, output)) }
+    const output = reads === "output" ? readable(name, visibleOutput(workflow.nodes[index]!, state)) : null
+    if (isLarge(output)) texts[name] = outputs.text(output)
+    tasks[name] = { status: state.status, output: isLarge(output) ? null : await outputs.value(output) }
   }
   const doubles = workflow.params.flatMap(({ name, type }) => (type === "number" ? [name] : []))
   const scope: ExpressionScope = { params: claim.run.params, doubles, tasks, run: runScope(claim, workflow) }
+  if (Object.keys(texts).length > 0) scope.texts = texts
   if (isInstance(node, claim.kind)) {
     scope.index = lastIndex(claim.path)
     if (node.fan!.foreach !== undefined) scope.item = claim.item
@@ -47,7 +56,7 @@ const taskScope = async (
   return scope
 }
 
-/** Throws a `TaskFailure` when the output is too large for expressions: parsing it would block the server. */
+/** Throws a `TaskFailure` when the output is too large for expressions. */
 const readable = (name: string, output: Output | null): Output | null => {
   if (output === null || "inline" in output || output.bytes <= MAX_OPERANDS) return output
   const advice = "compute it in a task, from the file in $ORK_UPSTREAM"

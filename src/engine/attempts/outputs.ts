@@ -3,12 +3,23 @@
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import { type LargeText, MAX_OPERANDS } from "../../core/expressions/expressions.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
+import { checkSchema } from "../../core/model/json-schema.ts"
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
+import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 /** Larger outputs are stored as objects. */
 export const INLINE_LIMIT = 64 * 1024
+
+/** Larger outputs are parsed in the evaluator's thread only: parsing them here would block the server. */
+const PARSE_LIMIT = 256 * 1024
+
+export type StoredOutput = Extract<Output, { key: string }>
+
+export const isLarge = (output: Output | null): output is StoredOutput =>
+  output !== null && "key" in output && output.bytes > PARSE_LIMIT
 
 /** All instances of a fan-out read the same outputs. */
 const MAX_CACHED = 8
@@ -34,28 +45,55 @@ export class OutputReader {
     return reading
   }
 
-  /** Reads a large output. */
-  async read(key: string): Promise<Json> {
-    const bytes = await this.#objects.get(key)
-    if (bytes === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
-    return parseJson(bytes)
+  /** Returns the text of a large output, which is read when it is needed. */
+  text(output: StoredOutput): LargeText {
+    return { ...output, read: () => readLargeOutput(this.#objects, output) }
   }
 }
 
 const parseJson = (bytes: Uint8Array): Json => JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 
 /** Reads a large output. Throws a `TaskFailure` if the object store has lost it, or a part of it. */
-export const readLargeOutput = async (
-  objects: Pick<ObjectStore, "get">,
-  { key, bytes }: Extract<Output, { key: string }>,
-): Promise<Uint8Array> => {
-  const found = await objects.get(key)
-  if (found === null) throw new TaskFailure(`the output ${key} is gone from the object store`)
-  if (found.byteLength === bytes) return found
+const readLargeOutput = async (objects: Pick<ObjectStore, "get">, output: StoredOutput): Promise<Uint8Array> => {
+  const found = await objects.get(output.key)
+  if (found === null) throw new TaskFailure(`the output ${output.key} is gone from the object store`)
+  checkLength(output, found.byteLength)
+  return found
+}
+
+/** Yields the bytes of a large output. Throws a `TaskFailure` if the object store has lost it, or a part of it. */
+export async function* outputBytes(objects: Pick<ObjectStore, "getRange">, output: StoredOutput): AsyncGenerator<Uint8Array> {
+  let length = 0
+  for await (const piece of readOutputObject(objects, output.key, (message) => new TaskFailure(message))) {
+    length += piece.byteLength
+    yield piece
+  }
+  checkLength(output, length)
+}
+
+const checkLength = ({ key, bytes }: StoredOutput, length: number): void => {
+  if (length === bytes) return
   throw new TaskFailure(
-    `the object store has lost a part of the output ${key}: it has ${found.byteLength} of ${bytes} bytes; retry the task that wrote it`,
+    `the object store has lost a part of the output ${key}: it has ${length} of ${bytes} bytes; retry the task that wrote it`,
   )
 }
+
+/** Returns why an output cannot be accepted; null when it fits its schema. */
+export const outputProblem = async (
+  { outputs, evaluator }: { outputs: OutputReader; evaluator: Pick<EngineOptions["evaluator"], "check"> },
+  schema: JsonObject,
+  output: Output,
+): Promise<string | null> => {
+  if ("key" in output && output.bytes > MAX_OPERANDS) return tooLargeToCheck(output)
+  const problem = isLarge(output)
+    ? await evaluator.check(schema, outputs.text(output))
+    : checkSchema(schema, await outputs.value(output))
+  return problem === null ? null : `the output does not fit its schema: ${problem}`
+}
+
+const tooLargeToCheck = ({ bytes }: StoredOutput): string =>
+  `the output has ${bytes} bytes, but an output with a schema has 16 MiB at most: ` +
+  "write the data to a file or an object store and output its address, or remove the schema"
 
 /**
  * Returns the key of a large output. It contains the attempt, for a container the claim that gathers it: a retry never overwrites an

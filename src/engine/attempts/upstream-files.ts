@@ -1,11 +1,11 @@
-// Files of upstream outputs that are too large to merge into an input: `<dataDir>/upstream/<run>/<set>/NAME.json`, one folder per set of
+// Files of upstream outputs that are too large to be parsed, or to be copied into every instance of a fan-out: `<dataDir>/upstream/<run>/<set>/NAME.json`, one folder per set of
 // outputs. Each is written once per host, and removed when the run closes.
 
 import { createHash } from "node:crypto"
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import type { EngineOptions } from "../ports.ts"
-import { readLargeOutput } from "./outputs.ts"
+import { outputBytes } from "./outputs.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
@@ -72,10 +72,10 @@ export class UpstreamFiles {
     for (const [name, output] of outputs) {
       const file = join(folder, `${name}.json`)
       if (await stat(file).catch(() => null)) continue
-      const bytes = "inline" in output ? JSON.stringify(output.inline) : await readLargeOutput(this.#options.objects, output)
+      const text = "inline" in output ? JSON.stringify(output.inline) : outputBytes(this.#options.objects, output)
       // Another server on this machine may be writing the same file.
       const draft = `${file}.${attemptId}.part`
-      await writeFile(draft, bytes)
+      await writeFile(draft, text)
       await rename(draft, file)
     }
   }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest"
+import { afterEach, describe, expect, it, vi } from "vitest"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import { createEvaluator, inlineEvaluator } from "./evaluator.ts"
 import type { Evaluator } from "../ports.ts"
@@ -52,6 +52,79 @@ describe("the evaluator", () => {
   it("tells errors of the thread like its own", async () => {
     const { evaluate } = setup(10_000)
     await expect(evaluate("params.words.map(w, w.none)", scope())).rejects.toThrow(/^\$\{\{ params\.words\.map/)
+  })
+
+  describe("of large texts", () => {
+    const textOf = (key: string, value: unknown) => {
+      const bytes = Buffer.from(JSON.stringify(value))
+      return { key, bytes: bytes.length, read: vi.fn(() => Promise.resolve<Uint8Array>(bytes)) }
+    }
+    const withText = (key: string, value: unknown) => {
+      const text = textOf(key, value)
+      const tasks = { list: { output: null, status: "success" }, other: { output: 1, status: "success" } }
+      return { text, large: scope({ tasks, texts: { list: text } }) }
+    }
+
+    it("parses them in the thread, once", async () => {
+      const { evaluate, render } = setup(10_000)
+      const { text, large } = withText("a", { rows: [4, 5], name: "ä" })
+      const parse = vi.spyOn(JSON, "parse")
+      expect(evaluate("tasks.other.output + 1", large)).toBe(2)
+      expect(evaluate("tasks.list.status", large)).toBe("success")
+      expect(parse).not.toHaveBeenCalled()
+      expect(await evaluate("tasks.list.output.rows", large)).toEqual([4, 5])
+      expect(await evaluate("tasks.list.output.name + 'b'", large)).toBe("äb")
+      expect(await render({ text: ["n=", { expr: "size(tasks.list.output.rows)" }] }, large)).toBe("n=2")
+      expect(parse.mock.calls.every(([json]) => !json.includes("rows"))).toBe(true)
+      parse.mockRestore()
+      expect(text.read).toHaveBeenCalledTimes(1)
+      expect(await inlineEvaluator.evaluate("tasks.list.output.rows[1]", large)).toBe(5)
+    })
+
+    it("reads them again after the thread was replaced", async () => {
+      const { evaluate } = setup(500)
+      const { text, large } = withText(
+        "a",
+        Array.from({ length: 3000 }, (_, i) => i),
+      )
+      expect(await evaluate("tasks.list.output[7]", large)).toBe(7)
+      const slow = evaluate("tasks.list.output.map(a, tasks.list.output.map(b, a * b)).size()", large)
+      await expect(slow).rejects.toThrow(/took longer than/)
+      expect(await evaluate("tasks.list.output[8]", large)).toBe(8)
+      expect(text.read).toHaveBeenCalledTimes(2)
+    })
+
+    it("returns a long list in parts, and rejects any other long value", async () => {
+      const { evaluate } = setup(10_000)
+      const rows = Array.from({ length: 100_000 }, (_, id) => ({ id, text: "x".repeat(50) }))
+      const { large } = withText("rows", { rows })
+      expect(await evaluate("tasks.list.output.rows", large)).toEqual(rows)
+      await expect(evaluate("tasks.list.output", large)).rejects.toThrow(
+        /\$\{\{ tasks\.list\.output \}\}: its value is larger than 4 MiB; .*\$ORK_INPUT/,
+      )
+    })
+
+    it("rejects more than 16 MiB without reading it", async () => {
+      const { evaluate } = setup()
+      const { text, large } = withText("a", "x".repeat(16 * 1024 * 1024))
+      await expect(evaluate("size(tasks.list.output)", large)).rejects.toThrow("it reads more than 16 MiB")
+      expect(text.read).not.toHaveBeenCalled()
+    })
+
+    it("checks them against a schema", async () => {
+      const { check } = setup(10_000)
+      const text = textOf("a", { n: 5 })
+      expect(await check({ type: "object" }, text)).toBeNull()
+      expect(await check({ properties: { n: { maximum: 4 } } }, text)).toMatch(/n must be <= 4/)
+      expect(await inlineEvaluator.check({ type: "array" }, text)).toMatch(/must be array/)
+      expect(text.read).toHaveBeenCalledTimes(2)
+    })
+
+    it("reports a text that needs too much memory", async () => {
+      const { check } = setup(20_000)
+      const objects = { key: "many", bytes: 16_000_000, read: async () => Buffer.from(`[${"{},".repeat(5_300_000)}{}]`) }
+      expect(await check({ type: "array" }, objects)).toMatch(/needed more than 256 MB of memory/)
+    })
   })
 
   it("rejects what waits when it is stopped", async () => {

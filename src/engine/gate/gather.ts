@@ -3,10 +3,10 @@
 //
 // A container whose expansion was interrupted by a cancel does not succeed, whatever the results of its children.
 
-import { INLINE_LIMIT, outputKey } from "../attempts/outputs.ts"
+import { joinOutputs, type Member } from "../attempts/joined-outputs.ts"
+import { outputKey } from "../attempts/outputs.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Change, Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
@@ -55,41 +55,15 @@ const failureMessage = async (options: EngineOptions, claim: TaskClaim, workflow
 }
 
 /** Stores the outputs of the children. Returns null when they are too large. */
-const collectOutputs = async (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
+const collectOutputs = (options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): Promise<Output | null> => {
   const key = outputKey(claim.runId, workflow.nodes[claim.node]!.name, claim.attemptId)
-  const parts = outputText(options, claim, workflow)
-  let head = ""
-  for await (const part of parts) {
-    head += part
-    if (head.length <= INLINE_LIMIT) continue
-    const { bytes } = await options.objects.putStream(key, limited(head, parts, options.maxOutputBytes))
-    if (bytes <= options.maxOutputBytes) return { key, bytes }
-    await options.objects.deletePrefix(key.slice(0, key.lastIndexOf("/") + 1))
-    return null
-  }
-  return { inline: JSON.parse(head) as Json }
+  return joinOutputs(options, key, claim.kind === "fan" ? "list" : "object", members(options, claim, workflow))
 }
 
-/** Yields the list or object as parts of a JSON text. */
-const outputText = async function* (
-  options: EngineOptions,
-  claim: TaskClaim,
-  workflow: CompiledWorkflow,
-): AsyncGenerator<string> {
-  const isList = claim.kind === "fan"
-  let text = isList ? "[" : "{"
-  let separator = ""
+async function* members(options: EngineOptions, claim: TaskClaim, workflow: CompiledWorkflow): AsyncGenerator<Member> {
   for await (const page of childrenOf(options, claim.row)) {
-    for (const { node, output } of page) {
-      const name = isList ? "" : `${JSON.stringify(shortName(workflow.nodes[node]!))}:`
-      text += separator + name + (await childText(options, output))
-      separator = ","
-      if (text.length <= INLINE_LIMIT) continue
-      yield text
-      text = ""
-    }
+    for (const { node, output } of page) yield { name: shortName(workflow.nodes[node]!), output }
   }
-  yield text + (isList ? "]" : "}")
 }
 
 type Page = Awaited<ReturnType<EngineOptions["store"]["instanceOutputs"]>>
@@ -101,24 +75,5 @@ const childrenOf = async function* (options: EngineOptions, containerRow: number
     yield page
     after = page.at(-1)?.row ?? after
     if (page.length < PAGE) return
-  }
-}
-
-const childText = async (options: EngineOptions, output: Output | null): Promise<string> => {
-  if (output === null) return "null"
-  if ("inline" in output) return JSON.stringify(output.inline)
-  const bytes = await options.objects.get(output.key)
-  return bytes === null ? "null" : Buffer.from(bytes).toString("utf8")
-}
-
-/** Stops soon after `max` bytes: the caller then sees more bytes than allowed. */
-const limited = async function* (head: string, rest: AsyncGenerator<string>, max: number): AsyncGenerator<Uint8Array> {
-  let bytes = Buffer.byteLength(head)
-  yield Buffer.from(head)
-  for await (const part of rest) {
-    const chunk = Buffer.from(part)
-    bytes += chunk.length
-    yield chunk
-    if (bytes > max) return
   }
 }

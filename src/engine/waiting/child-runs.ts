@@ -2,10 +2,12 @@
 
 import { nodeOf } from "../attempts/claims.ts"
 import { buildScope } from "../attempts/expression-scope.ts"
-import type { OutputReader } from "../attempts/outputs.ts"
+import { joinOutputs, type Member } from "../attempts/joined-outputs.ts"
+import { type OutputReader, outputKey } from "../attempts/outputs.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
+import type { Output } from "../../core/model/change.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { bindParams } from "../../core/rules/params.ts"
@@ -45,7 +47,7 @@ export class ChildRuns {
     const what = `run ${child.id} of workflow ${workflow}`
     switch (child.status) {
       case "success":
-        return { result: { state: "success", output: await this.#outputsOf(child) } }
+        return { result: { state: "success", stored: await this.#joinOutputs(claim, node, child) } }
       case "cancelled":
         return { result: { state: "cancelled", error: `${what} was cancelled` } }
       default:
@@ -109,16 +111,25 @@ export class ChildRuns {
     return (await this.#options.evaluator.render(node.input, scope)) as JsonObject
   }
 
-  async #outputsOf(child: RunRow): Promise<JsonObject> {
+  /** Stores the outputs of the child run's tasks by name, as the output of the task. */
+  async #joinOutputs({ runId, attemptId }: TaskClaim, { name }: Node, child: RunRow): Promise<Output> {
+    const key = outputKey(runId, name, attemptId)
+    const output = await joinOutputs(this.#options, key, "object", this.#outputsOf(child))
+    if (output !== null) return output
+    const { maxOutputBytes } = this.#options
+    throw new TaskFailure(
+      `the outputs of run ${child.id} are together larger than the ${maxOutputBytes} bytes allowed (ORK_MAX_OUTPUT)`,
+    )
+  }
+
+  async *#outputsOf(child: RunRow): AsyncGenerator<Member> {
     const { store } = this.#options
     const compiled = await store.compiled(child.versionId)
-    const outputs: JsonObject = {}
     for (const index of rootNodes(compiled)) {
       const { name } = compiled.nodes[index]!
       const task = await store.getTask({ runId: child.id, name, path: "" })
-      outputs[name] = task === null || task.status !== "success" ? null : await this.#outputs.value(task.output)
+      yield { name, output: task?.status === "success" ? task.output : null }
     }
-    return outputs
   }
 }
 

@@ -5,13 +5,12 @@ import { ChildRuns } from "./child-runs.ts"
 import { DeferredPolls } from "./deferred-polls.ts"
 import type { ChangeBuilder } from "../attempts/change-builder.ts"
 import { nodeOf } from "../attempts/claims.ts"
-import { type OutputReader, writeOutput } from "../attempts/outputs.ts"
+import { type OutputReader, outputProblem, writeOutput } from "../attempts/outputs.ts"
 import { isTaskFault, TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
-import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
-import { checkSchema } from "../../core/model/json-schema.ts"
 import { iso } from "../../core/model/ports.ts"
 import { DURATION_HINT, formatDuration, parseDuration } from "../../core/model/quantities.ts"
 import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
@@ -22,8 +21,9 @@ import type { TaskClaim } from "../../store/contract/store.ts"
 /** The next step of a resumed row: it waits on, or its attempt has a result. */
 export type WaitStep = { waitingOn: WaitingOn; delayMs: number | null } | { result: WaitResult }
 
-/** A result without its times; the output is not stored yet. */
-export type WaitResult = Pick<AttemptResult, "state"> & Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json }
+/** A result without its times, with an output that is not stored yet, or one that is. */
+export type WaitResult = Pick<AttemptResult, "state"> &
+  Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json; stored?: Output }
 
 /** An answer to an approval. `by` is null when nobody answered in time and the default applies. */
 export interface ApprovalAnswer {
@@ -37,12 +37,14 @@ type Wait = Omit<Extract<Change, { kind: "wait" }>, "row" | "attemptId">
 
 export class WaitingTasks {
   readonly #options: EngineOptions
+  readonly #outputs: OutputReader
   readonly #changes: ChangeBuilder
   readonly #polls: DeferredPolls
   readonly #childRuns: ChildRuns
 
   constructor(options: EngineOptions, outputs: OutputReader, changes: ChangeBuilder) {
     this.#options = options
+    this.#outputs = outputs
     this.#changes = changes
     this.#polls = new DeferredPolls(options)
     this.#childRuns = new ChildRuns(options, outputs)
@@ -158,10 +160,19 @@ export class WaitingTasks {
 
   /** Returns the change for the result of a waiting row, decided here or by an external signal. */
   async toChange(claim: TaskClaim, node: Node, result: WaitResult): Promise<Change> {
-    const { output, ...rest } = checkOutput(node, result)
-    const stored = output === undefined ? {} : { output: await writeOutput(this.#options, claim, node.name, output) }
+    const { output: value, stored, ...rest } = result
+    const output = value === undefined ? stored : await writeOutput(this.#options, claim, node.name, value)
+    const error = result.state === "success" ? await this.#outputProblem(node, output) : null
+    const ended: Pick<AttemptResult, "state" | "error" | "output" | "retryable"> =
+      error === null ? { ...rest, ...(output !== undefined && { output }) } : { state: "failed", error }
     const finishedAt = this.#options.clock.now()
-    return await this.#changes.toChange(claim, { ...rest, startedAt: null, finishedAt, ...stored }, isCancelling(claim))
+    return await this.#changes.toChange(claim, { ...ended, startedAt: null, finishedAt }, isCancelling(claim))
+  }
+
+  #outputProblem({ output: schema }: Node, output: Output = { inline: null }): Promise<string | null> | null {
+    return schema === undefined
+      ? null
+      : outputProblem({ outputs: this.#outputs, evaluator: this.#options.evaluator }, schema, output)
   }
 }
 
@@ -169,12 +180,6 @@ export class WaitingTasks {
 export const approvalResult = ({ approved, comment, by, at }: ApprovalAnswer, error: string): WaitResult => {
   const output = { approved, comment, by, at }
   return approved ? { state: "success", output } : { state: "failed", error, output, retryable: false }
-}
-
-const checkOutput = (node: Node, result: WaitResult): WaitResult => {
-  if (result.state !== "success" || node.output === undefined) return result
-  const problem = checkSchema(node.output, result.output ?? null)
-  return problem === null ? result : { state: "failed", error: `the output does not fit its schema: ${problem}` }
 }
 
 /** The run is being cancelled, or a group around the task is overdue. */

@@ -13,7 +13,7 @@ import { evictedError, type RegisteredWorker, WorkerRegistry } from "./worker-re
 import { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import { ChangeBuilder } from "../attempts/change-builder.ts"
 import { visibleOutput } from "../attempts/expression-scope.ts"
-import { OutputReader } from "../attempts/outputs.ts"
+import { outputBytes, OutputReader } from "../attempts/outputs.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
 import type { Engine } from "../engine.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -28,8 +28,6 @@ import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
 import type { Claim, InFlightAttempt, NewLeaseHolder } from "../../store/contract/store.ts"
 import type { z } from "zod"
-
-const READ_BYTES = 1 << 20
 
 export interface WorkerServiceOptions {
   engine: Pick<Engine, "claimFor" | "report" | "reap">
@@ -233,22 +231,12 @@ export class WorkerService {
     const state = index === undefined ? undefined : claim.reads.get(index)
     const output = state === undefined ? null : visibleOutput(workflow.nodes[index!]!, state)
     if (output === null) return null
-    return "inline" in output ? once(JSON.stringify(output.inline)) : this.#readObject(output.key)
+    return "inline" in output ? once(JSON.stringify(output.inline)) : outputBytes(this.#options.objects, output)
   }
 
   async #authenticated(id: HolderId, fence: FencedToken): Promise<ReportedAttempt | null> {
     const { stored } = await this.#registry.get(id)
     return isAttemptToken(stored, fence.attemptId, fence.token) ? this.#reports.find(fence) : null
-  }
-
-  async *#readObject(key: string): AsyncGenerator<Uint8Array> {
-    for (let at = 0; ;) {
-      const piece = await this.#options.objects.getRange(key, at, at + READ_BYTES)
-      if (piece === null) throw new Error(`the output ${key} is gone from the object store`)
-      if (piece.byteLength === 0) return
-      yield piece
-      at += piece.byteLength
-    }
   }
 }
 

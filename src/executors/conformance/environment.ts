@@ -29,6 +29,18 @@ export const environmentTests = (fixture: () => ExecutorFixture, can: Capabiliti
     expect(await linesOf(shell('wc -c < "$ORK_INPUT"; wc -c', { input }))).toEqual(["3000011", "3000011"])
   })
 
+  test("files of upstream outputs are part of the input", async () => {
+    const upstreamDir = join(fixture().folder, "upstream")
+    mkdirSync(upstreamDir, { recursive: true })
+    writeFileSync(join(upstreamDir, "load.json"), '{\n  "rows": [1, 2]\n}\n')
+    writeFileSync(join(upstreamDir, "large.json"), JSON.stringify("z".repeat(2_000_000)))
+    const overrides: Overrides = { input: { own: 1 }, inputFiles: ["load", "large"], upstreamDir }
+    const script = `tr -d '\\n' | tr -s z; echo; tr -d '\\n' < "$ORK_INPUT" | tr -s z; echo`
+    const [first, second] = await linesOf(shell(script, overrides))
+    expect(JSON.parse(first!)).toEqual({ own: 1, load: { rows: [1, 2] }, large: "z" })
+    expect(second).toBe(first)
+  })
+
   test("a task has four variables of the server and its own, and nothing else", async () => {
     process.env["ORK_TEST_SECRET"] = "hunter2"
     try {

@@ -1,6 +1,6 @@
 // Tests of what a function sees, writes and returns, for every language. Each language provides the same functions.
 
-import { mkdirSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Progress } from "../executor.ts"
@@ -143,6 +143,23 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       const over = await run("large", { input: 200_000, maxOutputBytes: 100_000 })
       expect(over.state).toBe("failed")
       expect(over.error).toMatch(/larger than the limit/)
+    })
+
+    test("files of upstream outputs are part of the input", async () => {
+      const upstreamDir = join(fixture.folder, "upstream")
+      mkdirSync(upstreamDir, { recursive: true })
+      writeFileSync(join(upstreamDir, "load.json"), '{\r\n  "rows": [1,\n 2]\n}\n')
+      expect((await run("echo", { input: { own: "a\nb" }, inputFiles: ["load"], upstreamDir })).output).toEqual({
+        inline: { own: "a\nb", load: { rows: [1, 2] } },
+      })
+      writeFileSync(join(upstreamDir, "text.json"), JSON.stringify("ä".repeat(2_000_000)))
+      expect((await run("measure", { input: {}, inputFiles: ["text"], upstreamDir })).output).toEqual({ inline: 2_000_000 })
+    })
+
+    test("an input that cannot be read fails the task", async () => {
+      const end = await run("echo", { input: {}, inputFiles: ["missing"], upstreamDir: fixture.folder })
+      expect(end).toMatchObject({ state: "failed", error: expect.stringContaining("missing.json") })
+      expect(await run("echo")).toMatchObject({ state: "success" })
     })
 
     test("a large input arrives completely", async () => {

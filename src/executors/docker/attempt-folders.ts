@@ -17,6 +17,8 @@ import { chmod, mkdir, rm, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Clock } from "../../core/model/ports.ts"
 import { currentOwner, ownerAlive } from "../../objects/owner.ts"
+import type { Assignment } from "../executor.ts"
+import { inputText } from "../input.ts"
 import { INPUT_FILE, OUTPUT_FILE } from "./container.ts"
 
 const TOUCH_MS = 10_000
@@ -56,11 +58,11 @@ export class AttemptFolders {
   /**
    * Creates the folder of an attempt, writable for every user because the container may run as any; its parents are private.
    */
-  async create(attemptId: string, input: string): Promise<{ folder: string; output: string }> {
-    const folder = join(this.#own, attemptId)
+  async create(assignment: Assignment): Promise<{ folder: string; output: string }> {
+    const folder = join(this.#own, assignment.attemptId)
     await mkdir(folder, { recursive: true })
     await chmod(folder, 0o777)
-    await writeFile(join(folder, INPUT_FILE), input, { mode: 0o644 })
+    await writeFile(join(folder, INPUT_FILE), inputText(assignment), { mode: 0o644 })
     return { folder, output: join(folder, OUTPUT_FILE) }
   }
 

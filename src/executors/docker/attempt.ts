@@ -2,7 +2,7 @@
 // The container is always removed at the end, by its name. While the engine is away, the attempt waits for it: until its start timeout
 // before the start, until its timeout afterwards.
 
-import type { Duplex } from "node:stream"
+import { type Duplex, Readable } from "node:stream"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -10,6 +10,7 @@ import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
+import { inputText } from "../input.ts"
 import { outputFromFile, outputTarget, readOutput } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
@@ -47,8 +48,6 @@ export interface DockerLaunch {
     folder: string
     /** Path of the output file in it. */
     output: string
-    /** JSON of the task's input. */
-    input: string
   }
   /** Called when the container could not be removed. */
   leftBehind(): void
@@ -80,7 +79,7 @@ export class DockerAttempt {
   }
 
   async run(): Promise<AttemptResult> {
-    const { clock, files } = this.#launch
+    const { clock } = this.#launch
     const { signal } = this.#context
     let attached: Duplex | null = null
     try {
@@ -90,7 +89,10 @@ export class DockerAttempt {
       attached = created.attached
       const started = { startedAt: clock.now(), externalId: id.slice(0, 12) }
       this.#context.started({ at: started.startedAt, externalId: started.externalId })
-      attached.end(files.input)
+      // Not from the file in the container's folder, which the container can replace.
+      Readable.from(inputText(this.#assignment), { objectMode: false })
+        .on("error", () => attached?.destroy())
+        .pipe(attached)
       return await this.#supervise(id, started, attached, this.#openLog())
     } catch (error) {
       await this.#sink?.close().catch(() => {})

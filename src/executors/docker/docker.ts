@@ -105,9 +105,8 @@ export class DockerExecutor implements Executor {
     const variables = Object.entries(containerEnvironment(assignment)).map(([name, value]) => `${name}=${value}`)
     const problem = environmentProblem(variables, argvOf(assignment.command))
     if (problem !== null) return { ...startFailure(new Error(problem), clock.now()), retryable: false }
-    const input = JSON.stringify(assignment.input)
     try {
-      const files = { ...(await folders.create(assignment.attemptId, input)), input }
+      const files = await folders.create(assignment)
       const owner = { owner: folders.owner, data: folders.data }
       const leftBehind = (): void => {
         this.#leftBehind.add(assignment.attemptId)

@@ -242,8 +242,7 @@ describe("watching", () => {
         return watchExec({ objects, clock, assignment: work, context, containerEnd })
       },
     }
-    const readOutput = () => Promise.resolve(null)
-    const runner = new AttemptRunner({ executors: new Map([["process", executor]]), clock, readOutput })
+    const runner = new AttemptRunner({ executors: new Map([["process", executor]]), clock })
     let result: AttemptResult | null = null
     void runner.run(work, new StopSignal(), { started: () => {}, progress: () => {} }).then((end) => (result = end))
     await clock.pass(299_000)

@@ -51,8 +51,9 @@ export const writeSpec = async (
   const hidden = entries.filter(([, value]) => isSecret(value))
   const upstream = assignment.upstreamDir === null ? {} : await putUpstream(objects, assignment, assignment.upstreamDir)
   const { node } = assignment
+  const { inputFiles } = assignment
   const spec: ExecSpec = {
-    version: 1,
+    ...(inputFiles === undefined ? { version: 1 } : { version: 2, input_files: inputFiles }),
     run_id: assignment.runId,
     task_id: assignment.taskId,
     task_name: assignment.task,

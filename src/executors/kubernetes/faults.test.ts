@@ -67,6 +67,16 @@ describe("requests", () => {
     expect(harness.cluster.count("POST jobs")).toBe(0)
   })
 
+  test("an input with large upstream outputs fails the attempt before any request", async () => {
+    const end = await shell("true", { inputFiles: ["load"], upstreamDir: "/nowhere" }).result
+    expect(end).toMatchObject({
+      state: "failed",
+      retryable: false,
+      error: contains("pass an address instead, or use kubernetes.exec"),
+    })
+    expect(harness.cluster.count("POST jobs")).toBe(0)
+  })
+
   test("missing rights for the watch fail tasks before a job is created", async () => {
     const message = 'pods is forbidden: User "ork" cannot list resource "pods"'
     harness.cluster.faults = [{ on: "LIST pods", times: 99, response: { status: 403, reason: "Forbidden", message } }]

@@ -140,7 +140,8 @@ const problemOf = (assignment: Assignment, { job, secret }: JobRequest): string 
     return `its command and variables make a Job of ${bytes} bytes, and a cluster accepts ${MAX_JOB_BYTES}: pass large values as input instead`
   }
   const size = Object.values(secret ?? {}).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
-  return size <= MAX_SECRET_BYTES
-    ? null
-    : `its input and secrets have ${size} bytes, and a pod accepts ${MAX_SECRET_BYTES}: pass an address instead, or use kubernetes.exec`
+  const isTooLarge = size > MAX_SECRET_BYTES || (assignment.inputFiles !== undefined && !runsExec(assignment))
+  return isTooLarge
+    ? `its input and secrets have more than ${MAX_SECRET_BYTES} bytes, which a pod does not accept: pass an address instead, or use kubernetes.exec`
+    : null
 }

@@ -8,6 +8,7 @@ import type { Node } from "../../core/model/workflow.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { orkVariables } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { inputValue } from "../input.ts"
 import { AttemptOutput, failureOf, storeOutput } from "../pool/attempt-output.ts"
 import { taskInfoOf, type FunctionError } from "../pool/frames.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
@@ -99,9 +100,9 @@ export class InProcessExecutor implements Executor {
   }
 }
 
-const perform = async (call: AnyFunction, { input, maxOutputBytes }: Assignment, task: TaskContext): Promise<FunctionEnd> => {
+const perform = async (call: AnyFunction, assignment: Assignment, task: TaskContext): Promise<FunctionEnd> => {
   try {
-    return { json: jsonOf(await call(input, task), maxOutputBytes) }
+    return { json: jsonOf(await call(await inputValue(assignment), task), assignment.maxOutputBytes) }
   } catch (error) {
     return { error: new ErrorReport(error) }
   }

@@ -13,7 +13,7 @@ import { hasLeftProcesses, trackChildProcesses } from "./child-processes.ts"
 import { ProcessState } from "./process-state.ts"
 import { TermSignal } from "./term-signal.ts"
 
-type Frame = TaskFrame & { id: number }
+type Frame = TaskFrame & { id: number; input: unknown }
 
 const UP = 3
 const DOWN = 4

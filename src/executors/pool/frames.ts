@@ -3,8 +3,9 @@
 
 import type { Json } from "../../core/model/json.ts"
 import type { Assignment, Progress } from "../executor.ts"
+import { inputText } from "../input.ts"
 
-/** A task as it is sent to a worker process, with an id that its messages repeat. */
+/** A task as it is sent to a worker process, with an id that its messages repeat and with its input. */
 export interface TaskFrame {
   /** The folder that `file` is relative to. */
   root: string
@@ -18,8 +19,24 @@ export interface TaskFrame {
   /** The whole environment while the task runs. */
   env: { [name: string]: string }
   context: TaskInfo
-  input: Json
   maxOutputBytes: number
+}
+
+export type FrameInput = Pick<Assignment, "input" | "inputFiles" | "upstreamDir">
+
+/** Yields the frame of a task as one line. */
+export async function* frameLine(id: number, frame: TaskFrame, input: FrameInput): AsyncGenerator<Buffer> {
+  yield Buffer.from(`${JSON.stringify({ id, ...frame }).slice(0, -1)},"input":`)
+  for await (const piece of inputText(input)) yield onOneLine(Buffer.from(piece))
+  yield Buffer.from("}\n")
+}
+
+/** Replaces line breaks, which JSON has only between its tokens. */
+const onOneLine = (bytes: Buffer): Buffer => {
+  for (const character of ["\n", "\r"]) {
+    for (let at = bytes.indexOf(character); at !== -1; at = bytes.indexOf(character, at + 1)) bytes[at] = BLANK
+  }
+  return bytes
 }
 
 /** The information about its task that a function gets. */

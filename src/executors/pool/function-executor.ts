@@ -109,7 +109,6 @@ export class FunctionExecutor implements Executor {
       env,
       ...(assignment.code?.registered === true && { registered: true }),
       context: taskInfoOf(assignment),
-      input: assignment.input,
       maxOutputBytes: assignment.maxOutputBytes,
     }
   }
@@ -158,7 +157,7 @@ export class FunctionExecutor implements Executor {
     signal.addEventListener("abort", onAbort, { once: true })
     if (signal.aborted) onAbort()
     const listener = new AttemptOutput(this.#options.objects, assignment, context)
-    const end = await worker.run(frame, listener)
+    const end = await worker.run(frame, assignment, listener)
     // A later stop does not change the result; processes that the function left still have the grace period to end.
     const stopped = stopRequested
     signal.removeEventListener("abort", onAbort)

@@ -2,13 +2,22 @@
 // send its frame → receive output and messages → end, once everything that was written before has been read.
 
 import { constants } from "node:os"
+import { pipeline } from "node:stream/promises"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"
 import { startFailureReason } from "../process/messages.ts"
 import { messageOf } from "../../core/model/error-message.ts"
-import { type CodeFile, type FunctionError, MessageReader, type TaskFrame, type WorkerMessage } from "./frames.ts"
+import {
+  type CodeFile,
+  type FrameInput,
+  frameLine,
+  type FunctionError,
+  MessageReader,
+  type TaskFrame,
+  type WorkerMessage,
+} from "./frames.ts"
 import { afterReading, Pipes } from "./pipes.ts"
 
 const { SIGTERM, SIGKILL } = constants.signals
@@ -161,15 +170,29 @@ export class PoolWorker {
     return this.#dead || this.#broken
   }
 
-  run(frame: TaskFrame, listener: TaskListener): Promise<TaskEnd> {
+  run(frame: TaskFrame, input: FrameInput, listener: TaskListener): Promise<TaskEnd> {
     this.tasks += 1
     this.busyPolls = 0
     return new Promise((resolve) => {
       const id = this.tasks
       this.#running = { id, listener, end: null, writing: 0, resolve }
       if (this.dead) void this.exited.then((end) => this.#end(end))
-      else this.#pipes.down.write(`${JSON.stringify({ id, ...frame })}\n`)
+      else if (input.inputFiles === undefined)
+        this.#pipes.down.write(`${JSON.stringify({ id, ...frame, input: input.input })}\n`)
+      else void this.#sendLarge(frameLine(id, frame, input))
     })
+  }
+
+  /** Sends a frame as fast as the worker reads it. A worker that got a part of it cannot be used any more. */
+  async #sendLarge(line: AsyncIterable<Buffer>): Promise<void> {
+    try {
+      await pipeline(line, this.#pipes.down, { end: false })
+    } catch (error) {
+      if (this.#dead) return
+      this.#broken = true
+      this.kill()
+      this.#end({ kind: "error", error: { message: `its input could not be sent: ${messageOf(error)}` }, retire: true })
+    }
   }
 
   /** Sends SIGTERM to all processes of the worker, so that a function that uses its signal can end by itself. */

@@ -15,6 +15,7 @@ import { maskValues } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Environment, environmentProblem } from "../environment.ts"
 import { argvOf, type Assignment, type Executor, type LaunchContext, type StopReason } from "../executor.ts"
+import { inputText } from "../input.ts"
 import { currentOwner } from "../../objects/owner.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptFiles } from "./attempt-files.ts"
@@ -109,12 +110,13 @@ export class ProcessExecutor implements Executor {
   }
 
   async #run(starter: Starter, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
-    const input = JSON.stringify(assignment.input)
-    const request = this.#request(assignment, input.length, starter.taskUser)
+    const input = assignment.inputFiles === undefined ? JSON.stringify(assignment.input) : null
+    const request = this.#request(assignment, input?.length ?? Number.POSITIVE_INFINITY, starter.taskUser)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
     if (problem !== null) return { ...this.#notStarted(`could not start: ${problem}`), retryable: false }
-    if (input.length <= MAX_FRAME_INPUT) return this.#supervise(starter, { ...request, input }, assignment, context)
-    await writeFile(request.stdinPath, input, { mode: 0o600 })
+    if (input !== null && input.length <= MAX_FRAME_INPUT)
+      return this.#supervise(starter, { ...request, input }, assignment, context)
+    await writeFile(request.stdinPath, input ?? inputText(assignment), { mode: 0o600 })
     try {
       return await this.#supervise(starter, request, assignment, context)
     } finally {

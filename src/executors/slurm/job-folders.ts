@@ -4,6 +4,7 @@
 import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { Assignment, UnfollowedWork } from "../executor.ts"
+import { inputText } from "../input.ts"
 import type { JobLocation } from "./poller.ts"
 import { FILES, runScript } from "./script.ts"
 
@@ -58,7 +59,7 @@ export class JobFolders {
     const folder = this.task(location)
     await mkdir(join(this.#root, "attempts"), { recursive: true, mode: 0o700 })
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    await writeFile(join(folder, FILES.input), JSON.stringify(assignment.input), PRIVATE)
+    await writeFile(join(folder, FILES.input), inputText(assignment), PRIVATE)
     await writeFile(join(folder, FILES.run), runScript(assignment, folder), PRIVATE)
     const { attemptId, runId, taskId } = assignment
     const pointer = this.#pointer(attemptId)

@@ -23,8 +23,7 @@ export const HEARTBEAT_MS = 10_000
 /** Age of the last heartbeat from which on `ork exec` is taken for dead. */
 export const STALE_MS = 60_000
 
-export const execSpec = z.object({
-  version: z.literal(1),
+const specFields = {
   run_id: text,
   task_id: text,
   task_name: text,
@@ -58,7 +57,13 @@ export const execSpec = z.object({
   max_output_bytes: z.number(),
   output_format: z.enum(OUTPUT_FORMATS).optional(),
   max_log_bytes: z.number().optional(),
-})
+}
+
+/** Version 2 has `input_files`, which an older `ork exec` would ignore: names in `upstream` whose outputs belong to the input. */
+export const execSpec = z.discriminatedUnion("version", [
+  z.object({ version: z.literal(1), ...specFields }),
+  z.object({ version: z.literal(2), ...specFields, input_files: z.array(text) }),
+])
 export type ExecSpec = z.infer<typeof execSpec>
 
 export const execStatus = z.object({

@@ -6,6 +6,7 @@ import { type AttemptId, rowOf, type RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
+import { inputValue } from "../../executors/input.ts"
 import { InProcessExecutor } from "../../executors/node/in-process.ts"
 import { AttemptOutput, failureOf, storeOutput } from "../../executors/pool/attempt-output.ts"
 import { ErrorReport, jsonOf } from "../../executors/node/function-result.ts"
@@ -79,7 +80,7 @@ export class FunctionExecutor implements Executor {
     const row = rowOf(assignment.taskId)
     const base = (): Pick<AttemptResult, "startedAt" | "finishedAt"> => ({ startedAt, finishedAt: clock.now() })
     try {
-      const input = await validate(workflow.schema, assignment.input, `the input of ${workflow.name}`)
+      const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
       const state = await this.#journal.load(row)
       const activation = new Activation(assignment.runId, state, this.#ports(assignment, row, output, signal))
       const end = await untilAborted(

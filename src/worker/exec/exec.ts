@@ -2,11 +2,8 @@
 // with an executor, and writes status.json, output.json and the log beside it. Communicates only through the object store; the
 // engine's side is src/executors/exec/.
 
-import { createWriteStream } from "node:fs"
-import { mkdir } from "node:fs/promises"
+import { mkdir, writeFile } from "node:fs/promises"
 import { join, posix, resolve } from "node:path"
-import { Readable } from "node:stream"
-import { pipeline } from "node:stream/promises"
 import { withRetries, StatusWriter } from "./status-writer.ts"
 import { bareNode } from "../tasks/bare-node.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
@@ -18,6 +15,7 @@ import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.
 import type { Assignment, Executor } from "../../executors/executor.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { readOutputObject } from "../../objects/shared/read-object.ts"
 import { type ExecSpec, execSpec, OUTPUT_FILE, SECRET_VARIABLE, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 
 export interface ExecOptions {
@@ -39,8 +37,6 @@ export interface ExecOptions {
 export class ExecError extends Error {
   override readonly name = "ExecProblem"
 }
-
-const DOWNLOAD_BYTES = 4 << 20
 
 export const runExec = async (options: ExecOptions): Promise<AttemptResult> => {
   const { objects, key, clock } = options
@@ -71,12 +67,7 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
 
 const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
   const { executors, clock } = options
-  const runner = new AttemptRunner({
-    executors,
-    clock,
-    // The engine validates outputs.
-    readOutput: () => Promise.reject(new Error("outputs are not read here")),
-  })
+  const runner = new AttemptRunner({ executors, clock })
   const executor = executors.get(spec.executor)
   const stop = new StopSignal()
   const onStopped = (): void => stop.stop("shutdown")
@@ -125,6 +116,7 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     baseDir: options.cwd,
     ...(await codeOf(options, spec)),
     upstreamDir: await downloadUpstream(options, spec, prefix),
+    ...(spec.version === 2 && { inputFiles: spec.input_files }),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
     ...(spec.max_log_bytes !== undefined && { maxLogBytes: spec.max_log_bytes }),
@@ -161,18 +153,9 @@ const downloadUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec
   await mkdir(target)
   for (const [name, relative] of entries) {
     const key = posix.join(prefix, relative)
-    await pipeline(Readable.from(readObject(objects, key)), createWriteStream(join(target, `${name}.json`)))
+    await writeFile(join(target, `${name}.json`), readOutputObject(objects, key))
   }
   return target
-}
-
-async function* readObject(objects: ObjectStore, key: string): AsyncGenerator<Uint8Array> {
-  for (let at = 0; ; at += DOWNLOAD_BYTES) {
-    const bytes = await objects.getRange(key, at, at + DOWNLOAD_BYTES)
-    if (bytes === null) throw new Error(`the output ${key} is gone from the object store`)
-    yield bytes
-    if (bytes.byteLength < DOWNLOAD_BYTES) return
-  }
 }
 
 /** Writes output.json, unless the executor has written a large output there. Returns its size. */

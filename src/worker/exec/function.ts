@@ -11,6 +11,7 @@ import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.
 import type { Assignment, Executor } from "../../executors/executor.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { readOutputObject } from "../../objects/shared/read-object.ts"
 
 export interface CallOptions {
   /** Relative to `cwd`. */
@@ -33,9 +34,7 @@ const PREFIX = "exec/"
 
 export const callFunction = async (options: CallOptions): Promise<AttemptResult> => {
   const { executors, clock, objects, env, stopped } = options
-  const readOutput = async (key: string): Promise<Json> =>
-    JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json
-  const runner = new AttemptRunner({ executors, clock, readOutput })
+  const runner = new AttemptRunner({ executors, clock })
   const assignment = await assignmentOf(options)
   const executor = executors.get(assignment.node.executor)
   const stop = new StopSignal()
@@ -47,9 +46,9 @@ export const callFunction = async (options: CallOptions): Promise<AttemptResult>
     await executor?.start?.()
     if (stopped.aborted) onStopped()
     const result = await runner.run(assignment, stop, { started: () => {}, progress: () => {} })
-    const { output } = result
-    const value = output === undefined ? null : "inline" in output ? output.inline : await readOutput(output.key)
-    if (result.state === "success" && env["ORK_OUTPUT"] !== undefined) await writeFile(env["ORK_OUTPUT"], JSON.stringify(value))
+    const { output = { inline: null } } = result
+    const text = "inline" in output ? JSON.stringify(output.inline) : readOutputObject(objects, output.key)
+    if (result.state === "success" && env["ORK_OUTPUT"] !== undefined) await writeFile(env["ORK_OUTPUT"], text)
     return result
   } finally {
     stopped.removeEventListener("abort", onStopped)

@@ -90,10 +90,8 @@ export class PushListener {
 
   constructor(options: PushListenerOptions) {
     this.#options = options
-    const { executors, clock, objects } = options
-    const readOutput = async (key: string): Promise<Json> =>
-      JSON.parse(Buffer.from((await objects.get(key)) ?? "null").toString()) as Json
-    this.#runner = new AttemptRunner({ executors, clock, readOutput })
+    const { executors, clock } = options
+    this.#runner = new AttemptRunner({ executors, clock })
     this.#auth = new PushAuth(options)
     this.#seen = new SeenTokens(clock.now())
     this.#server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {

@@ -59,6 +59,12 @@ const task = (command: unknown) => ({ name: "v", params: { v: { type: "string" }
 
 const twice = ($ref: string): object => ({ anyOf: [{ $ref }, { $ref }] })
 
+/** A task with an output of 58 MB. */
+const LARGE = {
+  command: `{ printf '{"list":['; yes '"abcdefghijklmnopqrstuvwxyz",' | head -n 2000000 | tr -d '\\n'; printf '1]}'; } > "$ORK_OUTPUT"`,
+  timeout: "60s",
+}
+
 /** Bodies of definitions in YAML. */
 const YAML: { [name: string]: () => string } = {
   "a YAML document nested 100,000 levels deep": () => `a: ${"[".repeat(100_000)}`,
@@ -254,19 +260,21 @@ export const stallAttacks: Attack[] = [
     }),
   ),
   stall("an output of 60 MB, which an expression reads", (target) =>
-    runAndRead(
-      target,
-      "large",
-      {
-        a: {
-          command: `{ printf '{"list":['; yes '"abcdefghijklmnopqrstuvwxyz",' | head -n 2000000 | tr -d '\\n'; printf '1]}'; } > "$ORK_OUTPUT"`,
-          timeout: "60s",
-        },
-        b: { depends_on: ["a"], if: "size(tasks.a.output.list) > 3", command: "true", timeout: "60s" },
-      },
-      "a",
-    ),
+    runAndRead(target, "large", {
+      a: LARGE,
+      b: { depends_on: ["a"], if: "size(tasks.a.output.list) > 3", command: "true", timeout: "60s" },
+    }),
   ),
+  stall("an output of 60 MB, which is the input of another task", (target) =>
+    runAndRead(target, "large", { a: LARGE, b: { depends_on: ["a"], command: "wc -c < $ORK_INPUT", timeout: "60s" } }),
+  ),
+  stall("an output of 60 MB with a schema", (target) =>
+    runAndRead(target, "large", { a: { ...LARGE, output: { type: "object" } } }),
+  ),
+  stall("an output of 60 MB of a sub-workflow", async (target) => {
+    await deployed(target, { name: "large-child", tasks: { a: LARGE } })
+    await runAndRead(target, "large", { a: { executor: "workflow", workflow: "large-child", timeout: "60s" } })
+  }),
   stall("an output nested a million levels deep", (target) =>
     runAndRead(target, "deep", {
       a: {

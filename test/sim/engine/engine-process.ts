@@ -106,6 +106,7 @@ const faultyEvaluator = (simulation: Simulation, name: string): Evaluator => {
       mayFail()
       return inlineEvaluator.render(template, scope)
     },
+    check: (schema, text) => inlineEvaluator.check(schema, text),
     stop: () => inlineEvaluator.stop(),
   }
 }
