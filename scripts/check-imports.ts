@@ -16,7 +16,7 @@ const STORE_LAYERS: Layers = [
   ["schema", "cache"],
   ["tx.ts"],
   ["claim"],
-  [["advance", "runs", "jobs", "functions", "admin"]],
+  [["advance", "runs", "jobs", "functions", "admin"], "transfer"],
   ["*.ts"],
 ]
 
@@ -25,7 +25,7 @@ const LAYERS: Record<string, Layers> = {
     ["core"],
     ["config-values.ts"],
     ["config.ts", "definition", "import", "protocol", "store", "objects", "secrets"],
-    ["executors"],
+    ["executors", "backup"],
     ["engine"],
     ["api", "worker"],
     ["server"],

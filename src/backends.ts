@@ -9,11 +9,12 @@ import type { Backends, Context, EngineUse, Inspection } from "./cli/target/cont
 import { messageOf } from "./core/model/error-message.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import { parseObjectAddress } from "./core/settings/object-address.ts"
-import type { Config } from "./config.ts"
+import { type Config, sqliteFile } from "./config.ts"
 import { systemClock, systemRandom } from "./engine/system.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { LazyOptions } from "./executors/lazy.ts"
 import type { ObjectStore } from "./objects/objects.ts"
+import { createDurableFolder } from "./objects/shared/durable-file.ts"
 import type { HelperChoice } from "./executors/process/helper-supply.ts"
 import type { ProcessExecutor } from "./executors/process/process.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
@@ -24,14 +25,12 @@ import { processIdentity, processIsDead } from "./store/sqlite/connection/proces
 
 // -- stores ------------------------------------------------------------------------------------------------------------------------
 
-const SQLITE = "sqlite:"
-
 /** Returns null when the file does not exist and `create` is false. */
 const openSqliteStore = async (path: string, create: boolean): Promise<ServerStore | null> => {
   if (!create && !existsSync(path)) return null
   const { openSqlite } = await import("./store/sqlite/sqlite.ts")
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    await createDurableFolder(resolve(dirname(path)))
     // SQLite gives its other files the mode of this one.
     closeSync(openSync(path, "a", 0o600))
     return await openSqlite({ path, clock: systemClock, random: systemRandom, isDead: ({ process }) => processIsDead(process) })
@@ -47,10 +46,10 @@ const openPostgresStore = async (url: string): Promise<ServerStore> => {
   return openPostgres({ url, random: systemRandom })
 }
 
-const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean }): Promise<ServerStore | null> => {
-  const store = databaseUrl.startsWith(SQLITE)
-    ? await openSqliteStore(databaseUrl.slice(SQLITE.length), create)
-    : await openPostgresStore(databaseUrl)
+const openStore: Backends["openStore"] = async (config, { create, migrate }) => {
+  const file = sqliteFile(config)
+  const store = file === null ? await openPostgresStore(config.databaseUrl) : await openSqliteStore(file, create)
+  if (migrate === false) return store
   try {
     await store?.migrate()
   } catch (error) {
@@ -60,7 +59,7 @@ const openStore = async ({ databaseUrl }: Config, { create }: { create: boolean 
   return store
 }
 
-const openObjects = async ({ objectStore }: Config): Promise<ObjectStore> => {
+const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
   const address = parseObjectAddress(objectStore)
   switch (address?.kind) {
     case "file": {
@@ -128,9 +127,9 @@ const SYSTEM_SOCKETS = ["/run/dbus/system_bus_socket", "/run/systemd/private", "
  * either, which may contain keys.
  */
 const privatePaths = (config: Config, folder: string, service: boolean): string[] => {
-  const { databaseUrl, objectStore, secretsDir, tlsKey } = config
+  const { objectStore, secretsDir, tlsKey } = config
   const objects = parseObjectAddress(objectStore)
-  const database = databaseUrl.startsWith(SQLITE) ? databaseUrl.slice(SQLITE.length) : null
+  const database = sqliteFile(config)
   const files = database === null ? [] : [database, `${database}-wal`, `${database}-shm`]
   const secret = [secretsDir, tlsKey, ...(service ? [CONFIG_FILE] : [])].filter((path) => path !== "")
   const outside = existing([...files, ...(objects?.kind === "file" ? [objects.folder] : []), ...secret])
@@ -149,8 +148,8 @@ const isInside = (path: string, folder: string): boolean => {
 }
 
 /** Where other servers may run the tasks of a process whose lease has expired, its own tasks end with the lease. */
-const leaseOf = ({ databaseUrl, serverLeaseMs }: Config): { leaseMs?: number } =>
-  databaseUrl.startsWith(SQLITE) ? {} : { leaseMs: silenceMs(serverLeaseMs) }
+const leaseOf = (config: Config): { leaseMs?: number } =>
+  sqliteFile(config) === null ? { leaseMs: silenceMs(config.serverLeaseMs) } : {}
 
 const helperChoice = (config: EngineConfig): HelperChoice => ({
   helper: "auto",

@@ -359,3 +359,9 @@ export const unknownVariables = (env: Sources["env"]): string[] => {
 
 /** Replaces the user and password of an address, so that it can be shown. */
 export const withoutPassword = (address: string): string => address.replace(/:\/\/[^@/]*@/, "://…@")
+
+const SQLITE = "sqlite:"
+
+/** Returns the file of a SQLite database; null for another database. */
+export const sqliteFile = ({ databaseUrl }: Pick<Config, "databaseUrl">): string | null =>
+  databaseUrl.startsWith(SQLITE) ? databaseUrl.slice(SQLITE.length) : null

@@ -1,6 +1,6 @@
 // Opens what `Ork` runs on: the database, the object store and the system clock. Loaded by `Ork.open`.
 
-import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
+import { closeSync, openSync, readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
@@ -8,6 +8,7 @@ import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
 import type { Logger } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
+import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { defaultName, type OrkOptions, type OrkParts } from "./ork.ts"
@@ -54,7 +55,7 @@ const openStore = async (database: string): Promise<ServerStore> => {
   const path = database.slice(SQLITE.length)
   const { openSqlite } = await import("../store/sqlite/sqlite.ts")
   if (path !== ":memory:") {
-    mkdirSync(dirname(resolve(path)), { recursive: true, mode: 0o700 })
+    await createDurableFolder(dirname(resolve(path)))
     // SQLite gives its other files the mode of this one.
     closeSync(openSync(path, "a", 0o600))
   }

@@ -1,9 +1,11 @@
 // The server's own admin key, for servers without a configured one: created once and kept in the data folder, where the local command
 // line reads it. Only the owner can read the file.
 
-import { chmod, link, mkdir, readFile, stat, unlink, writeFile } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { randomBytes } from "node:crypto"
+import { chmod, link, readFile, stat, unlink } from "node:fs/promises"
+import { join } from "node:path"
 import type { Random } from "../core/model/ports.ts"
+import { createDurableFolder, syncFolder, writeDurableFile } from "../objects/shared/durable-file.ts"
 import { Conflict } from "../store/contract/errors.ts"
 
 const PREFIX = "ork_"
@@ -34,13 +36,19 @@ export const ensureAdminKey = async (dataDir: string, random: Random): Promise<{
     return { key: existing, file }
   }
   const key = PREFIX + random.hex128() + random.hex128()
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  // Links a complete file and never replaces one: servers that start together use the key of the first.
-  const draft = `${file}.${random.hex128()}`
-  await writeFile(draft, `${key}\n`, { mode: OWNER_ONLY })
+  await storeAdminKey(dataDir, `${key}\n`)
+  return { key: (await readAdminKey(dataDir)) ?? key, file }
+}
+
+/** Stores the key of a data folder, unless it has one. Links a complete file: servers that start together use the key of the first. */
+export const storeAdminKey = async (dataDir: string, text: string): Promise<void> => {
+  const file = adminKeyFile(dataDir)
+  await createDurableFolder(dataDir)
+  const draft = `${file}.${randomBytes(8).toString("hex")}`
+  await writeDurableFile(draft, text)
   await link(draft, file).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error
   })
   await unlink(draft)
-  return { key: (await readAdminKey(dataDir)) ?? key, file }
+  await syncFolder(dataDir)
 }

@@ -40,9 +40,9 @@ export interface EngineUse {
 export interface Backends {
   clock: Clock
   random: Random
-  /** Opens and migrates the database. Returns null if there is none and `create` is false. */
-  openStore(config: Config, options: { create: boolean }): Promise<ServerStore | null>
-  openObjects(config: Config): Promise<ObjectStore>
+  /** Opens the database, and migrates it unless `migrate` is false. Returns null if there is none and `create` is false. */
+  openStore(config: Pick<Config, "databaseUrl">, options: { create: boolean; migrate?: false }): Promise<ServerStore | null>
+  openObjects(config: Pick<Config, "objectStore">): Promise<ObjectStore>
   openSecrets(config: Config, where: Pick<Context, "env" | "cwd">): Promise<Pick<Secrets, "find">>
   engineParts(config: Config, objects: ObjectStore, use: EngineUse): Promise<EngineParts>
   /** Returns the queues that a file has handlers for and the functions that it registers. Rejects if the file cannot be loaded. */

@@ -1,5 +1,6 @@
 // Errors of the command line, and the text and exit code for any error. Exit code 2 means bad input, 1 means that work failed.
 
+import { BackupError } from "../../backup/errors.ts"
 import { problemText } from "../../core/model/problems.ts"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import { ClientError } from "../../protocol/client/errors.ts"
@@ -16,7 +17,7 @@ export class SilentServer extends Error {
 }
 
 /** Errors whose message is written for users, and that another input does not avoid. */
-const USER_ERRORS = [SilentServer, NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError] as const
+const USER_ERRORS = [SilentServer, NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError, BackupError] as const
 
 export interface ErrorDescription {
   /** Lines for standard error. */

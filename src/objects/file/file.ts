@@ -7,6 +7,7 @@ import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { messageOf } from "../../core/model/error-message.ts"
 import { ObjectStoreError } from "../errors.ts"
+import { createDurableFolder, syncFolder } from "../shared/durable-file.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import type { ObjectStore } from "../objects.ts"
 import { readRange } from "../shared/read-range.ts"
@@ -115,14 +116,21 @@ export class FileObjectStore implements ObjectStore {
       await rm(temporary, { force: true })
       throw error
     }
-    await syncFolder(folder)
+    await this.#syncFolders(folder)
   }
 
-  /** Creates a file and its folders, and syncs the new folders. Retries, because a concurrent delete may remove the folders. */
+  /** Syncs the folders of an object: a log writer may have created some of them without a sync. */
+  async #syncFolders(folder: string): Promise<void> {
+    const folders: string[] = []
+    for (let at = folder; at.startsWith(this.root); at = dirname(at)) folders.push(at)
+    await Promise.all(folders.map(syncFolder))
+  }
+
+  /** Creates a file and its folders. Retries, because a concurrent delete may remove the folders. */
   async #create(folder: string, path: string): Promise<FileHandle> {
     for (let tries = 0; ; tries++) {
-      const first = await mkdir(folder, { recursive: true, mode: 0o700 })
-      if (first !== undefined) for (let at = folder; at.length >= first.length; at = dirname(at)) await syncFolder(dirname(at))
+      await createDurableFolder(this.root)
+      await mkdir(folder, { recursive: true, mode: 0o700 })
       try {
         return await open(path, "wx", 0o600)
       } catch (error) {
@@ -154,14 +162,5 @@ const writeAll = async (file: FileHandle, data: Uint8Array): Promise<void> => {
   for (let done = 0; done < data.byteLength;) {
     const { bytesWritten } = await file.write(data, done, data.byteLength - done)
     done += bytesWritten
-  }
-}
-
-const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, "r")
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }

@@ -9,12 +9,13 @@ const CHUNK_BYTES = 4 << 20
 export const copyObject = async (objects: ObjectStore, from: string, to: string): Promise<number | null> => {
   const bytes = await objects.size(from)
   if (bytes === null) return null
-  if (objects.join === undefined) await objects.putStream(to, chunksOf(objects, from, bytes))
+  if (objects.join === undefined) await objects.putStream(to, objectChunks(objects, from, bytes))
   else await objects.join(to, [{ key: from, start: 0, end: bytes }])
   return bytes
 }
 
-async function* chunksOf(objects: ObjectStore, key: string, bytes: number): AsyncGenerator<Uint8Array> {
+/** Yields the first `bytes` of an object. */
+export async function* objectChunks(objects: ObjectStore, key: string, bytes: number): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < bytes; start += CHUNK_BYTES) {
     yield await readObjectRange(objects, { key, start, end: Math.min(bytes, start + CHUNK_BYTES) })
   }

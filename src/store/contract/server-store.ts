@@ -10,6 +10,7 @@ import type { NotificationStore } from "./notifications.ts"
 import type { RunViewStore } from "./run-view.ts"
 import type { QueueStore } from "./queues.ts"
 import type { Store } from "./store.ts"
+import type { TransferStore } from "./transfer.ts"
 
 export type ServerStore = Store &
   Catalog &
@@ -20,4 +21,5 @@ export type ServerStore = Store &
   KeyStore &
   NotificationStore &
   RunViewStore &
-  QueueStore
+  QueueStore &
+  TransferStore

@@ -33,7 +33,9 @@ import { jobStore } from "./jobs/jobs.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
 import { Cache } from "./cache/cache.ts"
-import { migrate } from "./schema/migrations.ts"
+import { migrate, MIGRATIONS } from "./schema/migrations.ts"
+import { dump } from "./transfer/dump.ts"
+import { isBlank, load } from "./transfer/load.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
 import { runView } from "./runs/run-view.ts"
@@ -94,6 +96,10 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     advanceConcurrency: ADVANCE_CONCURRENCY,
     migrate: () => migrate(pools.writers, target),
     becomeServer: async () => true,
+    schemaVersion: MIGRATIONS.length,
+    isBlank: () => pools.readers.use((connection) => isBlank(connection, target)),
+    dump: (use) => dump(pools.readers, use),
+    load: (source) => load(pools.readers, target, source),
     close: async () => {
       await Promise.all([listener, advancing, ...Object.values(pools)].map((part) => part.close()))
     },

@@ -11,7 +11,7 @@ import { advance, type Cursors } from "./advance/advance.ts"
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
-import { asInvalidValue, Database } from "./connection/database.ts"
+import { asInvalidValue, Database, rejectDamaged } from "./connection/database.ts"
 import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import { InFlightRows } from "./cache/in-flight.ts"
@@ -31,7 +31,10 @@ import { jobStore } from "./jobs/jobs.ts"
 import { functionStore } from "./functions/functions.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { newRoundRobin } from "./claim/lane-sets.ts"
-import { migrate } from "./schema/migrations.ts"
+import { migrate, MIGRATIONS } from "./schema/migrations.ts"
+import { dump } from "./transfer/dump.ts"
+import { isBlank, load } from "./transfer/load.ts"
+import { rejectMoved } from "./transfer/moved.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
@@ -101,8 +104,20 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     get commits() {
       return writer.commits
     },
-    migrate: () => whileBusy(db, () => migrate(db)),
-    becomeServer: async () => lock === null || lock.acquire(),
+    migrate: () =>
+      whileBusy(db, () => {
+        migrate(db)
+        rejectMoved(db)
+      }),
+    schemaVersion: MIGRATIONS.length,
+    isBlank: () => whileBusy(db, () => isBlank(db)),
+    dump: (use, dumpOptions) => dump(path, use, dumpOptions),
+    load: (source) => load(session, source),
+    becomeServer: () =>
+      whileBusy(db, () => {
+        rejectDamaged(db)
+        return lock === null || lock.acquire()
+      }),
     close: async () => {
       await writer.close()
       wake?.close()

@@ -88,10 +88,34 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
   },
   {
     usage: "migrate",
-    description: "create the database, or migrate it to the schema version of this Ork",
-    options: [JSON_OPTION, ...STORE_OPTIONS],
-    examples: ["ork migrate --database-url postgres://ork@db/ork"],
+    description: "create the database, or migrate it to the schema version of this Ork; with --to, move it to Postgres",
+    options: [
+      ["--to <url>", "an empty Postgres database, to which everything in this SQLite database is moved"],
+      JSON_OPTION,
+      ...STORE_OPTIONS,
+    ],
+    examples: ["ork migrate --database-url postgres://ork@db/ork", "ork migrate --to postgres://ork@db/ork"],
     load: async () => (await import("../migrate.ts")).migrate,
+  },
+  {
+    usage: "backup",
+    argument: new Argument("[folder]", "a new folder (ork-backup-TIME)"),
+    description: "save the database, the objects and the admin key in a folder, while servers work",
+    options: [
+      ["--no-objects", "leave out logs, outputs and bundles, for object stores with a backup of their own"],
+      JSON_OPTION,
+      ...STORE_OPTIONS,
+    ],
+    examples: ["ork backup", "ork backup /backups/ork-monday"],
+    load: async () => (await import("../backup.ts")).backup,
+  },
+  {
+    usage: "restore",
+    argument: new Argument("<folder>", "a folder that `ork backup` has written"),
+    description: "verify a backup and restore it into an empty database and an empty object store",
+    options: [JSON_OPTION, ...STORE_OPTIONS],
+    examples: ["ork restore /backups/ork-monday", "ork restore /backups/ork-monday --database-url postgres://ork@db/ork"],
+    load: async () => (await import("../restore.ts")).restore,
   },
   {
     usage: "gc",

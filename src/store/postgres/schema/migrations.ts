@@ -4,7 +4,7 @@
 
 import { setTimeout as delay } from "node:timers/promises"
 import { SchemaTooNew } from "../../contract/errors.ts"
-import { type Connection, hostOf, isCollision, isLockTimeout } from "../connection/connection.ts"
+import { type Connection, hostOf, isCollision, isLockTimeout, type Target } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
 import { INITIAL } from "./001-initial.ts"
@@ -40,7 +40,7 @@ const MAX_DELAY_MS = 2000
  */
 export const migrate = async (
   connections: ConnectionPool,
-  target: { url: string; schema: string },
+  target: SchemaTarget,
   migrations: readonly string[] = MIGRATIONS,
 ): Promise<void> => {
   for (let tries = 1; ; tries++) {
@@ -53,33 +53,45 @@ export const migrate = async (
   }
 }
 
-const migrateOnce = (
+const migrateOnce = (connections: ConnectionPool, target: SchemaTarget, migrations: readonly string[]): Promise<void> =>
+  transaction(connections, target, (connection) => applyMigrations(connection, target, migrations))
+
+type SchemaTarget = Pick<Target, "url" | "schema">
+
+/** Runs `work` in one transaction, while nobody else migrates the schema. */
+export const transaction = <T>(
   connections: ConnectionPool,
-  target: { url: string; schema: string },
-  migrations: readonly string[],
-): Promise<void> =>
+  target: SchemaTarget,
+  work: (connection: Connection) => Promise<T>,
+): Promise<T> =>
   connections.use(async (connection) => {
     await connection.script("BEGIN")
     try {
       await connection.run(LOCK, { schema: target.schema })
-      await apply(connection, target, migrations)
+      const result = await work(connection)
       await connection.script("COMMIT")
+      return result
     } catch (error) {
       if (!connection.broken) await connection.script("ROLLBACK")
       throw error
     }
   })
 
-const apply = async (
+/** Applies the missing migrations inside the caller's transaction. */
+export const applyMigrations = async (
   connection: Connection,
-  target: { url: string; schema: string },
+  target: SchemaTarget,
   migrations: readonly string[],
 ): Promise<void> => {
   await connection.script(PREPARE(`"${target.schema.replaceAll('"', '""')}"`))
-  const found = (await connection.run<{ version: number }>(GET_VERSION))[0]!.version
+  const found = await schemaVersion(connection)
   if (found > migrations.length) throw new SchemaTooNew(hostOf(target.url), found, migrations.length)
   if (found === migrations.length) return
   await connection.script(LOCK_TIMEOUT)
   for (const step of migrations.slice(found)) await connection.script(step)
   await connection.run(SET_VERSION, { version: migrations.length })
 }
+
+/** Returns the number of migrations that the schema has. */
+export const schemaVersion = async (connection: Connection): Promise<number> =>
+  (await connection.run<{ version: number }>(GET_VERSION))[0]!.version

@@ -7,6 +7,7 @@
 // SQLite plans a limit that is only a parameter by its value and compiles the statement again at each call, which costs 30 times as much as a short
 // read. So limits are written `LIMIT ? + 0`.
 
+import { statSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, StatementSync } from "node:sqlite"
 import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
 
@@ -98,6 +99,13 @@ export class Database {
     return (this.#abilities.arrays ? rows : rows.map((row) => Object.values(row))) as unknown as T[]
   }
 
+  /** Yields rows one by one, for tables that do not fit into memory. */
+  *iterate<T extends readonly unknown[]>(sql: string): Generator<T> {
+    for (const row of this.#prepared(sql).statement.iterate()) {
+      yield (this.#abilities.arrays ? row : Object.values(row)) as unknown as T
+    }
+  }
+
   /** Returns one row as an object. */
   find<T>(sql: string, ...values: Value[]): T | undefined {
     return this.list<T>(sql, ...values)[0]
@@ -165,7 +173,8 @@ export const inTransaction = (db: Pick<DatabaseSync, "exec">): boolean => {
 const PRIMARY = 0xff
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
-const UNAVAILABLE = new Set([8, 10, 11, 13, 14, 26]) // READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB
+const UNAVAILABLE = new Set([8, 10, 13, 14]) // READONLY, IOERR, FULL, CANTOPEN
+const DAMAGED = new Set([11, 26]) // CORRUPT, NOTADB
 const INVALID_VALUE = new Set([18, 19, 20, 25]) // TOOBIG, CONSTRAINT, MISMATCH, RANGE
 
 const codeOf = (error: unknown): number | null =>
@@ -179,10 +188,28 @@ export const isBusy = (error: unknown): boolean => {
 
 /** Turns errors of the file or the disk into StoreUnavailable and returns other errors unchanged. */
 export const asUnavailable = (db: Database, error: unknown): unknown => {
-  const code = codeOf(error)
-  return code !== null && UNAVAILABLE.has(code)
-    ? new StoreUnavailable(db.where, (error as Error).message, { cause: error })
-    : error
+  const code = codeOf(error) ?? -1
+  if (DAMAGED.has(code)) return damaged(db, (error as Error).message, { cause: error })
+  return UNAVAILABLE.has(code) ? new StoreUnavailable(db.where, (error as Error).message, { cause: error }) : error
+}
+
+const damaged = ({ where }: Database, reason: string, options?: ErrorOptions): StoreUnavailable =>
+  new StoreUnavailable(
+    where,
+    `its file is damaged (${reason}); stop what uses it, move ${where} and ${where}-wal to another place, and run ` +
+      `\`ork restore BACKUP\`; without a backup, \`sqlite3 ${where} .recover\` saves what can be read`,
+    options,
+  )
+
+/** Larger files would delay the start of a server for seconds. */
+const MAX_CHECKED_BYTES = 256 << 20
+
+/** Reads the whole file, unless it is large, and throws if its structure is damaged. */
+export const rejectDamaged = (db: Database): void => {
+  const size = statSync(db.where, { throwIfNoEntry: false })?.size ?? 0
+  if (size > MAX_CHECKED_BYTES) return
+  const [found] = db.get<[string]>("PRAGMA quick_check(1)")!
+  if (found !== "ok") throw damaged(db, found.split("\n").at(-1)!)
 }
 
 /** Turns errors about the content of a value into InvalidValue. A value that is out of range for JavaScript never reaches SQLite. */

@@ -20,13 +20,10 @@ const BEGIN = "BEGIN EXCLUSIVE"
 
 /** Applies the missing migrations in one transaction. The caller must not hold the database's write lock. */
 export const migrate = (db: Database, migrations: readonly string[] = MIGRATIONS): void => {
-  if (version(db) === migrations.length) return
+  if (schemaVersion(db) === migrations.length) return
   db.exec(BEGIN)
   try {
-    const found = version(db)
-    if (found > migrations.length) throw new SchemaTooNew(db.where, found, migrations.length)
-    for (const step of migrations.slice(found)) db.exec(step)
-    db.exec(`PRAGMA user_version = ${migrations.length}`)
+    applyMigrations(db, migrations)
     db.exec("COMMIT")
   } catch (error) {
     db.rollback()
@@ -34,6 +31,15 @@ export const migrate = (db: Database, migrations: readonly string[] = MIGRATIONS
   }
 }
 
+/** Applies the missing migrations inside the caller's transaction. */
+export const applyMigrations = (db: Database, migrations: readonly string[]): void => {
+  const found = schemaVersion(db)
+  if (found > migrations.length) throw new SchemaTooNew(db.where, found, migrations.length)
+  for (const step of migrations.slice(found)) db.exec(step)
+  db.exec(`PRAGMA user_version = ${migrations.length}`)
+}
+
 const VERSION = "PRAGMA user_version"
 
-const version = (db: Database): number => db.get<[number]>(VERSION)![0]
+/** Returns the number of migrations that the database has. */
+export const schemaVersion = (db: Database): number => db.get<[number]>(VERSION)![0]

@@ -1,0 +1,16 @@
+// A slice of `npm run power`, and its counterpart on a disk that ignores syncs.
+
+import { join } from "node:path"
+import { expect, test } from "vitest"
+import { temporaryFolder } from "../../support/ork.ts"
+import { cutPower } from "./campaign.ts"
+import { recordWorkload } from "./workload.ts"
+
+test("what clients were told survives a power loss, unless the disk ignores syncs", async () => {
+  const folder = temporaryFolder()
+  const recording = await recordWorkload(folder, 24)
+  const scratch = join(folder, "scratch")
+  expect(await cutPower(recording, { cuts: 300, seed: 1, scratch })).toEqual({ tries: 300, violations: [] })
+  const lossy = await cutPower(recording, { cuts: 20, seed: 1, scratch, ignoresSyncs: true })
+  expect(lossy.violations.length).toBeGreaterThan(10)
+})
