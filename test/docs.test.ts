@@ -1,7 +1,9 @@
 // The documentation is correct: workflows in the guide run, links resolve, and the references are complete.
 
-import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { execFile } from "node:child_process"
+import { existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { basename, dirname, join } from "node:path"
+import { promisify } from "node:util"
 import { expect, test } from "vitest"
 import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
@@ -39,6 +41,50 @@ test.each(local)("the guide's workflow $name runs", async ({ name, text }) => {
   writeFileSync(join(cwd, "workflow.yaml"), text)
   const { code, run, stderr } = await orkRun(["workflow.yaml", ...(PARAMS[name] ?? [])], { cwd })
   expect({ code, status: run.status, stderr }).toEqual({ code: 0, status: "success", stderr: "" })
+})
+
+const migrations = globSync("docs/migrate/*.md", { cwd: REPO }).map((file) => ({
+  file,
+  text: readFileSync(join(REPO, file), "utf8"),
+}))
+const migrationWorkflows = migrations.flatMap(({ file, text }) =>
+  [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, definition]) => ({ file, definition: definition! })),
+)
+
+test.each(migrationWorkflows)("the workflow in $file is valid", async ({ definition }) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "workflow.yaml"), definition)
+  expect(await ork(["validate", "workflow.yaml"], { cwd })).toMatchObject({ code: 0 })
+})
+
+test("the programs in docs/migrate compile", { timeout: 60_000 }, async () => {
+  const cwd = temporaryFolder()
+  symlinkSync(join(REPO, "node_modules"), join(cwd, "node_modules"))
+  const programs = migrations.flatMap(({ file, text }) =>
+    [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, program], i) => ({
+      name: `${basename(file, ".md")}-${i}.ts`,
+      program: program!,
+    })),
+  )
+  expect(programs.length).toBeGreaterThan(1)
+  for (const { name, program } of programs) writeFileSync(join(cwd, name), program)
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    target: "es2024",
+    module: "nodenext",
+    types: ["node"],
+    paths: { ork: [join(REPO, "dist/sdk/index.d.ts")] },
+  }
+  writeFileSync(join(cwd, "tsconfig.json"), JSON.stringify({ compilerOptions, files: programs.map(({ name }) => name) }))
+  writeFileSync(join(cwd, "package.json"), JSON.stringify({ type: "module" }))
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    join(REPO, "node_modules/typescript/bin/tsc"),
+    "-p",
+    cwd,
+  ]).catch((error: { stdout: string }) => error)
+  expect(stdout).toBe("")
 })
 
 const documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
