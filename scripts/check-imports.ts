@@ -29,7 +29,8 @@ const LAYERS: Record<string, Layers> = {
     ["engine"],
     ["api", "worker"],
     ["server"],
-    ["sdk", "cli"],
+    ["sdk"],
+    ["cli"],
     ["backends.ts"],
     ["main.ts"],
   ],
@@ -58,7 +59,7 @@ const LAYERS: Record<string, Layers> = {
   ],
   api: [["shared"], ["auth", "feed"], ["http"], ["streams", "views"], ["routes"], ["http/server.ts"]],
   worker: [["tasks"], ["connection"], ["exec", "folders", "push"], ["*.ts"]],
-  cli: [["terminal"], ["target"], ["completion", "progress"], ["run"], ["commands"], ["program.ts"]],
+  cli: [["terminal"], ["target"], ["completion", "progress"], ["run", "cases", "dev"], ["commands"], ["program.ts"]],
 }
 
 /** Folders that must have the same subfolders. */
@@ -73,7 +74,14 @@ const BACKENDS: [RegExp, string][] = [
 ]
 
 /** Files that compose a program from backends: the command, and an engine or a worker inside a user's program. */
-const ROOTS = ["backends.ts", "sdk/start-worker.ts", "sdk/open.ts", "sdk/test.ts", "sdk/durable/function-executor.ts"]
+const ROOTS = [
+  "backends.ts",
+  "sdk/start-worker.ts",
+  "sdk/open.ts",
+  "sdk/test.ts",
+  "sdk/durable/function-executor.ts",
+  "sdk/test-kit/mocked-executor.ts",
+]
 
 const EXEMPT = /\.test\.ts$|\/conformance\/|\/testing(?:\.ts$|\/)/
 const IMPORT = /(?:^|\s)(?:import|export)\b[^"'`;]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']/gm

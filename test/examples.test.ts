@@ -74,7 +74,7 @@ const order = (events: OrkEvent[], status: string): (string | undefined)[] =>
   events.filter((event) => event.event === "task" && event.status === status).map((event) => event.task)
 
 test("the table lists every example", () => {
-  const definitions = readdirSync(EXAMPLES).filter((name) => name.includes("."))
+  const definitions = readdirSync(EXAMPLES).filter((name) => name.includes(".") && !name.includes(".ork-test."))
   expect(definitions.toSorted()).toEqual(Object.keys(TABLE).toSorted())
 })
 
@@ -96,6 +96,15 @@ describe.each(Object.entries(STORES))("on %s", (_store, environment) => {
       const printed = await ork(["logs", result.run.id, task], at)
       expect(printed.stdout.trimEnd()).toContain(text)
     }
+  })
+})
+
+test("the cases of the examples pass, and say how many there are", async () => {
+  const { code, stdout, stderr } = await ork(["test", "examples"], { cwd: REPO })
+  expect({ code, stderr, end: stdout.trimEnd().split("\n").at(-1) }).toEqual({
+    code: 0,
+    stderr: "",
+    end: "7 cases, all passed",
   })
 })
 

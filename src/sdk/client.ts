@@ -12,6 +12,8 @@ import {
   TaskFailedError,
   TimeoutError,
 } from "./errors.ts"
+import type { GraphResult } from "./graph/graph.ts"
+import { follow } from "./graph/refs.ts"
 import type {
   Enqueueable,
   EnqueueOptions,
@@ -40,6 +42,8 @@ export interface ClientOptions {
 /** Longest time that the server waits for a result in one request. */
 const WAIT_MS = 30_000
 const CANCELLED = "cancelled"
+/** The only task of a durable function. */
+const MAIN: GraphResult = { task: "main", steps: [] }
 const PAGE = 100
 
 interface JobBody {
@@ -94,12 +98,14 @@ export class OrkClient implements Orkable {
       return this.#job(body, status === 201) as Work<Output>
     }
     const path = `/workflows/${encodeURIComponent(definition.name)}/runs`
+    const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
     const { status, body } = await this.#send<RunBody>("POST", path, {
-      params: input as JsonObject,
-      priority: options.priority ?? definition.priority,
+      params: (input ?? {}) as JsonObject,
+      ...(priority !== undefined && { priority }),
       ...(options.key !== undefined && { idempotency_key: options.key }),
     })
-    return this.#run(body, status === 201) as Work<Output>
+    const result = definition.kind === "graph" ? definition.result : MAIN
+    return this.#run(body, status === 201, result) as Work<Output>
   }
 
   async enqueueAll<Input, Output>(
@@ -151,7 +157,7 @@ export class OrkClient implements Orkable {
   async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
     const name = typeof def === "string" ? def : def.name
     const isWorkflow =
-      typeof def === "string" ? (await this.#find(`/workflows/${encodeURIComponent(def)}`)) !== null : def.kind === "workflow"
+      typeof def === "string" ? (await this.#find(`/workflows/${encodeURIComponent(def)}`)) !== null : def.kind !== "task"
     const isWanted = (found: string): boolean =>
       status.length === 0 || (status as readonly string[]).includes(found.toLowerCase())
     for (let cursor = ""; ;) {
@@ -189,10 +195,14 @@ export class OrkClient implements Orkable {
     { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
   ): Promise<void> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
+    const main =
+      definition.kind === "graph"
+        ? { executor: "workflow", workflow: definition.name }
+        : { executor: "node", function: definition.name, queue: definition.queue }
     await this.#send("POST", "/workflows", {
       name,
       schedule: { cron, timezone, catchup, overlap },
-      tasks: { main: { executor: "node", function: definition.name, input: input as JsonObject, queue: definition.queue } },
+      tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
     })
   }
 
@@ -233,7 +243,8 @@ export class OrkClient implements Orkable {
     throw new TaskFailedError(name, id, ended.error ?? "no reason is known")
   }
 
-  #run(run: RunBody, created: boolean): Work<unknown> {
+  /** `result`: what a graph returns; null: not known. */
+  #run(run: RunBody, created: boolean, result: GraphResult | null = null): Work<unknown> {
     const path = `/runs/${run.id}`
     return {
       id: run.id,
@@ -243,15 +254,15 @@ export class OrkClient implements Orkable {
       input: run.params,
       attempts: 1,
       error: run.error,
-      result: (options) => this.#runResult(run, options),
+      result: (options) => this.#runResult(run, result, options),
       cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
       retry: async ({ from } = {}) =>
         void (await this.#send("POST", `${path}/retry`, from === undefined ? undefined : { step: { name: from } })),
-      refresh: async () => this.#run((await this.#send<RunBody>("GET", path)).body, false),
+      refresh: async () => this.#run((await this.#send<RunBody>("GET", path)).body, false, result),
     }
   }
 
-  async #runResult({ id, workflow }: RunBody, options: ResultOptions = {}): Promise<unknown> {
+  async #runResult({ id, workflow }: RunBody, result: GraphResult | null, options: ResultOptions = {}): Promise<unknown> {
     let pauseMs = 0
     const read = async (waitMs: number): Promise<RunBody | null> => {
       await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, waitMs)))
@@ -262,7 +273,20 @@ export class OrkClient implements Orkable {
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
-    return (await this.#send<{ output: Json }>("GET", `/runs/${id}/tasks/main`)).body.output
+    if (result !== null) return follow(await this.#output(id, result.task), result.steps)
+    const { body } = await this.#send<{ tasks: { name: string; group: string | null; hook: string | null }[] }>(
+      "GET",
+      `/runs/${id}/graph`,
+    )
+    const names = body.tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
+    if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)
+    const outputs: JsonObject = {}
+    for (const name of names) outputs[name] = await this.#output(id, name)
+    return outputs
+  }
+
+  async #output(runId: string, task: string): Promise<Json> {
+    return await this.#find<Json>(`/runs/${runId}/tasks/${encodeURIComponent(task)}/output`)
   }
 
   async #wait<T>(id: string, read: (waitMs: number) => Promise<T | null>, { timeout }: ResultOptions): Promise<T> {

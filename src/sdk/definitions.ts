@@ -6,6 +6,7 @@ import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { RetryPolicy } from "../core/model/workflow.ts"
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts"
 import type { StepTools } from "./durable/step-tools.ts"
+import type { AnyGraph } from "./graph/graph.ts"
 
 export interface RetryOptions {
   /** Number of attempts in all, 1 to 100. Default: 3. */
@@ -101,7 +102,9 @@ export interface SignalDefinition<Payload> {
 
 export type AnyTask = TaskDefinition<never, unknown>
 export type AnyWorkflow = WorkflowDefinition<never, unknown>
-export type Definition = AnyTask | AnyWorkflow
+/** A definition that runs in a process as one function. */
+export type AnyFunctionDefinition = AnyTask | AnyWorkflow
+export type Definition = AnyFunctionDefinition | AnyGraph
 
 /** Replaces what JSON cannot carry by never, so that a handler that returns it does not compile. */
 export type JsonResult<T> = T extends string | number | boolean | null | undefined | void

@@ -39,6 +39,30 @@ export class InvalidInputError extends OrkError {
   }
 }
 
+/** A problem of a definition, and the place in the user's code or file that has it. */
+export interface DefinitionProblem {
+  /** Path in the definition, such as `tasks.load.input`; empty for the definition as a whole. */
+  readonly path: string
+  readonly message: string
+  /** Such as `app.ts:12:5`; empty if it is not known. */
+  readonly place: string
+}
+
+/** A graph or workflow file is not valid. Nothing was written. */
+export class InvalidDefinitionError extends OrkError {
+  static {
+    this.prototype.name = "InvalidDefinitionError"
+  }
+
+  readonly problems: readonly DefinitionProblem[]
+
+  constructor(what: string, problems: readonly DefinitionProblem[]) {
+    const lines = problems.map(({ place, path, message }) => [place, path, message].filter((part) => part !== "").join(": "))
+    super(`${what} is not valid:\n${lines.map((line) => `  ${line}`).join("\n")}`)
+    this.problems = problems
+  }
+}
+
 /** A task, workflow or run of this name or id does not exist. */
 export class NotFoundError extends OrkError {
   static {

@@ -29,9 +29,14 @@ export type {
   OrderedJob,
 } from "../core/rules/jobs.ts"
 export { signal, task, workflow } from "./definitions.ts"
+export { graph } from "./graph/graph.ts"
+export { yaml } from "./graph/yaml.ts"
+// A star, so that a module of the user can add to its interface.
+export type * from "./graph/yaml-workflows.ts"
 export {
   CancelledError,
   ConflictError,
+  InvalidDefinitionError,
   InvalidInputError,
   NonDeterminismError,
   NotFoundError,
@@ -54,6 +59,10 @@ export type {
   WorkflowOptions,
 } from "./definitions.ts"
 export type { Duration } from "./duration.ts"
+export type { DefinitionProblem } from "./errors.ts"
+export type { GraphDefinition, GraphOptions } from "./graph/graph.ts"
+export type { Ref, RefOf, Value } from "./graph/refs.ts"
+export type { CallOptions, ConditionOptions, EachOptions, GraphTools } from "./graph/tools.ts"
 export type { StepContext, StepOptions, StepTools } from "./durable/step-tools.ts"
 export type {
   Enqueueable,

@@ -11,6 +11,7 @@ import { FileObjectStore } from "../objects/file/file.ts"
 import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
+import { reportOpened } from "./opened-report.ts"
 import { defaultName, type OrkOptions, type OrkParts } from "./ork.ts"
 
 const SQLITE = "sqlite:"
@@ -20,7 +21,8 @@ const MANIFEST = new URL("../../package.json", import.meta.url)
 export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const { env } = process
   const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
-  const objects = await openObjects(options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects"))
+  const objectStore = options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects")
+  const objects = await openObjects(objectStore)
   const store = await openStore(database)
   try {
     await store.migrate()
@@ -28,6 +30,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     await store.close()
     throw error
   }
+  reportOpened({ database, objects: objectStore })
   const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }
   return {
     store,

@@ -9,10 +9,12 @@ import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../core/model/json.ts"
 import { type Clock, iso, type Random } from "../core/model/ports.ts"
 import { isRunClosed } from "../core/model/status.ts"
-import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node } from "../core/model/workflow.ts"
+import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node, rootNodes } from "../core/model/workflow.ts"
 import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
+import { REMOTE_WILDCARD } from "../core/routing/lanes.ts"
 import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../core/rules/jobs.ts"
 import { JOB_CANCELLED } from "../core/rules/messages.ts"
+import { bindParams } from "../core/rules/params.ts"
 import { cronProblem } from "../core/time/cron.ts"
 import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
 import { Engine } from "../engine/engine.ts"
@@ -20,16 +22,27 @@ import type { Evaluator, Logger } from "../engine/ports.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { planStepRetry } from "../engine/services/step-retry.ts"
+import { WholeOutputs } from "../engine/services/whole-output.ts"
+import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { JobRow, NewJob } from "../store/contract/jobs.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
-import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import type {
+  AnyFunctionDefinition,
+  AnyTask,
+  AnyWorkflow,
+  Definition,
+  SignalDefinition,
+  TaskDefinition,
+} from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import { type Child, type ChildDefinition, type ChildEnd } from "./durable/activation.ts"
 import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
-import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
+import { CancelledError, ConflictError, InvalidInputError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
+import { type AnyGraph, withUses } from "./graph/graph.ts"
+import { follow } from "./graph/refs.ts"
 import type {
   Enqueueable,
   EnqueueOptions,
@@ -73,6 +86,10 @@ export interface OrkParts {
   holder: "server" | "run"
   concurrency: number
   version: string
+  /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
+  executors?: (functions: FunctionExecutor) => readonly Executor[]
+  /** Changes a graph before it is stored. */
+  prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
 }
 
 const GRACE_MS = 10_000
@@ -83,27 +100,37 @@ const NODE_NAME = "main"
 /** Lost attempts of a durable function are free: its steps are not repeated. */
 const LOST_RETRIES = 100
 
+interface StoredWorkflow {
+  workflowId: number
+  versionId: number
+  workflow: CompiledWorkflow
+}
+
 export class Ork implements Orkable {
   readonly #parts: OrkParts
   readonly #definitions: readonly Definition[]
   readonly #engine: Engine | null
   readonly #scheduler: Scheduler | null
   readonly #results: Results
-  readonly #workflows = new Map<string, Promise<{ workflowId: number; versionId: number }>>()
+  readonly #outputs: WholeOutputs
+  readonly #workflows = new Map<string, Promise<StoredWorkflow>>()
+  /** Graphs of this process, by name. */
+  readonly #graphs = new Map<string, AnyGraph>()
   #stopped: Promise<void> | null = null
 
   /** Use `Ork.open`. */
   constructor(parts: OrkParts, definitions: readonly Definition[]) {
     this.#parts = parts
-    this.#definitions = definitions
+    this.#definitions = withUses(definitions)
     this.#engine = definitions.length === 0 ? null : this.#createEngine()
     this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
+    this.#outputs = new WholeOutputs(parts)
     this.#results = new Results(parts.store, parts.clock, this.#engine)
   }
 
   /** Opens the database, creates or migrates its tables, and starts the engine. */
   static async open(options: OrkOptions): Promise<Ork> {
-    checkDefinitions(options.run)
+    checkDefinitions(withUses(options.run))
     const { openParts } = await import("./open.ts")
     return await Ork.start(await openParts(options), options.run)
   }
@@ -122,7 +149,7 @@ export class Ork implements Orkable {
 
   async #start(): Promise<void> {
     for (const definition of this.#definitions) {
-      if (definition.kind === "workflow") await this.#versionOf(definition)
+      if (definition.kind !== "task") await this.#versionOf(definition)
       else if (definition.limit.rate !== null) {
         const { limit, periodMs } = definition.limit.rate
         await this.#parts.store.putQueue(definition.queue, { rate: { limit, periodMs } })
@@ -161,7 +188,7 @@ export class Ork implements Orkable {
   ): Promise<Work<Result>> {
     this.#checkOpen()
     await validate(definition.schema, input, `the input of ${definition.name}`)
-    if (definition.kind === "workflow") return await this.#startRun(definition, input, options)
+    if (definition.kind !== "task") return await this.#startRun(definition, input, options)
     const [work] = await this.#createJobs([this.#newJob(definition, input, options)], options)
     return work as Work<Result>
   }
@@ -193,7 +220,7 @@ export class Ork implements Orkable {
   async *list({ def, status }: ListOptions): AsyncGenerator<Work<unknown>> {
     this.#checkOpen()
     const name = typeof def === "string" ? def : def.name
-    const isWorkflow = typeof def === "string" ? (await this.#parts.store.getWorkflow(name)) !== null : def.kind === "workflow"
+    const isWorkflow = typeof def === "string" ? (await this.#parts.store.getWorkflow(name)) !== null : def.kind !== "task"
     yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
   }
 
@@ -253,9 +280,9 @@ export class Ork implements Orkable {
     const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
     const problem = cronProblem(cron)
     if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
-    const compiled = compile(name, definition)
-    compiled.schedules.push({ cron, timezone, catchup, overlap, params: { lit: paramsOf(input, definition.name) } })
-    await this.#deploy(compiled)
+    const workflow = definition.kind === "graph" ? (await this.#versionOf(definition)).workflow : compile(name, definition)
+    const params = boundParams(workflow, input, definition.name)
+    await this.#deploy({ ...workflow, name, schedules: [{ cron, timezone, catchup, overlap, params: { lit: params } }] })
     this.#scheduler?.wake()
   }
 
@@ -354,20 +381,21 @@ export class Ork implements Orkable {
     return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
   }
 
-  // -- durable functions -------------------------------------------------------------------------------------------------------------
+  // -- durable functions and graphs --------------------------------------------------------------------------------------------------
 
-  async #startRun<Result>(definition: AnyWorkflow, input: unknown, options: EnqueueOptions): Promise<Work<Result>> {
+  async #startRun<Result>(definition: AnyWorkflow | AnyGraph, input: unknown, options: EnqueueOptions): Promise<Work<Result>> {
     const { clock, random } = this.#parts
     if (options.delay !== undefined || options.at !== undefined) {
-      throw new TypeError(`workflow ${definition.name} cannot be delayed: begin it with step.sleep`)
+      throw new TypeError(`${definition.kind} ${definition.name} cannot be delayed: begin it with a sleep`)
     }
-    const version = await this.#versionOf(definition)
+    const { workflowId, versionId, workflow } = await this.#versionOf(definition)
     const { run, created } = await this.#createRun({
       id: newRunId(clock.now(), random.hex128()),
-      ...version,
+      workflowId,
+      versionId,
       trigger: "manual",
-      params: paramsOf(input, definition.name),
-      priority: options.priority ?? definition.priority,
+      params: boundParams(workflow, input, definition.name),
+      priority: options.priority ?? (definition.kind === "workflow" ? definition.priority : null),
       idempotencyKey: options.key ?? null,
     })
     if (!created && options.onConflict === "error") {
@@ -384,20 +412,32 @@ export class Ork implements Orkable {
     return result!
   }
 
-  #versionOf(definition: AnyWorkflow): Promise<{ workflowId: number; versionId: number }> {
+  #versionOf(definition: AnyWorkflow | AnyGraph): Promise<StoredWorkflow> {
     const known = this.#workflows.get(definition.name)
     if (known !== undefined) return known
-    const stored = this.#deploy(compile(definition.name, definition))
+    const stored =
+      definition.kind === "graph" ? this.#deployGraph(definition) : this.#deploy(compile(definition.name, definition))
     this.#workflows.set(definition.name, stored)
     stored.catch(() => this.#workflows.delete(definition.name))
     return stored
   }
 
-  async #deploy(workflow: CompiledWorkflow): Promise<{ workflowId: number; versionId: number }> {
+  async #deploy(workflow: CompiledWorkflow): Promise<StoredWorkflow> {
     const source = JSON.stringify(workflow, null, 2)
     const hash = createHash("sha256").update(source).digest("hex")
     const { workflowId, versionId } = await deploy(this.#parts.store, { workflow, hash, source })
-    return { workflowId, versionId }
+    return { workflowId, versionId, workflow }
+  }
+
+  async #deployGraph(definition: AnyGraph): Promise<StoredWorkflow> {
+    this.#graphs.set(definition.name, definition)
+    const { deployGraph } = await import("./graph/compile-graph.ts")
+    return await deployGraph(definition, { ...this.#parts, wake: () => this.#wake() }, this.#parts.prepare)
+  }
+
+  #wake(): void {
+    this.#engine?.wake()
+    this.#scheduler?.wake()
   }
 
   async #runWork(run: RunRow, created: boolean): Promise<Work<unknown>> {
@@ -448,9 +488,33 @@ export class Ork implements Orkable {
       options,
     )
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
-    const main = await store.getTask({ runId: id, name: NODE_NAME, path: "" })
-    if (ended.status === "success") return await this.#read(main?.output ?? null)
-    throw new TaskFailedError(name, id, main?.error ?? ended.error ?? "no reason is known")
+    if (ended.status === "success") return await this.#resultOf(ended)
+    throw new TaskFailedError(name, id, await this.#failureOf(ended))
+  }
+
+  /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
+  async #failureOf({ id, versionId, error }: RunRow): Promise<string> {
+    const { store } = this.#parts
+    const { nodes, anyParams } = await store.compiled(versionId)
+    const failed = (await store.listNodes(id)).find(({ status }) => status === "failed")
+    const row = failed && (await store.getTask({ runId: id, name: nodes[failed.node]!.name, path: "" }))
+    if (anyParams === true) return row?.error ?? error ?? "no reason is known"
+    return [error, row?.error].filter((part) => typeof part === "string").join(": ") || "no reason is known"
+  }
+
+  /** Returns the result of a run: the output of a function, what a graph of this process returns, or the outputs of its tasks by name. */
+  async #resultOf({ id, versionId, workflow: name }: RunRow): Promise<Json> {
+    const workflow = await this.#parts.store.compiled(versionId)
+    const outputOf = (task: string): Promise<Json> => this.#outputs.read(workflow, id, task)
+    if (workflow.anyParams === true) return await outputOf(NODE_NAME)
+    const result = this.#graphs.get(name)?.result
+    if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.steps)
+    const outputs: JsonObject = {}
+    for (const index of rootNodes(workflow)) {
+      const task = workflow.nodes[index]!.name
+      outputs[task] = await outputOf(task)
+    }
+    return outputs
   }
 
   // -- children of durable functions ---------------------------------------------------------------------------------------------------
@@ -468,10 +532,11 @@ export class Ork implements Orkable {
         throw new Error(`job ${child.id} was not created: ${created.rejected}`)
       return
     }
-    const version = await this.#versionOf(definition)
+    const { workflowId, versionId } = await this.#versionOf(definition)
     await this.#createRun({
       id: child.id as RunId,
-      ...version,
+      workflowId,
+      versionId,
       trigger: "workflow",
       params: paramsOf(input, definition.name),
       priority: definition.priority,
@@ -499,17 +564,18 @@ export class Ork implements Orkable {
 
   #createEngine(): Engine {
     const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = this.#parts
-    const functions = this.#definitions.map((definition) => definition.name)
+    const { executors: createExecutors } = this.#parts
+    const functions = this.#definitions.flatMap(({ kind, name: called }) => (kind === "graph" ? [] : [called]))
     const capabilities: WorkerCapabilities = {
       queues: "all",
       labels: [],
       handlers: [],
       functions,
-      functionsOnly: true,
+      functionsOnly: createExecutors === undefined,
       capacity: concurrency,
       version,
     }
-    const executor = new FunctionExecutor({
+    const functionExecutor = new FunctionExecutor({
       definitions: this.#definitions,
       store,
       objects,
@@ -519,19 +585,20 @@ export class Ork implements Orkable {
       startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input),
       childEnd: (child) => this.#childEnd(child),
     })
+    const executors = createExecutors?.(functionExecutor) ?? [functionExecutor]
     const dataDir = resolve(".ork")
     const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
     return new Engine({
       store,
       objects,
-      executors: new Map([[executor.name, executor]]),
+      executors: new Map(executors.map((executor) => [executor.name, executor])),
       evaluator,
       clock,
       random,
       log,
       holder: { kind: this.#parts.holder, name, process, capabilities },
       privateRun: null,
-      lanes: lanesOf(capabilities),
+      lanes: [...lanesOf(capabilities), ...(createExecutors === undefined ? [] : [REMOTE_WILDCARD])],
       concurrency,
       maxFanout: MAX_FANOUT,
       maxOutputBytes: MAX_OUTPUT_BYTES,
@@ -581,7 +648,7 @@ const checkDefinitions = (definitions: readonly Definition[]): void => {
 }
 
 /** Returns a workflow of one task, which calls the function of the definition with the params of the run. */
-const compile = (name: string, definition: Definition): CompiledWorkflow => ({
+const compile = (name: string, definition: AnyFunctionDefinition): CompiledWorkflow => ({
   format: 1,
   name,
   tags: [],
@@ -594,7 +661,7 @@ const compile = (name: string, definition: Definition): CompiledWorkflow => ({
   nodes: [taskNode(definition)],
 })
 
-const taskNode = ({ kind, name, queue, retry, timeoutMs }: Definition): Node => ({
+const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition): Node => ({
   name: NODE_NAME,
   group: null,
   hook: null,
@@ -628,6 +695,16 @@ const paramsOf = (input: unknown, name: string): JsonObject => {
   const params = jsonOf(input ?? {}, `the input of ${name}`)
   if (isObject(params)) return params
   throw new TypeError(`the input of workflow ${name} must be an object`)
+}
+
+/** Returns the params of a run with their defaults. Throws an InvalidInputError for params that the workflow does not accept. */
+const boundParams = (workflow: CompiledWorkflow, input: unknown, name: string): JsonObject => {
+  const bound = bindParams(workflow, { values: paramsOf(input, name) })
+  if (bound.ok) return bound.params
+  throw new InvalidInputError(
+    `the params of ${name}`,
+    bound.problems.map(({ path, message }) => ({ path: path.replace(/^params\./, ""), message })),
+  )
 }
 
 const conflictOf = (error: unknown): never => {

@@ -3,6 +3,7 @@
 
 import type { Definition, SignalDefinition, TaskDefinition, WorkflowDefinition } from "./definitions.ts"
 import type { Duration } from "./duration.ts"
+import type { GraphDefinition } from "./graph/graph.ts"
 import type { Json } from "../core/model/json.ts"
 
 export interface EnqueueOptions {
@@ -32,7 +33,7 @@ export interface RetryWorkOptions {
   from?: string
 }
 
-/** A job, or a run of a durable function. */
+/** A job, or a run of a durable function or graph. */
 export interface Work<Output> {
   readonly id: string
   /** Name of the task or workflow. */
@@ -69,7 +70,10 @@ export interface ScheduleOptions {
   overlap?: "allow" | "skip" | "queue" | "cancel"
 }
 
-export type Enqueueable<Input, Output> = TaskDefinition<Input, Output> | WorkflowDefinition<Input, Output>
+export type Enqueueable<Input, Output> =
+  | TaskDefinition<Input, Output>
+  | WorkflowDefinition<Input, Output>
+  | GraphDefinition<Input, Output>
 
 export interface Orkable {
   enqueue<Input, Output>(definition: Enqueueable<Input, Output>, input: Input, options?: EnqueueOptions): Promise<Work<Output>>

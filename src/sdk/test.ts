@@ -7,16 +7,25 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Clock, Random } from "../core/model/ports.ts"
 import { inlineEvaluator } from "../engine/gate/evaluator.ts"
+import { WholeOutputs } from "../engine/services/whole-output.ts"
 import type { Logger } from "../engine/ports.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { openSqlite } from "../store/sqlite/sqlite.ts"
-import type { AnyTask, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import type { Json } from "../core/model/json.ts"
+import type { RunId } from "../core/model/ids.ts"
+import type { TaskStatus } from "../core/model/status.ts"
+import type { CompiledWorkflow } from "../core/model/workflow.ts"
+import type { RowKind } from "../core/model/row.ts"
+import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { Ork, type OrkParts } from "./ork.ts"
 import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, Work } from "./orkable.ts"
+import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
 import { VirtualClock } from "./virtual-clock.ts"
+
+export type { MockContext } from "./test-kit/mocked-executor.ts"
 
 export interface TestOptions {
   run: readonly Definition[]
@@ -40,16 +49,48 @@ export interface TestOrk extends Orkable, AsyncDisposable {
   advance(duration: Duration): Promise<void>
   /** Kills the engine without warning. A new engine takes over the same database. */
   crash(): Promise<void>
-  /** Replaces the handler of a task, by definition or by name. */
+  /**
+   * Replaces what runs: by definition or its name, or by the name of a task in a graph or file (`load`, inside a group `region.load`).
+   */
   mock<Input, Output>(
-    definition: TaskDefinition<Input, Output> | string,
-    handler: (input: Input) => Output | Promise<Output>,
+    definition: Enqueueable<Input, Output> | string,
+    handler: (input: Input, context: MockContext) => Output | Promise<Output>,
   ): Mock<Input>
+  /** Returns the tasks of a run, and its fan-outs and groups. */
+  tasks(run: string | Pick<Work<unknown>, "id">): Promise<TaskState[]>
   stop(): Promise<void>
 }
 
+/** A task of a run. */
+export interface TaskState {
+  readonly name: string
+  /** Index of the item in each fan-out around and at the task, such as `1.2`; empty outside of fan-outs. */
+  readonly path: string
+  /** `fan` and `group`: all of a fan-out or group, without attempts of its own. */
+  readonly kind: RowKind
+  readonly status: TaskStatus
+  readonly attempts: number
+  readonly error: string | null
+  readonly output: Json
+  /** Start and end of the last attempt. */
+  readonly startedAt: Date | null
+  readonly finishedAt: Date | null
+}
+
+const dateOf = (instant: string | null): Date | null => (instant === null ? null : new Date(instant))
+
 /** Opens an engine for a test. */
-export const testOrk = async (options: TestOptions): Promise<TestOrk> => {
+export const testOrk = (options: TestOptions): Promise<TestOrk> => openKit(options)
+
+/** What a runner of tests may change beside the public options. */
+export interface KitOptions extends TestOptions {
+  /** Mock of tasks that `mock` does not replace. */
+  otherwise?: FindMock
+  /** Changes a graph before it is stored. */
+  prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
+}
+
+export const openKit = async (options: KitOptions): Promise<TestOrk> => {
   const kit = new TestKit(options)
   await kit.open()
   return kit
@@ -58,19 +99,19 @@ export const testOrk = async (options: TestOptions): Promise<TestOrk> => {
 const SILENT: Logger = { info: () => {}, warn: () => {}, error: () => {} }
 
 class TestKit implements TestOrk {
-  readonly #options: TestOptions
+  readonly #options: KitOptions
   readonly #clock: VirtualClock
   readonly #random: Random
   readonly #folder = mkdtempSync(join(tmpdir(), "ork-test-"))
   readonly #objects: ObjectStore
-  readonly #mocks = new Map<string, (input: never) => unknown>()
+  readonly #mocks = new Map<string, MockFunction>()
   #store: ServerStore | null = null
   /** The engine that runs now, with the switch that kills it. */
   #engine: { ork: Ork; kill: () => void; process: string } | null = null
   #engines = 0
   readonly #dead = new Set<string>()
 
-  constructor(options: TestOptions) {
+  constructor(options: KitOptions) {
     this.#options = options
     this.#clock = new VirtualClock(new Date(options.now ?? "2026-01-01T00:00:00Z").getTime())
     this.#random = seededRandom(options.seed ?? 1)
@@ -91,11 +132,12 @@ class TestKit implements TestOrk {
   async #startEngine(): Promise<void> {
     const life = new Life()
     const process = `engine ${++this.#engines}`
+    const clock = life.clock(this.#clock)
     const parts: OrkParts = {
       store: life.bind(this.#store!),
       objects: this.#objects,
       evaluator: inlineEvaluator,
-      clock: life.clock(this.#clock),
+      clock,
       random: this.#random,
       log: this.#options.log ?? SILENT,
       process,
@@ -104,21 +146,17 @@ class TestKit implements TestOrk {
       name: process,
       concurrency: 100,
       version: "test",
+      executors: (functions) =>
+        mockedExecutors(functions, { find: (names) => this.#findMock(names), objects: this.#objects, clock }),
+      ...(this.#options.prepare !== undefined && { prepare: this.#options.prepare }),
     }
-    const ork = await Ork.start(
-      parts,
-      this.#options.run.map((definition) => this.#mockable(definition)),
-    )
+    const ork = await Ork.start(parts, this.#options.run)
     this.#engine = { ork, kill: () => life.end(), process }
   }
 
-  #mockable(definition: Definition): Definition {
-    if (definition.kind === "workflow") return definition
-    const handler: AnyTask["handler"] = (input, context) => {
-      const mock = this.#mocks.get(definition.name)
-      return mock === undefined ? definition.handler(input, context) : mock(input)
-    }
-    return { ...definition, handler }
+  #findMock(names: readonly string[]): MockFunction | undefined {
+    const name = names.find((each) => this.#mocks.has(each))
+    return name === undefined ? this.#options.otherwise?.(names) : this.#mocks.get(name)
   }
 
   get #ork(): Ork {
@@ -143,15 +181,46 @@ class TestKit implements TestOrk {
   }
 
   mock<Input, Output>(
-    definition: TaskDefinition<Input, Output> | string,
-    handler: (input: Input) => Output | Promise<Output>,
+    definition: Enqueueable<Input, Output> | string,
+    handler: (input: Input, context: MockContext) => Output | Promise<Output>,
   ): Mock<Input> {
     const calls: Input[] = []
-    this.#mocks.set(typeof definition === "string" ? definition : definition.name, (input: Input) => {
-      calls.push(input)
-      return handler(input)
+    this.#mocks.set(typeof definition === "string" ? definition : definition.name, (input, context) => {
+      calls.push(input as Input)
+      return handler(input as Input, context)
     })
     return { calls }
+  }
+
+  async tasks(work: string | Pick<Work<unknown>, "id">): Promise<TaskState[]> {
+    const runId = (typeof work === "string" ? work : work.id) as RunId
+    const store = this.#store!
+    const outputs = new WholeOutputs({ store, objects: this.#objects })
+    const limit = Number.MAX_SAFE_INTEGER
+    const rows = await store.listTasks({ runId, limit })
+    const run = await store.getRun(runId)
+    if (run === null) return []
+    const workflow = await store.compiled(run.versionId)
+    for (const { node, path, kind } of [...(await store.listNodes(runId)), ...(await store.listInner({ runId, limit }))]) {
+      const container = kind === "task" ? null : await store.getTask({ runId, name: workflow.nodes[node]!.name, path })
+      if (container !== null) rows.push(container)
+    }
+    const states = rows.map(async (row) => {
+      const { name, path, kind, status, attempt: attempts, error } = row
+      const output = await outputs.readRow(workflow, row)
+      return {
+        name,
+        path,
+        kind,
+        status,
+        attempts,
+        error,
+        output,
+        startedAt: dateOf(row.startedAt),
+        finishedAt: dateOf(row.finishedAt),
+      }
+    })
+    return await Promise.all(states)
   }
 
   async stop(): Promise<void> {

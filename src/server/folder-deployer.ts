@@ -33,7 +33,7 @@ const OTHER_FILES = new Set(["ork.yaml", "package.json", "package-lock.json", "t
 
 export const definitionsIn = async (folder: string): Promise<string[]> =>
   (await readdir(folder))
-    .filter((file) => /\.(ya?ml|json)$/.test(file) && !file.startsWith(".") && !OTHER_FILES.has(file))
+    .filter((file) => /(?<!\.ork-test)\.(ya?ml|json)$/.test(file) && !file.startsWith(".") && !OTHER_FILES.has(file))
     .toSorted()
 
 interface Definition {

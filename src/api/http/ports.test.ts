@@ -6,7 +6,8 @@ import { setup } from "../testing/setup.ts"
 import { rejectChanges } from "../testing/store.ts"
 import { type Api, STORE_READS } from "./ports.ts"
 
-const READ = /^(?:kind|leases|compiled|stats|nextTickMs|workerToken|isMessageUsed|(?:find|get|list|search|count)[A-Z]\w*)$/
+const READ =
+  /^(?:kind|leases|compiled|stats|nextTickMs|workerToken|isMessageUsed|instanceOutputs|(?:find|get|list|search|count)[A-Z]\w*)$/
 
 test("handlers see only reads of the store", () => {
   expectTypeOf<keyof Api["store"]>().toEqualTypeOf<(typeof STORE_READS)[number]>()

@@ -36,6 +36,7 @@ export const STORE_READS = [
   "findRunId",
   "getRun",
   "getTask",
+  "instanceOutputs",
   "isMessageUsed",
   "getWorkflow",
   "listAttempts",

@@ -16,13 +16,30 @@ import { json, strictObject } from "../../protocol/api/common.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../http/cursors.ts"
 import { findRetryTarget, findTask, taskDetails, taskSummaries } from "../views/find-task.ts"
-import { notFound } from "../shared/errors.ts"
+import { conflict, notFound } from "../shared/errors.ts"
+import type { Json } from "../../core/model/json.ts"
+import { OutputsTooLarge, WholeOutputs } from "../../engine/services/whole-output.ts"
+import type { RunRow, TaskRow } from "../../store/contract/store.ts"
+import type { Api } from "../http/ports.ts"
 import { sendOutput } from "../streams/output-stream.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route, STREAMED } from "../http/route.ts"
 import { findRun } from "../http/find-run.ts"
 
 const instance = strictObject({ ...instanceQuery })
+
+const MAX_WHOLE_BYTES = 64 * 2 ** 20
+
+/** Returns the output of all of a fan-out or group. */
+const wholeOutput = async (api: Api, { versionId }: RunRow, row: TaskRow): Promise<Json> => {
+  const outputs = new WholeOutputs({ store: api.store, objects: api.objects, maxBytes: MAX_WHOLE_BYTES })
+  try {
+    return await outputs.readRow(await api.store.compiled(versionId), row)
+  } catch (error) {
+    if (!(error instanceof OutputsTooLarge)) throw error
+    throw conflict(`the outputs of ${row.name} are together larger than 64 MiB; select an instance with index=N`)
+  }
+}
 
 export const taskRoutes = [
   route({
@@ -66,13 +83,21 @@ export const taskRoutes = [
   route({
     method: "GET",
     path: "/runs/{id}/tasks/{name}/output",
-    summary: "Get the output of a task, whatever its size",
+    summary: "Get the output of a task, whatever its size; of a fan-out or group without an instance, all of its outputs",
     scope: "read",
     params: taskParams,
     query: instance,
     responses: { 200: { description: "The output", schema: json } },
+    errors: [409],
     async handle({ params, query, request, reply, api }) {
-      const { name, output } = await findTask(api, await findRun(api, params.id), params.name, query)
+      const run = await findRun(api, params.id)
+      const isWhole = Object.values(query).every((selector) => selector === undefined)
+      const whole = isWhole ? await api.store.getTask({ runId: run.id, name: params.name, path: "" }) : null
+      if (whole !== null && whole.kind !== "task") {
+        await sendOutput({ api, request, reply }, { inline: await wholeOutput(api, run, whole) })
+        return STREAMED
+      }
+      const { name, output } = await findTask(api, run, params.name, query)
       if (output === null) throw notFound(`task ${name} has no output`)
       await sendOutput({ api, request, reply }, output)
       return STREAMED

@@ -3,7 +3,7 @@
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
 import { type AttemptId, rowOf, type RunId } from "../../core/model/ids.ts"
-import type { Json } from "../../core/model/json.ts"
+import { isObject, type Json } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
 import { inputValue } from "../../executors/input.ts"
@@ -68,7 +68,16 @@ export class FunctionExecutor implements Executor {
 
   launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const workflow = this.#workflows.get(assignment.node.function ?? "")
-    return workflow === undefined ? this.#tasks.launch(assignment, context) : this.#activate(workflow, assignment, context)
+    return workflow === undefined
+      ? this.#tasks.launch(withOwnInput(assignment), context)
+      : this.#activate(workflow, assignment, context)
+  }
+
+  /** Returns the input that the function of a task gets. */
+  async inputOf(assignment: Assignment): Promise<unknown> {
+    const called = this.#options.definitions.find(({ name }) => name === assignment.node.function)
+    const { input } = withOwnInput(assignment)
+    return called === undefined ? input : await validate(called.schema, input, `the input of ${called.name}`)
   }
 
   async #activate(workflow: AnyWorkflow, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
@@ -146,6 +155,13 @@ export class FunctionExecutor implements Executor {
       childEnd,
     }
   }
+}
+
+/** Leaves the item and the outputs of upstream tasks out of an input that the task declares: its schema may reject other fields. */
+const withOwnInput = (assignment: Assignment): Assignment => {
+  const { node, input } = assignment
+  if (node.input === undefined || !("map" in node.input) || !isObject(input)) return assignment
+  return { ...assignment, input: Object.fromEntries(Object.keys(node.input.map).map((key) => [key, input[key] ?? null])) }
 }
 
 /** Validates the input again: it may have been enqueued by other code, and the handler gets the schema's output. */

@@ -32,6 +32,16 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../serve.ts")).serve,
   },
   {
+    usage: "dev <file> [args...]",
+    description: "run a program that opens Ork, again after each change, and serve the API and the web UI on its database",
+    options: [
+      ["--host <host>", "address to listen on (ORK_HOST; 127.0.0.1)"],
+      ["--port <port>", "port to listen on, 0 for a free one (ORK_PORT; 4000)"],
+    ],
+    examples: ["ork dev app.ts"],
+    load: async () => (await import("../dev.ts")).dev,
+  },
+  {
     usage: "worker",
     description: "run tasks on this machine for remote servers: claim them from queues, or listen for pushed tasks",
     options: [

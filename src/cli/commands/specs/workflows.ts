@@ -34,7 +34,8 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
   {
     usage: "init [folder]",
     description: "create a first workflow in a folder (this one); changes no file that exists",
-    examples: ["ork init", "ork init nightly && cd nightly && ork run hello.yaml"],
+    options: [["--typescript", "create a program in TypeScript that runs Ork as a library"]],
+    examples: ["ork init", "ork init nightly && cd nightly && ork run hello.yaml", "ork init app --typescript"],
     load: async () => (await import("../init.ts")).init,
   },
   {
@@ -58,6 +59,31 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
         ["--timezone <zone>", "time zone of its schedules; default: that of this machine"],
       ]),
     ],
+  },
+  {
+    usage: "test [paths...]",
+    description: "run the cases of *.ork-test.yaml in files and folders (this one) in virtual time; exit 1 if one fails",
+    options: [
+      ["--filter <text>", "cases with this text in their file or name"],
+      ["--junit <file>", "write a report as JUnit XML"],
+      ["--json", "print a report as JSON"],
+    ],
+    examples: ["ork test", "ork test workflows --filter retries"],
+    load: async () => (await import("../test.ts")).test,
+  },
+  {
+    usage: "export <file>",
+    description: "print the graphs that a TypeScript or JavaScript file exports as YAML",
+    options: [["--out <folder>", "write each graph to NAME.yaml in this folder"]],
+    examples: ["ork export graphs.ts", "ork export graphs.ts --out workflows"],
+    load: async () => (await import("../export.ts")).exportGraphs,
+  },
+  {
+    usage: "types <files...>",
+    description: "write a TypeScript module with the params of definitions (files or folders), for yaml() in programs",
+    options: [["--out <file>", "the module", { default: "ork-workflows.d.ts" }]],
+    examples: ["ork types workflows"],
+    load: async () => (await import("../types.ts")).types,
   },
   {
     usage: "schema",

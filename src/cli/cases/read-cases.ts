@@ -1,0 +1,176 @@
+// Reads `*.ork-test.yaml`: cases of one workflow, each with params, mocks and what is expected.
+
+import { readFile } from "node:fs/promises"
+import { basename, dirname, join, resolve } from "node:path"
+import { z } from "zod"
+import { nearest } from "../../core/model/nearest.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
+import { type DefinitionProblem, type Path, pathText, problemText } from "../../core/model/problems.ts"
+import { parseDuration } from "../../core/model/quantities.ts"
+import { RUN_STATUSES, type RunStatus, TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { problemsOfIssues } from "../../definition/schema-issues.ts"
+import { duration, either, json, object, record, strictObject, text } from "../../definition/schema-parts.ts"
+import { readDocument, type TextDocument } from "../../definition/text-document.ts"
+import { compileGraph } from "../../sdk/graph/compile-graph.ts"
+import { InvalidDefinitionError } from "../../sdk/errors.ts"
+import type { GraphDefinition } from "../../sdk/graph/graph.ts"
+import { yaml } from "../../sdk/graph/yaml.ts"
+import { InputError } from "../terminal/errors.ts"
+import { nodeOfKey } from "./task-keys.ts"
+
+export const CASES_SUFFIX = /\.ork-test\.ya?ml$/
+
+/** What an attempt of a task does in a test. */
+export interface MockedAttempt {
+  output?: Json
+  /** The attempt fails with this message. */
+  error?: string
+  /** A failure is not retried. */
+  fatal?: boolean
+  /** How long the attempt takes. */
+  duration?: number | string
+}
+
+export interface Expectations {
+  status?: RunStatus
+  tasks?: { [task: string]: TaskStatus }
+  order?: string[]
+  attempts?: { [task: string]: number }
+  outputs?: { [task: string]: Json }
+  errors?: { [task: string]: string }
+  duration?: number | string
+}
+
+export interface TestCase {
+  name: string
+  line: number
+  now: string | undefined
+  params: JsonObject
+  mocks: { [task: string]: MockedAttempt | MockedAttempt[] }
+  expect: Expectations
+  /** How much time may pass. */
+  limitMs: number
+}
+
+export interface CaseFile {
+  /** As named on the command line. */
+  file: string
+  definition: GraphDefinition<JsonObject, JsonObject>
+  workflow: CompiledWorkflow
+  cases: TestCase[]
+  /** Returns the line of an expectation of a case. */
+  lineOf(path: Path): number
+}
+
+const DEFAULT_LIMIT = "30d"
+
+const mock = strictObject({
+  output: json.optional(),
+  error: text.optional(),
+  fatal: z.boolean().optional(),
+  duration: duration.optional(),
+} satisfies Record<keyof MockedAttempt, z.ZodType>)
+
+const testCase = strictObject({
+  now: text.optional(),
+  params: object.optional(),
+  limit: duration.optional(),
+  mocks: record(either("a mock, or a list with one for each attempt", [mock, z.array(mock).min(1)])).optional(),
+  expect: strictObject({
+    status: z.enum(RUN_STATUSES).optional(),
+    tasks: record(z.enum(TASK_STATUSES)).optional(),
+    order: z.array(text).optional(),
+    attempts: record(z.int().min(0)).optional(),
+    outputs: record(json).optional(),
+    errors: record(text).optional(),
+    duration: duration.optional(),
+  } satisfies Record<keyof Expectations, z.ZodType>),
+})
+
+const caseFile = strictObject({ workflow: text.optional(), cases: record(testCase) })
+
+type CaseDocument = z.infer<typeof caseFile>
+
+/** Throws an InputError with one line per problem. */
+export const readCases = async (cwd: string, file: string): Promise<CaseFile> => {
+  const path = resolve(cwd, file)
+  const source = await readFile(path, "utf8").catch((error: Error) => {
+    throw new InputError(`${file}: cannot be read: ${error.message}`)
+  })
+  const { document, problems } = readDocument(source, "yaml")
+  if (document === null || problems.length > 0) throw new InputError(problems.map((each) => problemText(each, file)).join("\n"))
+  const reject = (found: readonly DefinitionProblem[]): InputError => new InputError(located(found, document, file))
+  const parsed = caseFile.safeParse(document.value, { reportInput: true })
+  if (!parsed.success) throw reject(problemsOfIssues(parsed.error.issues))
+  const named = parsed.data.workflow ?? basename(file).replace(CASES_SUFFIX, ".yaml")
+  const { definition, workflow } = readWorkflow(join(dirname(path), named), (message) =>
+    reject([{ path: ["workflow"], message }]),
+  )
+  const unknown = problemsOfCases(parsed.data, workflow)
+  if (unknown.length > 0) throw reject(unknown)
+  const lineOf = (at: Path): number => document.locate(at, true).line
+  const cases = Object.entries(parsed.data.cases).map(([name, given]) => toCase(name, given, lineOf(["cases", name])))
+  return { file, definition, workflow, cases, lineOf }
+}
+
+const located = (problems: readonly DefinitionProblem[], document: TextDocument, file: string): string =>
+  problems
+    .map(({ path, key, ...problem }) =>
+      problemText({ ...problem, path: pathText(path), ...document.locate(path, key === true) }, file),
+    )
+    .join("\n")
+
+const readWorkflow = (file: string, reject: (message: string) => InputError): Pick<CaseFile, "definition" | "workflow"> => {
+  try {
+    const definition = yaml(file)
+    return { definition, workflow: compileGraph(definition).workflow }
+  } catch (error) {
+    if (error instanceof InvalidDefinitionError) throw reject(error.message)
+    throw error
+  }
+}
+
+const toCase = (name: string, given: CaseDocument["cases"][string], line: number): TestCase => ({
+  name,
+  line,
+  now: given.now,
+  params: (given.params ?? {}) as JsonObject,
+  mocks: (given.mocks ?? {}) as TestCase["mocks"],
+  expect: given.expect as Expectations,
+  limitMs: parseDuration(given.limit ?? DEFAULT_LIMIT)!,
+})
+
+/** Returns a problem for each task that does not exist, and each duration and instant that cannot be read. */
+const problemsOfCases = ({ cases }: CaseDocument, workflow: CompiledWorkflow): DefinitionProblem[] => {
+  const problems: DefinitionProblem[] = []
+  for (const [name, { mocks = {}, expect, limit, now }] of Object.entries(cases)) {
+    const at = ["cases", name]
+    const checkDuration = (value: unknown, path: Path): void => {
+      if (value !== undefined && parseDuration(value) === null)
+        problems.push({ path, message: "must be a duration, such as 90s or 2h" })
+    }
+    const checkTask = (key: string, path: Path): void => {
+      if (nodeOfKey(workflow, key) !== null) return
+      const suggestion = nearest(
+        key,
+        workflow.nodes.map((node) => node.name),
+      )
+      const message = `there is no task ${key} in ${workflow.name}`
+      problems.push({ path, message, key: true, ...(suggestion !== undefined && { suggestion }) })
+    }
+    if (now !== undefined && Number.isNaN(Date.parse(now)))
+      problems.push({ path: [...at, "now"], message: "must be an instant" })
+    checkDuration(limit, [...at, "limit"])
+    checkDuration(expect.duration, [...at, "expect", "duration"])
+    for (const [key, given] of Object.entries(mocks)) {
+      checkTask(key, [...at, "mocks", key])
+      for (const { duration: takes } of [given].flat()) checkDuration(takes, [...at, "mocks", key])
+    }
+    for (const field of ["tasks", "attempts", "outputs", "errors"] as const) {
+      for (const key of Object.keys(expect[field] ?? {})) checkTask(key, [...at, "expect", field, key])
+    }
+    for (const [i, key] of (expect.order ?? []).entries()) checkTask(key, [...at, "expect", "order", i])
+  }
+  return problems
+}
