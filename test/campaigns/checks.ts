@@ -112,7 +112,7 @@ export const falseSuccesses = ({ id: run, tasks }: ToldRun, ends: ReadonlySet<st
         .filter((attempt) => !ends.has(attempt))
         .map((attempt) => `${id}: attempt ${attempt} succeeded, but never ended`),
       ...(outcome && successes.length !== 1 ? [`${id}: it succeeded by ${successes.length} attempts`] : []),
-      ...(outcome && successes.length === 1 && task.output?.by !== successes[0]
+      ...(outcome && successes.length === 1 && task.output_object === null && task.output?.by !== successes[0]
         ? [`${id}: its output is ${JSON.stringify(task.output)}, and not that of attempt ${successes[0]}`]
         : []),
     ]

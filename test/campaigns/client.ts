@@ -8,6 +8,8 @@ export interface ToldTask {
   index: number | null
   status: string
   output: { by?: string } | null
+  /** Replaces `output` when the output is large. */
+  output_object: object | null
   attempts: { id: string; attempt: number; status: string }[]
 }
 

@@ -42,6 +42,10 @@ export const startWithFailpoints = (args: string[], options: ChildOptions, { poi
   return watched(child)
 }
 
+/** Starts `ork ARGS` on an object store that truncates objects while `file` exists. */
+export const startTruncating = (args: string[], options: ChildOptions, file: string): OrkProcess =>
+  watched(startEntry("outages/ork.ts", args, { ...options, env: { ...options.env, ORK_TRUNCATE: file } }))
+
 /** Starts an entry point of this folder in place of the command. File descriptor 3 is a pipe. */
 const startEntry = (file: string, args: string[], options: ChildOptions): ChildProcess =>
   spawn(process.execPath, ["--require", join(REPO, "bin/preload.cjs"), join(import.meta.dirname, file), ...args], {

@@ -39,6 +39,46 @@ export const CHAIN: Workload = {
   },
 }
 
+/** Two short tasks, one after the other. */
+export const PAIR: Workload = {
+  name: "pair",
+  tasks: ["first", "last"],
+  reads: { last: "first" },
+  definition(journal) {
+    const task = { command: journal.script({ ticks: 0 }), lost_retries: LOST_RETRIES }
+    return {
+      name: "pair",
+      ...KEYED,
+      tasks: { first: task, last: { ...task, depends_on: ["first"], env: { SAW: "${{ tasks.first.output.by }}" } } },
+    }
+  },
+}
+
+/** Two tasks, of which the second reads an output that is stored as an object. A failed attempt is retried. */
+export const BULKY: Workload = {
+  name: "bulky",
+  tasks: ["first", "last"],
+  reads: { last: "first" },
+  definition(journal) {
+    const retries = { retry: { max_attempts: 20, backoff: "fixed", base_delay: "1s" } }
+    const fill = `head -c 100000 /dev/zero | tr '\\0' x`
+    const bulky = `${journal.script({ ticks: 0 })}\necho "{\\"by\\":\\"$ORK_ATTEMPT_ID\\",\\"fill\\":\\"$(${fill})\\"}"`
+    return {
+      name: "bulky",
+      ...KEYED,
+      tasks: {
+        first: { command: bulky, ...retries },
+        last: {
+          command: journal.script({ ticks: 0 }),
+          ...retries,
+          depends_on: ["first"],
+          env: { SAW: "${{ tasks.first.output.by }}" },
+        },
+      },
+    }
+  },
+}
+
 export const TICK_MS = 2000
 
 /** A schedule that catches up. The tick of a run reaches the journal as its key. */

@@ -20,7 +20,7 @@ import type { Advanced, Batch } from "../../store/contract/store.ts"
 /** A start may wait this long to be committed together with the end of its attempt. */
 const COALESCE_MS = 25
 const RETRY_MIN_MS = 50
-const RETRY_MAX_MS = 5000
+const RETRY_MAX_MS = 1000
 
 export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], maxClaims: 0 }
 

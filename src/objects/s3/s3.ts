@@ -46,6 +46,8 @@ export interface S3Options {
 const PAGE_SIZE = 1000
 const CONNECT_MS = 5000
 const REQUEST_MS = 120_000
+/** Time without a byte after which a connection is dead. */
+const SILENCE_MS = 15_000
 const PATIENCE_MS = 300_000
 /** Maximum timeout of one request of a user. */
 const USER_REQUEST_MS = 5000
@@ -77,6 +79,7 @@ export class S3ObjectStore implements ObjectStore {
       requestHandler: {
         connectionTimeout: CONNECT_MS,
         requestTimeout: requestMs,
+        socketTimeout: SILENCE_MS,
         // Without this, the SDK only logs the timeout.
         throwOnRequestTimeout: true,
         httpAgent: { maxSockets: 64, keepAlive: true },

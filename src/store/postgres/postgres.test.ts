@@ -6,6 +6,7 @@ import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
 import { enforceRules } from "../../../test/support/postgres-rules.ts"
+import { TcpProxy } from "../../../test/support/tcp-proxy.ts"
 import type { Change } from "../../core/model/change.ts"
 import { type HolderId, newHolderId, newRunId } from "../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs.ts"
@@ -484,6 +485,19 @@ describe("a lost connection", () => {
     await blocker.query("SELECT pg_sleep(0.5)")
     await blocker.query("COMMIT")
     expect((await turn).rejected).toEqual([])
+  })
+
+  it("that gets no reply while it is opened is given up within 5 s", async () => {
+    const proxy = await TcpProxy.start(Number(new URL(database.url).port))
+    onTestFinished(() => proxy.stop())
+    proxy.setSilent(true)
+    const url = new URL(database.url)
+    url.port = String(proxy.port)
+    const store = await openPostgres({ url: url.href, random: seededRandom(++seeds) })
+    onTestFinished(() => store.close())
+    const begun = performance.now()
+    await expect(store.listHolders()).rejects.toThrow(StoreUnavailable)
+    expect(performance.now() - begun).toBeLessThan(5000)
   })
 
   it("to a database that is down fails as unavailable, and works again when it is up", async () => {

@@ -70,7 +70,7 @@ export interface PostgresOptions {
   random: Random
   /** Schema of the tables; `ork` when not given. */
   schema?: string
-  /** Milliseconds without a reply after which a connection is checked; 5,000 when not given. */
+  /** Milliseconds without a reply after which a connection is checked; 3,000 when not given. */
   silenceMs?: number
 }
 

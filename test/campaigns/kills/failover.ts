@@ -1,24 +1,19 @@
 // How soon the work of a killed server or worker resumes elsewhere, with the default leases: from SIGKILL to the first line that the next
 // attempt writes. Lanes try at the same time; each has processes and a store of its own, two of which compete for the task.
 
-import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { withStore } from "../campaign.ts"
-import { Client } from "../client.ts"
 import { Journal } from "../journal.ts"
-import { startChild } from "../ork-child.ts"
+import { Servers } from "../servers.ts"
 import { KEYED } from "../workload.ts"
-import { freePort } from "../../support/component.ts"
-import type { OrkProcess } from "../../support/ork-process.ts"
-import { probe, serverAt } from "../../support/server.ts"
+import { probe } from "../../support/server.ts"
 
-const KEY = "the key of all processes of the campaign"
 const LANES = 6
 const LIMIT_MS = 15_000
 const MEDIAN_MS = 9000
 const GIVE_UP_MS = 60_000
-const READY = /is ready at|claims work from/
+const RENEWAL_MS = 2000
 
 type Victim = "server" | "worker"
 
@@ -51,68 +46,43 @@ const describe = (times: readonly number[]): string =>
 
 /** Two servers, or a server and two workers; one of the two runs the task and is killed. */
 class Pair {
+  readonly #group: Servers
   readonly #journal: Journal
-  readonly #client: Client
-  readonly #others: OrkProcess[]
-  readonly #members: OrkProcess[] = []
-  readonly #startMember: (index: number) => Promise<OrkProcess>
   #tries = 0
 
-  private constructor(parts: {
-    journal: Journal
-    client: Client
-    others: OrkProcess[]
-    startMember(index: number): Promise<OrkProcess>
-  }) {
-    this.#journal = parts.journal
-    this.#client = parts.client
-    this.#others = parts.others
-    this.#startMember = parts.startMember
+  private constructor(group: Servers, journal: Journal) {
+    this.#group = group
+    this.#journal = journal
   }
 
-  static async start(victim: Victim, folder: string, store: Record<string, string>): Promise<Pair> {
-    const env = { ...store, ORK_API_KEY: KEY }
+  static async start(victim: Victim, folder: string, env: Record<string, string>): Promise<Pair> {
+    const members = victim === "server" ? { servers: 2 } : { servers: 1, workers: 2, serverArgs: ["--no-worker"] }
+    const group = await Servers.start({ folder, env, ...members })
     const journal = new Journal(join(folder, "journal"))
-    const ports = await Promise.all(Array.from({ length: victim === "server" ? 2 : 1 }, freePort))
-    const urls = ports.map((port) => `http://127.0.0.1:${port}`)
-    const start = async (name: string, args: string[]): Promise<OrkProcess> => {
-      const cwd = join(folder, name)
-      mkdirSync(cwd, { recursive: true })
-      const child = startChild(args, { cwd, env })
-      await child.printed(READY)
-      return child
-    }
-    const serve = (name: string, port: number, ...more: string[]) => start(name, ["serve", "--port", String(port), ...more])
-    const startMember = (index: number): Promise<OrkProcess> =>
-      victim === "server"
-        ? serve(`server-${index}`, ports[index]!)
-        : start(`worker-${index}`, ["worker", "--server", urls.join(","), "--name", `worker-${index}`])
-    const others = victim === "worker" ? [await serve("server", ports[0]!, "--no-worker")] : []
-    const client = new Client(urls.map((url) => serverAt(url, KEY)))
-    const pair = new Pair({ journal, client, others, startMember })
-    for (const index of [0, 1]) pair.#members.push(await startMember(index))
-    await client.deploy({ name: "long", ...KEYED, tasks: { work: { command: longScript(journal.file) } } })
-    return pair
+    await group.client.deploy({ name: "long", ...KEYED, tasks: { work: { command: longScript(journal.file) } } })
+    return new Pair(group, journal)
   }
 
   /** Kills the process that runs a task. Returns the milliseconds until another runs it. */
   async failover(): Promise<number> {
-    const run = await this.#client.trigger("long", `try-${this.#tries++}`)
+    const { client } = this.#group
+    const run = await client.trigger("long", `try-${this.#tries++}`)
     await this.#attemptStarts(run, 1)
     const holder = await probe(async () => {
-      const { body } = await this.#client.ask("GET", `/runs/${run}/tasks/work`)
+      const { body } = await client.ask("GET", `/runs/${run}/tasks/work`)
       return (body["worker"] as string | null) ?? null
     })
-    const index = this.#members.findIndex(({ child }, i) => holder === `worker-${i}` || holder.endsWith(`:${child.pid}`))
-    if (index === -1) throw new Error(`no process of the campaign is ${holder}`)
+    const isHolder = (name: string): boolean => holder === name || holder.endsWith(`:${this.#group.process(name).child.pid}`)
+    const name = this.#group.names.find(isHolder)
+    if (name === undefined) throw new Error(`no process of the campaign is ${holder}`)
     // The moment within the interval of renewals varies.
-    await delay(Math.random() * 2000)
+    await delay(Math.random() * RENEWAL_MS)
     const killedAt = performance.now()
-    this.#members[index]!.kill("SIGKILL")
+    await this.#group.kill(name)
     await this.#attemptStarts(run, 2)
     const ms = performance.now() - killedAt
-    this.#members[index] = await this.#startMember(index)
-    await this.#client.end(run)
+    await this.#group.start(name)
+    await client.end(run)
     return ms
   }
 
@@ -124,10 +94,8 @@ class Pair {
     }, 20)
   }
 
-  async stop(): Promise<void> {
-    const all = [...this.#members, ...this.#others]
-    for (const child of all) child.kill("SIGKILL")
-    await Promise.all(all.map(({ exit }) => exit))
+  stop(): Promise<void> {
+    return this.#group.stop()
   }
 }
 

@@ -40,7 +40,9 @@ for (let world = 0; sum.kills < total; world++) {
   const begun = performance.now()
   const outcome = await withStore(store, (folder, variables) => {
     const options = { folder, store: variables, kills, rng, points }
-    return local ? killLocalRuns(options) : new World({ ...options, servers: store === "postgres" ? 2 : 1 }).run()
+    // A killed `ork run` can be resumed when its lease has expired.
+    if (local) return killLocalRuns({ ...options, store: { ...variables, ORK_SERVER_LEASE: "4s" } })
+    return new World({ ...options, servers: store === "postgres" ? 2 : 1 }).run()
   })
   sum.kills += outcome.kills
   sum.runs += outcome.runs

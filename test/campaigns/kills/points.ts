@@ -1,16 +1,18 @@
-// The failpoints that processes have reported, and how often each killed one. Chooses those that killed least.
+// The failpoints that processes have reported, and how often each killed one. Chooses those that were chosen least.
 
 import type { Rng } from "../../sim/rng.ts"
 
 /** A kill at a moment that no failpoint names. */
 export const ANY_MOMENT = "any moment"
 
-const COUNTS = [1, 1, 2, 3, 5, 10, 20]
+const COUNTS = [1, 1, 1, 2, 3, 5, 10]
 
 export class Points {
   readonly #rng: Rng
   /** By the role of a process: kills by point. */
   readonly #kills = new Map<string, Map<string, number>>()
+  /** How often a point was chosen, by role and point: a process may end before it reaches its point. */
+  readonly #chosen = new Map<string, number>()
 
   constructor(rng: Rng) {
     this.#rng = rng
@@ -28,10 +30,13 @@ export class Points {
 
   /** Returns `POINT#COUNT`; null while no point is known. */
   choose(role: string): string | null {
-    const known = [...this.#of(role)].filter(([point]) => point !== ANY_MOMENT)
-    const least = Math.min(...known.map(([, kills]) => kills))
-    const points = known.filter(([, kills]) => kills <= least + 1).map(([point]) => point)
-    return points.length === 0 ? null : `${this.#rng.pick(points)}#${this.#rng.pick(COUNTS)}`
+    const timesChosen = (point: string): number => this.#chosen.get(`${role} ${point}`) ?? 0
+    const known = [...this.#of(role).keys()].filter((point) => point !== ANY_MOMENT)
+    if (known.length === 0) return null
+    const least = Math.min(...known.map(timesChosen))
+    const point = this.#rng.pick(known.filter((each) => timesChosen(each) === least))
+    this.#chosen.set(`${role} ${point}`, least + 1)
+    return `${point}#${this.#rng.pick(COUNTS)}`
   }
 
   /** Number of kills by area: store, objects, spawn, http, any moment. */

@@ -16,7 +16,8 @@ export interface Target {
   silenceMs?: number
 }
 
-export const SILENCE_MS = 5_000
+/** Short enough to renew a lease on a new connection before it expires. */
+export const SILENCE_MS = 3_000
 
 const TYPES = { int8: 20, int8Array: 1016, timestamptz: 1184 } as const
 
@@ -33,7 +34,7 @@ types.setTypeParser(TYPES.timestamptz, instant)
 const customTypes: pg.CustomTypesConfig = types
 const parserOf = (type: number) => customTypes.getTypeParser(type, "text") as (text: string) => unknown
 
-const CONNECT_TIMEOUT_MS = 10_000
+const CONNECT_TIMEOUT_MS = 4_000
 const CLOSE_TIMEOUT_MS = 1_000
 /** Longer than any statement takes. A dead connection is found earlier (`#check`). */
 const REPLY_TIMEOUT_MS = 120_000

@@ -11,7 +11,7 @@ export const NOTIFY = statement("notify", "SELECT pg_notify(:channel, :sender)")
 const PING = statement("listen_ping", "SELECT 1")
 
 const FIRST_RETRY_MS = 100
-const MAX_RETRY_MS = 5_000
+const MAX_RETRY_MS = 1_000
 
 export class Listener {
   readonly #target: Target
