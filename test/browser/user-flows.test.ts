@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest"
 import { probe } from "../support/server.ts"
-import { signIn, useBrowser } from "../support/web-ui.ts"
+import { axeViolations, signIn, useBrowser } from "../support/web-ui.ts"
 
 const openPage = useBrowser()
 
@@ -64,6 +64,39 @@ test("a read-only key sees no buttons that change anything", async () => {
   await go("/system")
   await page.getByText("Tasks ready").waitFor()
   expect(await page.getByRole("link", { name: "Keys" }).count()).toBe(0)
+})
+
+test("a key that is limited to some workflows in the dialog sees only these", async () => {
+  const { server, page, context, go, consoleErrors } = await openPage()
+  await server.deploy(GREET)
+  await server.deploy({ ...BROKEN, name: "demo-broken", tags: ["demo"] })
+  await server.deploy({ ...SLOW, name: "demo-slow" })
+  for (const name of ["demo-broken", "greet"]) await server.trigger(name, { params: name === "greet" ? { who: "me" } : {} })
+  await go("/system?tab=keys")
+  await page.getByRole("button", { name: "New key" }).click()
+  await page.getByLabel("Name").fill("demo team")
+  await page.getByLabel("Only for workflows").fill("demo-*, other")
+  await page.getByLabel("Only for tags").fill("demo")
+  expect(await axeViolations(page)).toEqual([])
+  await page.getByRole("button", { name: "Make the key" }).click()
+  const key = await page.getByLabel("The key").innerText()
+  await page.getByRole("button", { name: "Done" }).click()
+  await page.getByRole("cell", { name: "demo-*, other, tag demo" }).waitFor()
+  await context.clearCookies()
+  await signIn(context, server, key.trim())
+  await go("/workflows")
+  await page.getByRole("link", { name: "demo-broken", exact: true }).waitFor()
+  expect(await page.getByText("greet").count()).toBe(0)
+  expect(await page.getByText("demo-slow").count()).toBe(0)
+  await go("/runs")
+  await page
+    .getByRole("link", { name: /demo-broken/ })
+    .first()
+    .waitFor()
+  expect(await page.getByText("greet").count()).toBe(0)
+  await go("/workflows/greet")
+  await page.getByText("there is no workflow greet").waitFor()
+  expect(consoleErrors.filter((each) => !each.includes("404"))).toEqual([])
 })
 
 test("the form starts a run, rejects invalid params, and stays in sync with its JSON", async () => {

@@ -5,13 +5,13 @@ import type {
   CreatedKey,
   Job,
   NewJob,
+  NewKey,
   NewRun,
   Queue,
   QueueSettings,
   RetryPlan,
   RetryStart,
   Run,
-  Scope,
   Task,
   Workflow,
 } from "./types.ts"
@@ -61,6 +61,6 @@ export const calls = {
   setQueue: (name: string, settings: QueueSettings): Promise<Queue> =>
     json(`/queues/${part(name)}`, { method: "PUT", body: settings }),
 
-  createKey: (name: string, scopes: Scope[]): Promise<CreatedKey> => json("/keys", { method: "POST", body: { name, scopes } }),
+  createKey: (body: NewKey): Promise<CreatedKey> => json("/keys", { method: "POST", body }),
   removeKey: (id: string): Promise<void> => json(`/keys/${id}`, { method: "DELETE" }),
 }

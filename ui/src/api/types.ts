@@ -43,6 +43,7 @@ export type QueueSettings = z.input<typeof service.queueSettings>
 export type Worker = z.output<typeof service.worker>
 export type Key = z.output<typeof service.key>
 export type CreatedKey = z.output<typeof service.createdKey>
+export type NewKey = z.input<typeof service.newKey>
 export type Scope = Key["scopes"][number]
 export type Stats = z.output<typeof service.stats>
 export type SignInMethods = z.output<typeof service.signInMethods>

@@ -1,29 +1,20 @@
-// API keys: create, show once, remove.
+// The table of API keys.
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
-import { type ReactElement, type SyntheticEvent, useState } from "react"
+import { type ReactElement, useState } from "react"
 import { calls } from "../../api/calls.ts"
 import { keysQuery } from "../../api/queries.ts"
-import type { CreatedKey, Key, Scope } from "../../api/types.ts"
+import type { Key } from "../../api/types.ts"
 import { Tag } from "../../components/badge.tsx"
 import { Button } from "../../components/button.tsx"
-import { Code } from "../../components/code.tsx"
-import { ConfirmDialog, Dialog } from "../../components/dialog.tsx"
-import { Field } from "../../components/field.tsx"
+import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { Table } from "../../components/table.tsx"
+import { NewKeyDialog } from "./new-key.tsx"
 
 const COLUMNS = ["Name", "Scopes", "Workflows", "Made", "Last used", { hidden: "Actions" }]
-
-const SCOPES: readonly { scope: Scope; about: string }[] = [
-  { scope: "read", about: "to look" },
-  { scope: "trigger", about: "also to start, cancel and retry" },
-  { scope: "author", about: "also to deploy workflows" },
-  { scope: "worker", about: "what a worker does, and nothing else" },
-  { scope: "admin", about: "everything" },
-]
 
 export const Keys = (): ReactElement => {
   const query = useQuery(keysQuery)
@@ -61,7 +52,7 @@ export const Keys = (): ReactElement => {
           )
         }
       </Loaded>
-      <NewKey open={making} onClose={() => setMaking(false)} />
+      <NewKeyDialog open={making} onClose={() => setMaking(false)} />
       <ConfirmDialog
         open={leaving !== null}
         onClose={() => setLeaving(null)}
@@ -108,86 +99,3 @@ const KeyTable = ({ keys, onRemove }: { keys: readonly Key[]; onRemove: (key: Ke
     </Table>
   </div>
 )
-
-const NewKey = ({ open, onClose }: { open: boolean; onClose: () => void }): ReactElement => {
-  const [name, setName] = useState("")
-  const [scope, setScope] = useState<Scope>("read")
-  const [made, setMade] = useState<CreatedKey | null>(null)
-  const client = useQueryClient()
-  const create = useMutation({
-    mutationFn: () => calls.createKey(name.trim(), [scope]),
-    onSuccess: async (key) => {
-      setMade(key)
-      await client.invalidateQueries({ queryKey: keysQuery.queryKey })
-    },
-    onError: (error) => showProblem("Could not make the key", error),
-  })
-  const close = (): void => {
-    setName("")
-    setMade(null)
-    onClose()
-  }
-  const submit = (event: SyntheticEvent): void => {
-    event.preventDefault()
-    create.mutate()
-  }
-  if (made !== null) {
-    return (
-      <Dialog
-        open={open}
-        onClose={close}
-        title={`Key ${made.name}`}
-        description="Copy it now: only its hash is stored, so it cannot be shown again."
-        footer={
-          <Button kind="primary" onClick={close}>
-            Done
-          </Button>
-        }
-      >
-        <Code text={made.key} label="The key" />
-      </Dialog>
-    )
-  }
-  return (
-    <Dialog open={open} onClose={close} title="New key">
-      <form className="stack" onSubmit={submit}>
-        <Field label="Name" hint="The person or program that uses it." required>
-          {(names) => (
-            <input
-              {...names}
-              className="input"
-              type="text"
-              maxLength={128}
-              required
-              value={name}
-              onChange={(event) => setName(event.target.value)}
-            />
-          )}
-        </Field>
-        <fieldset className="scopes">
-          <legend className="field-label">What it may do</legend>
-          {SCOPES.map((each) => (
-            <label key={each.scope} className="row">
-              <input
-                type="radio"
-                className="check"
-                name="scope"
-                value={each.scope}
-                checked={scope === each.scope}
-                onChange={() => setScope(each.scope)}
-              />
-              <span className="mono">{each.scope}</span>
-              <span className="soft small">{each.about}</span>
-            </label>
-          ))}
-        </fieldset>
-        <footer className="dialog-foot">
-          <Button onClick={close}>Not now</Button>
-          <Button type="submit" kind="primary" busy={create.isPending} disabled={name.trim() === ""}>
-            Make the key
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
-  )
-}
