@@ -8,6 +8,7 @@ import { type Attack, carryOut } from "./attack.ts"
 import { auditAttacks } from "./attacks/audit.ts"
 import { codeAttacks, hostileValueTest } from "./attacks/code.ts"
 import { keyAttacks } from "./attacks/keys.ts"
+import { permissionAttacks } from "./attacks/permissions.ts"
 import { pageAttacks } from "./attacks/pages.ts"
 import { policyAttacks } from "./attacks/policy.ts"
 import { requestAttacks } from "./attacks/requests.ts"
@@ -34,6 +35,7 @@ const ATTACKS: Attack[] = [
   ...taskAttacks,
   ...codeAttacks,
   ...keyAttacks,
+  ...permissionAttacks,
   ...workerAttacks,
   ...requestAttacks,
   ...policyAttacks,

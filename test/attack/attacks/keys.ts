@@ -15,19 +15,19 @@ const FORBIDDEN: { [scope: string]: readonly string[] } = {
   worker: ["read", "trigger", "author", "admin"],
 }
 
-interface Operation {
+export interface Operation {
   method: string
   path: string
   scope: string
 }
 
-/** Reads all routes that require a key, with a value for each part of their paths. */
-const operations = async (target: Target): Promise<Operation[]> => {
+/** Reads all routes that require a key. */
+export const operations = async (target: Target): Promise<Operation[]> => {
   const { body } = await target.call("GET", "/openapi.json", { key: null })
   const paths = body["paths"] as { [path: string]: { [method: string]: { "x-scope"?: string | null } } }
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).flatMap(([method, { "x-scope": scope }]) =>
-      typeof scope === "string" ? [{ method: method.toUpperCase(), path: path.replaceAll(/\{\w+\}/g, "x"), scope }] : [],
+      typeof scope === "string" ? [{ method: method.toUpperCase(), path, scope }] : [],
     ),
   )
 }
@@ -88,7 +88,8 @@ export const keyAttacks: Attack[] = [
       for (const scope of Object.keys(FORBIDDEN)) keys.set(scope, (await target.newKey({ scopes: [scope] })).key)
       const routes = await operations(target)
       if (routes.length < 50) throw new Error(`only ${routes.length} routes were found`)
-      for (const { method, path, scope: required } of routes) {
+      for (const { method, path: template, scope: required } of routes) {
+        const path = template.replaceAll(/\{\w+\}/g, "x")
         const scopes = [...keys].filter(([scope]) => FORBIDDEN[scope]!.includes(required))
         const credentials: [string, string | null][] = [...scopes, ["none", null]]
         for (const spelling of spellings(path)) {

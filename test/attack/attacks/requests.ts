@@ -292,7 +292,7 @@ export const requestAttacks: Attack[] = [
     async run(target) {
       const trap = await startTrap()
       try {
-        return await onFreshServer(target, { ORK_HTTP_ALLOW: "" }, (fresh) => reachPrivate(fresh, trap))
+        return await onFreshServer(target, { env: { ORK_HTTP_ALLOW: "" } }, (fresh) => reachPrivate(fresh, trap))
       } finally {
         trap.close()
       }
