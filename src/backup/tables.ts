@@ -3,11 +3,9 @@
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
 import { type FileHandle, mkdir, open } from "node:fs/promises"
-import { createInterface } from "node:readline"
 import type { Cell, Dump, TableChunk } from "../store/contract/transfer.ts"
+import { ROWS_PER_CHUNK } from "../store/shared/tables.ts"
 import { damaged, type Manifest, tableFile } from "./manifest.ts"
-
-const ROWS_PER_CHUNK = 500
 
 /** Writes every table and returns the number of its rows and the checksum of its file. */
 export const writeTables = async (folder: string, dump: Dump): Promise<Manifest["tables"]> => {
@@ -85,7 +83,7 @@ async function* chunksOf(folder: string, tables: readonly string[]): AsyncGenera
   for (const table of tables) {
     let columns: string[] | null = null
     let rows: Cell[][] = []
-    for await (const line of createInterface({ input: createReadStream(tableFile(folder, table)), crlfDelay: Infinity })) {
+    for await (const line of linesOf(tableFile(folder, table))) {
       if (columns === null) columns = JSON.parse(line) as string[]
       else rows.push(JSON.parse(line) as Cell[])
       if (rows.length < ROWS_PER_CHUNK) continue
@@ -93,5 +91,15 @@ async function* chunksOf(folder: string, tables: readonly string[]): AsyncGenera
       rows = []
     }
     yield { table, columns: columns ?? [], rows }
+  }
+}
+
+/** Yields the lines of a file. readline would also split at U+2028, which JSON texts may contain. */
+async function* linesOf(path: string): AsyncGenerator<string> {
+  let rest = ""
+  for await (const text of createReadStream(path, "utf8")) {
+    const lines = `${rest}${String(text)}`.split("\n")
+    rest = lines.pop()!
+    yield* lines
   }
 }

@@ -10,7 +10,7 @@ import { workflow } from "../core/testing.ts"
 import { systemRandom } from "../engine/system.ts"
 import { create } from "./conformance/jobs/jobs.ts"
 import { BEGIN, expandAll, GATE, LEASE_MS, type Open, setup, WORK, type World } from "./conformance/world.ts"
-import { Conflict, StoreUnavailable } from "./contract/errors.ts"
+import { Conflict, SchemaTooNew, StoreUnavailable } from "./contract/errors.ts"
 import type { ServerStore } from "./contract/server-store.ts"
 import type { TableChunk } from "./contract/transfer.ts"
 import { openPostgres } from "./postgres/postgres.ts"
@@ -245,6 +245,21 @@ it("a database of the first schema version is copied and migrated", async () => 
     await target.secret()
     expect(await target.listKeys()).toEqual([])
   }
+})
+
+it("a database of a newer Ork is not copied: it may have tables that this one does not know", async () => {
+  const path = tempFile()
+  const newer = new DatabaseSync(path)
+  newer.exec("PRAGMA user_version = 999; PRAGMA journal_mode = WAL")
+  newer.close()
+  const lite = await openSqlite({ path, clock, random: systemRandom })
+  onTestFinished(() => lite.close())
+  const schema = `newer ${++schemas}`
+  const other = await postgresIn(schema)
+  onTestFinished(() => other.close())
+  await other.migrate()
+  await ask(database.url, `UPDATE "${schema}".schema_version SET version = 999`)
+  for (const store of [lite, other]) await expect(store.dump(() => Promise.resolve())).rejects.toThrow(SchemaTooNew)
 })
 
 it("a database that was moved is rejected and names its new address", async () => {

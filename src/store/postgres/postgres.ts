@@ -98,7 +98,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     becomeServer: async () => true,
     schemaVersion: MIGRATIONS.length,
     isBlank: () => pools.readers.use((connection) => isBlank(connection, target)),
-    dump: (use) => dump(pools.readers, use),
+    dump: (use) => dump(pools.readers, target, use),
     load: (source) => load(pools.readers, target, source),
     close: async () => {
       await Promise.all([listener, advancing, ...Object.values(pools)].map((part) => part.close()))

@@ -45,7 +45,8 @@ export const HOLDER_COLUMNS: readonly string[] = ["tasks.holder", "stop_requests
 export const SEQUENCES = "sequences"
 export const SEQUENCE_COLUMNS = ["table", "last"] as const
 
-export const ROWS_PER_CHUNK = 500
+/** A row may hold a whole definition. */
+export const ROWS_PER_CHUNK = 100
 
 /** Groups rows into chunks. Yields a chunk without rows for an empty table. */
 export function* chunked(table: string, columns: readonly string[], rows: Iterable<readonly Cell[]>): Generator<TableChunk> {

@@ -1,19 +1,24 @@
 // Reads the whole schema in one REPEATABLE READ transaction, through a cursor for each table. It blocks nobody and needs no pg_dump.
 
+import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Cell, Dump, TableChunk } from "../../contract/transfer.ts"
 import { HOLDER_COLUMNS, NOT_COPIED_COLUMNS, ROWS_PER_CHUNK, SEQUENCE_COLUMNS, SEQUENCES, TABLES } from "../../shared/tables.ts"
-import type { Connection } from "../connection/connection.ts"
+import { type Connection, hostOf, type Target } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { type Statement, statement } from "../connection/statement.ts"
-import { schemaVersion } from "../schema/migrations.ts"
+import { MIGRATIONS, schemaVersion } from "../schema/migrations.ts"
 
 const BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-export const dump = <T>(connections: ConnectionPool, use: (dump: Dump) => Promise<T>): Promise<T> =>
+export const dump = <T>(connections: ConnectionPool, { url }: Target, use: (dump: Dump) => Promise<T>): Promise<T> =>
   connections.use(async (connection) => {
-    await connection.script(BEGIN)
+    const tables = [...(await readColumns(connection)).keys()].filter((table) => table in TABLES)
+    // The locks come before the first read, so that no migration changes a table that is still to be read.
+    await connection.script(`${BEGIN}; LOCK TABLE ${["schema_version", ...tables].join(", ")} IN ACCESS SHARE MODE`)
     try {
-      return await use({ schemaVersion: await schemaVersion(connection), chunks: readTables(connection) })
+      const found = await schemaVersion(connection)
+      if (found > MIGRATIONS.length) throw new SchemaTooNew(hostOf(url), found, MIGRATIONS.length)
+      return await use({ schemaVersion: found, chunks: readTables(connection) })
     } finally {
       if (!connection.broken) await connection.script("ROLLBACK")
     }

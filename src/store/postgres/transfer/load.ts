@@ -3,7 +3,7 @@
 
 import type { Cell, Dump, TableChunk, TableDigests } from "../../contract/transfer.ts"
 import { compareDigests, notBlank, TableDigester } from "../../shared/table-digests.ts"
-import { FORMER_HOLDER, HOLDER_COLUMNS, SEQUENCES } from "../../shared/tables.ts"
+import { FORMER_HOLDER, HOLDER_COLUMNS, SEQUENCES, TABLES } from "../../shared/tables.ts"
 import { ENTRY, INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { replaceNul } from "../connection/array-params.ts"
 import { type Connection, hostOf, type Target } from "../connection/connection.ts"
@@ -28,6 +28,7 @@ export const load = (connections: ConnectionPool, target: Target, dump: Dump): P
     await applyMigrations(connection, target, MIGRATIONS.slice(0, dump.schemaVersion))
     const digests = await fill(connection, hostOf(target.url), dump)
     await applyMigrations(connection, target, MIGRATIONS)
+    await connection.script(`ANALYZE ${Object.keys(TABLES).join(", ")}`)
     return digests
   })
 

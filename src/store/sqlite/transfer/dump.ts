@@ -1,10 +1,11 @@
 // Reads the whole database in one transaction on a connection of its own. Readers of a write-ahead log do not block writers.
 
+import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Cell, Dump, TableChunk } from "../../contract/transfer.ts"
 import { chunked, HOLDER_COLUMNS, NOT_COPIED_COLUMNS, SEQUENCE_COLUMNS, SEQUENCES, TABLES } from "../../shared/tables.ts"
 import { Database } from "../connection/database.ts"
 import { whileBusy } from "../connection/writer.ts"
-import { schemaVersion } from "../schema/migrations.ts"
+import { MIGRATIONS, schemaVersion } from "../schema/migrations.ts"
 import { markMoved } from "./moved.ts"
 
 export const dump = async <T>(
@@ -19,6 +20,7 @@ export const dump = async <T>(
       // The first read decides what the transaction sees.
       return schemaVersion(db)
     })
+    if (found > MIGRATIONS.length) throw new SchemaTooNew(path, found, MIGRATIONS.length)
     const result = await use({ schemaVersion: found, chunks: readTables(db) })
     if (movedTo !== undefined) markMoved(db, movedTo)
     db.exec("COMMIT")
