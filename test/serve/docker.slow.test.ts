@@ -1,12 +1,13 @@
 // Workflows in containers through the built command, on a real Docker engine.
 
 import { execFile } from "node:child_process"
-import { readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, test, vi } from "vitest"
 import { type DockerEngine, IMAGE, startDocker } from "../support/docker.ts"
-import { orkRun, temporaryFolder } from "../support/ork.ts"
+import { FUNCTION_RESULTS, writeFunctions } from "../support/function-files.ts"
+import { ork, orkRun, REPO, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
 
 let engine: DockerEngine
@@ -50,6 +51,23 @@ test("one line moves a workflow into containers, and none is left afterwards", a
   expect(readFileSync(join(cwd, "shared.txt"), "utf8")).toBe("with hunter2\n")
   expect(await containers()).toEqual([])
 })
+
+test("functions in TypeScript and Python run in containers that have Ork", async () => {
+  const cwd = temporaryFolder()
+  // The image gets Ork, Node's libraries and Python from this machine.
+  writeFileSync(join(cwd, "ork"), '#!/bin/sh\nexec /opt/ork/bin/ork "$@"\n', { mode: 0o755 })
+  const mounts = ["/usr/lib:/usr/lib:ro", "/usr/bin:/usr/bin:ro", `${REPO}:/opt/ork:ro`, "./ork:/bin/ork:ro"]
+  for (const folder of ["/lib", "/lib64"]) mounts.push(`${realpathSync(folder)}:${folder}:ro`)
+  writeFunctions(cwd, { executor: "docker", image: IMAGE, env: { PATH: "/bin:/usr/bin" }, docker: { mounts } })
+  const env = { DOCKER_HOST: engine.host }
+  const { run, stderr } = await orkRun(["flow.json"], { cwd, env })
+  expect(run.status, stderr).toBe("failed")
+  const shown = JSON.parse((await ork(["show", "latest", "--json"], { cwd })).stdout) as { task_list: unknown[] }
+  expect(shown.task_list).toMatchObject(FUNCTION_RESULTS)
+  expect((await ork(["logs", "latest", "words"], { cwd })).stdout).toContain("counting in words")
+  expect((await ork(["logs", "latest", "fails"], { cwd })).stdout).toContain("no such table")
+  expect(await containers()).toEqual([])
+}, 120_000)
 
 const LONG = {
   name: "long",

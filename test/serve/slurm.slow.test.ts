@@ -5,7 +5,8 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, test, vi } from "vitest"
-import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
+import { FUNCTION_RESULTS, writeFunctions } from "../support/function-files.ts"
+import { ork, orkRun, REPO, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
 import { type SlurmCluster, startSlurm } from "../support/slurm.ts"
 
@@ -42,6 +43,18 @@ test("a workflow runs on the cluster, with its fan-out as one job array", async 
   expect(code, stderr).toBe(0)
   expect(run).toMatchObject({ status: "success", tasks: { success: 8 } })
   expect(new Set((await slurm("cat", join(cwd, "arrays.txt"))).split("\n")).size).toBe(1)
+}, 120_000)
+
+test("functions in TypeScript and Python run on nodes that have Ork", async () => {
+  const cwd = temporaryFolder()
+  writeFunctions(cwd, { executor: "slurm", resources: { cpu: 1, memory: "500Mi" } })
+  const env = { SLURM_CONF: cluster.env.SLURM_CONF, PATH: `${join(REPO, "bin")}:${cluster.env.PATH}` }
+  const { run, stderr } = await orkRun(["flow.json"], { cwd, env })
+  expect(run.status, stderr).toBe("failed")
+  const shown = JSON.parse((await ork(["show", "latest", "--json"], { cwd })).stdout) as { task_list: unknown[] }
+  expect(shown.task_list).toMatchObject(FUNCTION_RESULTS)
+  expect((await ork(["logs", "latest", "words"], { cwd })).stdout).toContain("counting in words")
+  expect((await ork(["logs", "latest", "fails"], { cwd })).stdout).toContain("no such table")
 }, 120_000)
 
 const long = (cwd: string) => ({
