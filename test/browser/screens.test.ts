@@ -40,6 +40,7 @@ test.each([390, 599, 1024])("at %i px every page fits, and Run and the status ar
   expect(await fits()).toBe(true)
   await go("/runs")
   expect(await isReachable(page, page.getByRole("row", { name: /#1/ }).getByText("failed").first())).toBe(true)
+  expect(await isReachable(page, page.getByRole("row", { name: /#1/ }).locator("td.end").last())).toBe(true)
   expect(await fits()).toBe(true)
   for (const tab of ["graph", "timeline", "grid", "logs", "compare"]) {
     await go(`/runs/${id}?tab=${tab}`)
@@ -47,9 +48,28 @@ test.each([390, 599, 1024])("at %i px every page fits, and Run and the status ar
     expect(await isReachable(page, page.getByRole("button", { name: "Retry" }))).toBe(true)
     expect(await fits(), tab).toBe(true)
   }
+  await go(`/runs/${id}?tab=timeline&task=load`)
+  await page.locator(".tl-row").first().waitFor()
+  const clipped =
+    "[...document.querySelectorAll('.tl-row .clip')].filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.textContent)"
+  expect(await page.evaluate(clipped)).toEqual([])
+  await server.call("POST", "/keys", { name: "ci", scopes: ["trigger"] })
+  await go("/system?tab=keys")
+  expect(await isReachable(page, page.getByRole("button", { name: "Remove key ci" }))).toBe(true)
+  await server.call("PUT", "/queues/mail", { concurrency: 2 })
+  await go("/jobs")
+  expect(await isReachable(page, page.getByRole("switch").first())).toBe(true)
   await go("/schedules")
   expect(await isReachable(page, page.getByRole("table").getByRole("switch").first())).toBe(true)
-  for (const path of ["/jobs", "/schedules", "/workers", "/system", "/system?tab=keys", "/system?tab=audit"]) {
+  for (const path of [
+    "/jobs",
+    "/schedules",
+    "/workers",
+    "/system",
+    "/system?tab=keys",
+    "/system?tab=audit",
+    "/welcome?problem=link",
+  ]) {
     await go(path)
     await page.getByRole("heading", { level: 1 }).waitFor()
     expect(await fits(), path).toBe(true)

@@ -73,7 +73,7 @@ export const RunTable = ({
             {workflow ? run.workflow : null}
             <span className="run-number">#{run.number}</span>
           </Link>
-          <span className="faint mono small run-id wide" title={run.id}>
+          <span className="faint mono small run-id roomy" title={run.id}>
             {shortId(run.id)}
           </span>
         </td>

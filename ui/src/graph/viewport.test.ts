@@ -41,3 +41,12 @@ test("a box can be centred", () => {
   const far = box(4000, 3000)
   expect(isInSight(far, centredOn(far, FRAME, 0.75), FRAME)).toBe(true)
 })
+
+test("a box that the frame cuts is not in sight; of a wide box, half a frame is enough", () => {
+  const frame = { width: 600, height: 400 }
+  const view = { x: 0, y: 0, zoom: 1 }
+  const box = (x: number, width: number) => ({ x, y: 100, width, height: 50 })
+  expect(isInSight(box(440, 160), view, frame)).toBe(true)
+  expect(isInSight(box(450, 160), view, frame)).toBe(false)
+  expect(isInSight(box(200, 2000), view, frame)).toBe(true)
+})

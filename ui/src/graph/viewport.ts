@@ -18,8 +18,8 @@ export const READABLE = 0.62
 const MARGIN = 24
 /** The corner that the toolbar covers, with its margins. */
 const TOOLS: Size = { width: 148, height: 60 }
-/** Part of a box that must be visible. */
-const VISIBLE: Size = { width: 80, height: 30 }
+/** Height of a box that must be visible. */
+const VISIBLE_HEIGHT = 30
 /** Of a tall box, the top is centred. */
 const MOST_HEIGHT = 200
 
@@ -61,7 +61,9 @@ export const wholeView = (places: readonly Place[], frame: Size, least: number):
 export const isInSight = (place: Place, { x, y, zoom }: Viewport, frame: Size): boolean => {
   const left = place.x * zoom + x
   const top = place.y * zoom + y
-  const inside = left >= 0 && top >= 0 && left + VISIBLE.width < frame.width && top + VISIBLE.height < frame.height
+  // Of a wide box, half a frame is enough.
+  const right = left + Math.min(place.width * zoom, frame.width / 2)
+  const inside = left >= 0 && top >= 0 && right <= frame.width && top + VISIBLE_HEIGHT < frame.height
   const covered = left < TOOLS.width && top < TOOLS.height
   return inside && !covered && zoom >= 0.45
 }

@@ -39,7 +39,7 @@ const WorkerTable = ({ workers }: { workers: readonly Worker[] }): ReactElement 
   <div className="table-frame">
     <Table columns={COLUMNS}>
       {workers.map((worker) => (
-        <tr key={worker.id}>
+        <tr key={worker.id} className="stacked">
           <td className="mono">
             {worker.name}
             {worker.run_id === null ? null : (
@@ -58,14 +58,16 @@ const WorkerTable = ({ workers }: { workers: readonly Worker[] }): ReactElement 
           <td className="fit">
             <Load running={worker.running} capacity={worker.capacity} />
           </td>
-          <td>
+          <td data-label="Queues">
             <Names names={worker.queues} all="every queue" none="its own run" />
           </td>
-          <td>
+          <td data-label="Labels">
             <Names names={worker.labels} all="any" none="–" />
           </td>
-          <td className="fit soft">{worker.version ?? "–"}</td>
-          <td className="fit soft">
+          <td className="fit soft" data-label="Version">
+            {worker.version ?? "–"}
+          </td>
+          <td className="fit soft" data-label="Seen">
             <Time at={worker.last_seen_at} />
           </td>
         </tr>

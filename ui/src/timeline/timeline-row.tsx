@@ -48,7 +48,7 @@ export const TimelineRow = memo(({ row, top, model, now, scale, selected, action
       style={{ transform: `translateY(${top}px)` }}
       onPointerEnter={() => actions.point(row)}
     >
-      <div className={`tl-name tone-${look.tone}`} style={{ paddingLeft: `${0.25 + depth}rem` }}>
+      <div className={`tl-name tone-${look.tone}`} style={{ paddingLeft: `calc(0.25rem + ${depth} * var(--tl-indent))` }}>
         {fold === null ? (
           <span className="tl-fold" />
         ) : (

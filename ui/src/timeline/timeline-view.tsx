@@ -125,7 +125,8 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
   const [pointed, setPointed] = useState<Row | null>(null)
   const now = useNow(run.finished_at === null)
   const scale = useScale(run, model, now)
-  const names = sight.width < 640 ? 128 : 240
+  const isNarrow = sight.width < 640
+  const names = isNarrow ? 152 : 240
   const lane = Math.max(1, sight.width - names)
   const width = lane * zoom
 
@@ -165,11 +166,13 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
     [onOpen, fold, rows],
   )
   const first = Math.max(0, Math.floor(sight.top / ROW_HEIGHT) - OVERSCAN)
-  const last = Math.min(rows.length, Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + OVERSCAN)
+  // Before the first measurement, rows would be drawn for a width of 0.
+  const count = sight.width === 0 ? 0 : rows.length
+  const last = Math.min(count, Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + OVERSCAN)
   const detail = pointed === null ? null : (rows.find(({ id }) => id === pointed.id) ?? null)
   return (
     <>
-      <div className="tl" style={{ "--tl-names": `${names}px` } as CSSProperties}>
+      <div className={isNarrow ? "tl tl-narrow" : "tl"} style={{ "--tl-names": `${names}px` } as CSSProperties}>
         <div
           ref={scroller}
           className="tl-scroll"

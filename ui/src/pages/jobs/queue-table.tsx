@@ -55,18 +55,28 @@ const none = (value: ReactNode | null): ReactNode => value ?? <span className="f
 const QueueRow = ({ queue }: { queue: Queue }): ReactElement => {
   const { name, ready, running, oldest_ready_seconds: oldest, concurrency, rate_limit: rate, ended_per_minute: ended } = queue
   return (
-    <tr>
+    <tr className="stacked">
       <td>
         <Link to="/jobs" search={{ queue: name }} className="row-link">
           {name}
         </Link>
       </td>
-      <td className="end number">{countText(ready)}</td>
-      <td className="end number">{none(oldest === null ? null : durationText(oldest * 1000))}</td>
-      <td className="end number">{countText(running)}</td>
-      <td className="end number">{none(ended === null ? null : countText(ended))}</td>
-      <td className="end number">{none(concurrency === null ? null : countText(concurrency))}</td>
-      <td className="end number">
+      <td className="end number" data-label="Ready">
+        {countText(ready)}
+      </td>
+      <td className="end number" data-label="Oldest">
+        {none(oldest === null ? null : durationText(oldest * 1000))}
+      </td>
+      <td className="end number" data-label="Running">
+        {countText(running)}
+      </td>
+      <td className="end number" data-label="Per minute">
+        {none(ended === null ? null : countText(ended))}
+      </td>
+      <td className="end number" data-label="At once">
+        {none(concurrency === null ? null : countText(concurrency))}
+      </td>
+      <td className="end number" data-label="Rate">
         {none(rate === null ? null : `${rate.limit} in ${durationText(rate.period_seconds * 1000)}`)}
       </td>
       <td className="fit">

@@ -6,6 +6,7 @@ import type { AuditEntry } from "../../api/types.ts"
 import { Listed } from "../../components/listed.tsx"
 import { Empty } from "../../components/states.tsx"
 import { Time } from "../../components/time.tsx"
+import { shortId } from "../../components/run-table.tsx"
 import { Table } from "../../components/table.tsx"
 
 const COLUMNS = ["When", "Who", "Address", "Result", "Action", "What", "Details"]
@@ -18,7 +19,7 @@ export const AuditLog = (): ReactElement => {
       {(entries) => (
         <Table columns={COLUMNS}>
           {entries.map((entry) => (
-            <tr key={entry.id}>
+            <tr key={entry.id} className="stacked">
               <td className="fit soft">
                 <Time at={entry.at} />
               </td>
@@ -44,24 +45,33 @@ const Target = ({ action, target }: Pick<AuditEntry, "action" | "target">): Reac
   const [id = target] = target.split("/")
   if (kind === "run" || kind === "task") {
     return (
-      <Link to="/runs/$runId" params={{ runId: id }} className="nowrap">
-        {target}
+      <Link to="/runs/$runId" params={{ runId: id }} className="nowrap" title={target}>
+        {shortTarget(target)}
       </Link>
     )
   }
   if (kind === "job") {
     return (
-      <Link to="/jobs/$jobId" params={{ jobId: id }} className="nowrap">
-        {target}
+      <Link to="/jobs/$jobId" params={{ jobId: id }} className="nowrap" title={target}>
+        {shortTarget(target)}
       </Link>
     )
   }
   if (kind === "workflow") {
     return (
-      <Link to="/workflows/$name" params={{ name: id }} className="nowrap">
-        {target}
+      <Link to="/workflows/$name" params={{ name: id }} className="nowrap" title={target}>
+        {shortTarget(target)}
       </Link>
     )
   }
-  return <span className="nowrap">{target}</span>
+  return (
+    <span className="nowrap" title={target}>
+      {shortTarget(target)}
+    </span>
+  )
 }
+
+const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/g
+
+/** Ids are short, as everywhere. */
+const shortTarget = (target: string): string => target.replaceAll(UUID, (id) => shortId(id))

@@ -71,7 +71,7 @@ const KeyTable = ({ keys, onRemove }: { keys: readonly Key[]; onRemove: (key: Ke
   <div className="table-frame">
     <Table columns={COLUMNS}>
       {keys.map((key) => (
-        <tr key={key.id}>
+        <tr key={key.id} className="stacked">
           <td>{key.name}</td>
           <td>
             <span className="row">
@@ -80,13 +80,13 @@ const KeyTable = ({ keys, onRemove }: { keys: readonly Key[]; onRemove: (key: Ke
               ))}
             </span>
           </td>
-          <td className="soft">
+          <td className="soft" data-label="Workflows">
             {[...(key.workflows ?? []), ...(key.tags ?? []).map((tag) => `tag ${tag}`)].join(", ") || "all"}
           </td>
-          <td className="fit soft">
+          <td className="fit soft" data-label="Made">
             <Time at={key.created_at} />
           </td>
-          <td className="fit soft">
+          <td className="fit soft" data-label="Last used">
             <Time at={key.last_used_at} none="never" />
           </td>
           <td className="fit end">
