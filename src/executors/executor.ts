@@ -55,6 +55,8 @@ export interface Progress {
 export interface Assignment {
   runId: string
   taskId: string
+  /** The row of the task in the store. Workers do not know it. */
+  row?: number
   attemptId: string
   attempt: number
   workflow: string

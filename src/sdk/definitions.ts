@@ -7,6 +7,7 @@ import type { RetryPolicy } from "../core/model/workflow.ts"
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts"
 import type { StepTools } from "./durable/step-tools.ts"
 import type { AnyGraph } from "./graph/graph.ts"
+import type { SqlTransaction } from "../store/contract/transactions.ts"
 
 export interface RetryOptions {
   /** Number of attempts in all, 1 to 100. Default: 3. */
@@ -53,6 +54,12 @@ export type TaskContext = Pick<FunctionContext, "attempt" | "signal" | "log" | "
   readonly id: string
 }
 
+/** What the handler of a `txTask` gets beside its input. */
+export type TxTaskContext = TaskContext & {
+  /** The transaction that also completes the job. On Postgres a client of pg. */
+  readonly tx: SqlTransaction
+}
+
 export interface TaskDefinition<Input, Output> {
   readonly kind: "task"
   readonly name: string
@@ -64,7 +71,9 @@ export interface TaskDefinition<Input, Output> {
   readonly expiresMs: number | null
   readonly group: ((input: never) => string) | null
   readonly limit: { concurrency: number | null; perGroup: number | null; rate: { limit: number; periodMs: number } | null }
-  readonly handler: (input: never, context: TaskContext) => Output | Promise<Output>
+  /** Declared by `txTask`: the handler gets a transaction. */
+  readonly transactional: boolean
+  readonly handler: (input: never, context: TxTaskContext) => Output | Promise<Output>
   /** Only for the inference of the input. */
   readonly _input?: (input: Input) => void
 }
@@ -144,6 +153,20 @@ export const task = <Schema extends StandardSchema | undefined = undefined, Outp
   name: string,
   options: TaskOptions<Schema, OutputOf<Schema>>,
   handler: (input: OutputOf<Schema>, context: TaskContext) => JsonResult<Output> | Promise<JsonResult<Output>>,
+): TaskDefinition<InputOf<Schema>, Output> => defineTask(name, options, handler, false)
+
+/** Declares a task whose handler writes in a transaction. The job is completed by the same commit: the writes happen exactly once. */
+export const txTask = <Schema extends StandardSchema | undefined = undefined, Output = void>(
+  name: string,
+  options: TaskOptions<Schema, OutputOf<Schema>>,
+  handler: (input: OutputOf<Schema>, context: TxTaskContext) => JsonResult<Output> | Promise<JsonResult<Output>>,
+): TaskDefinition<InputOf<Schema>, Output> => defineTask(name, options, handler, true)
+
+const defineTask = <Schema extends StandardSchema | undefined, Output>(
+  name: string,
+  options: TaskOptions<Schema, OutputOf<Schema>>,
+  handler: (input: OutputOf<Schema>, context: TxTaskContext) => unknown,
+  transactional: boolean,
 ): TaskDefinition<InputOf<Schema>, Output> => {
   checkFunction(name, handler)
   const what = `task ${name}`
@@ -161,6 +184,7 @@ export const task = <Schema extends StandardSchema | undefined = undefined, Outp
     expiresMs: optionalMs(options.expires, `${what}: expires`),
     group,
     limit: { concurrency: limit.concurrency ?? null, perGroup: limit.perGroup ?? null, rate },
+    transactional,
     handler: handler as TaskDefinition<InputOf<Schema>, Output>["handler"],
   }
 }

@@ -124,3 +124,10 @@ export class NonDeterminismError extends OrkError {
     this.prototype.name = "NonDeterminismError"
   }
 }
+
+/** The user's transaction cannot be used: it is on another database, has not begun, or has ended. Nothing was written. */
+export class TransactionError extends OrkError {
+  static {
+    this.prototype.name = "TransactionError"
+  }
+}

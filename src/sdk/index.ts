@@ -28,7 +28,7 @@ export type {
   LinkedJob,
   OrderedJob,
 } from "../core/rules/jobs.ts"
-export { signal, task, workflow } from "./definitions.ts"
+export { signal, task, txTask, workflow } from "./definitions.ts"
 export { graph } from "./graph/graph.ts"
 export { yaml } from "./graph/yaml.ts"
 // A star, so that a module of the user can add to its interface.
@@ -44,9 +44,11 @@ export {
   StoppedError,
   TaskFailedError,
   TimeoutError,
+  TransactionError,
 } from "./errors.ts"
 export type { AnyFunction, FunctionContext, FunctionLog, TaskFunction } from "../core/model/function.ts"
 export type { Json, JsonObject } from "../core/model/json.ts"
+export type { SqlTransaction } from "../store/contract/transactions.ts"
 export type {
   Definition,
   LimitOptions,
@@ -55,6 +57,7 @@ export type {
   TaskContext,
   TaskDefinition,
   TaskOptions,
+  TxTaskContext,
   WorkflowDefinition,
   WorkflowOptions,
 } from "./definitions.ts"
@@ -73,6 +76,8 @@ export type {
   ResultOptions,
   RunState,
   ScheduleOptions,
+  Transaction,
+  TransactionOptions,
   Work,
 } from "./orkable.ts"
 export type { OrkOptions } from "./ork.ts"

@@ -25,7 +25,8 @@ import { planStepRetry } from "../engine/services/step-retry.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import type { JobRow, NewJob } from "../store/contract/jobs.ts"
+import type { JobRejection, JobRow, NewJob } from "../store/contract/jobs.ts"
+import type { JobInTransaction } from "../store/contract/transactions.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
@@ -40,6 +41,7 @@ import type {
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import { type Child, type ChildDefinition, type ChildEnd } from "./durable/activation.ts"
 import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
+import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { CancelledError, ConflictError, InvalidInputError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
@@ -51,6 +53,7 @@ import type {
   Orkable,
   ResultOptions,
   ScheduleOptions,
+  TransactionOptions,
   Work,
 } from "./orkable.ts"
 import { Results } from "./results.ts"
@@ -181,12 +184,23 @@ export class Ork implements Orkable {
 
   // -- work ------------------------------------------------------------------------------------------------------------------------
 
+  enqueue<Input, Result>(
+    definition: Enqueueable<Input, Result>,
+    input: Input,
+    options?: EnqueueOptions & { tx?: never },
+  ): Promise<Work<Result>>
+  /** Creates the job in a transaction of the user. */
+  enqueue<Input, Result>(
+    definition: TaskDefinition<Input, Result>,
+    input: Input,
+    options: TransactionOptions,
+  ): Promise<Work<Result>>
   async enqueue<Input, Result>(
     definition: Enqueueable<Input, Result>,
     input: Input,
-    options: EnqueueOptions = {},
+    options: EnqueueOptions | TransactionOptions = {},
   ): Promise<Work<Result>> {
-    this.#checkOpen()
+    this.#checkOpen(options)
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind !== "task") return await this.#startRun(definition, input, options)
     const [work] = await this.#createJobs([this.#newJob(definition, input, options)], options)
@@ -196,9 +210,9 @@ export class Ork implements Orkable {
   async enqueueAll<Input, Result>(
     definition: TaskDefinition<Input, Result>,
     inputs: readonly Input[],
-    options: Omit<EnqueueOptions, "key"> = {},
+    options: Omit<EnqueueOptions, "key"> | Omit<TransactionOptions, "key"> = {},
   ): Promise<Work<Result>[]> {
-    this.#checkOpen()
+    this.#checkOpen(options)
     const jobs: NewJob[] = []
     for (const [i, input] of inputs.entries()) {
       await validate(definition.schema, input, `input ${i} of ${definition.name}`)
@@ -322,14 +336,26 @@ export class Ork implements Orkable {
     }
   }
 
-  async #createJobs(jobs: NewJob[], { onConflict = "existing" }: Pick<EnqueueOptions, "onConflict">): Promise<Work<unknown>[]> {
-    const created = await this.#parts.store.createJobs(jobs, { onConflict }).finally(() => this.#engine?.wake())
+  async #createJobs(jobs: NewJob[], options: Pick<EnqueueOptions, "onConflict"> | JobsInTransaction): Promise<Work<unknown>[]> {
+    const created = await (isInTransaction(options)
+      ? this.#createJobsIn(jobs, options)
+      : this.#parts.store.createJobs(jobs, options).finally(() => this.#engine?.wake()))
     if (!("rejected" in created)) return created.map((job) => this.#jobWork(job))
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
   }
 
-  #jobWork(job: JobRow): Work<unknown> {
+  async #createJobsIn(
+    jobs: NewJob[],
+    { tx, onConflict = "existing" }: JobsInTransaction,
+  ): Promise<JobInTransaction[] | JobRejection> {
+    const { store } = this.#parts
+    // A program in JavaScript may pass it.
+    if ((onConflict as string) === "replace") throw new TypeError("onConflict: replace is not possible in a transaction (tx)")
+    return await store.createJobsIn(tx, jobs, onConflict).catch(asTransactionError)
+  }
+
+  #jobWork(job: JobInTransaction): Work<unknown> {
     const { store } = this.#parts
     return {
       id: job.id,
@@ -359,7 +385,7 @@ export class Ork implements Orkable {
     return job
   }
 
-  async #jobResult(job: JobRow, options?: ResultOptions): Promise<unknown> {
+  async #jobResult(job: Pick<JobRow, "id" | "name">, options?: ResultOptions): Promise<unknown> {
     const ended = await this.#results.wait(
       job.id,
       async () => {
@@ -383,8 +409,17 @@ export class Ork implements Orkable {
 
   // -- durable functions and graphs --------------------------------------------------------------------------------------------------
 
-  async #startRun<Result>(definition: AnyWorkflow | AnyGraph, input: unknown, options: EnqueueOptions): Promise<Work<Result>> {
+  async #startRun<Result>(
+    definition: AnyWorkflow | AnyGraph,
+    input: unknown,
+    options: EnqueueOptions | TransactionOptions,
+  ): Promise<Work<Result>> {
     const { clock, random } = this.#parts
+    if (isInTransaction(options)) {
+      throw new TypeError(
+        `${definition.kind} ${definition.name} cannot start in a transaction: enqueue a task in it, which starts the run`,
+      )
+    }
     if (options.delay !== undefined || options.at !== undefined) {
       throw new TypeError(`${definition.kind} ${definition.name} cannot be delayed: begin it with a sleep`)
     }
@@ -631,8 +666,9 @@ export class Ork implements Orkable {
     })
   }
 
-  #checkOpen(): void {
+  #checkOpen(options: object = {}): void {
     if (this.#stopped !== null) throw new StoppedError()
+    if (!isInTransaction(options)) checkNotInTransaction()
   }
 }
 
@@ -706,6 +742,11 @@ const boundParams = (workflow: CompiledWorkflow, input: unknown, name: string): 
     bound.problems.map(({ path, message }) => ({ path: path.replace(/^params\./, ""), message })),
   )
 }
+
+type JobsInTransaction = Pick<TransactionOptions, "tx" | "onConflict">
+
+const isInTransaction = <Options extends object>(options: Options): options is Options & JobsInTransaction =>
+  "tx" in options && options.tx !== undefined
 
 const conflictOf = (error: unknown): never => {
   if (error instanceof Conflict) throw new ConflictError(error.message)

@@ -19,6 +19,18 @@ export interface EnqueueOptions {
   priority?: number
 }
 
+/** A transaction on the database of Ork: a client of pg, an adapter of `ork/tx`, the `tx` of a function, or a DatabaseSync of node:sqlite. */
+export type Transaction =
+  | { query(text: string): Promise<{ rows: unknown[] }> }
+  | { exec(sql: string): void; prepare(sql: string): unknown }
+
+/** Options of a job that is created in a transaction of the user. */
+export interface TransactionOptions extends Omit<EnqueueOptions, "onConflict"> {
+  /** The job exists when this transaction commits, and never when it rolls back. */
+  tx: Transaction
+  onConflict?: "existing" | "error"
+}
+
 export type JobState = "pending" | "ready" | "running" | "completed" | "failed" | "blocked"
 export type RunState = "pending" | "running" | "success" | "failed" | "cancelled"
 

@@ -21,7 +21,7 @@ import type { RowKind } from "../core/model/row.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { Ork, type OrkParts } from "./ork.ts"
-import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, Work } from "./orkable.ts"
+import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, TransactionOptions, Work } from "./orkable.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
 import { VirtualClock } from "./virtual-clock.ts"
 
@@ -43,6 +43,7 @@ export interface Mock<Input> {
 }
 
 export interface TestOrk extends Orkable, AsyncDisposable {
+  enqueue: Ork["enqueue"]
   /** The time now. */
   now(): Date
   /** Lets time pass: everything that is due in between happens in its order. */
@@ -238,13 +239,12 @@ class TestKit implements TestOrk {
     await this.stop()
   }
 
-  async enqueue<Input, Output>(
+  readonly enqueue = async <Input, Output>(
     definition: Enqueueable<Input, Output>,
     input: Input,
-    options?: EnqueueOptions,
-  ): Promise<Work<Output>> {
-    return this.#lasting(await this.#ork.enqueue(definition, input, options))
-  }
+    options?: EnqueueOptions | TransactionOptions,
+  ): Promise<Work<Output>> =>
+    this.#lasting(await this.#ork.enqueue(definition as TaskDefinition<Input, Output>, input, options as TransactionOptions))
 
   async enqueueAll<Input, Output>(
     definition: TaskDefinition<Input, Output>,
@@ -302,9 +302,15 @@ class TestKit implements TestOrk {
 /** The life of one engine. After its end nothing that it does has an effect, and nothing that it waits for happens. */
 class Life {
   #ended = false
+  readonly #end = Promise.withResolvers<never>()
+
+  constructor() {
+    this.#end.promise.catch(() => {})
+  }
 
   end(): void {
     this.#ended = true
+    this.#end.reject(new Error("the engine was killed"))
   }
 
   clock(clock: VirtualClock): Clock {
@@ -321,6 +327,16 @@ class Life {
     }
   }
 
+  /** A transaction of a killed engine is rolled back. */
+  #transactionsOf(store: ServerStore): ServerStore["recordInTransaction"] {
+    const record: ServerStore["recordInTransaction"] = (step, work) =>
+      store.recordInTransaction(step, (tx) => Promise.race([work(tx), this.#end.promise]))
+    return async (step, work) => {
+      const recorded = await record(step, work)
+      return this.#ended ? await new Promise<never>(() => {}) : recorded
+    }
+  }
+
   /** Returns the store for this engine, which does not close it. */
   bind(store: ServerStore): ServerStore {
     const never = new Promise<never>(() => {})
@@ -328,6 +344,7 @@ class Life {
       get: (target, name, receiver) => {
         const value: unknown = Reflect.get(target, name, receiver)
         if (name === "close") return async () => {}
+        if (name === "recordInTransaction") return this.#transactionsOf(target)
         if (typeof value !== "function" || name === "compiledNow" || name === "onWake") return value
         return (...args: unknown[]): unknown => {
           if (this.#ended) return never

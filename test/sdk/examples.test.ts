@@ -21,6 +21,7 @@ describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
     ["jobs.ts", "Hello Ada\n"],
     ["order.ts", '{"shipped":true,"item":"book"}\n'],
     ["graph.ts", '2026_01_31_a_csv 2026_01_31_b_csv 2026_01_31_c_csv\n{"load":[{"table":"eu_1"},{"table":"eu_2"}]}\n'],
+    ["transaction.ts", "{ order: 'o1' }\n"],
   ])("examples/sdk/%s prints %j", async (file, expected) => {
     const database = kind === "sqlite" ? "sqlite:app.db" : await databaseUrl()
     const { stdout } = await run(process.execPath, [join(REPO, "examples/sdk", file)], {

@@ -19,7 +19,7 @@ END`
 
 /** Checks at commit, for every written row, that ready_queue and in_flight contain it exactly when it is ready or has a holder. */
 const QUEUES = `
-CREATE OR REPLACE FUNCTION check_queues() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION check_queues() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   ready boolean;
   in_flight_now boolean;

@@ -111,6 +111,7 @@ export class AssignmentBuilder {
     return {
       runId: ownerOf(claim),
       taskId: isJob ? claim.job.id : taskId(claim.runId, claim.row),
+      row: claim.row,
       attemptId: claim.attemptId,
       attempt: claim.attempt,
       workflow: workflow.name,

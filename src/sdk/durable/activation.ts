@@ -9,6 +9,7 @@ import type { Output } from "../../core/model/change.ts"
 import type { FunctionLog } from "../../core/model/function.ts"
 import { markOf } from "../../executors/errors.ts"
 import type { FunctionState, NewStep, Step, StepKind } from "../../store/contract/functions.ts"
+import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
 import { CancelledError, NonDeterminismError, TaskFailedError } from "../errors.ts"
@@ -28,6 +29,8 @@ export interface ActivationPorts {
   signal: AbortSignal
   /** Resolves when the steps are committed. */
   record(steps: Omit<NewStep, "row" | "attemptId">[]): Promise<void>
+  /** Runs code in a transaction that also records its result. */
+  transact(step: Step, code: (tx: SqlTransaction) => Promise<Json>): Promise<Json>
   readOutput(output: Output): Json | Promise<Json>
   writeOutput(step: { name: string; occurrence: number }, value: Json): Promise<Output>
   newChild(definition: ChildDefinition): Child
@@ -100,22 +103,45 @@ export class Activation implements StepTools {
 
   // -- steps -----------------------------------------------------------------------------------------------------------------------
 
-  readonly run = async <Result>(
+  readonly run = <Result>(
     name: string,
     code: (context: StepContext) => Result | Promise<Result>,
+    options?: StepOptions,
+  ): Promise<Result> =>
+    this.#try("run", name, options, async (step, context) => {
+      const value = toJson(await code(context), `step ${name}`)
+      return async () => await this.#succeed(step, value as Result & Json)
+    })
+
+  readonly tx = <Result>(
+    name: string,
+    code: (tx: SqlTransaction, context: StepContext) => Result | Promise<Result>,
+    options?: StepOptions,
+  ): Promise<Result> =>
+    this.#try("tx", name, options, async (step, context) => {
+      await this.flush()
+      const value = await this.#ports.transact(step, async (tx) => toJson(await code(tx, context), `step ${name}`))
+      return async () => ({ value: value as Result })
+    })
+
+  /** Runs the code of a step, which returns how its result is recorded. Records a failure, and retries later. */
+  async #try<Result>(
+    kind: "run" | "tx",
+    name: string,
     { retry }: StepOptions = {},
-  ): Promise<Result> => {
+    execute: (step: Step, context: StepContext) => Promise<() => Promise<{ value: Result }>>,
+  ): Promise<Result> {
     const policy = retryPolicyOf(retry, `step ${name}`)
-    const step = this.#next("run", name)
+    const step = this.#next(kind, name)
     const ended = await this.#ended(step)
     if (ended !== null) return ended.value as Result
     const until = untilOf(step.details)
     if (until !== null && until > this.#ports.clock.now()) return await this.#block({ message: `retries ${name}`, until })
     if (this.#ports.signal.aborted) throw new CancelledError("the function was cancelled")
     return await this.#work(async () => {
-      let value: Json
+      let record: () => Promise<{ value: Result }>
       try {
-        value = toJson(await code({ attempt: step.failures + 1, signal: this.#ports.signal, log: this.log }), `step ${name}`)
+        record = await execute(step, { attempt: step.failures + 1, signal: this.#ports.signal, log: this.log })
       } catch (error) {
         if (this.#ports.signal.aborted || error instanceof LostFunction) throw error
         const { terminal, retryAfterMs } = markOf(error)
@@ -123,7 +149,7 @@ export class Activation implements StepTools {
         if (terminal === true || failures >= policy.maxAttempts) return await this.#fail(step, error)
         return await this.#retry(step, error, retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next()))
       }
-      return await this.#succeed(step, value as Result & Json)
+      return await record()
     })
   }
 
@@ -315,7 +341,7 @@ export class Activation implements StepTools {
 }
 
 /** Returns a result as JSON carries it. */
-const toJson = (value: unknown, what: string): Json => {
+export const toJson = (value: unknown, what: string): Json => {
   if (value === undefined) return null
   try {
     const text = JSON.stringify(value) as string | undefined

@@ -2,7 +2,7 @@
 
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
-import { type AttemptId, rowOf, type RunId } from "../../core/model/ids.ts"
+import { type AttemptId, type RunId } from "../../core/model/ids.ts"
 import { isObject, type Json } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
@@ -14,19 +14,25 @@ import { createLog } from "../../executors/node/context.ts"
 import type { FunctionError } from "../../executors/pool/frames.ts"
 import { stoppedResult } from "../../executors/stopped.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import type { FunctionStore } from "../../store/contract/functions.ts"
-import type { AnyTask, AnyWorkflow, Definition, TaskContext } from "../definitions.ts"
-import { NonDeterminismError } from "../errors.ts"
+import { iso } from "../../core/model/ports.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+import type { SqlTransaction, TransactionStep } from "../../store/contract/transactions.ts"
+import type { AnyTask, AnyWorkflow, Definition, TxTaskContext } from "../definitions.ts"
+import { NonDeterminismError, TransactionError } from "../errors.ts"
 import { validate } from "../schema.ts"
-import { Activation, type ActivationEnd, type ActivationPorts, type Child, type ChildDefinition } from "./activation.ts"
+import { Activation, type ActivationEnd, type ActivationPorts, type Child, type ChildDefinition, toJson } from "./activation.ts"
 import { Journal, LostFunction } from "./journal.ts"
+import { Transactions } from "./transactions.ts"
 
 /** Larger results of steps are objects. */
 const INLINE_LIMIT = 64 * 1024
 
+/** Name of the step that a `txTask` records. */
+const TX_TASK_STEP = "transaction"
+
 export interface FunctionExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd"> {
   definitions: readonly Definition[]
-  store: FunctionStore
+  store: Pick<ServerStore, "loadFunctions" | "recordSteps" | "recordInTransaction" | "kind">
   objects: ObjectStore
   clock: Clock
   random: Random
@@ -45,32 +51,37 @@ export class FunctionExecutor implements Executor {
   readonly folderless = true
   readonly #options: FunctionExecutorOptions
   readonly #journal: Journal
+  readonly #transactions: Transactions
   readonly #tasks: InProcessExecutor
+  readonly #txTasks: ReadonlyMap<string, AnyTask>
   readonly #workflows: ReadonlyMap<string, AnyWorkflow>
 
   constructor(options: FunctionExecutorOptions) {
-    const { definitions, store, objects, clock } = options
+    const { definitions, store } = options
     this.#options = options
     this.#journal = new Journal(store)
+    this.#transactions = new Transactions(store, this.#journal)
     const tasks = definitions.filter((definition): definition is AnyTask => definition.kind === "task")
-    const functions = new Map(tasks.map((task) => [task.name, handlerOf(task)]))
-    this.#tasks = new InProcessExecutor({
-      name: FUNCTION_EXECUTOR,
-      functions,
-      nameOf: (node) => node.function ?? "",
-      objects,
-      clock,
-    })
+    this.#tasks = this.#inProcess(new Map(tasks.map((task) => [task.name, handlerOf(task)])))
+    this.#txTasks = new Map(tasks.filter(({ transactional }) => transactional).map((task) => [task.name, task]))
     this.#workflows = new Map(
       definitions.flatMap((definition) => (definition.kind === "workflow" ? [[definition.name, definition]] : [])),
     )
   }
 
+  #inProcess(functions: ReadonlyMap<string, AnyFunction>): InProcessExecutor {
+    const { objects, clock } = this.#options
+    return new InProcessExecutor({ name: FUNCTION_EXECUTOR, functions, nameOf: (node) => node.function ?? "", objects, clock })
+  }
+
   launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
-    const workflow = this.#workflows.get(assignment.node.function ?? "")
-    return workflow === undefined
-      ? this.#tasks.launch(withOwnInput(assignment), context)
-      : this.#activate(workflow, assignment, context)
+    const name = assignment.node.function ?? ""
+    const workflow = this.#workflows.get(name)
+    if (workflow !== undefined) return this.#activate(workflow, assignment, context)
+    const txTask = this.#txTasks.get(name)
+    const tasks =
+      txTask === undefined ? this.#tasks : this.#inProcess(new Map([[name, this.#transactionOf(txTask, assignment)]]))
+    return tasks.launch(withOwnInput(assignment), context)
   }
 
   /** Returns the input that the function of a task gets. */
@@ -80,13 +91,37 @@ export class FunctionExecutor implements Executor {
     return called === undefined ? input : await validate(called.schema, input, `the input of ${called.name}`)
   }
 
+  /** Returns a function that runs the handler in a transaction, unless an earlier attempt has committed one. */
+  #transactionOf(task: AnyTask, assignment: Assignment): AnyFunction {
+    const { clock, objects } = this.#options
+    const step: TransactionStep = {
+      row: assignment.row!,
+      attemptId: assignment.attemptId as AttemptId,
+      name: TX_TASK_STEP,
+      occurrence: 0,
+      position: 0,
+      failures: 0,
+      startedAt: iso(clock.now()),
+    }
+    return async (input, context) => {
+      const earlier = assignment.attempt === 1 ? null : await this.#transactions.find(step)
+      if (earlier !== null) return await readOutput(objects, earlier)
+      return await this.#transactions.run(step, {
+        run: async (tx) => toJson(await handlerOf(task, tx)(input, context), `task ${task.name}`),
+        signal: context.signal,
+        readOutput: (output) => readOutput(objects, output),
+        writeOutput: (each, value) => writeOutput(objects, assignment, each, value),
+      })
+    }
+  }
+
   async #activate(workflow: AnyWorkflow, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { clock, objects } = this.#options
     const { signal } = context
     const startedAt = clock.now()
     context.started({ at: startedAt, externalId: String(process.pid) })
     const output = new AttemptOutput(objects, assignment, context)
-    const row = rowOf(assignment.taskId)
+    const row = assignment.row!
     const base = (): Pick<AttemptResult, "startedAt" | "finishedAt"> => ({ startedAt, finishedAt: clock.now() })
     try {
       const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
@@ -134,6 +169,8 @@ export class FunctionExecutor implements Executor {
   #ports(assignment: Assignment, row: number, output: AttemptOutput, signal: AbortSignal): ActivationPorts {
     const { clock, random, objects, newChild, startChild, childEnd } = this.#options
     const attemptId = assignment.attemptId as AttemptId
+    const readStored = (stored: Output): Promise<Json> => readOutput(objects, stored)
+    const write: ActivationPorts["writeOutput"] = (step, value) => writeOutput(objects, assignment, step, value)
     const parent = { runId: assignment.runId as RunId, row, task: assignment.task }
     return {
       clock,
@@ -141,15 +178,13 @@ export class FunctionExecutor implements Executor {
       signal,
       log: createLog((stream, text) => void output.output(stream, text)),
       record: (steps) => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId }))),
-      readOutput: (stored) => readOutput(objects, stored),
-      writeOutput: async ({ name, occurrence }, value) => {
-        const text = JSON.stringify(value)
-        if (text.length <= INLINE_LIMIT) return { inline: value }
-        const key = `${assignment.prefix}steps/${encodeURIComponent(name)}-${occurrence}.json`
-        const bytes = Buffer.from(text)
-        await objects.put(key, bytes)
-        return { key, bytes: bytes.length }
-      },
+      transact: ({ name, occurrence, position, failures, startedAt }, run) =>
+        this.#transactions.run(
+          { row, attemptId, name, occurrence, position, failures, startedAt },
+          { run, signal, readOutput: readStored, writeOutput: write },
+        ),
+      readOutput: readStored,
+      writeOutput: write,
       newChild,
       startChild: (child, definition, input) => startChild(parent, child, definition, input),
       childEnd,
@@ -166,20 +201,27 @@ const withOwnInput = (assignment: Assignment): Assignment => {
 
 /** Validates the input again: it may have been enqueued by other code, and the handler gets the schema's output. */
 const handlerOf =
-  ({ name, schema, handler }: AnyTask): AnyFunction =>
+  ({ name, schema, handler }: AnyTask, tx: SqlTransaction = NO_TRANSACTION): AnyFunction =>
   async (input: unknown, context: FunctionContext): Promise<unknown> => {
     const checked: unknown = await validate(schema, input, `the input of ${name}`)
-    return await handler(checked as never, new HandlerContext(context))
+    return await handler(checked as never, new HandlerContext(context, tx))
   }
 
+/** Transaction of a task that has none. */
+const NO_TRANSACTION: SqlTransaction = {
+  query: () => Promise.reject(new TransactionError("a task has no transaction: declare it with txTask")),
+}
+
 /** A class, because getters on a shared prototype cost less than copies. */
-class HandlerContext implements TaskContext {
+class HandlerContext implements TxTaskContext {
   readonly #context: FunctionContext
+  readonly tx: SqlTransaction
   readonly id: string
   readonly attempt: number
 
-  constructor(context: FunctionContext) {
+  constructor(context: FunctionContext, tx: SqlTransaction) {
     this.#context = context
+    this.tx = tx
     this.id = context.runId
     this.attempt = context.attempt
   }
@@ -188,15 +230,15 @@ class HandlerContext implements TaskContext {
     return this.#context.signal
   }
 
-  get log(): TaskContext["log"] {
+  get log(): TxTaskContext["log"] {
     return this.#context.log
   }
 
-  get progress(): TaskContext["progress"] {
+  get progress(): TxTaskContext["progress"] {
     return this.#context.progress
   }
 
-  get heartbeat(): TaskContext["heartbeat"] {
+  get heartbeat(): TxTaskContext["heartbeat"] {
     return this.#context.heartbeat
   }
 }
@@ -206,6 +248,20 @@ const readOutput = async (objects: ObjectStore, output: Output): Promise<Json> =
   const bytes = await objects.get(output.key)
   if (bytes === null) throw new Error(`the result ${output.key} is gone from the object store`)
   return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+}
+
+const writeOutput = async (
+  objects: ObjectStore,
+  { prefix }: Assignment,
+  { name, occurrence }: { name: string; occurrence: number },
+  value: Json,
+): Promise<Output> => {
+  const text = JSON.stringify(value)
+  if (text.length <= INLINE_LIMIT) return { inline: value }
+  const key = `${prefix}steps/${encodeURIComponent(name)}-${occurrence}.json`
+  const bytes = Buffer.from(text)
+  await objects.put(key, bytes)
+  return { key, bytes: bytes.length }
 }
 
 /** Resolves with null when the function has not ended within the grace period of a stop. */

@@ -65,7 +65,7 @@ export class Journal {
   readonly #loads: Batches<number, FunctionState>
   readonly #records: Batches<NewStep[], boolean>
 
-  constructor(store: FunctionStore) {
+  constructor(store: Pick<FunctionStore, "loadFunctions" | "recordSteps">) {
     this.#loads = new Batches(1, async (rows) => {
       const states = await store.loadFunctions([...new Set(rows)])
       return (row) => states.get(row) ?? { steps: [], signals: [], resumeRequests: 0 }

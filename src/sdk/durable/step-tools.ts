@@ -4,6 +4,7 @@
 import type { FunctionLog } from "../../core/model/function.ts"
 import type { RetryOptions, SignalDefinition, TaskDefinition, WorkflowDefinition } from "../definitions.ts"
 import type { Duration } from "../duration.ts"
+import type { SqlTransaction } from "../../store/contract/transactions.ts"
 
 export interface StepContext {
   /** Counts from 1. */
@@ -23,6 +24,15 @@ export interface StepTools {
   readonly log: FunctionLog
   /** Runs code and records its result. The code runs at least once. */
   run<Result>(name: string, code: (context: StepContext) => Result | Promise<Result>, options?: StepOptions): Promise<Result>
+  /**
+   * Runs code with a transaction and records its result in the same commit: what the code writes with `tx` happens exactly once. On
+   * Postgres `tx` is a client of pg.
+   */
+  tx<Result>(
+    name: string,
+    code: (tx: SqlTransaction, context: StepContext) => Result | Promise<Result>,
+    options?: StepOptions,
+  ): Promise<Result>
   /** Suspends the function without a slot. */
   sleep(name: string, duration: Duration): Promise<void>
   /** Waits for a signal, also one that was sent before. Returns null at the timeout. */

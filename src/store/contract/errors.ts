@@ -34,3 +34,8 @@ export class StoreUnavailable extends Error {
     super(`the database ${where} is not available: ${reason}`, options)
   }
 }
+
+/** A user's transaction cannot be used: it is on another database, has not begun or has ended. Nothing was written. */
+export class UnusableTransaction extends Error {
+  override readonly name = "UnusableTransaction"
+}

@@ -11,6 +11,7 @@ import type { RunViewStore } from "./run-view.ts"
 import type { QueueStore } from "./queues.ts"
 import type { Store } from "./store.ts"
 import type { TransferStore } from "./transfer.ts"
+import type { TransactionStore } from "./transactions.ts"
 
 export type ServerStore = Store &
   Catalog &
@@ -22,4 +23,5 @@ export type ServerStore = Store &
   NotificationStore &
   RunViewStore &
   QueueStore &
-  TransferStore
+  TransferStore &
+  TransactionStore

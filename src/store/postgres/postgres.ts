@@ -29,7 +29,9 @@ import {
 import { statsStore } from "./admin/stats.ts"
 import { StoreClock } from "./connection/store-clock.ts"
 import { functionStore } from "./functions/functions.ts"
+import { UserTransactions } from "./functions/record-in-transaction.ts"
 import { jobStore } from "./jobs/jobs.ts"
+import { createJobsIn } from "./jobs/create-in.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
 import { Cache } from "./cache/cache.ts"
@@ -87,6 +89,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
   const parts = openParts(options)
   const { pools, workflows, context, advancing, listener, target } = parts
   const access = accessTo(parts)
+  const transactions = new UserTransactions(target, access.read)
   return {
     ...operations(access, options.random),
     ...runOperations(parts, access),
@@ -100,8 +103,10 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     isBlank: () => pools.readers.use((connection) => isBlank(connection, target)),
     dump: (use) => dump(pools.readers, target, use),
     load: (source) => load(pools.readers, target, source),
+    createJobsIn: createJobsIn(access, target.schema),
+    recordInTransaction: transactions.record,
     close: async () => {
-      await Promise.all([listener, advancing, ...Object.values(pools)].map((part) => part.close()))
+      await Promise.all([listener, advancing, transactions, ...Object.values(pools)].map((part) => part.close()))
     },
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.getLoaded(versionId),

@@ -62,7 +62,7 @@ const FIRST_GROUP = 2 ** 47
  * group.
  */
 export const groupId = ({ group }: Pick<NewJob, "group">): number =>
-  group === null ? 0 : FIRST_GROUP + (createHash("sha256").update(group, "utf16le").digest().readUIntBE(0, 6) % FIRST_GROUP)
+  group === null ? 0 : FIRST_GROUP + (createHash("sha256").update(group).digest().readUIntBE(0, 6) % FIRST_GROUP)
 
 /** Returns the key of a job as it is stored. */
 export const keyColumn = ({ key }: Pick<NewJob, "key">): string | null => (key === null ? null : indexKey(key))
@@ -100,6 +100,10 @@ export const settingsColumn = (job: JobSettings): string | null => {
 
 const settingsOf = (column: string | null): JobSettings =>
   column === null ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(JSON.parse(column) as Partial<JobSettings>) }
+
+/** Returns the limits of a job from its columns. */
+export const limitsOfJob = (job: { queue: string; concurrencyKey: string | null; settings: string | null }): Limit[] =>
+  jobLimits({ ...settingsOf(job.settings), queue: job.queue, concurrencyKey: job.concurrencyKey })
 
 // -- rows ------------------------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,9 @@ import {
 } from "./admin/lease-holders.ts"
 import { statsStore } from "./admin/stats.ts"
 import { jobStore } from "./jobs/jobs.ts"
+import { createJobsIn } from "./jobs/create-in.ts"
 import { functionStore } from "./functions/functions.ts"
+import { recordInTransaction } from "./functions/record-in-transaction.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { newRoundRobin } from "./claim/lane-sets.ts"
 import { migrate, MIGRATIONS } from "./schema/migrations.ts"
@@ -88,9 +90,17 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   const lock = path === ":memory:" ? null : serverLock(path)
   const writes = openWrites(session, { wakeOthers: () => wake?.touch(), schedule: options.schedule ?? setImmediate })
   const { writer, perform } = writes
+  const wakeListeners: (() => void)[] = []
+  const wakeHere = (): void => {
+    for (const listener of wakeListeners) listener()
+  }
+  const wakeAll = (): void => {
+    wake?.touch()
+    wakeHere()
+  }
   const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
   const access: Access = {
-    read: (work) => whileBusy(db, () => work(session)),
+    read: (work) => (writer.alone === null ? whileBusy(db, () => work(session)) : writer.alone.then(() => access.read(work))),
     write: (work) => {
       const change = takeChange()
       return writer.write(() => perform(change === null ? work : (tx) => withEntry(tx, work, change)))
@@ -124,6 +134,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       lock?.release()
       if (db.open) db.close()
     },
+    createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
+    recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
     compiled: (versionId) => access.read(({ versions }) => versions.get(versionId)),
     compiledNow: (versionId) => session.versions.get(versionId),
     advance: (batch) =>
@@ -132,7 +144,10 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
         .catch((error: unknown) => {
           throw asInvalidValue(error)
         }),
-    onWake: (listener) => wake?.listen(listener),
+    onWake: (listener) => {
+      wakeListeners.push(listener)
+      wake?.listen(listener)
+    },
   }
 }
 

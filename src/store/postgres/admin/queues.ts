@@ -83,13 +83,18 @@ const SET_LIMIT = statement(
 
 const DELETE_LIMIT = statement("queue_delete_limit", "DELETE FROM limits WHERE key = :key")
 
-/** Changes the settings. A new limit counts the attempts in flight, so that it holds at once and each finish frees its slot. */
+/**
+ * Changes the settings. A new limit counts the attempts in flight, so that it holds at once and each finish frees its slot. A change of
+ * the rate alone, as `Ork.open` makes it, does not wait for open transactions that create jobs.
+ */
 const putQueue = async (tx: Tx, name: string, change: Partial<QueueSettings>): Promise<QueueRow> => {
-  await excludeTaskWrites(tx)
+  const ofRateOnly = Object.keys(change).every((setting) => setting === "rate")
+  if (!ofRateOnly) await excludeTaskWrites(tx)
   const [before] = await tx.run<QueueColumns>(GET, { name })
   const { concurrency, rate, paused } = { ...settingsOf(before), ...change }
   await tx.run(PUT, { name, concurrency, limit: rate?.limit ?? null, periodMs: rate?.periodMs ?? null, paused })
   const row = (await getQueue(tx, tx.workflows, name))!
+  if (ofRateOnly) return row
   const key = queueLimitKey(name)
   if (concurrency === null) await tx.run(DELETE_LIMIT, { key })
   else await tx.run(SET_LIMIT, { key, concurrency, running: row.running })

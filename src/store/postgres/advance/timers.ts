@@ -10,13 +10,14 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import { type ExpiredJobs, expireJobs } from "../jobs/expiry.ts"
+import { findWithoutLimits, setLimits, WITHOUT_LIMITS } from "../jobs/late-limits.ts"
 import { dueDeadlines } from "./group-deadlines.ts"
 
 const FIRE_RETRIES = statement(
   "timers_fire_retries",
   `WITH due AS (
      UPDATE tasks t SET available_at = NULL FROM (
-       SELECT id FROM tasks WHERE available_at <= ${NOW} ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
+       SELECT id FROM tasks WHERE available_at <= ${NOW} AND (${WITHOUT_LIMITS}) IS NOT TRUE ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
      ) d WHERE t.id = d.id RETURNING ${READINESS("t")}
    )
    ${insertInto("ready_queue", "due")} RETURNING id`,
@@ -39,9 +40,10 @@ export interface FiredTimers {
 /** Makes due retries and delayed jobs ready, starts to cancel runs that timed out, and fails jobs past their expiry. */
 export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
   const retries = tx.run(FIRE_RETRIES)
+  const withoutLimits = pipelined(findWithoutLimits(tx))
   const deadlines = pipelined(dueDeadlines(tx))
   const runs = tx.run<{ seq: number; version_id: number }>(TIMED_OUT_RUNS)
-  const ready = (await retries).length
+  const ready = (await retries).length + (await setLimits(tx, await withoutLimits))
   const timedOut = await runs
   if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
   const { groups, jobs } = await deadlines

@@ -39,7 +39,8 @@ const CLOSE_TIMEOUT_MS = 1_000
 /** Longer than any statement takes. A dead connection is found earlier (`#check`). */
 const REPLY_TIMEOUT_MS = 120_000
 
-const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
+/** Returns the name of a schema for SQL. */
+export const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 
 /** Settings of every connection. */
 export const CONNECTION_SETTINGS = (schema: string): string =>

@@ -83,9 +83,10 @@ const load = async (connection: SqlRunner, rows: readonly number[]): Promise<Map
   return states
 }
 
+/** A result that a transaction of the user has recorded stays, even if the reply to its commit was lost. */
 const RECORD = statement(
   "steps_record",
-  `INSERT INTO steps (task_id, name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at,
+  `INSERT INTO steps AS s (task_id, name, occurrence, position, kind, state, failures, output, output_key, output_bytes, error, details, started_at,
      finished_at)
    SELECT t.id, c.name, c.occurrence, c.position, c.kind, c.state, c.failures, c.output, c.output_key, c.output_bytes, c.error, c.details, c.started_at,
      c.finished_at
@@ -96,7 +97,7 @@ const RECORD = statement(
    JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
    ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, state = excluded.state, failures = excluded.failures,
      output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, error = excluded.error,
-     details = excluded.details, finished_at = excluded.finished_at
+     details = excluded.details, finished_at = excluded.finished_at WHERE s.state <> 'success'
    RETURNING task_id AS row`,
 )
 

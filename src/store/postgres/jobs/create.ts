@@ -7,15 +7,12 @@ import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract
 import { arrayParam } from "../connection/array-params.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
-import { AVAILABLE_AT, setExpiry } from "./times.ts"
 import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
-import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
-import { NOW } from "../connection/store-clock.ts"
 
 export interface CreateOptions {
   onConflict: OnKeyConflict
@@ -49,10 +46,6 @@ export const createJobs = async (
       ...(callerRow === undefined ? [] : [{ row: callerRow, dependencies: [rowOf(id)] }]),
     ]),
   )
-  await setExpiry(
-    tx,
-    jobs.filter(({ expiresMs }) => expiresMs !== null).map(({ id }) => rowOf(id)),
-  )
   for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
   await logEvents(
     tx,
@@ -82,38 +75,14 @@ export const findKeys = async (tx: Tx, jobs: readonly Pick<NewJob, "name" | "key
   return new Map(found.map(({ name, key, id }) => [keyOfJob({ name, key })!, id]))
 }
 
-/** Numbers the rows itself: a join of the two inserts would compare every job with every other one. */
+/** `insert_jobs` (schema/010-transactions.ts) also inserts the jobs of users' transactions. */
 const INSERT = statement(
   "jobs_insert",
-  `WITH given AS MATERIALIZED (
-     SELECT * FROM unnest(:ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[],
-       :statuses::text[], :rowStatuses::text[], :pendingCounts::int[], :limits::text[], :errors::text[], :concurrencyKeys::text[],
-       :retryPolicies::text[], :tasks::text[], :payloads::text[], :groups::bigint[], :runAts::timestamptz[], :delays::bigint[],
-       :keys::text[], :settings::text[], :expiries::bigint[], :creators::text[])
-     AS c (id, name, queue, lane, priority,
-       status, row_status, upstream_pending, limits, error, concurrency_key,
-       retry_policy, task, payload, group_id, run_at, delay_ms, key, settings, expires_ms, created_by)
-   ), new AS MATERIALIZED (
-     SELECT nextval(pg_get_serial_sequence('tasks', 'id')) AS task_id, ${NOW}::timestamptz(3) AS at, g.*,
-       CASE WHEN row_status <> 'skipped' THEN ${AVAILABLE_AT("run_at", "delay_ms")} END::timestamptz(3) AS available_at
-     FROM given g
-   ), row AS (
-     INSERT INTO tasks (id, run_seq, workflow_id, node, path, kind, status, upstream_pending, lane, priority, limits, error, finished_at,
-       available_at, item) OVERRIDING SYSTEM VALUE
-     SELECT task_id, 0, group_id, 0, id::text, 'task', row_status, upstream_pending, lane, priority, limits::bigint[], error,
-       CASE WHEN row_status = 'skipped' THEN at END, available_at, name
-     FROM new
-     RETURNING ${READINESS("tasks")}
-   ), enqueued AS (
-     ${insertInto("ready_queue", "row")}
-   ), inserted AS (
-     INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
-       key, settings, expires_ms, created_by)
-     SELECT task_id, id, name, queue, priority, status, at, at, concurrency_key, retry_policy, task, payload, key, settings, expires_ms,
-       created_by
-     FROM new
-   )
-   SELECT task_id AS row, id, at, available_at AS "availableAt" FROM new`,
+  `SELECT new_row AS row, new_id AS id, new_at AS at, new_available_at AS "availableAt" FROM insert_jobs(
+     :ids::uuid[], :names::text[], :queues::text[], :lanes::text[], :priorities::smallint[], :statuses::text[], :rowStatuses::text[],
+     :pendingCounts::int[], :limits::text[], :errors::text[], :concurrencyKeys::text[], :retryPolicies::text[], :tasks::text[],
+     :payloads::text[], :groups::bigint[], :runAts::timestamptz[], :delays::bigint[], :keys::text[], :settings::text[],
+     :expiries::bigint[], :creators::text[], :now::timestamptz)`,
 )
 
 /** Returns the inserted jobs by id. */

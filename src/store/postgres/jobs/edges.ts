@@ -125,6 +125,8 @@ const DELETE = statement(
   "job_rows_delete",
   `WITH deleted_attempts AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), deleted_expiry AS (
      DELETE FROM deadlines WHERE task_id = ANY (:rows::bigint[])
+   ), deleted_steps AS (
+     DELETE FROM steps WHERE task_id = ANY (:rows::bigint[])
    ), deleted AS (
      DELETE FROM tasks t WHERE t.id = ANY (:rows::bigint[]) RETURNING ${ENTRY("t")}
    )

@@ -10,7 +10,7 @@ test.each([
 ])(
   "rows are arrays in the order of their columns, and values go where they belong, with a Node that can do %j",
   (abilities) => {
-    const db = new Database(":memory:", abilities)
+    const db = new Database(":memory:", { abilities })
     db.exec("CREATE TABLE t (z INTEGER, a TEXT)")
     expect(db.run("INSERT INTO t VALUES (?, ?), (?, ?)", 1, "x", 2, null)).toBe(2)
     expect(db.get("SELECT z, a, z + 1 FROM t WHERE z = ?", 1)).toEqual([1, "x", 2])

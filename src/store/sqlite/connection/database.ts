@@ -65,10 +65,11 @@ export class Database {
   readonly #abilities: Abilities
   #open = true
 
-  constructor(path: string, abilities = ABILITIES) {
+  /** `handle`: an open database, which is not closed with this one. */
+  constructor(path: string, { abilities = ABILITIES, handle }: { abilities?: Abilities; handle?: DatabaseSync } = {}) {
     this.where = path
     this.#abilities = abilities
-    this.#db = new DatabaseSync(path, { enableForeignKeyConstraints: false })
+    this.#db = handle ?? new DatabaseSync(path, { enableForeignKeyConstraints: false })
   }
 
   /** Sets the pragmas. Fails while another process has locked the file; the caller retries. */
@@ -117,6 +118,16 @@ export class Database {
     return (named ? statement.all(byName(values)) : statement.all(...values)).map((row) => ({ ...row }) as T)
   }
 
+  /** Runs a statement of a user, whose parameters are `$1`, `$2`, … or `?`. */
+  query<T>(sql: string, values: readonly Value[]): { rows: T[]; rowCount: number } {
+    const statement = this.#db.prepare(sql)
+    const rows = DOLLAR.test(sql)
+      ? statement.all(Object.fromEntries(values.map((value, i) => [`$${i + 1}`, value])))
+      : statement.all(...values)
+    const [changes] = this.get<[number]>("SELECT changes()")!
+    return { rows: rows.map((row) => ({ ...row }) as T), rowCount: rows.length > 0 ? rows.length : changes }
+  }
+
   exec(sql: string): void {
     this.#db.exec(sql)
   }
@@ -155,6 +166,9 @@ export class Database {
 
 /** Matches a statement with numbered parameters. */
 export const NUMBERED = /\?\d/
+
+/** Matches a statement with parameters as Postgres writes them. */
+const DOLLAR = /\$\d/
 
 const byName = (values: Value[]): { [name: string]: Value } =>
   Object.fromEntries(values.map((value, i) => [`?${i + 1}`, value]))

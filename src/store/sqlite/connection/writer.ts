@@ -1,6 +1,7 @@
 // Group commit: operations called in one tick of the event loop, or while another process has locked the file, share a transaction.
 // Each is acknowledged after the commit. An operation that throws is rolled back alone, to its savepoint. `writeNow` commits at once,
-// for the loop, which has already gathered its changes for one tick.
+// for the loop, which has already gathered its changes for one tick. `writeAlone` holds a transaction open while its work waits for
+// other things; all other operations and reads wait for its end.
 
 import { setTimeout as delay } from "node:timers/promises"
 import { StoreUnavailable } from "../../contract/errors.ts"
@@ -40,6 +41,8 @@ export class Writer {
   #queue: Operation[] = []
   #scheduled = false
   #flushing: Promise<void> | null = null
+  /** Ends with the transactions of `writeAlone`. */
+  #alone: Promise<unknown> | null = null
   #closed = false
 
   constructor(db: Database, options: WriterOptions) {
@@ -59,6 +62,49 @@ export class Writer {
     const result = this.#enqueue(work)
     if (this.#flushing === null && !this.#closed) void this.#flush()
     return result
+  }
+
+  /** Runs `work` in a transaction of its own, and commits when it resolves. One after the other. */
+  writeAlone<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable(this.#db.where, "it was closed"))
+    const before = this.#alone ?? Promise.resolve()
+    const result = before.then(() => this.#runAlone(work))
+    const ended = result.then(
+      () => {},
+      () => {},
+    )
+    this.#alone = ended
+    void ended.then(() => {
+      if (this.#alone === ended) this.#alone = null
+    })
+    return result
+  }
+
+  async #runAlone<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#flushing !== null) await this.#flushing
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#flushing = promise
+    try {
+      await whileBusy(this.#db, () => this.#db.run(BEGIN))
+      const value = await work()
+      this.#db.run(COMMIT)
+      this.commits++
+      this.#options.committed()
+      return value
+    } catch (error) {
+      this.#db.rollback()
+      this.#options.rolledBack()
+      throw asUnavailable(this.#db, error)
+    } finally {
+      this.#flushing = null
+      resolve()
+      if (this.#queue.length > 0) this.#schedule()
+    }
+  }
+
+  /** Resolves when no transaction of `writeAlone` is open; null: none is. */
+  get alone(): Promise<unknown> | null {
+    return this.#alone
   }
 
   #enqueue<T>(work: () => T): Promise<T> {

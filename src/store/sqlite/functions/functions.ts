@@ -11,7 +11,7 @@ import type { Access, Session, Tx } from "../tx.ts"
 
 export const functionStore = ({ read, write }: Access): FunctionStore => ({
   loadFunctions: (rows) => read((session) => new Map(rows.map((row) => [row, load(session, row)]))),
-  recordSteps: (steps) => write((tx) => record(tx, steps)),
+  recordSteps: (steps) => write((tx) => recordSteps(tx, steps)),
   sendSignal: (signal) => write((tx) => send(tx, signal)),
   listSteps: (runId) => read((session) => list(session, runId)),
 })
@@ -71,9 +71,9 @@ SELECT id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM tasks
 WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND waiting_on IS NULL
 ON CONFLICT (task_id, name, occurrence) DO UPDATE SET kind = excluded.kind, state = excluded.state, failures = excluded.failures,
   output = excluded.output, output_key = excluded.output_key, output_bytes = excluded.output_bytes, error = excluded.error,
-  details = excluded.details, finished_at = excluded.finished_at`
+  details = excluded.details, finished_at = excluded.finished_at WHERE steps.state <> 'success'`
 
-const record = (tx: Tx, steps: readonly NewStep[]): AttemptId[] =>
+export const recordSteps = (tx: Tx, steps: readonly NewStep[]): AttemptId[] =>
   steps.flatMap((step) => {
     const { row, attemptId, name, occurrence, position, kind, state, failures, error, details, startedAt, finishedAt } = step
     const output = outputColumns(step.output ?? undefined)

@@ -119,11 +119,13 @@ export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">)
 }
 
 const DELETE_ATTEMPTS = "DELETE FROM attempts WHERE task_id = ?"
+const DELETE_STEPS = "DELETE FROM steps WHERE task_id = ?"
 const DELETE = "DELETE FROM tasks WHERE id = ?"
 
 /** Deletes the task row of a deleted job that has no attempt in flight. */
 export const deleteRow = (tx: Tx, row: number): void => {
   tx.db.run(DELETE_ATTEMPTS, row)
+  tx.db.run(DELETE_STEPS, row)
   deleteExpiry(tx, row)
   tx.db.run(DELETE, row)
 }

@@ -13,8 +13,20 @@ import { FUNCTIONS } from "./006-functions.ts"
 import { PERMISSIONS } from "./007-permissions.ts"
 import { REASONS } from "./008-reasons.ts"
 import { STEP_ORDER } from "./009-step-order.ts"
+import { TRANSACTIONS } from "./010-transactions.ts"
 
-export const MIGRATIONS = [INITIAL, ACCESS, READABLE_RUNS, LABELS, JOBS, FUNCTIONS, PERMISSIONS, REASONS, STEP_ORDER] as const
+export const MIGRATIONS = [
+  INITIAL,
+  ACCESS,
+  READABLE_RUNS,
+  LABELS,
+  JOBS,
+  FUNCTIONS,
+  PERMISSIONS,
+  REASONS,
+  STEP_ORDER,
+  TRANSACTIONS,
+] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"
 

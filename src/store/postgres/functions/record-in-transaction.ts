@@ -1,0 +1,76 @@
+// Transactions in which a user's function writes, and Ork records the function's result. They have connections of their own, with the
+// settings of the user's role.
+
+import pg from "pg"
+import { outputColumns } from "../../shared/codec.ts"
+import { quoted } from "../connection/connection.ts"
+import { literal } from "../connection/literal.ts"
+import { statement } from "../connection/statement.ts"
+import type { TransactionStep, TransactionStore } from "../../contract/transactions.ts"
+import type { Access } from "../tx.ts"
+
+/** Transactions that are open at once; further ones wait. */
+const MAX_TRANSACTIONS = 10
+const IDLE_MS = 10_000
+
+const FIND = statement(
+  "step_recorded",
+  "SELECT 1 FROM steps WHERE task_id = :row AND name = :name AND occurrence = :occurrence::int AND state = 'success'",
+)
+
+export class UserTransactions {
+  readonly #pool: pg.Pool
+  readonly #complete: string
+  readonly #read: Access["read"]
+
+  constructor({ url, schema }: { url: string; schema: string }, read: Access["read"]) {
+    this.#read = read
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      application_name: "ork transaction",
+      max: MAX_TRANSACTIONS,
+      idleTimeoutMillis: IDLE_MS,
+      allowExitOnIdle: true,
+    })
+    // The pool drops a connection that breaks while nobody uses it.
+    this.#pool.on("error", () => {})
+    this.#complete = `SELECT ${quoted(schema)}.complete`
+  }
+
+  readonly record: TransactionStore["recordInTransaction"] = async (step, work) => {
+    const client = await this.#pool.connect()
+    let broken: Error | undefined
+    const onError = (error: Error): void => void (broken = error)
+    client.on("error", onError)
+    try {
+      await client.query("BEGIN")
+      const columns = outputColumns(await work(client))
+      const { row, attemptId, name, occurrence, position, startedAt } = step
+      const values = [row, attemptId, columns[0], name, occurrence, columns[1], columns[2], startedAt, position]
+      const { rows } = await client.query<{ held: boolean }>(`${this.#complete}(${values.map(literal).join(", ")}) AS held`)
+      if (!rows[0]!.held) {
+        await client.query("ROLLBACK")
+        return false
+      }
+      await client.query("COMMIT").catch(async (error: unknown) => {
+        if (!(await this.#isRecorded(step))) throw error
+        broken = error as Error
+      })
+      return true
+    } catch (error) {
+      await client.query("ROLLBACK").catch(onError)
+      throw error
+    } finally {
+      client.off("error", onError)
+      client.release(broken)
+    }
+  }
+
+  async #isRecorded({ row, name, occurrence }: TransactionStep): Promise<boolean> {
+    return (await this.#read((connection) => connection.run(FIND, { row, name, occurrence }))).length > 0
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end()
+  }
+}
