@@ -77,6 +77,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../explain.ts")).explain,
   },
   {
+    usage: "report <run>",
+    description: `write a run as one HTML page: graph, timeline, inputs, outputs and logs; RUN is ${RUN_ARGUMENT}`,
+    options: [["-o, --output <file>", "file to write; default: WORKFLOW-NUMBER.html"], ...READER_OPTIONS],
+    examples: ["ork report latest -o run.html"],
+    load: async () => (await import("../report.ts")).report,
+  },
+  {
     usage: "cancel <run>",
     description: `cancel a run; RUN is ${RUN_ARGUMENT}`,
     options: [JSON_OPTION, ...SERVER_OPTIONS],
