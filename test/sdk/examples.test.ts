@@ -19,6 +19,7 @@ const run = promisify(execFile)
 describe.each(["sqlite", "postgres"] as const)("on %s", (kind) => {
   it.each([
     ["jobs.ts", "Hello Ada\n"],
+    ["testing.ts", "discover 1, load 3, load 3, load 3, report 1\n"],
     ["order.ts", '{"shipped":true,"item":"book"}\n'],
     ["graph.ts", '2026_01_31_a_csv 2026_01_31_b_csv 2026_01_31_c_csv\n{"load":[{"table":"eu_1"},{"table":"eu_2"}]}\n'],
     ["transaction.ts", "{ order: 'o1' }\n"],

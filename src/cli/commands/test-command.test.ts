@@ -122,6 +122,12 @@ cases:
     expect(xml).toContain('name="fails &lt;&amp;&gt;"')
   })
 
+  it("leaves cases out of the definitions of a folder", async () => {
+    const { cwd } = await setup(PASSING)
+    const { code, stdout } = await runMain(["validate", "."], { cwd, env: {} })
+    expect([code, stdout]).toEqual([0, "etl.yaml: etl is valid, 3 tasks\n"])
+  })
+
   it("finds files in folders, but not in node_modules", async () => {
     const { ork, cwd } = await setup(PASSING)
     await mkdir(join(cwd, "node_modules/x"), { recursive: true })
