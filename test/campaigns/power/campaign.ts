@@ -6,6 +6,7 @@ import { Rng } from "../../sim/rng.ts"
 import { findViolations } from "./check.ts"
 import { Disk } from "./disk.ts"
 import { OP, parseLog } from "./log.ts"
+import { findUnfinished } from "./resume.ts"
 import type { Recording, Told } from "./workload.ts"
 
 export interface Cuts {
@@ -13,6 +14,8 @@ export interface Cuts {
   seed: number
   /** A folder for databases. */
   scratch: string
+  /** After each n-th cut, a server is started on what is left. */
+  resumeEvery?: number
   /** A disk that confirms syncs and does nothing. */
   ignoresSyncs?: boolean
 }
@@ -24,10 +27,11 @@ export interface CutResult {
 }
 
 export const cutPower = async (
-  { root, file }: Recording,
-  { cuts, seed, scratch, ignoresSyncs = false }: Cuts,
+  recording: Recording,
+  { cuts, seed, scratch, resumeEvery = Infinity, ignoresSyncs = false }: Cuts,
 ): Promise<CutResult> => {
-  const log = readFileSync(file)
+  const { root } = recording
+  const log = readFileSync(recording.file)
   const rng = new Rng("power", seed)
   let records = 0
   for (const _ of parseLog(log)) records += 1
@@ -42,7 +46,11 @@ export const cutPower = async (
     record += 1
     for (; points[result.tries] === record; result.tries++) {
       const files = disk.losePower(new Rng("power", seed, result.tries))
-      const [problem] = await findViolations({ dataDir: join(root, ".ork"), files }, told, scratch)
+      const problems = await findViolations({ dataDir: join(root, ".ork"), files }, told, scratch)
+      if (result.tries % resumeEvery === resumeEvery - 1) {
+        problems.push(...(await findUnfinished(recording, files, told, scratch)))
+      }
+      const [problem] = problems
       if (problem !== undefined) result.violations.push({ record, problem })
     }
   }

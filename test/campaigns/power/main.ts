@@ -1,5 +1,5 @@
 // `npm run power -- [--cuts N] [--runs N] [--seed N]`: records servers on SQLite under load and cuts the power N times (10,000), 1,000 times in each
-// recording of N runs (150). The last line counts tries and violations; exit code 1 if there was a violation. The log of a recording with
+// recording of N runs (150). After every 100th cut, a server is started on what is left, and must finish all runs. The last line counts tries and violations; exit code 1 if there was a violation. The log of a recording with
 // a violation stays.
 
 import { mkdtempSync, rmSync } from "node:fs"
@@ -11,6 +11,7 @@ import { recordWorkload } from "./workload.ts"
 import { count } from "../campaign.ts"
 
 const CUTS_PER_RECORDING = 1000
+const RESUME_EVERY = 100
 
 const { values } = parseArgs({
   options: {
@@ -28,7 +29,7 @@ for (let seed = count("seed", values.seed); tries < total; seed++) {
   const folder = mkdtempSync(join(tmpdir(), "ork-power-"))
   const recording = await recordWorkload(folder, runs)
   const cuts = Math.min(CUTS_PER_RECORDING, total - tries)
-  const result = await cutPower(recording, { cuts, seed, scratch: join(folder, "scratch") })
+  const result = await cutPower(recording, { cuts, seed, scratch: join(folder, "scratch"), resumeEvery: RESUME_EVERY })
   tries += result.tries
   violations += result.violations.length
   for (const { record, problem } of result.violations.slice(0, 5))

@@ -1,14 +1,12 @@
 // Records a server on SQLite that clients give work, until they stop: runs with small and with large outputs, jobs, keys, and a definition
 // with a bundle. What the clients were told goes into the same log.
 
-import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { closeSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync, writeSync } from "node:fs"
+import { closeSync, mkdirSync, openSync, realpathSync, writeFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { probe, serverAt, type Calls } from "../../support/server.ts"
+import { probe, type Calls } from "../../support/server.ts"
 import { buildRecorder, encodeTold } from "./log.ts"
-
-const ORK = join(import.meta.dirname, "../../../bin/ork")
+import { serveFlows } from "./serve-flows.ts"
 
 /** What a client was told. */
 export type Told =
@@ -24,6 +22,8 @@ export interface Recording {
   root: string
   /** The log. */
   file: string
+  /** The folder of definitions. */
+  flows: string
 }
 
 const SMALL = `name: small
@@ -44,29 +44,19 @@ const CLIENTS = 3
 export const recordWorkload = async (folder: string, runs: number): Promise<Recording> => {
   const root = join(realpathSync(folder), "root")
   const file = join(folder, "log")
-  mkdirSync(join(folder, "flows"))
-  writeFileSync(join(folder, "flows/small.yaml"), SMALL)
-  writeFileSync(join(folder, "flows/large.yaml"), LARGE)
-  writeFileSync(join(folder, "flows/data.txt"), "data\n")
+  const flows = join(folder, "flows")
+  mkdirSync(flows)
+  writeFileSync(join(flows, "small.yaml"), SMALL)
+  writeFileSync(join(flows, "large.yaml"), LARGE)
+  writeFileSync(join(flows, "data.txt"), "data\n")
   mkdirSync(root)
   writeFileSync(file, "")
   const log = openSync(file, "a")
   const tell = (told: Told): void => void writeSync(log, encodeTold(told))
-  const child = spawn(ORK, ["serve", "--port", "0", "--dir", join(folder, "flows")], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "ignore"],
-    env: {
-      PATH: process.env["PATH"],
-      HOME: process.env["HOME"],
-      LD_PRELOAD: buildRecorder(folder),
-      ORK_POWER_ROOT: root,
-      ORK_POWER_LOG: file,
-      ORK_DATA_DIR: join(root, ".ork"),
-      ORK_LOG: "error",
-    },
-  })
+  const recorder = { LD_PRELOAD: buildRecorder(folder), ORK_POWER_ROOT: root, ORK_POWER_LOG: file }
+  const { child, ready } = serveFlows({ flows, root, env: recorder })
   try {
-    const server = await ready(child, root)
+    const server = await ready
     tell({ kind: "ready", key: server.key })
     let left = runs
     const client = async (): Promise<void> => {
@@ -78,19 +68,7 @@ export const recordWorkload = async (folder: string, runs: number): Promise<Reco
     await once(child, "exit")
     closeSync(log)
   }
-  return { root, file }
-}
-
-const ready = async (child: ChildProcess, root: string): Promise<Calls> => {
-  let text = ""
-  for await (const chunk of child.stdout!) {
-    text += String(chunk)
-    const url = /is ready at (http:\S+)/.exec(text)?.[1]
-    if (url !== undefined && text.includes("admin key")) {
-      return serverAt(url, readFileSync(join(root, ".ork/admin.key"), "utf8").trim())
-    }
-  }
-  throw new Error(`the server ended: ${text}`)
+  return { root, file, flows }
 }
 
 const work = async (server: Calls, number: number, tell: (told: Told) => void): Promise<void> => {
