@@ -1,9 +1,10 @@
 // Reads secrets from Google Secret Manager by REST, with application default credentials (GOOGLE_APPLICATION_CREDENTIALS, the login of
-// gcloud, the service account of the machine or pod).
+// gcloud, the service account of the machine or pod), through the proxy in HTTPS_PROXY if there is one.
 // https://cloud.google.com/secret-manager/docs/reference/rest/v1/projects.secrets.versions/access
 
 import { setTimeout as delay } from "node:timers/promises"
 import { GoogleAuth } from "google-auth-library"
+import { EnvHttpProxyAgent, fetch } from "undici"
 import type { SecretUri } from "../core/settings/secret-uris.ts"
 import type { SecretManager } from "./secrets.ts"
 
@@ -26,6 +27,7 @@ export class GcpSecrets implements SecretManager {
   readonly #auth: NonNullable<GcpOptions["auth"]>
   readonly #endpoint: string
   readonly #retryDelayMs: number
+  readonly #dispatcher = new EnvHttpProxyAgent()
 
   constructor({ auth = new GoogleAuth({ scopes: SCOPE }), endpoint = GOOGLE, retryDelayMs = 2000 }: GcpOptions = {}) {
     this.#auth = auth
@@ -46,8 +48,9 @@ export class GcpSecrets implements SecretManager {
   async #access(name: string): Promise<{ status: number; body: string }> {
     const address = `${this.#endpoint}/v1/${name}:access`
     for (let retries = 0; ; retries++) {
-      const headers = await this.#auth.getRequestHeaders(address)
-      const response = await fetch(address, { headers, signal: AbortSignal.timeout(REQUEST_MS), redirect: "error" })
+      const headers = Object.fromEntries(await this.#auth.getRequestHeaders(address))
+      const signal = AbortSignal.timeout(REQUEST_MS)
+      const response = await fetch(address, { headers, signal, dispatcher: this.#dispatcher, redirect: "error" })
       const body = await response.text()
       if (!TRANSIENT.includes(response.status) || retries === MAX_RETRIES) return { status: response.status, body }
       await delay(this.#retryDelayMs * 2 ** retries)

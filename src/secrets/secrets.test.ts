@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { type AddressInfo, connect } from "node:net"
 import { once } from "node:events"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -192,6 +192,31 @@ describe("Google", () => {
     const client = await clientOf(port)
     expect(await client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })).toBe("v")
     expect(calls).toHaveLength(3)
+  })
+
+  test("is asked through the proxy of the environment", async () => {
+    const data = Buffer.from("v").toString("base64")
+    const { port } = await serve(() => ({ status: 200, body: { payload: { data } } }))
+    const tunnels: string[] = []
+    const proxy = createServer()
+    proxy.on("connect", (request, socket) => {
+      tunnels.push(request.url!)
+      socket.write("HTTP/1.1 200 OK\r\n\r\n")
+      socket.pipe(connect(port, "127.0.0.1")).pipe(socket)
+    })
+    proxy.listen(0, "127.0.0.1")
+    await once(proxy, "listening")
+    onTestFinished(() => {
+      vi.unstubAllEnvs()
+      proxy.closeAllConnections()
+      proxy.close()
+    })
+    vi.stubEnv("HTTP_PROXY", `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`)
+    vi.stubEnv("NO_PROXY", "")
+    const auth = { getRequestHeaders: () => Promise.resolve(new Headers()) }
+    const client = new GcpSecrets({ auth, endpoint: "http://secrets.example" })
+    expect(await client.read({ kind: "gcp", name: "projects/p/secrets/s/versions/1", key: null })).toBe("v")
+    expect(tunnels).toEqual(["secrets.example:80"])
   })
 
   test("can have an empty value", async () => {

@@ -1,6 +1,8 @@
-// Calls of a JSON API of Google, with application default credentials, each sent once and with a time limit.
+// Calls of a JSON API of Google, with application default credentials, each sent once and with a time limit, and through the proxy in
+// HTTPS_PROXY if there is one.
 
 import { GoogleAuth } from "google-auth-library"
+import { EnvHttpProxyAgent, fetch, type Response } from "undici"
 import { withTimeout } from "../timeout.ts"
 import { ApiError, TIMED_OUT, unreachable } from "./api-error.ts"
 
@@ -25,7 +27,10 @@ export interface ApiCall {
 }
 
 /** `error` is null for status 200, and `value` is the parsed body. */
-export type ApiResponse = { headers: Headers } & ({ error: null; value: unknown } | { error: ApiError; value?: never })
+export type ApiResponse = { headers: Response["headers"] } & (
+  | { error: null; value: unknown }
+  | { error: ApiError; value?: never }
+)
 
 /** A response exceeds `maxBytes`. */
 export class ResponseTooLarge extends Error {
@@ -36,6 +41,7 @@ export class GoogleApi {
   readonly #options: GoogleApiOptions
   readonly #address: string
   readonly #auth: GoogleAuth | null
+  readonly #dispatcher = new EnvHttpProxyAgent()
   readonly #closed = new AbortController()
 
   constructor(options: GoogleApiOptions) {
@@ -46,6 +52,7 @@ export class GoogleApi {
 
   close(): void {
     this.#closed.abort()
+    void this.#dispatcher.destroy()
   }
 
   /** Rejects with an ApiError without a complete response, or with ResponseTooLarge. */
@@ -53,12 +60,12 @@ export class GoogleApi {
     const { service, callMs } = this.#options
     try {
       const address = this.#address + path
-      const headers = new Headers(body === undefined ? {} : { "content-type": "application/json" })
-      const login = this.#auth?.getRequestHeaders(address) ?? new Headers()
-      for (const [name, value] of await withTimeout(login, callMs, TIMED_OUT)) headers.set(name, value)
+      const login = await withTimeout(this.#auth?.getRequestHeaders(address) ?? new Headers(), callMs, TIMED_OUT)
+      const headers = { ...Object.fromEntries(login), ...(body !== undefined && { "content-type": "application/json" }) }
       const signal = AbortSignal.any([AbortSignal.timeout(callMs), this.#closed.signal])
       const content = body === undefined ? {} : { body: JSON.stringify(body) }
-      const response = await fetch(address, { method, headers, signal, redirect: "error", ...content })
+      const dispatcher = this.#dispatcher
+      const response = await fetch(address, { method, headers, signal, dispatcher, redirect: "error", ...content })
       const text = (await bytesOf(response, maxBytes)).toString()
       if (response.status === 200) return { headers: response.headers, error: null, value: JSON.parse(text) as unknown }
       return { headers: response.headers, error: new ApiError(response.status, messageOf(response.status, text)) }
