@@ -10,6 +10,7 @@ import { DiskUsage } from "./disk-usage.ts"
 import { FolderDeployer } from "./folder-deployer.ts"
 import { Housekeeping } from "./housekeeping.ts"
 import { Metrics } from "./metrics.ts"
+import { objectStoreProblem } from "./object-store-problem.ts"
 import { PushExecutor } from "./push-executor.ts"
 import { runShutdownSteps, type ShutdownStep } from "./shutdown-steps.ts"
 import type { Tls } from "./listening.ts"
@@ -276,11 +277,14 @@ class Server {
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
     const isHolderAlive = holderIsAlive(store, () => clock.now(), isAlive)
-    const explained = { store, isAlive: isHolderAlive, serverProblem: () => this.#problem() }
+    const impatient = objects.impatient ?? objects
+    const serverProblem = async (): Promise<string | null> =>
+      (await this.#problem()) ?? (await objectStoreProblem(impatient, clock))
+    const explained = { store, isAlive: isHolderAlive, serverProblem }
     const api = buildServer({
       engine: this.#engine,
       store,
-      objects: objects.impatient ?? objects,
+      objects: impatient,
       log,
       clock,
       random,

@@ -20,7 +20,7 @@ export interface ChildOptions {
 
 /** A point at which the process kills itself, and what it reports. */
 export interface Failpoint {
-  /** `POINT#COUNT`; null: none. */
+  /** `POINT#COUNT#MS` (kills/ork.ts); null: none. */
   point: string | null
   reported(point: string): void
 }

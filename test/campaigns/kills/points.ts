@@ -6,6 +6,8 @@ import type { Rng } from "../../sim/rng.ts"
 export const ANY_MOMENT = "any moment"
 
 const COUNTS = [1, 1, 1, 2, 3, 5, 10]
+/** Many points are reached at the start of a process already: some kills come later. */
+const AFTER_MS = [0, 2000, 2000]
 
 export class Points {
   readonly #rng: Rng
@@ -28,7 +30,7 @@ export class Points {
     known.set(point, (known.get(point) ?? 0) + 1)
   }
 
-  /** Returns `POINT#COUNT`; null while no point is known. */
+  /** Returns `POINT#COUNT#MS`; null while no point is known. */
   choose(role: string): string | null {
     const timesChosen = (point: string): number => this.#chosen.get(`${role} ${point}`) ?? 0
     const known = [...this.#of(role).keys()].filter((point) => point !== ANY_MOMENT)
@@ -36,7 +38,7 @@ export class Points {
     const least = Math.min(...known.map(timesChosen))
     const point = this.#rng.pick(known.filter((each) => timesChosen(each) === least))
     this.#chosen.set(`${role} ${point}`, least + 1)
-    return `${point}#${this.#rng.pick(COUNTS)}`
+    return `${point}#${this.#rng.pick(COUNTS)}#${this.#rng.pick(AFTER_MS)}`
   }
 
   /** Number of kills by area: store, objects, spawn, http, any moment. */

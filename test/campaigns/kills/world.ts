@@ -34,7 +34,7 @@ export interface Outcome {
 const KEY = "the key of all processes of the campaign"
 const IN_FLIGHT = 6
 /** A process that has not reached its failpoint by then is killed at that moment. */
-const LIFETIME_MS = { least: 1500, most: 5000 }
+const LIFETIME_MS = { least: 2500, most: 6000 }
 
 /** A process that is started again whenever it dies. */
 interface Place {
@@ -58,8 +58,11 @@ export class World {
 
   async run(): Promise<Outcome> {
     await this.#prepare()
-    const last = Promise.all(this.#places.map((place) => this.#killRepeatedly(place)))
+    const first = this.#places.map((place) => this.#start(place, null))
     for (const workload of [CHAIN, TICKS]) await this.#client.deploy(workload.definition(this.#journal))
+    for (const child of first) child.kill("SIGKILL")
+    await Promise.all(first.map(({ exit }) => exit))
+    const last = Promise.all(this.#places.map((place) => this.#killRepeatedly(place)))
     await this.#client.load(CHAIN.name, IN_FLIGHT, () => this.#wanted)
     const living = await last
     this.#violations.push(...(await checkAll(this.#client, this.#journal, [CHAIN, TICKS])))

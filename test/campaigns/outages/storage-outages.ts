@@ -7,6 +7,7 @@ import type { OutageOutcome } from "./postgres-outages.ts"
 import { type Site, STORAGE_FAULTS, type StorageFault } from "./storage-faults.ts"
 import { withFolder } from "../campaign.ts"
 import { checkAll } from "../checks.ts"
+import type { Client } from "../client.ts"
 import { Journal } from "../journal.ts"
 import { Servers } from "../servers.ts"
 import { BULKY } from "../workload.ts"
@@ -55,6 +56,7 @@ const breakAndRepair = async (
   const ready = async (): Promise<boolean> =>
     (await fetch(`${urls[0]!}/ready`, { signal: AbortSignal.timeout(NOTICE_MS) })).status === 200
   if (noticed && !(await holds(async () => !(await ready()), NOTICE_MS))) violations.push("/ready does not say so")
+  if (noticed && !(await holds(() => isExplained(client), NOTICE_MS))) violations.push("explanations of runs do not say so")
   await delay(HOLD_MS)
   site.repair()
   const before = client.ended.size
@@ -66,6 +68,12 @@ const breakAndRepair = async (
   violations.push(...found.filter((violation) => !(mayFail && violation.endsWith("ended as failed"))), ...group.ended)
   console.log(`${name}: ${client.acknowledged.size} runs, ${violations.length} violations`)
   return violations
+}
+
+/** Whether the explanation of a run that has not ended names the fault. A server that rejects new runs may have none. */
+const isExplained = async (client: Client): Promise<boolean> => {
+  const open = [...client.acknowledged.values()].find((run) => !client.ended.has(run))
+  return open === undefined || /disk|object store/.test((await client.ask("GET", `/runs/${open}/explain`)).text)
 }
 
 /** Polls until a condition holds; false after `ms`. */
