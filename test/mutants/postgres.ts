@@ -174,8 +174,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/timers.ts",
-        find: "SELECT id FROM tasks WHERE available_at <= ${NOW} ORDER BY",
-        replace: "SELECT id FROM tasks WHERE available_at <= ${NOW} + interval '5 seconds' ORDER BY",
+        find: "SELECT id FROM tasks WHERE available_at <= ${NOW} AND (",
+        replace: "SELECT id FROM tasks WHERE available_at <= ${NOW} + interval '5 seconds' AND (",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
