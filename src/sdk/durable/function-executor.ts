@@ -87,7 +87,7 @@ export class FunctionExecutor implements Executor {
   /** Returns the input that the function of a task gets. */
   async inputOf(assignment: Assignment): Promise<unknown> {
     const called = this.#options.definitions.find(({ name }) => name === assignment.node.function)
-    const { input } = withOwnInput(assignment)
+    const input = await inputValue(withOwnInput(assignment))
     return called === undefined ? input : await validate(called.schema, input, `the input of ${called.name}`)
   }
 
@@ -194,9 +194,10 @@ export class FunctionExecutor implements Executor {
 
 /** Leaves the item and the outputs of upstream tasks out of an input that the task declares: its schema may reject other fields. */
 const withOwnInput = (assignment: Assignment): Assignment => {
-  const { node, input } = assignment
+  const { inputFiles: _, ...own } = assignment
+  const { node, input } = own
   if (node.input === undefined || !("map" in node.input) || !isObject(input)) return assignment
-  return { ...assignment, input: Object.fromEntries(Object.keys(node.input.map).map((key) => [key, input[key] ?? null])) }
+  return { ...own, input: Object.fromEntries(Object.keys(node.input.map).map((key) => [key, input[key] ?? null])) }
 }
 
 /** Validates the input again: it may have been enqueued by other code, and the handler gets the schema's output. */

@@ -209,6 +209,19 @@ describe("a graph", () => {
     expect(await run.result()).toEqual({ text: "${{ 1 + 1 }} costs $5", plain: "${{ x }}" })
   })
 
+  it("passes a task its own input only, also beside a large output that the task does not read", async () => {
+    const produce = task("produce", {}, () => ({ text: "x".repeat(3_000_000), rows: 2 }))
+    const count = task("count", { input: z.strictObject({ rows: z.number() }) }, ({ rows }) => rows + 1)
+    const sizes = graph("sizes", {}, (g) => {
+      const produced = g.task("produce", produce, {})
+      return g.task("count", count, { rows: produced.rows })
+    })
+    await using ork = await testOrk({ run: [sizes] })
+    const run = await ork.enqueue(sizes, {})
+    await ork.advance("1s")
+    expect(await run.result()).toBe(3)
+  })
+
   it("can be scheduled, listed and found by id", async () => {
     await using ork = await testOrk({ run: [etl], now: "2026-01-01T00:00:00Z" })
     await ork.schedule("nightly", "0 2 * * *", etl, { day: "2026-01-01" })

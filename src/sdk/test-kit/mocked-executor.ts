@@ -6,6 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import { BUILTIN_EXECUTORS } from "../../core/model/workflow.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
+import { inputValue } from "../../executors/input.ts"
 import { ErrorReport, jsonOf } from "../../executors/node/function-result.ts"
 import { failureOf, storeOutput } from "../../executors/pool/attempt-output.ts"
 import type { FunctionError } from "../../executors/pool/frames.ts"
@@ -81,7 +82,7 @@ class MockedExecutor implements Executor {
     const sleep = (duration: Duration): Promise<void> => sleepOn(clock, toMs(duration, "duration"), signal)
     try {
       if (mock === undefined) throw new Error(`a test does not run ${this.name} tasks; give ${task} a mock`)
-      const input = this.#real === null ? assignment.input : await this.#real.inputOf(assignment)
+      const input = await (this.#real === null ? inputValue(assignment) : this.#real.inputOf(assignment))
       return { json: jsonOf(await mock(input as Json, { task, path, attempt, signal, sleep }), maxOutputBytes) }
     } catch (error) {
       return { error: new ErrorReport(error) }
