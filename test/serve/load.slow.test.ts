@@ -10,7 +10,7 @@ import { tasksOf } from "../support/worker.ts"
 
 const RUNS = 100
 const TASKS = ["t1", "t2", "t3", "t4", "t5"]
-/** Bare processes per second from which on the machine is quiet: three quarters of what two idle cores start. */
+/** Bare processes per second from which on the machine is quiet. With the concurrency below, at most 640 are possible. */
 const QUIET_RATE = 450
 const FLOOR_CONCURRENCY = 64
 /** On a busy machine, Ork reaches at least this part of the rate of bare processes. */

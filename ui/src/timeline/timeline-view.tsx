@@ -240,6 +240,10 @@ const focusRow = (root: HTMLElement, id: string, frames = 10): void => {
   else if (frames > 0) requestAnimationFrame(() => focusRow(root, id, frames - 1))
 }
 
+/** Width of the text of a break, and of a tick, in pixels. */
+const BREAK_WIDTH = 60
+const TICK_WIDTH = 64
+
 interface AxisProps {
   scale: TimeScale
   width: number
@@ -254,16 +258,21 @@ const Axis = ({ scale, width, lane, left }: AxisProps): ReactElement => {
   const ticks = scale.parts
     .flatMap((part) => ticksOf(Math.max(from, part.from), Math.min(to, part.to), stepFor(msPerPixel)))
     .map((tick) => ({ ...tick, left: scale.placeOf(tick.at) / msPerPixel }))
+  const breaks = scale.breaks.map((pause) => ({ ...pause, middle: (pause.place + pause.length / 2) / msPerPixel }))
+  const isCovered = (x: number): boolean =>
+    breaks.some(({ middle }) => x > middle - BREAK_WIDTH / 2 - TICK_WIDTH && x < middle + BREAK_WIDTH / 2)
   return (
     <>
       <div className="tl-axis" aria-hidden="true">
-        {ticks.map(({ at, text, left: x }) => (
-          <span key={at} className="tl-tick" style={{ left: x }}>
-            {text}
-          </span>
-        ))}
-        {scale.breaks.map(({ from: start, to: end, open, place, length }) => (
-          <span key={start} className="tl-break-text" style={{ left: (place + length / 2) / msPerPixel }}>
+        {ticks
+          .filter((tick) => !isCovered(tick.left))
+          .map(({ at, text, left: x }) => (
+            <span key={at} className="tl-tick" style={{ left: x }}>
+              {text}
+            </span>
+          ))}
+        {breaks.map(({ from: start, to: end, open, middle }) => (
+          <span key={start} className="tl-break-text" style={{ left: middle - BREAK_WIDTH / 2, width: BREAK_WIDTH }}>
             {open ? "…" : durationText(end - start)}
           </span>
         ))}
