@@ -229,6 +229,15 @@ describe("limits of jobs in a transaction", () => {
   })
 })
 
+it("a process can set the rate of a queue while a transaction with jobs is open", async () => {
+  const opened = await open()
+  await opened.client.query("BEGIN")
+  await create(opened, newJob())
+  const rate = { limit: 5, periodMs: 1000 }
+  expect(await opened.store.putQueue("mails", { rate })).toMatchObject({ name: "mails", rate })
+  await opened.client.query("COMMIT")
+})
+
 describe("a key in a transaction", () => {
   it("finds the existing job, of this transaction or of one that has committed", async () => {
     const opened = await open()
