@@ -1,5 +1,8 @@
 // Adapters with the real libraries on Postgres, except Prisma: a job exists when the library's transaction commits.
 
+import { drizzle } from "drizzle-orm/node-postgres"
+import knex from "knex"
+import { Kysely, PostgresDialect } from "kysely"
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { createDatabase, type TestDatabase } from "../../test/support/postgres.ts"
@@ -37,31 +40,6 @@ const poolOf = (url: string): pg.Pool => {
   return pool
 }
 
-/** The part of each library that the tests use. The libraries are loaded by name, so that a type check does not need them. */
-interface Drizzle {
-  drizzle(pool: pg.Pool): { transaction(work: (tx: Parameters<typeof fromDrizzle>[0]) => Promise<void>): Promise<void> }
-}
-
-interface KyselyLibrary {
-  Kysely: new (options: { dialect: object }) => {
-    destroy(): Promise<void>
-    transaction(): { execute(work: (trx: Parameters<typeof fromKysely>[0]) => Promise<void>): Promise<void> }
-  }
-  PostgresDialect: new (options: { pool: pg.Pool }) => object
-}
-
-interface KnexLibrary {
-  default(options: { client: string; connection: string }): {
-    destroy(): Promise<void>
-    transaction(work: (trx: Parameters<typeof fromKnex>[0]) => Promise<void>): Promise<void>
-  }
-}
-
-const load = async (name: string): Promise<unknown> => await import(name)
-const { drizzle } = (await load("drizzle-orm/node-postgres")) as Drizzle
-const { Kysely, PostgresDialect } = (await load("kysely")) as KyselyLibrary
-const { default: knex } = (await load("knex")) as KnexLibrary
-
 const LIBRARIES: Record<string, (url: string) => Transact> = {
   drizzle: (url) => {
     const pool = poolOf(url)
@@ -69,7 +47,7 @@ const LIBRARIES: Record<string, (url: string) => Transact> = {
     return (work) => drizzle(pool).transaction((tx) => work(fromDrizzle(tx)))
   },
   kysely: (url) => {
-    const db = new Kysely({ dialect: new PostgresDialect({ pool: poolOf(url) }) })
+    const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: poolOf(url) }) })
     onTestFinished(() => db.destroy())
     return (work) => db.transaction().execute((trx) => work(fromKysely(trx)))
   },
