@@ -128,6 +128,16 @@ export const retryRunTests = (open: Open): void => {
       expect(await finish(world)).toEqual(["c", "d", "on_exit.0"])
     })
 
+    it("that keeps a failure which `continue_on_error` allows can succeed", async () => {
+      const world = await setup(open)
+      const run = await world.start(workflow({ a: { continueOnError: true }, b: {} }))
+      await finish(world, ["a", "b"])
+      expect(await world.run(run.id)).toMatchObject({ status: "failed", error: "task b failed" })
+      expect(await retry(world, run, { from: "b" })).toBe(true)
+      expect(await finish(world)).toEqual(["b"])
+      expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { failed: 1, success: 1 } })
+    })
+
     it("is rejected when the run has finished again since the plan was made", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ a: {} }))

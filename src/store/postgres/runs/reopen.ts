@@ -2,6 +2,7 @@
 // continue, retry budgets start again.
 
 import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
+import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -82,7 +83,8 @@ const RESET_CONTAINERS = statement(
      children_total = CASE WHEN r.children > 0 THEN t.children_total END,
      children_pending = CASE WHEN r.children > 0 THEN r.children END,
      children_failed = CASE WHEN r.children > 0 THEN
-       (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND c.status IN ('failed', 'cancelled')) ELSE 0 END
+       (SELECT count(*) FROM tasks c WHERE c.parent_id = t.id AND (c.status = 'cancelled' OR c.status = 'failed'
+         AND (t.kind = 'group' AND c.node = ANY (:allowed::int[])) IS NOT TRUE)) ELSE 0 END
    FROM reset r WHERE t.id = r.id
    RETURNING t.id AS row, t.node, r.children > 0 AND r.needs_slots AS "waitsForSlots", t.kind = 'group' AND t.status = 'running' AS opened`,
 )
@@ -110,7 +112,7 @@ const RECOUNT = statement(
      tasks_failed = c.tasks_failed, tasks_skipped = c.skipped, tasks_cancelled = c.cancelled
    FROM (
      SELECT count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL) AS open_tasks,
-       count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed') AS failed,
+       count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed' AND (node = ANY (:allowed::int[])) IS NOT TRUE) AS failed,
        count(*) FILTER (WHERE kind = 'task') AS total,
        count(*) FILTER (WHERE kind = 'task' AND status = 'success') AS success,
        count(*) FILTER (WHERE kind = 'task' AND status = 'failed') AS tasks_failed,
@@ -179,9 +181,11 @@ const resetRows = async (
       occurrences: steps.map(({ occurrence }) => occurrence),
     })
   const containers = rows.filter(({ row }) => row.kind !== "task")
+  const allowed = nodesAllowedToFail(tx.workflows.getLoaded(versionId))
   const counted = await tx.run<Container>(RESET_CONTAINERS, {
     containers: containers.map(({ row }) => row.id),
     keeps: containers.map(({ isWhole }) => !isWhole),
+    allowed,
   })
   const groups = counted.filter(({ waitsForSlots }) => waitsForSlots).map(({ row }) => row)
   if (groups.length > 0) await tx.run(HOLD_BACK, { groups })
@@ -191,5 +195,5 @@ const resetRows = async (
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )
   await tx.run(ENQUEUE_READY, { run })
-  await tx.run(RECOUNT, { run })
+  await tx.run(RECOUNT, { run, allowed })
 }

@@ -2,6 +2,7 @@
 // continue, retry budgets start again.
 
 import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
+import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
@@ -13,10 +14,12 @@ const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_a
 
 export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["nodes"]): void => {
   const { id, versionId } = tx.runs.get(seq)
-  const { timeoutMs } = tx.versions.get(versionId)
+  const workflow = tx.versions.get(versionId)
+  const { timeoutMs } = workflow
+  const allowedToFail = JSON.stringify(nodesAllowedToFail(workflow))
   tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)
-  resetNodes(tx, seq, nodes)
-  tx.db.run(RECOUNT, seq)
+  resetNodes(tx, seq, nodes, allowedToFail)
+  tx.db.run(RECOUNT, seq, allowedToFail)
   emitRun(tx, id, "running", null)
 }
 
@@ -25,8 +28,8 @@ type Reset = RetryReset["nodes"][number]
 const NODE =
   "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Resets the rows of the plan, which lists children before their containers. Containers then count their children. */
-const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
+/** Resets the rows of the plan, which lists children before their containers. Containers then count their children. `allowedToFail`: a JSON list of nodes. */
+const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[], allowedToFail: string): void => {
   const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
   for (const reset of nodes) {
     const found = tx.db.get<[number, RowKind, number, number | null, number]>(NODE, seq, reset.node, reset.path)
@@ -39,7 +42,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[]): void => {
     else continued.push({ id, node: reset.node, kind, needsSlots: kind === "group" && limited === 1 })
   }
   const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
-    const continues = (needsSlots ? tx.db.run(AWAIT_SLOT, id) : tx.db.run(AWAIT_CHILDREN, id, tx.at)) > 0
+    const continues = tx.db.run(needsSlots ? AWAIT_SLOT : AWAIT_CHILDREN, id, tx.at, allowedToFail) > 0
     if (!continues) tx.db.run(FORGET_CHILDREN, id)
     else if (!needsSlots) startDeadline(tx, { id, runSeq: seq, node, kind })
     return continues && needsSlots
@@ -63,7 +66,8 @@ const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
 const OPEN_CHILDREN = "SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.finished_at IS NULL"
 
 const CHILDREN = `children_pending = children_total - children_created + (${OPEN_CHILDREN}), children_failed = (
-  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND c.status IN ('failed', 'cancelled'))
+  SELECT count(*) FROM tasks c WHERE c.parent_id = ?1 AND (c.status = 'cancelled' OR c.status = 'failed'
+    AND NOT (tasks.kind = 'group' AND c.node IN (SELECT value FROM json_each(?3)))))
 WHERE id = ?1 AND (children_created < children_total OR (${OPEN_CHILDREN}) > 0)`
 
 /** A fan-out whose expansion was interrupted continues it. */
@@ -106,7 +110,7 @@ const RECOUNT = `
 UPDATE runs SET (open_tasks, failed, tasks_total, tasks_success, tasks_failed, tasks_skipped, tasks_cancelled) = (
   SELECT
     count(*) FILTER (WHERE parent_id IS NULL AND finished_at IS NULL),
-    count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed'),
+    count(*) FILTER (WHERE parent_id IS NULL AND status = 'failed' AND node NOT IN (SELECT value FROM json_each(?2))),
     count(*) FILTER (WHERE kind = 'task'),
     count(*) FILTER (WHERE kind = 'task' AND status = 'success'),
     count(*) FILTER (WHERE kind = 'task' AND status = 'failed'),
