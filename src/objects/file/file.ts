@@ -122,7 +122,7 @@ export class FileObjectStore implements ObjectStore {
   /** Syncs the folders of an object: a log writer may have created some of them without a sync. */
   async #syncFolders(folder: string): Promise<void> {
     const folders: string[] = []
-    for (let at = folder; at.startsWith(this.root); at = dirname(at)) folders.push(at)
+    for (let at = folder; folders.at(-1) !== this.root; at = dirname(at)) folders.push(at)
     await Promise.all(folders.map(syncFolder))
   }
 
