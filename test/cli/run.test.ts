@@ -159,7 +159,11 @@ test.each([
     /^ork: the database file\/x\.db is not available: .*; point ORK_DATABASE_URL at/,
   ],
   [{ ORK_DATABASE_URL: "sqlite:." }, 1, /^ork: the database \. is not available: /],
-  [{ ORK_DATABASE_URL: "sqlite:file" }, 1, /^ork: the database file is not available: file is not a database/],
+  [
+    { ORK_DATABASE_URL: "sqlite:file" },
+    1,
+    /^ork: the database file is not available: its file is damaged \(file is not a database\)/,
+  ],
   [{ ORK_OBJECT_STORE: "file:file/objects" }, 2, /^ork: the object store in .*cannot be used: .*; point ORK_OBJECT_STORE at/],
 ])("unusable stores are reported in one line before anything runs: %j", async (env, exitCode, message) => {
   const cwd = setup("name: w\ntasks:\n  a: { command: touch witness }\n")

@@ -96,7 +96,7 @@ it("a missing file is reported before the upload, and the API accepts no file na
   const cwd = folderWith({ "a.yaml": "name: a\ntasks: { x: { executor: node, file: gone.ts } }\n" })
   const env = { ORK_URL: server.url, ORK_API_KEY: server.key }
   const { code, stderr } = await ork(["deploy", "a.yaml"], { cwd, env })
-  expect([code, stderr]).toEqual([2, "ork: a.yaml: tasks.x.file: there is no file gone.ts beside the definition\n"])
+  expect([code, stderr]).toEqual([2, "ork: a.yaml:2:37: tasks.x.file: there is no file gone.ts beside the definition\n"])
   const posted = await server.call("POST", "/workflows", { name: "a", tasks: { x: { executor: "node", file: "gone.ts" } } })
   expect(posted.status).toBe(400)
   expect(posted.body.error!.message).toMatch(/tasks\.x\.file: a definition without a bundle has no files/)

@@ -36,7 +36,7 @@ test("deploy lists the problems of every file with their positions, and deploys 
   expect([code, stdout]).toEqual([2, ""])
   expect(stderr).toMatch(/^ork: bad\.yaml:3:8: tasks\.a\.comand: .*did you mean "command"/m)
   expect(stderr).toMatch(/^ork: bad\.yaml:4:\d+: tasks\.b\.depends_on/m)
-  expect(stderr).toMatch(/^ork: code\.yaml: tasks\.a\.file: there is no file a\.ts beside the definition/m)
+  expect(stderr).toMatch(/^ork: code\.yaml:3:30: tasks\.a\.file: there is no file a\.ts beside the definition/m)
   expect(await world.json("runs")).toEqual([])
   expect((await world.api.call("GET", "/workflows")).body["items"]).toEqual([])
 })
