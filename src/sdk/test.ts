@@ -1,7 +1,7 @@
 // The test kit: the real engine on a database in memory, under a clock that passes only when the test says so.
 
 import { createHash } from "node:crypto"
-import { mkdtempSync } from "node:fs"
+import { accessSync, constants, mkdtempSync } from "node:fs"
 import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -103,7 +103,7 @@ class TestKit implements TestOrk {
   readonly #options: KitOptions
   readonly #clock: VirtualClock
   readonly #random: Random
-  readonly #folder = mkdtempSync(join(tmpdir(), "ork-test-"))
+  readonly #folder = createFolder()
   readonly #objects: ObjectStore
   readonly #mocks = new Map<string, MockFunction>()
   #store: ServerStore | null = null
@@ -353,6 +353,17 @@ class Life {
         }
       },
     })
+  }
+}
+
+/** Creates a folder for logs and large outputs: in memory where the system has such a folder, because a disk would take most of the time. */
+const createFolder = (): string => {
+  const inMemory = "/dev/shm"
+  try {
+    accessSync(inMemory, constants.W_OK)
+    return mkdtempSync(join(inMemory, "ork-test-"))
+  } catch {
+    return mkdtempSync(join(tmpdir(), "ork-test-"))
   }
 }
 
