@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { tempFolder } from "./support.ts"
 import { createDatabase } from "../test/support/postgres.ts"
+import { startPostgres } from "../test/support/postgres-server.ts"
 
 const HISTORY = 1_000_000
 
@@ -101,6 +102,8 @@ const noop = async (
 
 if (wanted("noop")) {
   await noop("SQLite", () => Promise.resolve({ url: "sqlite", drop: () => Promise.resolve() }), "floor/sqlite.mjs", ">= 0.5")
+  // Unlike that of the tests, this server syncs what it commits.
+  process.env["TEST_DATABASE_URL"] ??= (await startPostgres({ durable: true })).url
   await noop("Postgres", createDatabase, "floor/postgres.mjs", ">= 0.6")
 }
 if (wanted("fanout")) {

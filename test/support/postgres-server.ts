@@ -38,27 +38,38 @@ const SUPERVISE = `while "$@" & server=$!; read -r signal pause; do
 done
 kill -QUIT $server; wait $server; cd /; rm -rf "$ORK_TEST_FOLDER"`
 
+export interface PostgresOptions {
+  /** Syncs files, as a server in production does. Tests need no database that survives a power loss, and are much faster without. */
+  durable?: boolean
+}
+
 /** Starts a server. Retries, because another process may take the free port before Postgres binds it. */
-export const startPostgres = async (attempt = 1): Promise<PostgresServer> => {
+export const startPostgres = async ({ durable = false }: PostgresOptions = {}, attempt = 1): Promise<PostgresServer> => {
   const folder = await mkdtemp(join(tmpdir(), "ork-test-postgres-"))
   try {
     if (serverUser.uid !== undefined) await chown(folder, serverUser.uid, serverUser.gid)
     const bin = await findBinaries(folder)
     const initdb = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     await promisify(execFile)(join(bin, "initdb"), initdb, { cwd: folder, ...serverUser })
-    return await startIn(folder, bin, await freePort())
+    return await startIn(folder, bin, await freePort(), durable)
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
-    if (attempt < START_ATTEMPTS && error instanceof NotStarted) return startPostgres(attempt + 1)
+    if (attempt < START_ATTEMPTS && error instanceof NotStarted) return startPostgres({ durable }, attempt + 1)
     throw error
   }
 }
 
 class NotStarted extends Error {}
 
-const startIn = async (folder: string, bin: string, port: number): Promise<PostgresServer> => {
+const startIn = async (folder: string, bin: string, port: number, durable: boolean): Promise<PostgresServer> => {
   const log = await open(join(folder, "log"), "a")
-  const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", max_connections: 200 }
+  const settings = {
+    listen_addresses: "127.0.0.1",
+    port,
+    unix_socket_directories: "",
+    max_connections: 200,
+    ...(!durable && { fsync: "off", full_page_writes: "off" }),
+  }
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const shell = spawn("sh", ["-c", SUPERVISE, "sh", join(bin, "postgres"), "-D", join(folder, "data"), ...flags], {
     cwd: folder,

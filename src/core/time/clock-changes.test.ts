@@ -23,6 +23,9 @@ const ZONES = [
   "Antarctica/Troll",
 ]
 
+/** `npm run test:all` plays all of them. */
+const PLAYED = ZONES.filter((_, i) => process.env["ORK_TEST_ALL"] === "1" || i % 3 === 0)
+
 const FIXED = [
   "30 2 * * *",
   "0 2,14 * * *",
@@ -110,7 +113,7 @@ const clockChanges = (timezone: string, year: number): number[] => {
 }
 
 describe("ticks near clock changes", () => {
-  it.each(ZONES)("are those of the local clock in %s", (timezone) => {
+  it.each(PLAYED)("are those of the local clock in %s", (timezone) => {
     const differences: string[] = []
     for (const year of [2026]) {
       for (const change of [...clockChanges(timezone, year), Date.UTC(year, 5, 1)]) {

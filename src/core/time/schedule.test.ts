@@ -97,9 +97,9 @@ describe("nextFirings", () => {
 
 describe("a jitter of the longest allowed length", () => {
   it.each([
-    ["* * * * *", "01-01T04:30"],
-    ["*/15 * * * *", "01-04T00:00"],
-    ["* 3 * * *", "01-06T00:00"],
+    ["* * * * *", "01-01T03:00"],
+    ["*/15 * * * *", "01-03T00:00"],
+    ["* 3 * * *", "01-04T00:00"],
   ])("loses no tick of %s", (cron, end) => {
     const jittery = spec({ cron, jitterMs: longestJitter(cron) })
     const [from, to] = [at("01-01T00:00"), at(end)]
@@ -110,7 +110,7 @@ describe("a jitter of the longest allowed length", () => {
     }
     const ticks = ticksUntil(cron, from, to - jittery.jitterMs!)
     expect(ticks.filter((tick) => !fired.has(tick))).toEqual([])
-    expect(ticks.length).toBeGreaterThan(200)
+    expect(ticks.length).toBeGreaterThan(100)
   })
 
   it("is 64 periods", () => {
