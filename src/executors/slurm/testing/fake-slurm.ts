@@ -5,11 +5,17 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
+/** `next_line FILE` prints the first line that no call has printed, and fails without one. It never writes FILE, which a test may remove. */
 const SBATCH = `
+next_line() {
+  number=$(($(cat $D/calls/$1 2> /dev/null | wc -l) + 1))
+  line=$(sed -n "$number"p $D/$1 2> /dev/null)
+  [ -n "$line" ] && echo "$line" >> $D/calls/$1 && echo "$line" >&2
+}
 echo "$*" >> $D/calls/sbatch
 for arg; do case $arg in --job-name=*) name=\${arg#*=};; --array=*) array=\${arg#*=};; --output=*) out=\${arg#*=};; esac; done
 script=$(cat)
-if [ -s $D/reject ]; then head -n 1 $D/reject >&2; sed -i 1d $D/reject; exit 1; fi
+next_line reject && exit 1
 id=$(($(ls $D/jobs | wc -l) + 1))
 if [ -n "$array" ]; then tasks=$(for range in $(echo $array | tr , ' '); do seq \${range%-*} \${range#*-}; done); else tasks=none; fi
 for task in $tasks; do
@@ -22,7 +28,7 @@ for task in $tasks; do
     echo "$name $task COMPLETED" > $D/jobs/$id.$task
   ) > /dev/null 2>&1 &
 done
-if [ -s $D/lose ]; then head -n 1 $D/lose >&2; sed -i 1d $D/lose; exit 1; fi
+next_line lose && exit 1
 echo $id`
 
 const SCONTROL = `

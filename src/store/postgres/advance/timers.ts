@@ -15,12 +15,12 @@ import { dueDeadlines } from "./group-deadlines.ts"
 
 const FIRE_RETRIES = statement(
   "timers_fire_retries",
-  `WITH due AS (
-     UPDATE tasks t SET available_at = NULL FROM (
-       SELECT id FROM tasks WHERE available_at <= ${NOW} AND (${WITHOUT_LIMITS}) IS NOT TRUE ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
-     ) d WHERE t.id = d.id RETURNING ${READINESS("t")}
+  `WITH due AS MATERIALIZED (
+     SELECT id FROM tasks WHERE available_at <= ${NOW} AND (${WITHOUT_LIMITS}) IS NOT TRUE ORDER BY available_at LIMIT ${MAX_DUE} FOR UPDATE SKIP LOCKED
+   ), fired AS (
+     UPDATE tasks t SET available_at = NULL FROM due d WHERE t.id = d.id RETURNING ${READINESS("t")}
    )
-   ${insertInto("ready_queue", "due")} RETURNING id`,
+   ${insertInto("ready_queue", "fired")} RETURNING id`,
 )
 
 const TIMED_OUT_RUNS = statement(

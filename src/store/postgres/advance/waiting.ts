@@ -120,13 +120,13 @@ export const requestResume = (tx: Tx, rows: readonly number[]): Promise<unknown[
 
 const RESUME_CANCELLED = statement(
   "resume_cancelled",
-  `UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM (
+  `WITH waiting AS MATERIALIZED (
      SELECT w.id FROM unnest(:runs::bigint[]) AS r (seq) CROSS JOIN LATERAL (
        SELECT id FROM tasks WHERE run_seq = r.seq AND waiting_on IS NOT NULL AND NOT must_end
        ORDER BY run_seq, id LIMIT ${MAX_CANCEL} FOR UPDATE SKIP LOCKED
      ) w LIMIT ${MAX_CANCEL}
-   ) w WHERE t.id = w.id
-   RETURNING t.id`,
+   )
+   UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM waiting w WHERE t.id = w.id RETURNING t.id`,
 )
 
 /** Makes the waiting rows of runs that are being cancelled due, once. Returns how many there were. */

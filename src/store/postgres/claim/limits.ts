@@ -45,13 +45,16 @@ const PARKED_LANES = (limits: string): string => `parked_lanes AS (
 /**
  * Last parts of a statement that begins WITH RECURSIVE: unparks rows of limits, a set of (id, rows), and enqueues those that are ready.
  * Every lane with parked rows gets as many, because nobody may claim from some lanes: a paused queue, a dead `ork run`. A claim that
- * finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row.
+ * finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row. `first` is materialized
+ * because Postgres may run a subquery that locks rows once for every row that it updates, and each time it would find further rows.
  */
-export const UNPARK = (limits: string): string => `${PARKED_LANES(limits)}, unparked AS (
-     UPDATE tasks t SET parked = NULL FROM parked_lanes l CROSS JOIN LATERAL (
+export const UNPARK = (limits: string): string => `${PARKED_LANES(limits)}, first AS MATERIALIZED (
+     SELECT p.id, l.id AS parked_under FROM parked_lanes l CROSS JOIN LATERAL (
        SELECT p.id FROM tasks p WHERE p.parked = l.id AND p.lane = l.lane ORDER BY ${claimOrder("p")} LIMIT l.rows
        FOR NO KEY UPDATE SKIP LOCKED
-     ) p WHERE t.id = p.id RETURNING ${READINESS("t")}, l.id AS parked_under
+     ) p
+   ), unparked AS (
+     UPDATE tasks t SET parked = NULL FROM first f WHERE t.id = f.id RETURNING ${READINESS("t")}, f.parked_under
    ), enqueued AS (
      ${insertInto("ready_queue", "unparked")}
    )
@@ -104,7 +107,7 @@ const FREED = `freed AS (
      WHERE l.id = c.id RETURNING l.id, LEAST(c.unparks, ${FREE_SLOTS}) AS rows
    )`
 
-const FREE = statement("limits_free", `WITH RECURSIVE ${FREED}, ${UNPARK("freed")}`)
+export const FREE = statement("limits_free", `WITH RECURSIVE ${FREED}, ${UNPARK("freed")}`)
 
 /** Requirement of a lane of restricted work (`requirementOfLane`). */
 export const REQUIREMENT_OF = (alias: string): string => `substr(${alias}.lane, strpos(${alias}.lane, '|') + 1)`

@@ -9,6 +9,7 @@ import { workflow } from "../../../core/testing.ts"
 import { seededRandom, WORK } from "../../conformance/world.ts"
 import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
+import { FREE } from "../claim/limits.ts"
 import { FINISH_SUCCESSES } from "../advance/finish-successes.ts"
 import { ADVANCE_IN_ONE_ROUND_TRIP } from "../advance/one-round-trip.ts"
 import { CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
@@ -164,6 +165,22 @@ it("statements that servers repeat do not scan finished rows", async () => {
       ["tasks", "runs"].includes(node["Relation Name"] ?? "") && isWhole(node) && !partial.has(node["Index Name"] ?? ""),
   )
   expect(whole.map(shown)).toEqual([])
+})
+
+it("a freed slot unparks one row, also with a plan that was made while there were no tasks", async () => {
+  const database = await createDatabase()
+  onTestFinished(() => database.drop())
+  await statementsOf(database)
+  const client = await connect(database)
+  await client.query("SET search_path TO ork; SET session_replication_role TO replica; DELETE FROM tasks; DELETE FROM limits")
+  await client.query("VACUUM ANALYZE tasks")
+  await client.query(`SET plan_cache_mode TO force_generic_plan; ${INDEXED_PLANS} PREPARE free AS ${FREE.text}`)
+  await client.query("EXECUTE free ('{1}', '{1}', '{1}')")
+  await client.query(`INSERT INTO limits (id, key, cap, used) OVERRIDING SYSTEM VALUE VALUES (1, 'k', 1, 1);
+    INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, limits, parked)
+      SELECT 1, 0, n::text, 'task', 'pending', 0, 'q:default', 5, 1, '{1}', 1 FROM generate_series(1, 4) n`)
+  const { rows } = await client.query("EXECUTE free ('{1}', '{1}', '{1}')")
+  expect(rows).toEqual([{ unparked: 1, missed: [] }])
 })
 
 it("reaping locks only rows of dead holders", async () => {
