@@ -1,4 +1,4 @@
-// What an import makes of a file of another tool: workflow definitions, and what it could not convert.
+// The result of importing a file of another tool: workflow definitions, and notes about what could not be converted.
 
 import type { WorkflowDefinition } from "../core/model/definition.ts"
 

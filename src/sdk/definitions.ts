@@ -48,13 +48,13 @@ export interface TaskOptions<Schema extends StandardSchema | undefined, Input> {
   limit?: LimitOptions
 }
 
-/** What a handler gets beside its input. */
+/** The second argument of a handler. */
 export type TaskContext = Pick<FunctionContext, "attempt" | "signal" | "log" | "progress" | "heartbeat"> & {
   /** Id of the job or run. */
   readonly id: string
 }
 
-/** What the handler of a `txTask` gets beside its input. */
+/** The second argument of the handler of a `txTask`. */
 export type TxTaskContext = TaskContext & {
   /** The transaction that also completes the job. On Postgres a client of pg. */
   readonly tx: SqlTransaction

@@ -74,7 +74,7 @@ export interface OrkOptions {
   log?: Logger
 }
 
-/** What `Ork` runs on. */
+/** The parts that `Ork` runs on. */
 export interface OrkParts {
   store: ServerStore
   objects: ObjectStore

@@ -83,7 +83,7 @@ const dateOf = (instant: string | null): Date | null => (instant === null ? null
 /** Opens an engine for a test. */
 export const testOrk = (options: TestOptions): Promise<TestOrk> => openKit(options)
 
-/** What a runner of tests may change beside the public options. */
+/** Options for test runners beside the public ones. */
 export interface KitOptions extends TestOptions {
   /** Mock of tasks that `mock` does not replace. */
   otherwise?: FindMock

@@ -112,7 +112,7 @@ const populate = async (world: World<ServerStore>) => {
   return { done: done.id, live: live.id, running: claims[0]!, jobs: [before!.id] }
 }
 
-/** What users see of it. */
+/** Reads the parts of a database that users see. */
 const visible = async (store: ServerStore, runs: readonly Parameters<ServerStore["getRun"]>[0][]) => ({
   runs: await store.listRuns({ limit: 10 }),
   tasks: await Promise.all(runs.map((runId) => store.listTasks({ runId, limit: 10 }))),

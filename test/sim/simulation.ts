@@ -112,7 +112,7 @@ export class Simulation {
       })
   }
 
-  /** As `track`, and returns the result. */
+  /** Does the same as `track`, and returns the result. */
   trackResult<T>(work: () => Promise<T>): Promise<T> {
     const result = work()
     this.track(() => result.then(() => undefined))

@@ -43,6 +43,7 @@ export interface TaskShape {
   attempt: number
   worker: string | null
   external_id: string | null
+  error: string | null
   output: unknown
 }
 

@@ -21,7 +21,7 @@ import { nodeOfKey } from "./task-keys.ts"
 
 export const CASES_SUFFIX = /\.ork-test\.ya?ml$/
 
-/** What an attempt of a task does in a test. */
+/** The behaviour of a task's attempt in a test. */
 export interface MockedAttempt {
   output?: Json
   /** The attempt fails with this message. */
@@ -54,7 +54,7 @@ export interface TestCase {
 }
 
 export interface CaseFile {
-  /** As named on the command line. */
+  /** The path of the file, as the command line names it. */
   file: string
   definition: GraphDefinition<JsonObject, JsonObject>
   workflow: CompiledWorkflow

@@ -10,7 +10,7 @@ import { openKit, type MockContext, type TaskState, type TestOrk } from "../../s
 import type { CaseFile, MockedAttempt, TestCase } from "./read-cases.ts"
 import { keyOf } from "./task-keys.ts"
 
-/** What a run did. */
+/** The record of a run: the states of its tasks, their order and attempts. */
 export interface CaseResult {
   status: RunStatus
   error: string | null

@@ -1,4 +1,4 @@
-// What a report shows, and parts of its markup.
+// The data of a report, and functions that write parts of its page.
 
 import { printable } from "../terminal/text.ts"
 import type { Run, RunGraph, Task } from "../../protocol/client/client.ts"

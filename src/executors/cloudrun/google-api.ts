@@ -19,7 +19,7 @@ export interface GoogleApiOptions {
 
 export interface ApiCall {
   method: "GET" | "POST"
-  /** With the query. */
+  /** The path and the query. */
   path: string
   body?: object
   /** Limit of the response, which is parsed in memory. */

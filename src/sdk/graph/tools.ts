@@ -1,4 +1,4 @@
-// What the function of a graph gets: params, and methods that add tasks and return references to their outputs.
+// The argument of a graph's function: params, and methods that add tasks and return references to their outputs.
 
 import type { TaskDefinition as TaskFields } from "../../core/model/definition.ts"
 import { formatDuration } from "../../core/model/quantities.ts"
@@ -10,7 +10,7 @@ import { callerPlace } from "./place.ts"
 import type { GraphScope, GraphTask, Recorder } from "./recorder.ts"
 import { type Origin, originOf, type Ref, reference, type REFERENCE, type RefOf, type Step, type Value } from "./refs.ts"
 
-/** What a task of a graph can call. */
+/** The functions that a task of a graph can call. */
 export type Callable<Input, Output> =
   | TaskDefinition<Input, Output>
   | WorkflowDefinition<Input, Output>
@@ -264,7 +264,7 @@ export class GraphTools<Params> {
   }
 }
 
-/** What a template may contain. */
+/** The values that a template may contain. */
 type Insertable = RefOf<unknown> | string | number | boolean | null
 
 const partsOf = (

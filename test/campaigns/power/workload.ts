@@ -8,7 +8,7 @@ import { probe, type Calls } from "../../support/server.ts"
 import { buildRecorder, encodeTold } from "./log.ts"
 import { serveFlows } from "./serve-flows.ts"
 
-/** What a client was told. */
+/** A response that a client received. */
 export type Told =
   | { kind: "ready"; key: string }
   | { kind: "run"; id: string }
