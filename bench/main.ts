@@ -1,4 +1,6 @@
 // usage: npm run bench [-- noop fanout foreach groups startup log functions workers] [-- --rounds N]
+//        npm run bench -- guard    the check before a release, in five minutes: ends with 1 when a figure misses its target
+//        npm run bench -- peers    compares Ork with other products (peers/main.ts)
 // Every figure is a ratio to a floor (a bare prototype, or a fixed budget) that is measured in the same run, because machines are noisy:
 // floor and Ork take turns, each in a fresh process, and medians are compared. Prints the JSON lines of all rounds, then a table.
 
@@ -11,13 +13,21 @@ import { startPostgres } from "../test/support/postgres-server.ts"
 
 const HISTORY = 1_000_000
 
+if (process.argv[2] === "peers") {
+  await import("./peers/main.ts")
+  process.exit()
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: "string", default: "3" }, history: { type: "boolean", default: true } },
   allowNegative: true,
 })
 const rounds = Number(values.rounds)
-const wanted = (name: string): boolean => positionals.length === 0 || positionals.includes(name)
+const guard = positionals.includes("guard")
+const GUARDED = ["noop", "fanout", "startup", "functions"]
+const wanted = (name: string): boolean =>
+  guard ? GUARDED.includes(name) : positionals.length === 0 || positionals.includes(name)
 const table: { figure: string; ork: number; floor: number; ratio: string; target: string }[] = []
 
 /** The Node options of `bin/ork serve`, for measurements of memory. */
@@ -85,7 +95,7 @@ const noop = async (
   compare(`${name}: no-op tasks/s after warm-up, relative to the prototype`, of(seen.ork, "tasks_per_s"), rates, rateTarget)
   compare(`${name}: chain, ms per step, relative to the prototype`, of(seen.ork, "chain_ms_per_step"), steps, "<= 1.5")
   compare(`${name}: transactions per task`, of(seen.ork, "transactions_per_task"), [1], "< 0.02")
-  if (!values.history) return
+  if (guard || !values.history) return
   const [empty, full] = [await url(), await url()]
   const measured = line("history-effect.ts", [empty.url, full.url, String(HISTORY)])
   for (const database of [empty, full]) await database.drop()
@@ -179,4 +189,11 @@ for (const [language, floor] of [
   compare(`functions in ${language}: ms from dispatch to start, budget 3`, [start_p50_ms!], [3], "< 1")
 }
 console.table(table)
-process.exit(0)
+const reaches = (ratio: number, target: string): boolean => {
+  const [sign, limit] = target.split(" ") as ["<" | "<=" | ">=", string]
+  return sign === ">=" ? ratio >= Number(limit) : sign === "<=" ? ratio <= Number(limit) : ratio < Number(limit)
+}
+const missed = table.filter(({ ratio, target }) => !reaches(Number(ratio), target))
+for (const { figure, ratio, target } of missed) console.log(`missed: ${figure}: ${ratio}, target ${target}`)
+console.log(`${table.length - missed.length} figures reach their target, ${missed.length} miss it`)
+process.exit(guard && missed.length > 0 ? 1 : 0)

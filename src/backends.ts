@@ -61,24 +61,9 @@ const openStore: Backends["openStore"] = async (config, { create, migrate }) => 
 
 const openObjects: Backends["openObjects"] = async ({ objectStore }) => {
   const address = parseObjectAddress(objectStore)
-  switch (address?.kind) {
-    case "file": {
-      const { FileObjectStore } = await import("./objects/file/file.ts")
-      return new FileObjectStore(address.folder)
-    }
-    case "s3": {
-      const { S3ObjectStore } = await import("./objects/s3/s3.ts")
-      return new S3ObjectStore(address)
-    }
-    case "gcs": {
-      const { GcsObjectStore } = await import("./objects/gcs/gcs.ts")
-      return new GcsObjectStore(address)
-    }
-    case undefined:
-      throw new Error(`${objectStore} is not an address of an object store`)
-    default:
-      return address satisfies never
-  }
+  if (address === null) throw new Error(`${objectStore} is not an address of an object store`)
+  const { openObjectStore } = await import("./objects/open.ts")
+  return openObjectStore(address)
 }
 
 // -- executors ---------------------------------------------------------------------------------------------------------------------

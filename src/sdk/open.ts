@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from "../engine/system.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
 import type { Logger } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
-import { FileObjectStore } from "../objects/file/file.ts"
+import { openObjectStore } from "../objects/open.ts"
 import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
@@ -72,22 +72,8 @@ const openStore = async (database: string): Promise<ServerStore> => {
 
 const openObjects = async (given: string): Promise<ObjectStore> => {
   const address = parseObjectAddress(given)
-  switch (address?.kind) {
-    case "file":
-      return new FileObjectStore(address.folder)
-    case "s3": {
-      const { S3ObjectStore } = await import("../objects/s3/s3.ts")
-      return new S3ObjectStore(address)
-    }
-    case "gcs": {
-      const { GcsObjectStore } = await import("../objects/gcs/gcs.ts")
-      return new GcsObjectStore(address)
-    }
-    case undefined:
-      throw new TypeError(`objects is ${JSON.stringify(given)}, but must be file:FOLDER, s3://… or gs://…`)
-    default:
-      return address satisfies never
-  }
+  if (address === null) throw new TypeError(`objects is ${JSON.stringify(given)}, but must be file:FOLDER, s3://… or gs://…`)
+  return openObjectStore(address)
 }
 
 const writeLine =

@@ -82,8 +82,9 @@ export const rejectNewJobs = (jobs: readonly JobNode[], existing: Existing): Job
     if (existing.has(id) || edges.has(id)) return { rejected: "exists", id }
     edges.set(id, dependencies)
   }
-  // A root that depends on every new job finds all cycles in one search.
-  const { has_cycle, cycle_path } = detectCycle("", [...edges.keys()], edges)
+  // A root that depends on every new job with dependencies finds all cycles in one search.
+  const dependents = jobs.flatMap(({ id, dependencies }) => (dependencies.length > 0 ? id : []))
+  const { has_cycle, cycle_path } = detectCycle("", dependents, edges)
   if (has_cycle) return { rejected: "cycle", path: cycle_path }
   for (const { id, dependencies } of jobs) {
     const missing = dependencies.find((dependency) => !existing.has(dependency) && !edges.has(dependency))

@@ -1,0 +1,21 @@
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import type { DriverModule } from "../driver.ts"
+import { openOrk } from "./ork.ts"
+
+export const open: DriverModule["open"] = async ({ folder }) => {
+  const path = join(folder, "ork.db")
+  let reader: DatabaseSync | null = null
+  const completed = async (): Promise<number> => {
+    reader ??= new DatabaseSync(path, { readOnly: true })
+    return Number(reader.prepare("SELECT count(*) AS n FROM jobs WHERE status = 'COMPLETED'").get()!["n"])
+  }
+  const driver = await openOrk(`sqlite:${path}`, folder, completed)
+  return {
+    ...driver,
+    async close() {
+      reader?.close()
+      await driver.close()
+    },
+  }
+}

@@ -1,0 +1,89 @@
+// Ork as a library: the engine in this process, through the public interface.
+
+import { graph, Ork, task, workflow } from "../../../dist/sdk/index.js"
+import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS } from "../driver.ts"
+
+let ran = 0
+const noop = task("noop", {}, async () => {
+  ran++
+  return null
+})
+const nap = task("nap", {}, async (input: { ms: number }) => {
+  await new Promise((resolve) => setTimeout(resolve, input.ms))
+  return null
+})
+const step = task("step", {}, async (_input: { after: unknown }) => 1)
+const list = task("list", {}, async () => Array.from({ length: FAN_OUT }, (_, i) => i))
+
+const chain = graph("chain", {}, (g) => {
+  let last = g.task("s0", step, { after: null })
+  for (let i = 1; i < CHAIN_STEPS; i++) last = g.task(`s${i}`, step, { after: last })
+  return last
+})
+const fanOut = graph("fan-out", {}, (g) => {
+  const items = g.task("first", list, {})
+  const all = g.each("each", items, step, (item) => ({ after: item }))
+  return g.task("last", step, { after: all })
+})
+const diamond = graph("diamond", {}, (g) => {
+  const a = g.task("a", step, { after: null })
+  const b = g.task("b", step, { after: a })
+  const c = g.task("c", step, { after: a })
+  return g.task("d", step, { after: [b, c] })
+})
+const tenSteps = workflow("ten-steps", {}, async (_input: null, tools) => {
+  for (let i = 0; i < FUNCTION_STEPS; i++) await tools.run(`s${i}`, async () => i)
+  return null
+})
+
+const DEFINITIONS = [noop, nap, step, list, chain, fanOut, diamond, tenSteps]
+const BULK = 1000
+
+/** Returns the number of completed jobs, read by a connection of its own. */
+export type CountCompleted = () => Promise<number>
+
+export const openOrk = async (database: string, folder: string, completed: CountCompleted): Promise<Driver> => {
+  const objects = `file:${folder}/objects`
+  const producer = await Ork.open({ database, run: [], objects })
+  let engine: Ork | null = null
+  const started = async (): Promise<Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS, objects }))
+  const until = async (count: number): Promise<void> => {
+    while (ran < count || (await completed()) < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  return {
+    async submit(count) {
+      for (let left = count; left > 0; left -= BULK)
+        await producer.enqueueAll(noop, Array.from({ length: Math.min(left, BULK) }, () => ({})))
+    },
+    async drain(count) {
+      await started()
+      await until(count)
+    },
+    start: async () => void (await started()),
+    one: async () => void (await (await (await started()).enqueue(noop, {})).result()),
+    chain: async () => void (await (await (await started()).enqueue(chain, {})).result()),
+    fanOut: async () => void (await (await (await started()).enqueue(fanOut, {})).result()),
+    async diamonds(count) {
+      const ork = await started()
+      const runs = await Promise.all(Array.from({ length: count }, () => ork.enqueue(diamond, {})))
+      await Promise.all(runs.map((run) => run.result()))
+    },
+    async functions(count) {
+      const ork = await started()
+      const runs = await Promise.all(Array.from({ length: count }, () => ork.enqueue(tenSteps, null)))
+      await Promise.all(runs.map((run) => run.result()))
+    },
+    async inFlight(count, ms) {
+      const ork = await started()
+      const jobs = await ork.enqueueAll(
+        nap,
+        Array.from({ length: count }, () => ({ ms })),
+      )
+      await Promise.all(jobs.map((job) => job.result()))
+    },
+    async close() {
+      await engine?.stop()
+      await producer.stop()
+    },
+  }
+}

@@ -1,0 +1,96 @@
+// usage: node round.ts DRIVER WORKLOAD JOBS, with the services as JSON in ORK_BENCH_SERVICES
+// Runs one workload of one product in a fresh process, and prints its figures as one JSON line.
+
+import { readFileSync } from "node:fs"
+import { CHAIN_STEPS, DIAMONDS, type Driver, type DriverModule, FAN_OUT, FUNCTION_STEPS, type Services } from "./driver.ts"
+import type { Workload } from "./products.ts"
+
+const [driverFile, workload, jobsText] = process.argv.slice(2) as [string, Workload, string]
+const jobs = Number(jobsText)
+const services = JSON.parse(process.env["ORK_BENCH_SERVICES"]!) as Services
+
+const SINGLE_JOBS = 200
+const FUNCTIONS = 300
+const IN_FLIGHT = 500
+const NAP_MS = 3000
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+const timed = async (call: () => Promise<void>): Promise<number> => {
+  const from = performance.now()
+  await call()
+  return performance.now() - from
+}
+
+const perSecond = (count: number, ms: number): number => Math.round((count / ms) * 1000)
+
+const quantile = (values: readonly number[], q: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * q))]!
+
+/** Resident memory of this process in MB. */
+const memoryMb = (): number => {
+  globalThis.gc?.()
+  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))![1]) / 1024)
+}
+
+const runJobs = async (driver: Driver): Promise<{ submit: number; total: number }> => {
+  if (driver.submitAndDrain !== undefined) {
+    const total = await timed(() => driver.submitAndDrain!(jobs))
+    return { submit: total, total }
+  }
+  const submit = await timed(() => driver.submit!(jobs))
+  return { submit, total: submit + (await timed(() => driver.drain!(jobs))) }
+}
+
+const WORKLOADS: { [Name in Workload]: (driver: Driver) => Promise<Record<string, number>> } = {
+  async jobs(driver) {
+    const { submit, total } = await runJobs(driver)
+    return { submitted_per_s: perSecond(jobs, submit), jobs_per_s: perSecond(jobs, total) }
+  },
+
+  async latency(driver) {
+    await driver.start?.()
+    for (let i = 0; i < 20; i++) await driver.one!()
+    const times: number[] = []
+    for (let i = 0; i < SINGLE_JOBS; i++) {
+      times.push(await timed(() => driver.one!()))
+      await pause((i * 7) % 20)
+    }
+    return { p50_ms: quantile(times, 0.5), p99_ms: quantile(times, 0.99) }
+  },
+
+  async graphs(driver) {
+    await driver.start?.()
+    await driver.diamonds!(10)
+    const chain = await timed(() => driver.chain!(CHAIN_STEPS))
+    const fanOut = await timed(() => driver.fanOut!(FAN_OUT))
+    const diamonds = await timed(() => driver.diamonds!(DIAMONDS))
+    return { chain_ms_per_step: chain / CHAIN_STEPS, fan_out_ms: fanOut, diamonds_per_s: perSecond(DIAMONDS, diamonds) }
+  },
+
+  async functions(driver) {
+    await driver.start?.()
+    await driver.functions!(20)
+    return { functions_per_s: perSecond(FUNCTIONS, await timed(() => driver.functions!(FUNCTIONS))) }
+  },
+
+  async memory(driver) {
+    await driver.start?.()
+    await pause(1000)
+    const idle_mb = memoryMb()
+    await runJobs(driver)
+    const after_jobs_mb = memoryMb()
+    const running = driver.inFlight!(IN_FLIGHT, NAP_MS)
+    await pause(NAP_MS / 2)
+    const in_flight_mb = memoryMb()
+    await running
+    return { idle_mb, after_jobs_mb, in_flight_mb }
+  },
+}
+
+const { open } = (await import(`./drivers/${driverFile}`)) as DriverModule
+const driver = await open({ ...services, workload, functionSteps: FUNCTION_STEPS })
+const figures = await WORKLOADS[workload](driver)
+console.log(JSON.stringify(figures))
+await Promise.race([driver.close(), pause(5000)])
+process.exit(0)

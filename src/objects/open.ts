@@ -1,0 +1,22 @@
+// Opens the object store of an address. The clients of cloud stores are loaded when an address names them.
+
+import type { ObjectAddress } from "../core/settings/object-address.ts"
+import { FileObjectStore } from "./file/file.ts"
+import type { ObjectStore } from "./objects.ts"
+
+export const openObjectStore = async (address: ObjectAddress): Promise<ObjectStore> => {
+  switch (address.kind) {
+    case "file":
+      return new FileObjectStore(address.folder)
+    case "s3": {
+      const { S3ObjectStore } = await import("./s3/s3.ts")
+      return new S3ObjectStore(address)
+    }
+    case "gcs": {
+      const { GcsObjectStore } = await import("./gcs/gcs.ts")
+      return new GcsObjectStore(address)
+    }
+    default:
+      return address satisfies never
+  }
+}
