@@ -100,7 +100,8 @@ const versionsOf = (servers: Servers): Record<string, string> => ({
 })
 
 if (values.install) execFileSync("npm", ["install", "--no-audit", "--no-fund"], { cwd: HERE, stdio: "inherit" })
-if (!existsSync(join(HERE, "node_modules"))) throw new Error("the other products are not installed: npm run bench -- peers --install")
+if (!existsSync(join(HERE, "node_modules")))
+  throw new Error("the other products are not installed: npm run bench -- peers --install")
 
 const folder = tempFolder()
 const servers = await startServers(folder.path)

@@ -21,7 +21,8 @@ export const PRODUCTS: readonly Product[] = [
   {
     name: "Graphile Worker",
     driver: "graphile-worker.mjs",
-    settings: "24 jobs at once, local queue of 500, batched completions; without the local queue for latency; deletes finished jobs",
+    settings:
+      "24 jobs at once, local queue of 500, batched completions; without the local queue for latency; deletes finished jobs",
     workloads: ["jobs", "latency", "memory"],
   },
   {

@@ -2,8 +2,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
-import { connect } from "node:net"
-import { createServer, type AddressInfo } from "node:net"
+import { type AddressInfo, connect, createServer } from "node:net"
 import { startPostgres } from "../../test/support/postgres-server.ts"
 
 export interface Servers {

@@ -48,7 +48,8 @@ export const open = async ({ redis, workload }) => {
   }
   return {
     async submit(count) {
-      for (const size of batches(count)) await queue.addBulk(Array.from({ length: size }, (_, i) => ({ name: "noop", data: { i } })))
+      for (const size of batches(count))
+        await queue.addBulk(Array.from({ length: size }, (_, i) => ({ name: "noop", data: { i } })))
     },
     async drain(count) {
       await start()

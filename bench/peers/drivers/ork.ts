@@ -1,18 +1,22 @@
-// Ork as a library: the engine in this process, through the public interface.
+// Ork as a library: the engine in this process, through the public interface of the built package.
 
-import { graph, Ork, task, workflow } from "../../../dist/sdk/index.js"
+import type * as Sdk from "../../../src/sdk/index.ts"
 import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS } from "../driver.ts"
+
+const BUILT = new URL("../../../dist/sdk/index.js", import.meta.url).href
+const { graph, Ork, task, workflow } = (await import(BUILT)) as typeof Sdk
 
 let ran = 0
 const noop = task("noop", {}, async () => {
   ran++
   return null
 })
-const nap = task("nap", {}, async (input: { ms: number }) => {
-  await new Promise((resolve) => setTimeout(resolve, input.ms))
+const nap = task("nap", {}, async (input) => {
+  const { ms } = input as { ms: number }
+  await new Promise((resolve) => setTimeout(resolve, ms))
   return null
 })
-const step = task("step", {}, async (_input: { after: unknown }) => 1)
+const step = task("step", {}, async () => 1)
 const list = task("list", {}, async () => Array.from({ length: FAN_OUT }, (_, i) => i))
 
 const chain = graph("chain", {}, (g) => {
@@ -31,7 +35,7 @@ const diamond = graph("diamond", {}, (g) => {
   const c = g.task("c", step, { after: a })
   return g.task("d", step, { after: [b, c] })
 })
-const tenSteps = workflow("ten-steps", {}, async (_input: null, tools) => {
+const tenSteps = workflow("ten-steps", {}, async (_input, tools) => {
   for (let i = 0; i < FUNCTION_STEPS; i++) await tools.run(`s${i}`, async () => i)
   return null
 })
@@ -45,15 +49,18 @@ export type CountCompleted = () => Promise<number>
 export const openOrk = async (database: string, folder: string, completed: CountCompleted): Promise<Driver> => {
   const objects = `file:${folder}/objects`
   const producer = await Ork.open({ database, run: [], objects })
-  let engine: Ork | null = null
-  const started = async (): Promise<Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS, objects }))
+  let engine: Sdk.Ork | null = null
+  const started = async (): Promise<Sdk.Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS, objects }))
   const until = async (count: number): Promise<void> => {
     while (ran < count || (await completed()) < count) await new Promise((resolve) => setTimeout(resolve, 5))
   }
   return {
     async submit(count) {
       for (let left = count; left > 0; left -= BULK)
-        await producer.enqueueAll(noop, Array.from({ length: Math.min(left, BULK) }, () => ({})))
+        await producer.enqueueAll(
+          noop,
+          Array.from({ length: Math.min(left, BULK) }, () => ({})),
+        )
     },
     async drain(count) {
       await started()
