@@ -39,7 +39,7 @@ const LAYERS: Record<string, Layers> = {
   store: [["contract"], ["shared"], ["sqlite", "postgres"]],
   "store/sqlite": STORE_LAYERS,
   "store/postgres": STORE_LAYERS,
-  objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles"]],
+  objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles"], ["open.ts"]],
   executors: [
     ["*.ts"],
     ["process", "exec", "docker", "http"],
@@ -68,7 +68,7 @@ const ALIKE = [["store/sqlite", "store/postgres"]] as const
 /** Backends, which only `ROOTS` may import, and the contract that all other code imports instead. */
 const BACKENDS: [RegExp, string][] = [
   [/^store\/(?!(?:contract|shared)\/)[^/]+\//, "store/contract/store.ts"],
-  [/^objects\/(?:file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
+  [/^objects\/(?:open|file|s3|gcs)(?:\.ts$|\/)/, "objects/objects.ts"],
   [/^secrets\/(?!secrets\.ts$)/, "secrets/secrets.ts"],
   [/^executors\/(?!(?:executor|errors|input|registry)\.ts$)/, "executors/executor.ts"],
 ]
@@ -76,6 +76,7 @@ const BACKENDS: [RegExp, string][] = [
 /** Files that compose a program from backends: the command, and an engine or a worker inside a user's program. */
 const ROOTS = [
   "backends.ts",
+  "objects/open.ts",
   "sdk/start-worker.ts",
   "sdk/open.ts",
   "sdk/test.ts",
