@@ -1,26 +1,27 @@
-// The documentation is correct: workflows in the guide run, links resolve, and the references are complete.
+// The documentation is correct: workflows in the guides run, links resolve, and the references are complete.
 
-import { execFile } from "node:child_process"
-import { existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
-import { promisify } from "node:util"
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import type { ZodObject } from "zod"
 import { SETTINGS } from "../src/config.ts"
 import { TASK_VARIABLES } from "../src/core/model/task-variables.ts"
-import { taskSchema, workflowSchema } from "../src/definition/workflow-schema.ts"
+import { codeBlocks, DOCUMENTS } from "./support/code-blocks.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
-const GUIDE = readFileSync(join(REPO, "docs/guide.md"), "utf8")
+/** Pages whose workflows run here, and params of workflows. */
+const RUN_PAGES = ["docs/guide.md", "docs/tutorial.md", "docs/how-to/python-etl.md", "docs/how-to/files.md"]
 const PARAMS: Record<string, string[]> = { greet: ["--param", "name=Ada"] }
 
-const workflows = [...GUIDE.matchAll(/```yaml\n(name: (\S+)\n[\s\S]*?)```/g)].map(([, text, name]) => ({
-  name: name!,
-  text: text!,
-}))
+const blocks = codeBlocks()
+const workflows = blocks
+  .filter(({ file, language }) => RUN_PAGES.includes(file) && language === "yaml")
+  .flatMap(({ file, text }) => {
+    const name = /^(?:# .*\n)?name: (\S+)$/m.exec(text)?.[1]
+    return name === undefined ? [] : [{ file, name, text }]
+  })
 
-test("the guide contains workflows", () => {
-  expect(workflows.length).toBeGreaterThan(8)
+test("the pages contain workflows", () => {
+  expect(workflows.length).toBeGreaterThan(20)
 })
 
 /** Workflows that need a component that may be missing here; other tests run similar ones. */
@@ -28,7 +29,7 @@ const NEEDS_COMPONENT = /executor: (?:docker|slurm|kubernetes|cloudrun)\b/
 const local = workflows.filter(({ text }) => !NEEDS_COMPONENT.test(text))
 const notRunnable = workflows.filter(({ text }) => NEEDS_COMPONENT.test(text))
 
-test.each(notRunnable)("the guide's workflow $name is valid", async ({ text }) => {
+test.each(notRunnable)("the workflow $name of $file is valid", async ({ text }) => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, "workflow.yaml"), text)
   const { code, stderr } = await ork(["validate", "workflow.yaml"], { cwd })
@@ -36,66 +37,56 @@ test.each(notRunnable)("the guide's workflow $name is valid", async ({ text }) =
   expect([code, stderr.split("\n").filter(isOther)]).toEqual([0, [""]])
 })
 
-test.each(local)("the guide's workflow $name runs", async ({ name, text }) => {
+/** Writes the files of a page, whose first lines are comments with their names, and some data. */
+const writeFiles = (cwd: string, page: string): void => {
+  const named = blocks.flatMap(({ file, text }) => {
+    const name = file === page ? /^(?:#|\/\/) (\S+\.(?:py|ts))\n/.exec(text)?.[1] : undefined
+    return name === undefined ? [] : [{ name, text }]
+  })
+  for (const { name, text } of [
+    ...named,
+    { name: "data/eu.csv", text: "a\nb\n" },
+    { name: "data/us and more.csv", text: "c\n" },
+  ]) {
+    mkdirSync(dirname(join(cwd, name)), { recursive: true })
+    writeFileSync(join(cwd, name), text)
+  }
+}
+
+test.each(local)("the workflow $name of $file runs", async ({ file, name, text }) => {
   const cwd = temporaryFolder()
+  writeFiles(cwd, file)
   writeFileSync(join(cwd, "workflow.yaml"), text)
   const { code, run, stderr } = await orkRun(["workflow.yaml", ...(PARAMS[name] ?? [])], { cwd })
   expect({ code, status: run.status, stderr }).toEqual({ code: 0, status: "success", stderr: "" })
 })
 
-const migrations = globSync("docs/migrate/*.md", { cwd: REPO }).map((file) => ({
-  file,
-  text: readFileSync(join(REPO, file), "utf8"),
-}))
-const migrationWorkflows = migrations.flatMap(({ file, text }) =>
-  [...text.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, definition]) => ({ file, definition: definition! })),
-)
-
-test.each(migrationWorkflows)("the workflow in $file is valid", async ({ definition }) => {
-  const cwd = temporaryFolder()
-  writeFileSync(join(cwd, "workflow.yaml"), definition)
-  expect(await ork(["validate", "workflow.yaml"], { cwd })).toMatchObject({ code: 0 })
-})
-
-test("the programs in docs/migrate compile", { timeout: 60_000 }, async () => {
-  const cwd = temporaryFolder()
-  symlinkSync(join(REPO, "node_modules"), join(cwd, "node_modules"))
-  const programs = migrations.flatMap(({ file, text }) =>
-    [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, program], i) => ({
-      name: `${basename(file, ".md")}-${i}.ts`,
-      program: program!,
-    })),
+test("the error texts of docs/troubleshooting.md exist", () => {
+  const text = readFileSync(join(REPO, "docs/troubleshooting.md"), "utf8")
+  const headings = [...text.matchAll(/^### `(.+)`$/gm)].map(([, heading]) => heading!)
+  expect(headings.length).toBeGreaterThan(40)
+  const source = globSync("src/**/*.ts", { cwd: REPO })
+    .filter((file) => !file.endsWith(".test.ts"))
+    .map((file) => readFileSync(join(REPO, file), "utf8"))
+    .join("\n")
+  const parts = headings.flatMap((heading) =>
+    heading.split("…").map((part) =>
+      part
+        .trim()
+        .replace(/^[;,:(]+|[(]+$/g, "")
+        .trim(),
+    ),
   )
-  expect(programs.length).toBeGreaterThan(1)
-  for (const { name, program } of programs) writeFileSync(join(cwd, name), program)
-  const compilerOptions = {
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    target: "es2024",
-    module: "nodenext",
-    types: ["node"],
-    paths: { ork: [join(REPO, "dist/sdk/index.d.ts")] },
-  }
-  writeFileSync(join(cwd, "tsconfig.json"), JSON.stringify({ compilerOptions, files: programs.map(({ name }) => name) }))
-  writeFileSync(join(cwd, "package.json"), JSON.stringify({ type: "module" }))
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    join(REPO, "node_modules/typescript/bin/tsc"),
-    "-p",
-    cwd,
-  ]).catch((error: { stdout: string }) => error)
-  expect(stdout).toBe("")
+  expect(parts.filter((part) => part.length > 3 && !source.includes(part))).toEqual([])
 })
 
-const documents = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", ...globSync("docs/**/*.md", { cwd: REPO })]
-
-test.each(documents)("the links of %s resolve", (document) => {
+test.each(DOCUMENTS)("the links of %s resolve", (document) => {
   const text = readFileSync(join(REPO, document), "utf8")
   const targets = [...text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)].map(([, target]) => target!)
   expect(targets.filter((target) => !existsSync(join(REPO, dirname(document), target)))).toEqual([])
 })
 
-test.each(documents)("the source files that %s names exist", (document) => {
+test.each(DOCUMENTS)("the source files that %s names exist", (document) => {
   const text = readFileSync(join(REPO, document), "utf8")
   const paths = [...text.matchAll(/`((?:src|ui|test|native|python|bench|deploy|scripts|examples)\/[\w./-]+)`/g)].map(
     ([, path]) => path!,
@@ -158,15 +149,6 @@ test("docs/guide.md lists every variable that Ork sets for tasks", () => {
   // For Ork's own use.
   const documented = TASK_VARIABLES.filter((name) => name !== "ORK_OWNER")
   expect(documented.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])
-})
-
-test.each([
-  ["Workflow", workflowSchema],
-  ["Task", taskSchema],
-])("docs/reference/definition.md lists every field of the %s schema", (heading, schema) => {
-  const text = readFileSync(join(REPO, "docs/reference/definition.md"), "utf8")
-  const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
-  expect(Object.keys((schema as ZodObject).shape).filter((field) => !section.includes(`\`${field}\``))).toEqual([])
 })
 
 test("docs/reference/cli.md lists exactly the commands and options that `--help` shows", async () => {

@@ -3,6 +3,7 @@
 import { z } from "zod"
 import { nearest } from "../core/model/nearest.ts"
 import { CPU_HINT, DURATION_HINT, MEMORY_HINT } from "../core/model/quantities.ts"
+import type { FieldDescriptions } from "./field-descriptions.ts"
 
 /** Names of fields in other systems. */
 const FIELD_SYNONYMS: Readonly<Record<string, string>> = {
@@ -64,6 +65,21 @@ const suggest = (key: string, known: string[]): string | undefined => {
   return synonym !== undefined && known.includes(synonym) ? synonym : nearest(key, known)
 }
 
+/** Makes a strict object whose fields have the descriptions that editors and the reference show. */
+export const describedObject = <Shape extends Record<string, z.ZodType>>(shape: Shape, fields: FieldDescriptions<Shape>) =>
+  strictObject(describedShape(shape, fields))
+
+export const describedShape = <Shape extends Record<string, z.ZodType>>(
+  shape: Shape,
+  fields: FieldDescriptions<Shape>,
+): Shape =>
+  Object.fromEntries(
+    Object.entries(shape).map(([name, schema]) => {
+      const { about, default: value } = fields[name]!
+      return [name, schema.meta({ description: value === undefined ? about : `${about}. Default: ${value}` })]
+    }),
+  ) as Shape
+
 /** Makes a union whose message is "must be" and the description of the alternatives. */
 export const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(
   description: string,
@@ -72,9 +88,9 @@ export const either = <Options extends readonly [z.ZodType, z.ZodType, ...z.ZodT
 
 export const text = z.string()
 export const count = z.int().min(1).max(1_000_000)
-export const duration = either(`a duration: ${DURATION_HINT}`, [z.number(), text])
-export const cpu = either(CPU_HINT, [z.number(), text])
-export const memory = either(MEMORY_HINT, [z.number(), text])
+export const duration = either(`a duration: ${DURATION_HINT}`, [z.number(), text]).meta({ title: "duration" })
+export const cpu = either(CPU_HINT, [z.number(), text]).meta({ title: "cores" })
+export const memory = either(MEMORY_HINT, [z.number(), text]).meta({ title: "memory" })
 export const record = <Value extends z.ZodType>(value: Value) => z.record(z.string(), value)
 export const json = z.unknown()
 export const object = record(json)

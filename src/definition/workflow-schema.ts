@@ -14,7 +14,30 @@ import {
   slurmFields,
   urlField,
 } from "./executor-fields.ts"
-import { count, cpu, duration, either, json, memory, object, record, strictObject, text } from "./schema-parts.ts"
+import {
+  CACHE_FIELDS,
+  NOTIFY_FIELDS,
+  RESOURCE_FIELDS,
+  RETRY_FIELDS,
+  SCHEDULE_FIELDS,
+  SECRET_FIELDS,
+  TASK_FIELDS,
+  WORKFLOW_FIELDS,
+} from "./field-descriptions.ts"
+import {
+  count,
+  cpu,
+  describedObject,
+  describedShape,
+  duration,
+  either,
+  json,
+  memory,
+  object,
+  record,
+  strictObject,
+  text,
+} from "./schema-parts.ts"
 
 /** A host name or an address, optionally with a port; `*.` at the start stands for all names below. */
 const DEFER_HOST = /^(?:(?:\*\.)?[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
@@ -27,24 +50,27 @@ const env = record(
     z.number(),
     z.boolean(),
     z.null(),
-    strictObject({ secret: text }),
+    describedObject({ secret: text }, { secret: SECRET_FIELDS.secret }),
   ]),
 )
 
-const retry = strictObject({
-  max_attempts: z.int().min(1).max(100).optional(),
-  backoff: z.enum(["fixed", "linear", "exponential"]).optional(),
-  base_delay: duration.optional(),
-  max_delay: duration.optional(),
-  jitter: z.boolean().optional(),
-})
+const retry = describedObject(
+  {
+    max_attempts: z.int().min(1).max(100).optional(),
+    backoff: z.enum(["fixed", "linear", "exponential"]).optional(),
+    base_delay: duration.optional(),
+    max_delay: duration.optional(),
+    jitter: z.boolean().optional(),
+  },
+  RETRY_FIELDS,
+)
 
 const failurePatterns = z
   .array(either("an exit code from 1 to 255, or a part of the error text", [z.int().min(1).max(255), text.min(1)]))
   .min(1)
   .max(100)
 
-const taskFields = {
+const taskShape = {
   description: text.optional(),
   executor: text.optional(),
   command: either("a text (for the shell) or a list of texts (program and arguments)", [text, z.array(text)]).optional(),
@@ -78,16 +104,13 @@ const taskFields = {
   label: text.optional(),
   concurrency: count.optional(),
   concurrency_key: text.optional(),
-  cache: strictObject({ key: text, ttl: duration.optional() }).optional(),
+  cache: describedObject({ key: text, ttl: duration.optional() }, CACHE_FIELDS).optional(),
   input: object.optional(),
   env: env.optional(),
   working_dir: text.optional(),
   run_as: text.optional(),
   script_dir: text.optional(),
-  resources: strictObject({
-    cpu: cpu.optional(),
-    memory: memory.optional(),
-  }).optional(),
+  resources: describedObject({ cpu: cpu.optional(), memory: memory.optional() }, RESOURCE_FIELDS).optional(),
   output: either("text, lines, json, a JSON Schema or the name of one under `types`", [text, object]).optional(),
   defer: z.boolean().optional(),
   defer_hosts: z
@@ -111,63 +134,76 @@ const taskFields = {
   priority: priority.optional(),
 } satisfies Record<Exclude<keyof TaskDefinition, "tasks">, z.ZodType>
 
+const taskFields = describedShape(taskShape, TASK_FIELDS)
+
 const { depends_on: _, label: __, ...defaultFields } = taskFields
 
 export const taskSchema: z.ZodType = strictObject({
   ...taskFields,
   get tasks() {
-    return z.record(z.string(), taskSchema).optional()
+    return z.record(z.string(), taskSchema).optional().meta({ description: TASK_FIELDS.tasks.about })
   },
 })
 
 const schedule = either("a cron expression, a schedule object, or a list of them", [
   text,
-  strictObject({
-    cron: text.optional(),
-    every: duration.optional(),
-    timezone: text.optional(),
-    catchup: z.enum(["none", "latest", "all"]).optional(),
-    overlap: z.enum(["allow", "skip", "queue", "cancel"]).optional(),
-    jitter: duration.optional(),
-    start: text.optional(),
-    end: text.optional(),
-    params: object.optional(),
-  }),
+  describedObject(
+    {
+      cron: text.optional(),
+      every: duration.optional(),
+      timezone: text.optional(),
+      catchup: z.enum(["none", "latest", "all"]).optional(),
+      overlap: z.enum(["allow", "skip", "queue", "cancel"]).optional(),
+      jitter: duration.optional(),
+      start: text.optional(),
+      end: text.optional(),
+      params: object.optional(),
+    },
+    SCHEDULE_FIELDS,
+  ),
 ])
 
-const notify = strictObject({
-  on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
-  webhook: text.optional(),
-  slack: text.optional(),
-})
+const notify = describedObject(
+  {
+    on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
+    webhook: text.optional(),
+    slack: text.optional(),
+  },
+  NOTIFY_FIELDS,
+)
 
 const hook = z.array(taskSchema).optional()
 
-export const workflowSchema = strictObject({
-  name: text,
-  description: text.optional(),
-  tags: z.array(text).optional(),
-  types: record(object).optional(),
-  params: object.optional(),
-  schedule: either("a cron expression, a schedule object, or a list of them", [
-    ...schedule.def.options,
-    z.array(schedule),
-  ]).optional(),
-  webhook: strictObject({
-    secret: z.union([text, z.array(text).min(1).max(2)], { error: "must be the name of a secret, or a list of two" }),
-  }).optional(),
-  notify: either("a notification or a list of them", [notify, z.array(notify)]).optional(),
-  deadline: duration.optional(),
-  concurrency: count.optional(),
-  max_active_runs: count.optional(),
-  timeout: duration.optional(),
-  priority: priority.optional(),
-  env: env.optional(),
-  include: z.array(text).optional(),
-  defaults: strictObject(defaultFields).optional(),
-  on_success: hook,
-  on_failure: hook,
-  on_cancel: hook,
-  on_exit: hook,
-  tasks: record(taskSchema),
-} satisfies Record<keyof WorkflowDefinition, z.ZodType>)
+export const workflowSchema = describedObject(
+  {
+    name: text,
+    description: text.optional(),
+    tags: z.array(text).optional(),
+    types: record(object).optional(),
+    params: object.optional(),
+    schedule: either("a cron expression, a schedule object, or a list of them", [
+      ...schedule.def.options,
+      z.array(schedule),
+    ]).optional(),
+    webhook: strictObject({
+      secret: z
+        .union([text, z.array(text).min(1).max(2)], { error: "must be the name of a secret, or a list of two" })
+        .meta({ description: "name of the secret that signs messages; two names during a rotation" }),
+    }).optional(),
+    notify: either("a notification or a list of them", [notify, z.array(notify)]).optional(),
+    deadline: duration.optional(),
+    concurrency: count.optional(),
+    max_active_runs: count.optional(),
+    timeout: duration.optional(),
+    priority: priority.optional(),
+    env: env.optional(),
+    include: z.array(text).optional(),
+    defaults: strictObject(defaultFields).optional(),
+    on_success: hook,
+    on_failure: hook,
+    on_cancel: hook,
+    on_exit: hook,
+    tasks: record(taskSchema),
+  } satisfies Record<keyof WorkflowDefinition, z.ZodType>,
+  WORKFLOW_FIELDS,
+)

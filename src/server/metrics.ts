@@ -20,6 +20,13 @@ const LAG_QUANTILES = [
   [100, "1"],
 ] as const
 
+export interface MetricDescription {
+  name: string
+  type: string
+  help: string
+  labels: readonly string[]
+}
+
 export class Metrics {
   readonly #registry = new Registry()
   readonly #queues: Pick<QueueStore, "listQueues">
@@ -101,6 +108,12 @@ export class Metrics {
     const { user, system } = process.cpuUsage()
     this.#cpu.set((user + system) / 1e6)
     return await this.#registry.metrics()
+  }
+
+  /** Describes the metrics, for the reference. */
+  list(): MetricDescription[] {
+    const metrics = this.#registry.getMetricsAsArray() as unknown as (MetricDescription & { labelNames: string[] })[]
+    return metrics.map(({ name, type, help, labelNames }) => ({ name, type, help, labels: labelNames }))
   }
 
   stop(): void {

@@ -53,7 +53,7 @@ export class WorkflowMetrics {
     })
     this.#duration = new Histogram({
       name: "ork_workflow_run_seconds",
-      help: "Duration of these runs",
+      help: "Duration of runs that finished on any server since the start of this one",
       labelNames: ["workflow", "status"],
       buckets: SECONDS,
       registers,
