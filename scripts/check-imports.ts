@@ -59,7 +59,15 @@ const LAYERS: Record<string, Layers> = {
   ],
   api: [["shared"], ["auth", "feed"], ["http"], ["streams", "views"], ["routes"], ["http/server.ts"]],
   worker: [["tasks"], ["connection"], ["exec", "folders", "push"], ["*.ts"]],
-  cli: [["terminal"], ["target"], ["completion", "progress"], ["run", "cases", "dev", "report"], ["commands"], ["program.ts"]],
+  cli: [
+    ["terminal"],
+    ["target"],
+    ["completion", "progress"],
+    ["run", "cases", "dev", "report"],
+    ["simulate"],
+    ["commands"],
+    ["program.ts"],
+  ],
 }
 
 /** Folders that must have the same subfolders. */

@@ -1,6 +1,5 @@
 // The test kit: the real engine on a database in memory, under a clock that passes only when the test says so.
 
-import { createHash } from "node:crypto"
 import { accessSync, constants, mkdtempSync } from "node:fs"
 import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
@@ -23,6 +22,7 @@ import { type Duration, toMs } from "./duration.ts"
 import { Ork, type OrkParts } from "./ork.ts"
 import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, TransactionOptions, Work } from "./orkable.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
+import { seededRandom } from "./test-kit/seeded-random.ts"
 import { VirtualClock } from "./virtual-clock.ts"
 
 export type { MockContext } from "./test-kit/mocked-executor.ts"
@@ -85,6 +85,8 @@ export const testOrk = (options: TestOptions): Promise<TestOrk> => openKit(optio
 
 /** Options for test runners beside the public ones. */
 export interface KitOptions extends TestOptions {
+  /** Default: that of the seed. */
+  random?: Random
   /** Mock of tasks that `mock` does not replace. */
   otherwise?: FindMock
   /** Changes a graph before it is stored. */
@@ -115,7 +117,7 @@ class TestKit implements TestOrk {
   constructor(options: KitOptions) {
     this.#options = options
     this.#clock = new VirtualClock(new Date(options.now ?? "2026-01-01T00:00:00Z").getTime())
-    this.#random = seededRandom(options.seed ?? 1)
+    this.#random = options.random ?? seededRandom(options.seed ?? 1)
     this.#objects = counted(new FileObjectStore(this.#folder), this.#clock)
   }
 
@@ -379,10 +381,3 @@ const counted = (objects: ObjectStore, clock: VirtualClock): ObjectStore =>
       }
     },
   })
-
-/** Returns numbers that are the same for the same seed. */
-const seededRandom = (seed: number): Random => {
-  let drawn = 0
-  const draw = (): Buffer => createHash("sha256").update(`${seed} ${++drawn}`).digest()
-  return { next: () => draw().readUInt32BE(0) / 2 ** 32, hex128: () => draw().toString("hex").slice(0, 32) }
-}

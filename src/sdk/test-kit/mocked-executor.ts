@@ -31,6 +31,11 @@ export interface MockContext {
 
 export type MockFunction = (input: Json, context: MockContext) => unknown
 
+/** Thrown by a mock: the worker of the attempt is gone, and the attempt is lost. */
+export class LostWorker extends Error {
+  override readonly name = "LostWorker"
+}
+
 /** Returns the mock of a task; undefined: it has none. */
 export type FindMock = (names: readonly string[]) => MockFunction | undefined
 
@@ -68,6 +73,7 @@ class MockedExecutor implements Executor {
     const end = await Promise.race([this.#call(mock, assignment, signal), aborted(signal)])
     const base = { startedAt, finishedAt: clock.now() }
     if (end === null) return stoppedResult(signal.reason as StopReason, base, assignment)
+    if (end === "lost") return stoppedResult("lost", base, assignment)
     if ("error" in end) return { ...base, ...failureOf(JSON.parse(end.error.json) as FunctionError, assignment.secrets) }
     const stored = await storeOutput(objects, Buffer.from(end.json), assignment)
     return "error" in stored
@@ -85,12 +91,12 @@ class MockedExecutor implements Executor {
       const input = await (this.#real === null ? inputValue(assignment) : this.#real.inputOf(assignment))
       return { json: jsonOf(await mock(input as Json, { task, path, attempt, signal, sleep }), maxOutputBytes) }
     } catch (error) {
-      return { error: new ErrorReport(error) }
+      return error instanceof LostWorker ? "lost" : { error: new ErrorReport(error) }
     }
   }
 }
 
-type MockEnd = { json: string } | { error: ErrorReport }
+type MockEnd = { json: string } | { error: ErrorReport } | "lost"
 
 /** Resolves when the attempt is stopped: a test does not wait for a mock that goes on. */
 const aborted = (signal: AbortSignal): Promise<null> =>

@@ -72,6 +72,20 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../test.ts")).test,
   },
   {
+    usage: "simulate <file>",
+    description: "run a workflow many times in virtual time with faults, and report what can go wrong; exit 1 if work is lost",
+    options: [
+      ["--runs <n>", "number of runs; default: 1000"],
+      ["--seed <n>", "show the run of this seed; with --runs, the first seed"],
+      ["--case <name>", "case of NAME.ork-test.yaml with the params, outputs and durations; default: the first that succeeds"],
+      ...PARAM_OPTIONS,
+      ["--ignore <kind>", "leave out findings of this kind, or KIND:TASK; may be repeated", "repeated"],
+      ["--json", "print the report as JSON"],
+    ],
+    examples: ["ork simulate etl.yaml", "ork simulate etl.yaml --seed 17", "ork simulate etl.yaml --ignore runs_twice:load"],
+    load: async () => (await import("../simulate.ts")).simulate,
+  },
+  {
     usage: "export <file>",
     description: "print the graphs that a TypeScript or JavaScript file exports as YAML",
     options: [["--out <folder>", "write each graph to NAME.yaml in this folder"]],
