@@ -24,6 +24,7 @@ test("distant instants are shown as a date, with the year if it differs", () => 
 
 test("an absolute time has its milliseconds and its zone", () => {
   expect(absoluteTime(NOW + 12)).toMatch(/^2026-11-1\d \d\d:\d\d:00\.012 (UTC|[+-]\d\d:\d\d)$/)
+  expect(absoluteTime(NOW)).toMatch(/^2026-11-1\d \d\d:\d\d:00 (UTC|[+-]\d\d:\d\d)$/)
 })
 
 test.each([

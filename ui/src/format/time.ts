@@ -42,12 +42,13 @@ export const clockText = (at: number, withSeconds = false): string => {
   return `${two(date.getHours())}:${two(date.getMinutes())}${withSeconds ? `:${two(date.getSeconds())}` : ""}`
 }
 
-/** `2026-11-15 06:01:12.345 +01:00` in the user's time zone, for titles and copying. */
+/** `2026-11-15 06:01:12.345 +01:00` in the user's time zone, for titles and copying; a whole second has no fraction. */
 export const absoluteTime = (at: number): string => {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
-  const ms = String(date.getMilliseconds()).padStart(3, "0")
-  return `${day} ${clockText(at, true)}.${ms} ${zoneText(-date.getTimezoneOffset())}`
+  const ms = date.getMilliseconds()
+  const fraction = ms === 0 ? "" : `.${String(ms).padStart(3, "0")}`
+  return `${day} ${clockText(at, true)}${fraction} ${zoneText(-date.getTimezoneOffset())}`
 }
 
 const zoneText = (minutes: number): string => {

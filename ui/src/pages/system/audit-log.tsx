@@ -30,7 +30,7 @@ export const AuditLog = (): ReactElement => {
               <td className="mono">
                 <Target action={entry.action} target={entry.target} />
               </td>
-              <td className="soft small">{entry.details}</td>
+              <td className="soft small breaks">{entry.details}</td>
             </tr>
           ))}
         </Table>
