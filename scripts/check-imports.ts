@@ -42,6 +42,7 @@ const LAYERS: Record<string, Layers> = {
   objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles"], ["open.ts"]],
   executors: [
     ["*.ts"],
+    ["interpreter"],
     ["process", "exec", "docker", "http"],
     ["pool", "remote"],
     ["node", "python", "kubernetes", "slurm", "cloudrun"],

@@ -17,6 +17,7 @@ import type { ObjectStore } from "./objects/objects.ts"
 import { createDurableFolder } from "./objects/shared/durable-file.ts"
 import type { HelperChoice } from "./executors/process/helper-supply.ts"
 import type { ProcessExecutor } from "./executors/process/process.ts"
+import type { Pythons } from "./executors/interpreter/pythons.ts"
 import type { Runtime } from "./executors/pool/runtime.ts"
 import type { Sandbox } from "./executors/process/sandbox.ts"
 import { StoreUnavailable } from "./store/contract/errors.ts"
@@ -159,13 +160,19 @@ const loadNode: ExecutorLoader = async (config, objects) => {
 
 const loadPython: ExecutorLoader = async (config, objects) => {
   const { pythonRuntime } = await import("./executors/python/runtime.ts")
-  return createFunctionExecutor(pythonRuntime, config, objects)
+  const { Pythons } = await import("./executors/interpreter/pythons.ts")
+  return createFunctionExecutor(pythonRuntime, config, objects, new Pythons(config.dataDir, objects))
 }
 
 /** Function workers per core that are started in advance, so that each has a next task while the engine commits. */
 const EAGER_WORKERS_PER_CORE = 4
 
-const createFunctionExecutor = async (runtime: Runtime, config: EngineConfig, objects: ObjectStore): Promise<Executor> => {
+const createFunctionExecutor = async (
+  runtime: Runtime,
+  config: EngineConfig,
+  objects: ObjectStore,
+  pythons?: Pythons,
+): Promise<Executor> => {
   const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
   return new FunctionExecutor({
     runtime,
@@ -176,6 +183,7 @@ const createFunctionExecutor = async (runtime: Runtime, config: EngineConfig, ob
     eagerWorkers: EAGER_WORKERS_PER_CORE * availableParallelism(),
     maxTasks: config.functionTasks,
     idleMs: config.functionIdleMs,
+    ...(pythons !== undefined && { pythons }),
   })
 }
 
@@ -332,6 +340,7 @@ const context: Context = {
     const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
     return manifest.version
   },
+  stdin: () => process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
 }

@@ -77,6 +77,15 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
     see: "#functions",
   },
   function: { about: "name of a function in `file`, or of a registered function", see: "#functions" },
+  interpreter: {
+    about: "Python program or virtualenv of a function or command: a path, or the name of a program in `PATH`",
+    default: "`python3` in `PATH`",
+    see: "#python",
+  },
+  requirements: {
+    about: "Python packages that Ork installs into a virtualenv for the task, or the name of a file that lists them",
+    see: "#requirements",
+  },
   url: { about: "address of an `http` task, or `{ secret: NAME }`", see: "#http" },
   method: { about: "method of an `http` task", default: "`GET`; `POST` with a body", see: "#http" },
   headers: {
@@ -120,6 +129,7 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
   cache: { about: "reuses a success under the same `key` (an expression), also in later runs, for the time of `ttl`" },
   input: { about: "added to the outputs of upstream tasks as the input of the task; values may contain expressions" },
   env: { about: "environment of the task: literals, expressions, `{ secret: NAME }`" },
+  env_file: { about: "file beside the definition with variables, one `NAME=value` per line", see: "#environment-files" },
   working_dir: { about: "folder that the task runs in", default: "the file's folder" },
   run_as: { about: "user that the process runs as; the policy of a server allows root only if it says so" },
   script_dir: { about: "folder that is added to `PATH`" },

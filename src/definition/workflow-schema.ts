@@ -80,6 +80,14 @@ const taskShape = {
   ]).optional(),
   file: text.optional(),
   function: text.optional(),
+  interpreter: text.min(1).optional(),
+  requirements: either("the name of a file, or a list of requirements such as `pandas==2.3.0`", [
+    text.min(1),
+    z
+      .array(text.min(1).regex(/^[^\r\n]*$/, "must be one line"))
+      .min(1)
+      .max(1000),
+  ]).optional(),
   url: urlField.optional(),
   method: text.optional(),
   headers: headersField.optional(),
@@ -107,6 +115,7 @@ const taskShape = {
   cache: describedObject({ key: text, ttl: duration.optional() }, CACHE_FIELDS).optional(),
   input: object.optional(),
   env: env.optional(),
+  env_file: text.min(1).optional(),
   working_dir: text.optional(),
   run_as: text.optional(),
   script_dir: text.optional(),

@@ -6,8 +6,8 @@ import { join } from "node:path"
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
-/** Folders that tasks use: run folders, upstream outputs, files of versions, inputs and outputs, and those of pushed tasks. */
-export const TASK_FOLDERS = ["work", "upstream", "bundles", "io", "pushed"] as const
+/** Folders that tasks use: run folders, upstream outputs, files of versions, inputs and outputs, Python, and those of pushed tasks. */
+export const TASK_FOLDERS = ["work", "upstream", "bundles", "io", "python", "pushed"] as const
 
 /**
  * Creates the data folder, or removes the rights that other users have on an existing one and on what is directly in it. Folders of tasks

@@ -19,11 +19,20 @@ export const installPackages = async (programs: string[], packages: string[]): P
   try {
     for (const program of programs) await run("which", [program])
   } catch {
-    const install = ["install", "-y", "--no-install-recommends", ...packages]
-    await aptGet(...install).catch(async () => {
-      // The package lists may be missing or old.
-      await aptGet("update")
-      await aptGet(...install)
-    })
+    await install(packages)
   }
+}
+
+/** Installs what `python3 -m venv` needs, if it is missing. */
+export const installVenv = async (): Promise<void> => {
+  await run("python3", ["-c", "import ensurepip"]).catch(() => install(["python3-venv"]))
+}
+
+const install = async (packages: string[]): Promise<void> => {
+  const args = ["install", "-y", "--no-install-recommends", ...packages]
+  await aptGet(...args).catch(async () => {
+    // The package lists may be missing or old.
+    await aptGet("update")
+    await aptGet(...args)
+  })
 }

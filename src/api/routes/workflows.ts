@@ -1,5 +1,6 @@
 // Workflows: deploy, validate, get, remove, trigger, pause, backfill. A definition may name files only if their bundle was sent before.
 
+import { namedFiles } from "../../core/model/named-files.ts"
 import type { Problem } from "../../core/model/problems.ts"
 import { lastInstantOf, startOf } from "../../core/time/schedule.ts"
 import { policyProblems } from "../../core/rules/policy.ts"
@@ -51,7 +52,7 @@ export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow>
 
 /** Returns a problem for every file that a definition without a bundle names. */
 const fileProblems = ({ nodes, include }: CompiledWorkflow): Problem[] => {
-  const paths = nodes.filter((node) => node.file !== undefined).map((node) => `tasks.${node.name}.file`)
+  const paths = nodes.flatMap((node) => namedFiles(node).map(({ field }) => `tasks.${node.name}.${field}`))
   if (include.length > 0) paths.push("include")
   return paths.map((path) => ({ path, message: "a definition without a bundle has no files; use `ork deploy`" }))
 }

@@ -75,4 +75,6 @@ export interface Context extends Terminal {
   backends: Backends
   cwd: string
   version(): string
+  /** Standard input. A function, because most commands do not read it. */
+  stdin(): NodeJS.ReadStream
 }

@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Writable } from "node:stream"
+import { Readable, Writable } from "node:stream"
 import { ADMIN_KEY, setup } from "../../api/testing/setup.ts"
 import type { ServerOptions } from "../../api/http/ports.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
@@ -45,12 +45,17 @@ class Captured extends Writable {
   }
 }
 
-export const runMain = async (args: string[], where: Pick<Context, "cwd" | "env">): Promise<CommandResult> => {
+/** `input`: what standard input contains. */
+export const runMain = async (
+  args: string[],
+  { input = "", ...where }: Pick<Context, "cwd" | "env"> & { input?: string },
+): Promise<CommandResult> => {
   const [stdout, stderr] = [new Captured(), new Captured()]
   const code = await main(
     {
       backends,
       version: () => "0.0.0",
+      stdin: () => Readable.from([input]) as unknown as NodeJS.ReadStream,
       stdout: stdout as unknown as NodeJS.WriteStream,
       stderr: stderr as unknown as NodeJS.WriteStream,
       ...where,

@@ -15,18 +15,20 @@ import { quote } from "./names.ts"
 import { extractSecrets } from "./secrets.ts"
 import type { TaskSource } from "./task.ts"
 
+type LiteralField = "file" | "function" | "interpreter" | "image" | "env_file" | "run_as" | "script_dir" | "worker"
+
 /** Compiles the fields that must not contain expressions. */
 export const compileLiterals = (
   context: CompileContext,
   { merged, path }: TaskSource,
   { accepts }: ExecutorRule,
-): Pick<Node, "file" | "function" | "image" | "runAs" | "scriptDir" | "worker"> => {
-  const literal = (field: "file" | "function" | "image" | "run_as" | "script_dir" | "worker"): string | undefined =>
+): Pick<
+  Node,
+  "file" | "function" | "interpreter" | "requirements" | "image" | "envFile" | "runAs" | "scriptDir" | "worker"
+> => {
+  const literal = (field: LiteralField): string | undefined =>
     merged[field] === undefined ? undefined : context.literal(merged[field], [...path, field])
-  if (merged.file !== undefined && (merged.file.startsWith("/") || merged.file.split(/[\\/]/).includes(".."))) {
-    const message = "must be a path inside the folder of the definition, whose files are stored with the workflow"
-    context.problems.add([...path, "file"], message)
-  }
+  checkInsideFolder(context, merged.file, [...path, "file"])
   const file = accepts.includes("file") ? literal("file") : undefined
   if (file !== undefined && accepts.includes("command") && languageOf(file) === null) {
     context.problems.add(
@@ -35,12 +37,28 @@ export const compileLiterals = (
     )
   }
   const functionName = accepts.includes("function") ? literal("function") : undefined
+  const interpreter = accepts.includes("interpreter") ? literal("interpreter") : undefined
+  const requirements = accepts.includes("requirements") ? compileRequirements(context, merged, path) : undefined
   const image = accepts.includes("image") ? literal("image") : undefined
+  checkInsideFolder(context, merged.env_file, [...path, "env_file"])
+  const envFile = literal("env_file")
   const runAs = literal("run_as")
   const scriptDir = literal("script_dir")
   const worker = literal("worker")
   if (worker !== undefined) checkProfile(context, worker, [...path, "worker"])
-  return omitUndefined({ file, function: functionName, image, runAs, scriptDir, worker })
+  return omitUndefined({ file, function: functionName, interpreter, requirements, image, envFile, runAs, scriptDir, worker })
+}
+
+const checkInsideFolder = ({ problems }: CompileContext, file: string | undefined, path: Path): void => {
+  if (file === undefined || !(file.startsWith("/") || file.split(/[\\/]/).includes(".."))) return
+  problems.add(path, "must be a path inside the folder of the definition, whose files are stored with the workflow")
+}
+
+const compileRequirements = (context: CompileContext, { requirements }: TaskDefinition, path: Path): Node["requirements"] => {
+  const at = [...path, "requirements"]
+  if (Array.isArray(requirements)) return requirements.map((line, i) => context.literal(line, [...at, i]))
+  checkInsideFolder(context, requirements, at)
+  return requirements === undefined ? undefined : context.literal(requirements, at)
 }
 
 const checkProfile = ({ options: { profiles }, problems }: CompileContext, name: string, path: Path): void => {

@@ -25,8 +25,20 @@ export const TEMPLATE_FIELDS = [
 /** Fields of tasks that can write $ORK_OUTPUT or return a value. */
 const DEFER_FIELDS = ["defer", "defer_hosts"] as const
 
+/** Fields that select the Python of a task and its packages. */
+const PYTHON_FIELDS = ["interpreter", "requirements"] as const
+
 /** All fields that say what to run. The other fields of a task suit every executor. */
-export const RUN_FIELDS = ["command", "shell", "file", "function", "image", ...TEMPLATE_FIELDS, ...DEFER_FIELDS] as const
+export const RUN_FIELDS = [
+  "command",
+  "shell",
+  "file",
+  "function",
+  "image",
+  ...PYTHON_FIELDS,
+  ...TEMPLATE_FIELDS,
+  ...DEFER_FIELDS,
+] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
 export interface ExecutorRule {
@@ -49,9 +61,9 @@ const rule = (
 ): ExecutorRule => ({ requires, accepts: [...requires, ...optional], timeoutMs, startTimeoutMs })
 
 const EXECUTOR_RULES = {
-  process: rule(["command"], ["shell", ...DEFER_FIELDS]),
+  process: rule(["command"], ["shell", ...PYTHON_FIELDS, ...DEFER_FIELDS]),
   node: rule(["file"], ["function", ...DEFER_FIELDS]),
-  python: rule(["file"], ["function", ...DEFER_FIELDS]),
+  python: rule(["file"], ["function", ...PYTHON_FIELDS, ...DEFER_FIELDS]),
   http: rule(["url"], ["method", "headers", "body", "http"]),
   docker: rule(["image"], ["command", "shell", "file", "function", "docker", ...DEFER_FIELDS]),
   kubernetes: rule(["image"], ["command", "shell", "file", "function", "kubernetes", ...DEFER_FIELDS]),

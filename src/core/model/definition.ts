@@ -128,6 +128,10 @@ export interface TaskDefinition {
   shell?: "sh" | "bash" | "python" | "node" | string[]
   file?: string
   function?: string
+  /** A Python program or virtualenv: a path, or the name of a program in PATH. */
+  interpreter?: string
+  /** Lines of pip's requirements, or the name of a file with them. */
+  requirements?: string | string[]
   url?: string | SecretDefinition
   method?: string
   headers?: { [name: string]: string | number | boolean | null | SecretDefinition }
@@ -162,6 +166,8 @@ export interface TaskDefinition {
   // Input and environment.
   input?: JsonObject
   env?: EnvDefinition
+  /** A file beside the definition with variables; `env` wins. */
+  env_file?: string
   working_dir?: string
   run_as?: string
   script_dir?: string

@@ -136,6 +136,10 @@ export interface Node {
   /** For the executors node and python: the file (or module), and the function in it. */
   file?: string
   function?: string
+  /** The Python program or virtualenv, as the author wrote it; absent: `python3` in PATH. */
+  interpreter?: string
+  /** Packages that Ork installs into a virtualenv of the task: lines for pip, or the name of a file with them. */
+  requirements?: string | string[]
   image?: string
   /** Other fields of the executor (url, method, headers, body, job, workflow, duration, …). */
   fields: { [field: string]: Template }
@@ -148,6 +152,8 @@ export interface Node {
   /** The task's own `input`, always a map when present. */
   input?: Template
   env: { [name: string]: EnvValue }
+  /** A file of the workflow with variables; those in `env` win. */
+  envFile?: string
   workingDir?: Template
   runAs?: string
   scriptDir?: string

@@ -2,6 +2,7 @@
 
 import type { EngineOptions, Folders } from "../ports.ts"
 import { objectPrefixOf, ownerOf } from "./claims.ts"
+import { EnvFiles } from "./env-files.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
 import { readSecret } from "./secret.ts"
@@ -24,7 +25,10 @@ const PARSE_LIMIT = 1024 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
 
-type Options = Pick<EngineOptions, "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs" | "policy">
+type Options = Pick<
+  EngineOptions,
+  "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs" | "policy" | "dataDir" | "objects"
+>
 
 type Env = Assignment["env"]
 
@@ -32,11 +36,13 @@ export class AssignmentBuilder {
   readonly #options: Options
   readonly #outputs: OutputReader
   readonly #callbacks: Callbacks
+  readonly #envFiles: EnvFiles
 
   constructor(options: Options, outputs: OutputReader, callbacks: Callbacks) {
     this.#options = options
     this.#outputs = outputs
     this.#callbacks = callbacks
+    this.#envFiles = new EnvFiles(options)
   }
 
   async build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders): Promise<Assignment> {
@@ -58,6 +64,8 @@ export class AssignmentBuilder {
       }
       if (files.size > 0) assignment.upstreamDir = await folders.upstream(claim, files)
     }
+    if (node.envFile !== undefined && claim.kind !== "job")
+      Object.assign(env, await this.#envFiles.read(claim, workflow, node.envFile))
     for (const [name, value] of Object.entries(node.env)) {
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
       else env[name] = toText(await templates.render(value.value))

@@ -1,13 +1,14 @@
-// Collects the files of a workflow into a bundle: those that `file` and `include` name, those in `script_dir`, and those that commands name
-// and that exist. All must be inside the folder of the definition. Used by `ork deploy`, `ork validate` and a server that deploys a
+// Collects the files of a workflow into a bundle: those that tasks name in fields (named-files.ts), those that `include` matches, those in
+// `script_dir`, and those that commands name and that exist. All must be inside the folder of the definition. Used by `ork deploy`, `ork validate` and a server that deploys a
 // folder.
 
 import { glob, lstat, readFile, realpath, stat } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
+import { type NamedFile, namedFiles } from "../../core/model/named-files.ts"
 import { nodePath } from "../../core/model/node-path.ts"
 import { type DefinitionProblem, type Path, type Problem, pathText } from "../../core/model/problems.ts"
 import { type LocatedFile, locateProblems, type ParsedDefinition } from "../../definition/parse.ts"
-import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
 import { type Bundle, createBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
 import { InvalidArchive, isRelativePath, type TarFile } from "../../objects/bundles/tar.ts"
@@ -22,7 +23,14 @@ export type Collected =
 export type FilesSource = Pick<Extract<ParsedDefinition, { ok: true }>, "workflow" | "files" | "source">
 
 export const needsFiles = ({ workflow: { nodes, include }, files }: Omit<FilesSource, "source">): boolean =>
-  include.length > 0 || files.length > 0 || nodes.some((node) => node.file !== undefined || node.scriptDir !== undefined)
+  include.length > 0 || files.length > 0 || nodes.some(namesFiles)
+
+const namesFiles = (node: Node): boolean =>
+  namedFiles(node).length > 0 || node.scriptDir !== undefined || isBesideDefinition(node.interpreter)
+
+/** Tells whether an interpreter is given by a path in the folder of the definition, instead of an absolute one or a program in PATH. */
+const isBesideDefinition = (interpreter: string | undefined): boolean =>
+  interpreter !== undefined && !interpreter.startsWith("/") && /^\.|\//.test(interpreter)
 
 /** Returns the definition with its bundle, which is part of its hash. */
 export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string }>(parsed: T, hash: string): T => {
@@ -32,11 +40,13 @@ export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string 
 
 /** Returns a problem for each file that a task names and the bundle does not contain. Python modules are not checked: they have two places. */
 export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<string>): Problem[] =>
-  nodes.flatMap((node) => {
-    const { file, executor } = node
-    if (file === undefined || paths.has(normalized(file)) || (executor === "python" && isModule(file))) return []
-    return [{ path: pathText([...nodePath(node), "file"]), message: `the file ${file} is not in the bundle` }]
-  })
+  nodes.flatMap((node) =>
+    namedFiles(node).flatMap((named) => {
+      const { field, file } = named
+      if (paths.has(normalized(file)) || isModule(node, named)) return []
+      return [{ path: pathText([...nodePath(node), field]), message: `the file ${file} is not in the bundle` }]
+    }),
+  )
 
 const normalized = (path: string): string => (path.startsWith("./") ? path.slice(2) : path)
 
@@ -45,8 +55,12 @@ export const collectBundle = async (folder: string, source: FilesSource): Promis
   const { nodes, include } = source.workflow
   const collector = new Collector(await realpath(folder), source.source)
   for (const node of nodes) {
-    if (node.file !== undefined) await collector.addNamed(node.file, [...nodePath(node), "file"], node.executor === "python")
+    for (const named of namedFiles(node)) {
+      await collector.addNamed(named.file, [...nodePath(node), named.field], isModule(node, named))
+    }
   }
+  const relative = new Map(nodes.flatMap((node) => (isBesideDefinition(node.interpreter) ? [[node.interpreter!, node]] : [])))
+  for (const [interpreter, node] of relative) collector.warnInterpreter(interpreter, [...nodePath(node), "interpreter"])
   for (const [i, pattern] of include.entries()) await collector.addMatches(pattern, ["include", i])
   for (const scriptDir of new Set(nodes.map((node) => node.scriptDir))) await collector.addScripts(scriptDir ?? "/")
   // Files whose commands run them come first: they matter most when the bundle is full.
@@ -69,8 +83,9 @@ class Collector {
     this.#source = source
   }
 
-  async addNamed(file: string, path: Path, python: boolean): Promise<void> {
-    const candidates = python && isModule(file) ? moduleFiles(file) : [file]
+  /** `module`: the file is given by the name of a Python module. */
+  async addNamed(file: string, path: Path, module: boolean): Promise<void> {
+    const candidates = module ? moduleFiles(file) : [file]
     for (const candidate of candidates) {
       const added = await this.#add(candidate)
       if (added === null) return
@@ -116,6 +131,11 @@ class Collector {
     const found = isRelativePath(file.replaceAll("*", "x")) ? await this.#match(file) : []
     if (isRun && found.length <= MAX_FILES) for (const match of found) await this.#add(match)
     if (found.length > 0) this.#partial.push({ mention, matches: (path) => found.includes(path), include: file })
+  }
+
+  warnInterpreter(interpreter: string, path: Path): void {
+    const message = `the interpreter ${interpreter} will not be there on a server, unless a task creates it; use an absolute path, or a program in PATH`
+    this.#warnings.push(...locateProblems(this.#source, [{ path, message }]))
   }
 
   collected(): Collected {
@@ -184,7 +204,8 @@ const DATA_FOLDER = ".ork"
 const isData = (path: string): boolean => path.split(sep).at(-1) === DATA_FOLDER
 
 /** Tells a module name (`jobs.load`) from a path (`jobs/load.py`). */
-const isModule = (file: string): boolean => !file.endsWith(".py") && !file.includes("/")
+const isModule = ({ executor }: Node, { field, file }: NamedFile): boolean =>
+  field === "file" && executor === "python" && !file.endsWith(".py") && !file.includes("/")
 
 const moduleFiles = (name: string): string[] => {
   const path = name.replaceAll(".", "/")

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { FunctionExecutor } from "../pool/function-executor.ts"
+import { Pythons } from "../interpreter/pythons.ts"
 import type { Runtime } from "../pool/runtime.ts"
 import { assignment, type ExecutorFixture, launch, type Launched, marked, type Overrides, realClock } from "./fixture.ts"
 
@@ -46,9 +47,15 @@ export const functionFixture = async (
   chmodSync(parent, 0o755)
   const objects = new FileObjectStore(join(parent, "objects"))
   const options = { clock: realClock, maxWorkers: 4, eagerWorkers: 2, maxTasks, idleMs: 60_000 }
-  const executor = new FunctionExecutor({ runtime, objects, helper, ...options })
+  const executor = new FunctionExecutor({
+    runtime,
+    objects,
+    helper,
+    pythons: new Pythons(join(parent, "data"), objects),
+    ...options,
+  })
   await executor.start()
-  const main = runtime.argv().at(-1)!
+  const main = runtime.argv(null).at(-1)!
   return {
     executor,
     objects,

@@ -11,12 +11,15 @@ import { allowsRoot } from "../../core/rules/policy.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { currentOwner } from "../../objects/owner.ts"
+import type { Python } from "../interpreter/python.ts"
+import { type Pythons, selectsPython } from "../interpreter/pythons.ts"
 import { taskEnvironment } from "../process/environment.ts"
 import { HelperSupplies } from "../process/helper-supply.ts"
 import type { HelperChoice } from "../process/helper-supply.ts"
 import { killAttempt } from "../process/orphans.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
 import { describeExit } from "../process/messages.ts"
+import { taskCommands } from "../process/task-commands.ts"
 import { stoppedResult } from "../stopped.ts"
 import { AttemptOutput, failureOf, storeOutput } from "./attempt-output.ts"
 import { taskInfoOf, type TaskFrame } from "./frames.ts"
@@ -31,6 +34,8 @@ const KILL_POLL_MS = 5
 export interface FunctionExecutorOptions extends HelperChoice, PoolOptions {
   runtime: Runtime
   objects: ObjectStore
+  /** Required by the runtime of Python. */
+  pythons?: Pythons
 }
 
 interface RunningFunction {
@@ -71,14 +76,22 @@ export class FunctionExecutor implements Executor {
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { signal } = context
-    const frame = this.#frame(assignment)
-    if (typeof frame === "string") return { ...this.#notStarted(`could not start: ${frame}`), retryable: false }
-    if (signal.aborted) return this.#stopped(null, assignment, signal)
+    const { pythons } = this.#options
+    let frame: TaskFrame
     let set: WorkerSetOptions
     let worker: PoolWorker
     try {
-      set = this.#workerSet(assignment, frame)
-      this.#supplies.of(assignment).prepareFolder(assignment.workingDir, assignment.node.runAs)
+      const supply = this.#supplies.of(assignment)
+      const python =
+        pythons !== undefined && selectsPython(assignment.node)
+          ? await pythons.find(assignment, taskCommands(supply, this.#starter.server, assignment), signal)
+          : null
+      const built = this.#frame(assignment, python)
+      if (typeof built === "string") return { ...this.#notStarted(`could not start: ${built}`), retryable: false }
+      frame = built
+      if (signal.aborted) return this.#stopped(null, assignment, signal)
+      set = this.#workerSet(assignment, frame, python)
+      supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
       const acquired = this.#pool.acquire(set, signal)
       worker = acquired instanceof Promise ? await acquired : acquired
     } catch (error) {
@@ -89,12 +102,13 @@ export class FunctionExecutor implements Executor {
   }
 
   /** Builds the frame of a task. Returns a string that says why it cannot be run. */
-  #frame(assignment: Assignment): TaskFrame | string {
+  #frame(assignment: Assignment, python: Python | null): TaskFrame | string {
     const { node } = assignment
     if (node.file === undefined) return "the task has no file"
     const root = resolve(assignment.code?.folder ?? assignment.workingDir)
     if (!resolve(root, node.file).startsWith(root + sep)) return `${node.file} is outside of ${root}`
-    const paths = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir, owner: this.#owner }
+    const { upstreamDir } = assignment
+    const paths = { inputPath: null, outputPath: null, upstreamDir, owner: this.#owner, python }
     const env = taskEnvironment(this.#starter.server, assignment, paths)
     const problem = environmentProblem(
       Object.entries(env).map(([name, value]) => `${name}=${value}`),
@@ -115,9 +129,9 @@ export class FunctionExecutor implements Executor {
 
   /**
    * Returns the set of workers that may run the task. Workflows share no worker, because code that a task leaves running can
-   * read what the next one has. A task with a user or limits has a worker of its own.
+   * read what the next one has; neither do tasks with different Pythons. A task with a user or limits has a worker of its own.
    */
-  #workerSet(assignment: Assignment, { root, file }: TaskFrame): WorkerSetOptions {
+  #workerSet(assignment: Assignment, { root, file }: TaskFrame, python: Python | null): WorkerSetOptions {
     const { workflow, node, code, maxOutputBytes, policy } = assignment
     const { runtime } = this.#options
     const { runAs = "", resources = {} } = node
@@ -130,10 +144,21 @@ export class FunctionExecutor implements Executor {
       maxOutputBytes,
       cwd: root,
       runtime,
+      python,
       supply: this.#supplies.of(assignment),
     }
     return {
-      name: [workflow, root, runtime.codeKey(file), code?.bundle ?? "", runAs, memoryBytes, cpu, policy?.sandbox].join("\0"),
+      name: [
+        workflow,
+        root,
+        runtime.codeKey(file),
+        python?.program,
+        code?.bundle,
+        runAs,
+        memoryBytes,
+        cpu,
+        policy?.sandbox,
+      ].join("\0"),
       fixed: typeof code?.bundle === "string",
       single: node.runAs !== undefined || node.resources !== undefined,
       start: () => this.#starter.startWorker(request),

@@ -10,6 +10,7 @@ import { messageOf } from "../../core/model/error-message.ts"
 import { ownedPrefix, removeStaleFolders } from "../../objects/owned-folder.ts"
 import { ATTEMPT_VARIABLE, type Environment } from "../environment.ts"
 import { OWNER_VARIABLE, serverEnvironment } from "../process/environment.ts"
+import type { Python } from "../interpreter/python.ts"
 import type { HelperSupply } from "../process/helper-supply.ts"
 import { pipePaths } from "./pipes.ts"
 import type { Runtime } from "./runtime.ts"
@@ -19,6 +20,7 @@ const MEMORY = "/dev/shm"
 
 export interface WorkerRequest extends Pick<WorkerSpec, "runAs" | "notRoot" | "memoryBytes" | "cpuMillis" | "maxOutputBytes"> {
   runtime: Runtime
+  python: Python | null
   cwd: string
   supply: HelperSupply
 }
@@ -43,7 +45,7 @@ export class WorkerStarter {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  async startWorker({ runtime, supply, ...request }: WorkerRequest): Promise<PoolWorker> {
+  async startWorker({ runtime, python, supply, ...request }: WorkerRequest): Promise<PoolWorker> {
     const helper = await supply.get()
     const name = `worker-${(this.#last += 1)}-${randomBytes(8).toString("hex")}`
     const folder = join(this.#folder, name)
@@ -56,7 +58,7 @@ export class WorkerStarter {
         ...request,
         folder,
         taskUser: supply.taskUser,
-        argv: runtime.argv(),
+        argv: runtime.argv(python),
         env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
         homeOfUser: true,
       })

@@ -5,6 +5,7 @@ import { resolve } from "node:path"
 import type { TaskVariable } from "../../core/model/task-variables.ts"
 import { type Environment, orkVariables, type TaskPaths } from "../environment.ts"
 import type { Assignment } from "../executor.ts"
+import { type Python, withPython } from "../interpreter/python.ts"
 
 const ALLOWED = ["PATH", "HOME", "LANG", "TZ"] as const
 
@@ -15,10 +16,12 @@ export const serverEnvironment = (env: NodeJS.ProcessEnv): Environment =>
 
 export interface OwnedTaskPaths extends TaskPaths {
   owner: string
+  /** The Python that the task selects; null for `python3` in PATH. */
+  python: Python | null
 }
 
 export const taskEnvironment = (server: Environment, assignment: Assignment, places: OwnedTaskPaths): Environment => {
-  const env: Environment = { ...server, ...assignment.env }
+  const env = withPython({ ...server, ...assignment.env }, places.python)
   const { scriptDir } = assignment.node
   if (scriptDir !== undefined) {
     env["PATH"] = [resolve(assignment.workingDir, scriptDir), ...(env["PATH"] ? [env["PATH"]] : [])].join(":")

@@ -14,7 +14,7 @@ import {
   type Sandbox,
   sandboxArguments,
 } from "./sandbox.ts"
-import { FolderOwner } from "./task-user.ts"
+import { findUser, FolderOwner, type TaskUser } from "./task-user.ts"
 
 export interface HelperChoice {
   /** `auto`: the compiled helper if it is available, else the one in JavaScript. */
@@ -91,6 +91,13 @@ export class HelperSupply {
   /** User of tasks without `run_as`; "" for the user of Ork. */
   get taskUser(): string {
     return this.#choice.sandbox?.user?.name ?? ""
+  }
+
+  /** Returns the user of a task with this `run_as`; null for the user of Ork. */
+  userOf(runAs: string | undefined): TaskUser | null {
+    if (process.geteuid?.() !== 0) return null
+    const user = runAs === undefined ? (this.#choice.sandbox?.user ?? null) : findUser(runAs)
+    return user?.uid === 0 ? null : user
   }
 
   /** Makes the working folder of a task usable for the user of tasks. */

@@ -319,7 +319,7 @@ describe.runIf("path" in native)("confined tasks", () => {
     const { result, log } = launch(fixture, assignment(fixture.folder, { shell: script }))
     expect((await result).state).toBe("success")
     const lines = (await allLines(log)).map(({ line }) => line)
-    expect(lines).toEqual(["bundles", "io", "pushed", "upstream", "work", "4096", "NoNewPrivs:\t1"])
+    expect(lines).toEqual(["bundles", "io", "pushed", "python", "upstream", "work", "4096", "NoNewPrivs:\t1"])
     expect((await fixture.executor.describe()).protections?.missing).toEqual([])
     await fixture.cleanup()
   })

@@ -18,6 +18,8 @@ import { argvOf, type Assignment, type Executor, type LaunchContext, type StopRe
 import { inputText } from "../input.ts"
 import { currentOwner } from "../../objects/owner.ts"
 import { stoppedResult } from "../stopped.ts"
+import type { Python } from "../interpreter/python.ts"
+import { Pythons, selectsPython } from "../interpreter/pythons.ts"
 import { AttemptFiles } from "./attempt-files.ts"
 import { serverEnvironment, taskEnvironment } from "./environment.ts"
 import { HelperSupplies } from "./helper-supply.ts"
@@ -29,6 +31,7 @@ import { reportedOutput } from "./output.ts"
 import type { Exited, StartRequest } from "./protocol.ts"
 import { resultBase, type StartedProcess } from "./result.ts"
 import { describeExit, describeLog, describeStartFailure } from "./messages.ts"
+import { taskCommands } from "./task-commands.ts"
 
 export type { ProcessDescription } from "./helper-supply.ts"
 
@@ -49,6 +52,7 @@ interface Starter {
   helper: Helper
   /** User of tasks without `run_as`; "" for the user of Ork. */
   taskUser: string
+  python: Python | null
 }
 
 interface RunningProcess extends Starter {
@@ -67,6 +71,7 @@ export class ProcessExecutor implements Executor {
   readonly #owner = currentOwner()
   readonly #supplies: HelperSupplies
   readonly #files: AttemptFiles
+  readonly #pythons: Pythons
   /** Uploads of logs that are being finished. */
   readonly #storing = new Set<Promise<void>>()
   #server: Environment = {}
@@ -76,6 +81,7 @@ export class ProcessExecutor implements Executor {
     this.#clock = options.clock
     this.#supplies = new HelperSupplies(options, this.#owner)
     this.#files = new AttemptFiles(options.dataDir)
+    this.#pythons = new Pythons(options.dataDir, options.objects)
   }
 
   async start(): Promise<void> {
@@ -97,21 +103,25 @@ export class ProcessExecutor implements Executor {
   }
 
   async launch(assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
+    const { signal } = context
     try {
       const supply = this.#supplies.of(assignment)
       const helper = supply.ready ?? (await supply.get())
-      const { signal } = context
-      if (signal.aborted) return stoppedResult(signal.reason as StopReason, resultBase(null, this.#clock.now()), assignment)
+      const python = selectsPython(assignment.node)
+        ? await this.#pythons.find(assignment, taskCommands(supply, this.#server, assignment), signal)
+        : null
+      if (signal.aborted) return this.#stopped(assignment, signal)
       supply.prepareFolder(assignment.workingDir, assignment.node.runAs)
-      return await this.#run({ helper, taskUser: supply.taskUser }, assignment, context)
+      return await this.#run({ helper, taskUser: supply.taskUser, python }, assignment, context)
     } catch (error) {
+      if (signal.aborted) return this.#stopped(assignment, signal)
       return this.#notStarted(`could not run: ${messageOf(error)}`)
     }
   }
 
   async #run(starter: Starter, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const input = assignment.inputFiles === undefined ? JSON.stringify(assignment.input) : null
-    const request = this.#request(assignment, input?.length ?? Number.POSITIVE_INFINITY, starter.taskUser)
+    const request = this.#request(assignment, input?.length ?? Number.POSITIVE_INFINITY, starter)
     const problem = request.argv[0] ? environmentProblem(request.env, request.argv) : "the task has no command"
     if (problem !== null) return { ...this.#notStarted(`could not start: ${problem}`), retryable: false }
     if (input !== null && input.length <= MAX_FRAME_INPUT)
@@ -124,7 +134,7 @@ export class ProcessExecutor implements Executor {
     }
   }
 
-  #request(assignment: Assignment, inputLength: number, taskUser: string): StartRequest {
+  #request(assignment: Assignment, inputLength: number, { taskUser, python }: Starter): StartRequest {
     const { attemptId, prefix, node, command, policy } = assignment
     const paths = this.#files.paths(attemptId, inputLength, node.runAs ?? (taskUser || undefined))
     const env = taskEnvironment(this.#server, assignment, {
@@ -132,6 +142,7 @@ export class ProcessExecutor implements Executor {
       outputPath: paths.output,
       upstreamDir: assignment.upstreamDir,
       owner: this.#owner,
+      python,
     })
     return {
       argv: argvOf(command),
@@ -224,6 +235,10 @@ export class ProcessExecutor implements Executor {
     } finally {
       this.#storing.delete(storing)
     }
+  }
+
+  #stopped(assignment: Assignment, signal: AbortSignal): AttemptResult {
+    return stoppedResult(signal.reason as StopReason, resultBase(null, this.#clock.now()), assignment)
   }
 
   #notStarted(error: string): AttemptResult {

@@ -21,7 +21,7 @@ export type TaskUserChoice = { user: TaskUser } | { user: null; reason: string |
  */
 export const findTaskUser = (configured: string, paths: readonly string[]): TaskUserChoice => {
   if (process.geteuid?.() !== 0) return { user: null, reason: null }
-  const [user] = (configured === "" ? DEFAULT_USERS : [configured]).flatMap((name) => lookUp(name) ?? [])
+  const [user] = (configured === "" ? DEFAULT_USERS : [configured]).flatMap((name) => findUser(name) ?? [])
   if (user?.uid === 0) return { user: null, reason: null }
   const reason = user === undefined ? `there is no user ${configured || DEFAULT_USERS.join(" or ")}` : unreachable(user, paths)
   if (reason === null) return { user: user! }
@@ -43,7 +43,8 @@ const unreachable = ({ name, uid, gid }: TaskUser, paths: readonly string[]): st
   return null
 }
 
-const lookUp = (name: string): TaskUser | null => {
+/** Returns null if there is no such user. */
+export const findUser = (name: string): TaskUser | null => {
   try {
     const output = execFileSync("getent", ["passwd", "--", name], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })
     const [found, , uid, gid] = output.trim().split(":")

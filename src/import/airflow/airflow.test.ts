@@ -95,6 +95,31 @@ pipeline()
     expect(files!["pipeline_tasks.py"]).not.toContain("airflow")
   })
 
+  it("keeps the Python of a function and its packages", async () => {
+    const { definition, problems } = await convert(`
+from airflow.operators.python import ExternalPythonOperator, PythonVirtualenvOperator
+def load():
+    import pandas
+with DAG("pythons", schedule=None, catchup=False):
+    @task.virtualenv(requirements=["pandas==2.2", "rich"], system_site_packages=False)
+    def report():
+        import rich
+    PythonVirtualenvOperator(task_id="built", python_callable=load, requirements="pandas\\nrich", python_version="3.12")
+    ExternalPythonOperator(task_id="ready", python_callable=load, python="/opt/env/bin/python")
+    PythonVirtualenvOperator(task_id="read", python_callable=load, requirements=open("x.txt").read(), system_site_packages=True)
+    report()
+`)
+    expect(definition!.tasks).toMatchObject({
+      report: { executor: "python", function: "report", requirements: ["pandas==2.2", "rich"] },
+      built: { executor: "python", function: "load", requirements: ["pandas", "rich"], interpreter: "python3.12" },
+      ready: { executor: "python", function: "load", interpreter: "/opt/env/bin/python" },
+    })
+    expect(problems.map(({ message }) => message)).toEqual([
+      "the requirements of read are not constant texts and are left out",
+      "read does not see the packages of the system; add those that it uses to requirements",
+    ])
+  })
+
   it("runs the task below a branch whose name the branch returns", async () => {
     const { definition } = await convert(`
 def choose():

@@ -35,6 +35,11 @@ const IGNORED_TASK_ARGS = new Set([
   "email_on_retry",
 ])
 
+/** Arguments of the operators that call a function. */
+const CALL_ARGS = ["python_callable", "op_kwargs", "op_args", "provide_context"]
+/** Arguments that select the Python of a function. */
+const PYTHON_ARGS = ["requirements", "python", "python_version", "system_site_packages", "use_dill", "serializer"]
+
 const RULES: Record<string, RunWhen> = {
   all_success: "all_success",
   all_failed: "all_failed",
@@ -197,7 +202,12 @@ class DagImport {
       case "BranchPythonOperator":
       case "@task":
       case "@task.branch":
-        return { own: this.#call(task), used: ["python_callable", "op_kwargs", "op_args", "provide_context"] }
+        return { own: this.#call(task), used: CALL_ARGS }
+      case "PythonVirtualenvOperator":
+      case "ExternalPythonOperator":
+      case "@task.virtualenv":
+      case "@task.external_python":
+        return { own: { ...this.#call(task), ...this.#python(task) }, used: [...CALL_ARGS, ...PYTHON_ARGS] }
       case "TriggerDagRunOperator":
         this.#problem(line, `${id} waits for the end of the run that it starts, as wait_for_completion=True does`)
         return {
@@ -241,6 +251,22 @@ class DagImport {
       file: this.#module,
       function: name,
       ...(Object.keys(input).length > 0 && { input }),
+    }
+  }
+
+  /** Returns the Python of a function and its packages. */
+  #python({ args, line, id }: AirflowTask): Pick<TaskDefinition, "interpreter" | "requirements"> {
+    const { python, python_version: version, requirements = [], system_site_packages: system } = args
+    const interpreter = python ?? (version === undefined ? undefined : `python${this.#text(version, line)}`)
+    const lines = typeof requirements === "string" ? requirements.split("\n") : requirements
+    const isList = Array.isArray(lines) && lines.every((value) => typeof value === "string")
+    if (!isList) this.#problem(line, `the requirements of ${id} are not constant texts and are left out`)
+    if (system === true)
+      this.#problem(line, `${id} does not see the packages of the system; add those that it uses to requirements`)
+    const packages = isList ? lines.map((text) => text.trim()).filter((text) => text !== "") : []
+    return {
+      ...(interpreter !== undefined && { interpreter: this.#text(interpreter, line) }),
+      ...(packages.length > 0 && { requirements: packages }),
     }
   }
 

@@ -25,7 +25,7 @@ const readsSecret = (name: string, script: string, { quick = false } = {}): Atta
 })
 
 /** Folders inside the data folder, which only its owner enters, that tasks of other users get mounted. */
-const TASK_FOLDERS = new Set(["work", "bundles", "upstream", "pushed", "io"])
+const TASK_FOLDERS = new Set(["work", "bundles", "upstream", "python", "pushed", "io"])
 
 export const taskAttacks: Attack[] = [
   readsSecret("reads the environment of every process", "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' || true", {

@@ -75,16 +75,32 @@ const AUDIT_SUBCOMMANDS: readonly CommandSpec[] = [
   },
 ]
 
+const SECRET_SUBCOMMANDS: readonly CommandSpec[] = [
+  {
+    usage: "list",
+    isDefault: true,
+    argument: new Argument("[files...]", "definitions, or folders of definitions (this folder)"),
+    description: "list the secrets that definitions use, and whether this machine has them; exit 1 if one is missing",
+    options: [JSON_OPTION],
+    examples: ["ork secrets", "ork secrets list workflows"],
+    load: async () => (await import("../secrets.ts")).secrets,
+  },
+  {
+    usage: "set <name>",
+    description:
+      "store a secret in the folder secrets_dir; the value is read from standard input, or asked for without showing it",
+    examples: ["ork secrets set API_TOKEN", "pass show api | ork secrets set API_TOKEN"],
+    load: async () => (await import("../set-secret.ts")).setSecret,
+  },
+]
+
 export const ADMIN_COMMANDS: readonly CommandSpec[] = [
   { usage: "audit", description: "list, export and verify the audit log", subcommands: AUDIT_SUBCOMMANDS },
   { usage: "keys", description: "list, create, rotate and revoke API keys", subcommands: KEY_SUBCOMMANDS },
   {
     usage: "secrets",
-    argument: new Argument("[files...]", "definitions, or folders of definitions (this folder)"),
-    description: "list the secrets that definitions use, and whether this machine has them; exit 1 if one is missing",
-    options: [JSON_OPTION],
-    examples: ["ork secrets", "ork secrets workflows"],
-    load: async () => (await import("../secrets.ts")).secrets,
+    description: "list the secrets that definitions use, and store secrets",
+    subcommands: SECRET_SUBCOMMANDS,
   },
   {
     usage: "migrate",

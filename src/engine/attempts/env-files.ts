@@ -1,0 +1,48 @@
+// Reads the variables in a task's `env_file`, which is stored with the workflow. The server reads it, so that the variables are the same
+// wherever the task runs.
+
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { parseEnv } from "node:util"
+import type { EngineOptions } from "../ports.ts"
+import { TaskFailure } from "./task-failure.ts"
+import { envNameProblem } from "../../core/compile/names.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
+import type { TaskClaim } from "../../store/contract/store.ts"
+
+type Variables = { [name: string]: string }
+
+export class EnvFiles {
+  readonly #bundles: BundleFolders
+
+  constructor({ dataDir, objects }: Pick<EngineOptions, "dataDir" | "objects">) {
+    this.#bundles = new BundleFolders({ dataDir, read: (hash) => objects.get(bundleKey(hash)) })
+  }
+
+  /** Throws a TaskFailure if there is no such file, or if a line of it is not a variable. */
+  async read({ run }: TaskClaim, { bundle }: CompiledWorkflow, file: string): Promise<Variables> {
+    const folder = bundle === undefined ? run.workingDir : await this.#bundles.folder(bundle)
+    const text = folder === null ? null : await readFile(join(folder, file), "utf8").catch(() => null)
+    if (text === null) throw new TaskFailure(`env_file: the file ${file} is not beside the definition, or cannot be read`)
+    return variablesIn(text, file)
+  }
+}
+
+export const variablesIn = (text: string, file: string): Variables => {
+  const variables = parseEnv(text) as Variables
+  const lines = text.split("\n")
+  const isKnown = (line: string): boolean => {
+    const name = /^\s*(?:export\s+)?([^\s=]+)\s*=/.exec(line)?.[1]
+    return name !== undefined && Object.hasOwn(variables, name)
+  }
+  // A value in quotes may continue on further lines, which look like anything.
+  const isContinued = Object.values(variables).some((value) => value.includes("\n"))
+  const bad = isContinued ? -1 : lines.findIndex((line) => !/^\s*(?:#|$)/.test(line) && !isKnown(line))
+  if (bad !== -1) throw new TaskFailure(`env_file: line ${bad + 1} of ${file} is not a variable; write NAME=value`)
+  for (const name of Object.keys(variables)) {
+    const problem = envNameProblem(name)
+    if (problem !== null) throw new TaskFailure(`env_file: ${file}: ${problem}`)
+  }
+  return variables
+}
