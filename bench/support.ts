@@ -12,6 +12,7 @@ import { systemClock, systemRandom } from "../src/engine/system.ts"
 import type { Executor } from "../src/executors/executor.ts"
 import { FileObjectStore } from "../src/objects/file/file.ts"
 import { openSqlite } from "../src/store/sqlite/sqlite.ts"
+import type { ServerStore } from "../src/store/contract/server-store.ts"
 import type { Advanced, Batch, Store } from "../src/store/contract/store.ts"
 
 export const noop: Executor = {
@@ -28,7 +29,7 @@ export const tempFolder = (): { path: string; remove: () => void } => {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-export const openStore = async (url: string): Promise<Store> => {
+export const openStore = async (url: string): Promise<ServerStore> => {
   const store = url.startsWith("postgres")
     ? await (await import("../src/store/postgres/postgres.ts")).openPostgres({ url, random: systemRandom })
     : await openSqlite({ path: url, clock: systemClock, random: systemRandom })
@@ -47,7 +48,7 @@ export const counted = (store: Store): { transactions: number } => {
   return count
 }
 
-export const makeEngine = (store: Store, folder: string, rest: Partial<EngineOptions> = {}): Engine =>
+export const makeEngine = (store: ServerStore, folder: string, rest: Partial<EngineOptions> = {}): Engine =>
   new Engine({
     store,
     objects: new FileObjectStore(join(folder, "objects")),

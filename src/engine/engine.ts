@@ -16,6 +16,7 @@ import { LeaseHolder } from "./loop/lease-holder.ts"
 import { CLAIM_NOTHING, Loop } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
 import { Callbacks } from "./attempts/callbacks.ts"
+import { cancelRun } from "./waiting/cancel-run.ts"
 import { ExternalSignals } from "./waiting/external-signals.ts"
 import { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import type { Change, Fence } from "../core/model/change.ts"
@@ -90,6 +91,7 @@ export class Engine {
       waiting: this.#waiting,
       callbacks: this.#callbacks,
       report: (reported) => this.report(reported),
+      wake: () => this.#loop.wake(),
     })
   }
 
@@ -153,7 +155,7 @@ export class Engine {
 
   async cancel(runId: RunId): Promise<void> {
     const run = await this.#getRun(runId)
-    if (!(await this.#thenWake(this.#options.store.requestCancel(runId, "cancel")))) throw alreadyEnded(run)
+    if (!(await this.#thenWake(cancelRun(this.#options.store, runId)))) throw alreadyEnded(run)
     this.#options.observer?.cancelled?.()
     if (run.private && this.#options.holder.kind === "server") void this.reap()
   }

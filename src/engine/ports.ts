@@ -10,6 +10,8 @@ import type { Policy } from "../core/settings/policy.ts"
 import type { WorkerCapabilities } from "../core/routing/capabilities.ts"
 import type { Assignment, Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
+import type { FunctionStore } from "../store/contract/functions.ts"
+import type { JobStore } from "../store/contract/jobs.ts"
 import type { Claim, Store, TaskClaim } from "../store/contract/store.ts"
 
 /** Evaluates expressions, and checks large outputs, in bounded time: synchronously where that is safe, otherwise in another thread. */
@@ -58,7 +60,7 @@ export interface ConcurrencyLimit {
 }
 
 export interface EngineOptions {
-  store: Store
+  store: Store & Pick<FunctionStore, "listSteps" | "sendSignal"> & Pick<JobStore, "cancelJob">
   objects: ObjectStore
   executors: ReadonlyMap<string, Executor>
   evaluator: Evaluator

@@ -15,6 +15,7 @@ import {
 import type { GraphResult } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
 import type {
+  AnswerOptions,
   Enqueueable,
   EnqueueOptions,
   JobState,
@@ -185,6 +186,27 @@ export class OrkClient implements Orkable {
       ...(key !== undefined && { key }),
     })
     return body.sent
+  }
+
+  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    return this.#answer(run, name, "approve", options)
+  }
+
+  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    return this.#answer(run, name, "reject", options)
+  }
+
+  async #answer(
+    run: string | Pick<Work<unknown>, "id">,
+    name: string,
+    verb: "approve" | "reject",
+    { comment, path }: AnswerOptions = {},
+  ): Promise<void> {
+    const id = typeof run === "string" ? run : run.id
+    await this.#send("POST", `/runs/${encodeURIComponent(id)}/tasks/${encodeURIComponent(name)}/${verb}`, {
+      ...(comment !== undefined && { comment }),
+      ...(path !== undefined && { path }),
+    })
   }
 
   async schedule<Input>(

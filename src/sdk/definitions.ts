@@ -2,6 +2,7 @@
 
 import { checkFunction } from "../executors/registry.ts"
 import type { FunctionContext } from "../core/model/function.ts"
+import { isReservedSignal, SIGNAL_NAME_HINT } from "../core/model/function-signals.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { RetryPolicy } from "../core/model/workflow.ts"
 import type { InputOf, OutputOf, StandardSchema } from "./schema.ts"
@@ -210,8 +211,7 @@ export const workflow = <Schema extends StandardSchema | undefined = undefined, 
 }
 
 /** Declares a signal, which a durable function waits for. */
-export const signal = <Payload = unknown>(name: string, schema?: StandardSchema<Payload>): SignalDefinition<Payload> => ({
-  kind: "signal",
-  name,
-  schema,
-})
+export const signal = <Payload = unknown>(name: string, schema?: StandardSchema<Payload>): SignalDefinition<Payload> => {
+  if (isReservedSignal(name)) throw new TypeError(`"${name}" is no name of a signal: ${SIGNAL_NAME_HINT}`)
+  return { kind: "signal", name, schema }
+}

@@ -66,8 +66,10 @@ export type { DefinitionProblem } from "./errors.ts"
 export type { GraphDefinition, GraphOptions } from "./graph/graph.ts"
 export type { Ref, RefOf, Value } from "./graph/refs.ts"
 export type { CallOptions, ConditionOptions, EachOptions, GraphTools } from "./graph/tools.ts"
-export type { StepContext, StepOptions, StepTools } from "./durable/step-tools.ts"
+export type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./durable/step-tools.ts"
+export type { ApprovalAnswer } from "../core/model/function-signals.ts"
 export type {
+  AnswerOptions,
   Enqueueable,
   EnqueueOptions,
   JobState,

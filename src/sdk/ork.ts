@@ -5,6 +5,7 @@ import { hostname } from "node:os"
 import { resolve } from "node:path"
 import type { Output } from "../core/model/change.ts"
 import { FUNCTION_EXECUTOR } from "../core/model/function.ts"
+import type { Child } from "../core/model/function-signals.ts"
 import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../core/model/json.ts"
 import { type Clock, iso, type Random } from "../core/model/ports.ts"
@@ -19,15 +20,17 @@ import { cronProblem } from "../core/time/cron.ts"
 import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
 import { Engine } from "../engine/engine.ts"
 import type { Evaluator, Logger } from "../engine/ports.ts"
+import { cancelChild, cancelRun } from "../engine/waiting/cancel-run.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { planStepRetry } from "../engine/services/step-retry.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
+import { answerFunction } from "../engine/waiting/function-approvals.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { JobRejection, JobRow, NewJob } from "../store/contract/jobs.ts"
 import type { JobInTransaction } from "../store/contract/transactions.ts"
-import { Conflict } from "../store/contract/errors.ts"
+import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
 import type {
@@ -39,13 +42,14 @@ import type {
   TaskDefinition,
 } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
-import { type Child, type ChildDefinition, type ChildEnd } from "./durable/activation.ts"
+import type { ChildDefinition, ChildEnd } from "./durable/activation.ts"
 import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { CancelledError, ConflictError, InvalidInputError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
 import type {
+  AnswerOptions,
   Enqueueable,
   EnqueueOptions,
   JobState,
@@ -282,6 +286,31 @@ export class Ork implements Orkable {
     return outcome === "sent"
   }
 
+  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    return this.#answer(run, name, { approved: true, ...options })
+  }
+
+  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    return this.#answer(run, name, { approved: false, ...options })
+  }
+
+  async #answer(
+    run: string | Pick<Work<unknown>, "id">,
+    name: string,
+    { approved, comment = null, path = "" }: Omit<AnswerOptions, "comment"> & { approved: boolean; comment?: string | null },
+  ): Promise<void> {
+    this.#checkOpen()
+    const id = typeof run === "string" ? run : run.id
+    const runId = parseRunId(id)
+    if (runId === null) throw new NotFoundError(`there is no run ${id}`)
+    const answer = { runId, name, path, approved, comment, by: this.#parts.name }
+    await (
+      this.#engine === null
+        ? answerFunction(this.#parts, answer).then((isFunction) => isFunction || this.#engineOf("the approval"))
+        : this.#engine.externalSignals.approval(answer)
+    ).catch(conflictOf)
+  }
+
   async schedule<Input>(
     name: string,
     cron: string,
@@ -493,7 +522,7 @@ export class Ork implements Orkable {
       error: run.error,
       result: (options) => this.#runResult(run, options),
       cancel: async () => {
-        if (!(await store.requestCancel(id, "cancel").finally(() => this.#engine?.wake()))) {
+        if (!(await cancelRun(store, id).finally(() => this.#engine?.wake()))) {
           throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
         }
       },
@@ -508,7 +537,7 @@ export class Ork implements Orkable {
 
   #engineOf(operation: string): Engine {
     if (this.#engine !== null) return this.#engine
-    throw new ConflictError(`${operation} of a durable function requires a process that runs definitions`)
+    throw new ConflictError(`${operation} of a run requires a process that runs definitions: list some in run of Ork.open`)
   }
 
   async #runResult({ id, workflow: name }: RunRow, options?: ResultOptions): Promise<unknown> {
@@ -619,6 +648,7 @@ export class Ork implements Orkable {
       newChild: (definition) => this.#newChild(definition),
       startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input),
       childEnd: (child) => this.#childEnd(child),
+      cancelChild: (child) => cancelChild(store, child).finally(() => this.#engine?.wake()),
     })
     const executors = createExecutors?.(functionExecutor) ?? [functionExecutor]
     const dataDir = resolve(".ork")
@@ -750,6 +780,7 @@ const isInTransaction = <Options extends object>(options: Options): options is O
 
 const conflictOf = (error: unknown): never => {
   if (error instanceof Conflict) throw new ConflictError(error.message)
+  if (error instanceof NotFound) throw new NotFoundError(error.message)
   throw error
 }
 

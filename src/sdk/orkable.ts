@@ -73,6 +73,12 @@ export interface ListOptions {
   status?: readonly (JobState | RunState)[]
 }
 
+export interface AnswerOptions {
+  comment?: string
+  /** Number of the step among those of its name, from 0, or the instance of a task in a fan-out. Default: the one that waits. */
+  path?: string
+}
+
 export interface ScheduleOptions {
   /** IANA time zone. Default: UTC. */
   timezone?: string
@@ -106,6 +112,10 @@ export interface Orkable {
     payload: Payload,
     options?: { key?: string },
   ): Promise<boolean>
+  /** Approves what a step of a durable function or a task of a graph waits for. */
+  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void>
+  /** Rejects it. */
+  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void>
   /** Creates or changes a schedule. */
   schedule<Input>(
     name: string,

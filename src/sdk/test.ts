@@ -20,7 +20,16 @@ import type { RowKind } from "../core/model/row.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { Ork, type OrkParts } from "./ork.ts"
-import type { Enqueueable, EnqueueOptions, ListOptions, Orkable, ScheduleOptions, TransactionOptions, Work } from "./orkable.ts"
+import type {
+  AnswerOptions,
+  Enqueueable,
+  EnqueueOptions,
+  ListOptions,
+  Orkable,
+  ScheduleOptions,
+  TransactionOptions,
+  Work,
+} from "./orkable.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
 import { seededRandom } from "./test-kit/seeded-random.ts"
 import { VirtualClock } from "./virtual-clock.ts"
@@ -284,6 +293,14 @@ class TestKit implements TestOrk {
     options?: { key?: string },
   ): Promise<boolean> {
     return await this.#ork.signal(run, definition, payload, options)
+  }
+
+  async approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    await this.#ork.approve(run, name, options)
+  }
+
+  async reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+    await this.#ork.reject(run, name, options)
   }
 
   async schedule<Input>(

@@ -1,12 +1,28 @@
 // External signals to waiting tasks: approvals by people, callbacks of services that do deferred work.
 
-import { approvalBody, callbackBody, callbackParams, task, taskParams } from "../../protocol/api/runs.ts"
+import { approvalBody, approvalParams, callbackBody, callbackParams, task } from "../../protocol/api/runs.ts"
 import type { Json } from "../../core/model/json.ts"
-import { findTask, taskDetails } from "../views/find-task.ts"
+import type { RunRow, TaskRow } from "../../store/contract/store.ts"
+import { findTask, type InstanceSelector, taskDetails } from "../views/find-task.ts"
+import type { Api } from "../http/ports.ts"
 import { notFound } from "../shared/errors.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import { route } from "../http/route.ts"
 import { findRun } from "../http/find-run.ts"
+
+/** Returns what an answer names, and the task that it concerns: the task itself, or of a durable function the only one. */
+const findAnswered = async (
+  api: Api,
+  run: RunRow,
+  name: string,
+  selector: InstanceSelector,
+): Promise<{ name: string; path: string; task: TaskRow }> => {
+  const [first] = (await api.store.compiled(run.versionId)).nodes
+  const task = await (first?.durable === true ? findTask(api, run, first.name, {}) : findTask(api, run, name, selector))
+  return first?.durable === true
+    ? { name, path: selector.path ?? String(selector.index ?? ""), task }
+    : { name: task.name, path: task.path, task }
+}
 
 export const externalSignalRoutes = [
   ...(["approve", "reject"] as const).map((verb) =>
@@ -14,21 +30,23 @@ export const externalSignalRoutes = [
       method: "POST",
       path: `/runs/{id}/tasks/{name}/${verb}`,
       summary:
-        verb === "approve" ? "Approve a task that waits for approval" : "Reject a task that waits for approval, which fails it",
+        verb === "approve"
+          ? "Approve a task, or a step of a durable function, that waits for approval"
+          : "Reject a task that waits for approval, which fails it, or a step of a durable function",
       scope: "trigger",
-      params: taskParams,
+      params: approvalParams,
       body: { schema: approvalBody },
       responses: { 200: { description: "The task", schema: task } },
       errors: [409],
       audit: `task.${verb}`,
       async handle({ params, body, caller, api }) {
         const found = await findRun(api, params.id)
-        const { name, path } = await findTask(api, found, params.name, body)
+        const { name, path, task: answered } = await findAnswered(api, found, params.name, body)
         const comment = body.comment ?? null
         if (comment !== null) describeChange({ details: comment })
         const approval = { approved: verb === "approve", comment, by: caller.name }
         await api.externalSignals.approval({ runId: found.id, name, path, ...approval })
-        const finished = await findTask(api, found, name, { path })
+        const finished = await findTask(api, found, answered.name, { path: answered.path })
         return { status: 200, body: await taskDetails(api, found, finished) }
       },
     }),

@@ -1,7 +1,8 @@
 // Durable functions: the recorded steps of a run, and signals to it.
 
 import type { z } from "zod"
-import type { Json } from "../../core/model/json.ts"
+import { approvalRequestOf, childOf } from "../../core/model/function-signals.ts"
+import { isObject, type Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { signalBody, signalParams, signalSent, type step, stepList } from "../../protocol/api/functions.ts"
 import { runParams } from "../../protocol/api/runs.ts"
@@ -12,14 +13,17 @@ import { route } from "../http/route.ts"
 import { findRun } from "../http/find-run.ts"
 
 const stepShape = ({ output, details, startedAt, finishedAt, ...rest }: Step): z.output<typeof step> => {
-  const known = typeof details === "object" && details !== null && !Array.isArray(details) ? details : {}
+  const child = childOf(details)
+  const approval = approvalRequestOf(details)
   return {
     ...rest,
     output: output !== null && "inline" in output ? output.inline : null,
     output_object: output !== null && "key" in output ? { key: output.key, bytes: output.bytes } : null,
-    until: typeof known["until"] === "number" ? iso(known["until"]) : null,
-    child: typeof known["id"] === "string" ? known["id"] : null,
-    child_kind: known["kind"] === "task" ? "job" : known["kind"] === "workflow" ? "run" : null,
+    until: isObject(details) && typeof details["until"] === "number" ? iso(details["until"]) : null,
+    child: child?.id ?? null,
+    child_kind: child === null ? null : child.kind === "task" ? "job" : "run",
+    message: approval?.message ?? null,
+    default: approval?.default ?? null,
     started_at: startedAt,
     finished_at: finishedAt,
   }

@@ -30,6 +30,8 @@ export interface TestServer {
   engine: Engine
   executor: ScriptedExecutor
   objects: FileObjectStore
+  /** Contains the database (SQLite) and the objects. */
+  folder: string
   /** Lines of the server's log. */
   logged: string[]
   /** Sends a request with the admin key, or without a key for `key: null`. A body that is an object is sent as JSON. */
@@ -124,6 +126,7 @@ export const setup = async ({ wrap, closeStore = true, lanes = ["q:*"], config, 
     engine,
     executor,
     objects,
+    folder,
     logged,
     ...clientOf(server, engine),
     async [Symbol.asyncDispose]() {

@@ -32,7 +32,7 @@ export class ChangeBuilder {
 
   /** `cancelling`: the attempt is not retried, whatever its result. */
   async toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Promise<Change> {
-    if (given.suspended !== undefined && !cancelling) return suspend(claim, given, given.suspended)
+    if (given.suspended !== undefined) return suspend(claim, given, given.suspended)
     const deferral = isResumed(claim) ? null : deferralIn(given)
     const result = deferral === null ? given : this.#defer(claim, given, deferral, cancelling)
     if ("kind" in result) return result

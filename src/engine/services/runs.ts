@@ -1,6 +1,7 @@
 // Changes of runs on behalf of people: trigger, cancel, pause, retry, remove, override an outcome. Every change wakes the loop, also
 // when the call fails: the commit may have succeeded.
 
+import { type CancelStore, cancelRun } from "../waiting/cancel-run.ts"
 import { removeRun } from "./retention.ts"
 import type { Engine } from "../engine.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -16,17 +17,14 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
 import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
-import type { FunctionStore, NewSignal, SignalOutcome } from "../../store/contract/functions.ts"
+import type { NewSignal, SignalOutcome } from "../../store/contract/functions.ts"
 import type { InstanceKey, InstanceRow, RunViewStore } from "../../store/contract/run-view.ts"
 import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 export interface RunServiceOptions {
   engine: Pick<Engine, "trigger" | "cancel" | "pause" | "planRetry" | "retry">
-  store: Pick<Store, "getRun" | "removeRun" | "requestCancel" | "compiled"> &
-    Pick<StatsStore, "overrideOutcome"> &
-    Pick<RunViewStore, "listInstances"> &
-    Pick<FunctionStore, "sendSignal" | "listSteps">
+  store: CancelStore & Pick<Store, "removeRun"> & Pick<StatsStore, "overrideOutcome"> & Pick<RunViewStore, "listInstances">
   objects: Pick<ObjectStore, "deletePrefix">
   /** Folder that contains the run folders. */
   dataDir: string
@@ -159,7 +157,7 @@ export class RunService {
       if (result === "retry_waits")
         throw new Conflict(`the retry of run ${runId} waits for its place; cancel it first, or wait until it has started`)
       if (result === "not_found") throw new NotFound(`run ${runId} no longer has the task ${name}`)
-      if (waitingOn?.kind === "workflow") await store.requestCancel(waitingOn.runId as RunId, "cancel")
+      if (waitingOn?.kind === "workflow") await cancelRun(store, waitingOn.runId as RunId)
     } finally {
       wake()
     }

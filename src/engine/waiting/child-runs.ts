@@ -1,5 +1,6 @@
 // Sub-workflows: creates the child run of a task, once per attempt, and reads its result. The end of the child run resumes the task.
 
+import { cancelRun } from "./cancel-run.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import { buildScope } from "../attempts/expression-scope.ts"
 import { joinOutputs, type Member } from "../attempts/joined-outputs.ts"
@@ -60,7 +61,7 @@ export class ChildRuns {
     const { store } = this.#options
     const child = await store.getRun(runId as RunId)
     if (child === null || isRunClosed(child.status)) return true
-    return !(await store.requestCancel(child.id, "cancel"))
+    return !(await cancelRun(store, child.id))
   }
 
   async #create(claim: TaskClaim, node: Node, { workflow: name, runId }: WorkflowWait): Promise<void> {

@@ -3,6 +3,7 @@
 
 import type { Callbacks } from "../attempts/callbacks.ts"
 import { approvalResult, type WaitingTasks, type WaitResult } from "./waiting-tasks.ts"
+import { answerFunction } from "./function-approvals.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import { readForMasking } from "../attempts/secret.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -32,6 +33,7 @@ export interface CallbackSignal {
 }
 
 interface SignalOptions extends Pick<EngineOptions, "store" | "clock" | "secret" | "log"> {
+  wake(): void
   waiting: Pick<WaitingTasks, "toChange">
   callbacks: Pick<Callbacks, "read">
   /** Commits changes and returns the fences that no longer held. */
@@ -45,8 +47,11 @@ export class ExternalSignals {
     this.#options = options
   }
 
-  async approval({ runId, name, path, approved, comment, by }: ApprovalSignal): Promise<void> {
-    const { store, clock } = this.#options
+  /** Answers a task that waits for approval, or a step of a durable function. */
+  async approval(answer: ApprovalSignal): Promise<void> {
+    const { store, clock, wake } = this.#options
+    if (await answerFunction(this.#options, answer).finally(wake)) return
+    const { runId, name, path, approved, comment, by } = answer
     const task = await store.getTask({ runId, name, path })
     const what = `task ${path === "" ? name : `${name}[${path}]`} of run ${runId}`
     if (task === null) throw new NotFound(`there is no ${what}`)

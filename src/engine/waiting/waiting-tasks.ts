@@ -9,6 +9,7 @@ import { type OutputReader, outputProblem, writeOutput } from "../attempts/outpu
 import { isTaskFault, TaskFailure } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
+import type { ApprovalAnswer } from "../../core/model/function-signals.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
@@ -24,14 +25,6 @@ export type WaitStep = { waitingOn: WaitingOn; delayMs: number | null } | { resu
 /** A result without its times, with an output that is not stored yet, or one that is. */
 export type WaitResult = Pick<AttemptResult, "state"> &
   Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json; stored?: Output }
-
-/** An answer to an approval. `by` is null when nobody answered in time and the default applies. */
-export interface ApprovalAnswer {
-  approved: boolean
-  comment: string | null
-  by: string | null
-  at: string
-}
 
 type Wait = Omit<Extract<Change, { kind: "wait" }>, "row" | "attemptId">
 

@@ -215,6 +215,11 @@ export const overrideBody = strictObject({
   reason: text(1, 1000),
 })
 
+export const approvalParams = strictObject({
+  id: runReference,
+  name: text(1, 255).meta({ description: "A task, or a step of a durable function" }),
+})
+
 export const approvalBody = strictObject({
   comment: text(1, 10_000).optional(),
   ...instanceQuery,

@@ -1,9 +1,18 @@
 // One activation of a durable function: runs it from its beginning with the recorded results of its steps, until it ends or has nothing
-// left to do but wait. A step that has to wait returns a promise that never settles; the activation ends instead.
+// left to do but wait. A step that has to wait returns a promise that does not settle; the activation ends instead. Only a cancel settles it.
 
 import type { Json } from "../../core/model/json.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  approvalRequestOf,
+  approvalSignal,
+  type Child,
+  childOf,
+} from "../../core/model/function-signals.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
+import { formatDuration } from "../../core/model/quantities.ts"
 import { retryDelayMs } from "../../core/rules/decide.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { FunctionLog } from "../../core/model/function.ts"
@@ -12,13 +21,12 @@ import type { FunctionState, NewStep, Step, StepKind } from "../../store/contrac
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
-import { CancelledError, NonDeterminismError, TaskFailedError } from "../errors.ts"
+import { CancelledError, TaskFailedError } from "../errors.ts"
 import { validate } from "../schema.ts"
+import { Cancellation } from "./cancellation.ts"
 import { LostFunction } from "./journal.ts"
-import type { StepContext, StepOptions, StepTools } from "./step-tools.ts"
-
-/** A job or run that a function has started. */
-export type Child = { kind: "task" | "workflow"; id: string }
+import { keyOf, nonDeterminism, signalOf, toJson, untilOf } from "./step-record.ts"
+import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
 
 export type ChildEnd = { output: Output | null } | { error: string; cancelled: boolean }
 
@@ -27,10 +35,12 @@ export interface ActivationPorts {
   random: Random
   log: FunctionLog
   signal: AbortSignal
+  /** Aborted when a cancelled function has used up its grace period. */
+  graceOver: AbortSignal
   /** Resolves when the steps are committed. */
   record(steps: Omit<NewStep, "row" | "attemptId">[]): Promise<void>
   /** Runs code in a transaction that also records its result. */
-  transact(step: Step, code: (tx: SqlTransaction) => Promise<Json>): Promise<Json>
+  transact(step: Step, code: (tx: SqlTransaction) => Promise<Json>, signal: AbortSignal): Promise<Json>
   readOutput(output: Output): Json | Promise<Json>
   writeOutput(step: { name: string; occurrence: number }, value: Json): Promise<Output>
   newChild(definition: ChildDefinition): Child
@@ -38,6 +48,9 @@ export interface ActivationPorts {
   startChild(child: Child, definition: ChildDefinition, input: unknown): Promise<void>
   /** Returns the end of a child; null: it has not ended. */
   childEnd(child: Child): Promise<ChildEnd | null>
+  cancelChild(child: Child): Promise<void>
+  /** Answers an approval. Returns the answer that came first. */
+  answer(request: ApprovalRequest, answer: ApprovalAnswer): Promise<ApprovalAnswer>
 }
 
 export type ChildDefinition = TaskDefinition<never, unknown> | WorkflowDefinition<never, unknown>
@@ -51,11 +64,21 @@ interface Blocked {
   message: string
   /** When the step can go on without an event; null: by an event only. */
   until: number | null
+  child?: Child
+}
+
+type Outcome<Value> = { value: Value } | { blocked: Blocked }
+
+/** A step of which the function awaits nothing but an event. */
+interface BlockedStep extends Blocked {
+  reject(error: unknown): void
 }
 
 export class Activation implements StepTools {
   readonly id: string
   readonly log: FunctionLog
+  readonly signal: AbortSignal
+  readonly #cancellation: Cancellation
   readonly #ports: ActivationPorts
   readonly #recorded: Map<string, Step>
   readonly #signals: FunctionState["signals"]
@@ -70,26 +93,33 @@ export class Activation implements StepTools {
   #pending: Omit<NewStep, "row" | "attemptId">[] = []
   /** Steps that run code or wait for a commit. */
   #active = 0
-  readonly #blocked = new Set<Blocked>()
+  readonly #blocked = new Set<BlockedStep>()
   #end: ((end: ActivationEnd) => void) | null = null
 
   constructor(id: string, { steps, signals }: FunctionState, ports: ActivationPorts) {
     this.id = id
     this.log = ports.log
+    this.signal = ports.signal
+    this.#cancellation = new Cancellation(ports.signal, ports.graceOver)
     this.#ports = ports
     this.#recorded = new Map(steps.map((step) => [keyOf(step), step]))
     this.#signals = signals
     this.#position = steps.reduce((last, { position }) => Math.max(last, position + 1), 0)
     this.#unreached = steps.length
-    for (const { kind, details } of steps)
-      if (kind === "wait" && isSignalDetails(details)) this.#usedSignals.add(details.signal)
+    for (const { details } of steps) {
+      const signal = signalOf(details)
+      if (signal !== null) this.#usedSignals.add(signal)
+    }
   }
 
   /** Calls the function. Resolves when it has ended, or has to wait. */
   start(call: (step: StepTools) => unknown): Promise<ActivationEnd> {
     return new Promise((resolve) => {
+      const onAbort = (): void => this.#interruptAll()
+      this.signal.addEventListener("abort", onAbort, { once: true })
       this.#end = (end) => {
         this.#end = null
+        this.signal.removeEventListener("abort", onAbort)
         resolve(end)
       }
       const run = async (): Promise<unknown> => await call(this)
@@ -120,98 +150,140 @@ export class Activation implements StepTools {
   ): Promise<Result> =>
     this.#try("tx", name, options, async (step, context) => {
       await this.flush()
-      const value = await this.#ports.transact(step, async (tx) => toJson(await code(tx, context), `step ${name}`))
+      const run = async (tx: SqlTransaction): Promise<Json> => toJson(await code(tx, context), `step ${name}`)
+      const value = await this.#ports.transact(step, run, context.signal)
       return async () => ({ value: value as Result })
     })
 
   /** Runs the code of a step, which returns how its result is recorded. Records a failure, and retries later. */
-  async #try<Result>(
+  #try<Result>(
     kind: "run" | "tx",
     name: string,
     { retry }: StepOptions = {},
     execute: (step: Step, context: StepContext) => Promise<() => Promise<{ value: Result }>>,
   ): Promise<Result> {
-    const policy = retryPolicyOf(retry, `step ${name}`)
-    const step = this.#next(kind, name)
-    const ended = await this.#ended(step)
-    if (ended !== null) return ended.value as Result
-    const until = untilOf(step.details)
-    if (until !== null && until > this.#ports.clock.now()) return await this.#block({ message: `retries ${name}`, until })
-    if (this.#ports.signal.aborted) throw new CancelledError("the function was cancelled")
-    return await this.#work(async () => {
-      let record: () => Promise<{ value: Result }>
-      try {
-        record = await execute(step, { attempt: step.failures + 1, signal: this.#ports.signal, log: this.log })
-      } catch (error) {
-        if (this.#ports.signal.aborted || error instanceof LostFunction) throw error
-        const { terminal, retryAfterMs } = markOf(error)
-        const failures = step.failures + 1
-        if (terminal === true || failures >= policy.maxAttempts) return await this.#fail(step, error)
-        return await this.#retry(step, error, retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next()))
-      }
-      return await record()
+    return this.#begin(kind, name, async (recorded) => {
+      const policy = retryPolicyOf(retry, `step ${name}`)
+      let step = recorded
+      const ended = await this.#ended(step)
+      if (ended !== null) return ended.value as Result
+      return await this.#work(step, async () => {
+        const until = untilOf(step.details)
+        if (until !== null && until > this.#ports.clock.now()) return { blocked: { message: `retries ${name}`, until } }
+        const signal = this.#cancellation.stepSignal
+        if (signal.aborted) throw new CancelledError("the function was stopped")
+        let record: () => Promise<{ value: Result }>
+        try {
+          record = await execute(step, { attempt: step.failures + 1, signal, log: this.log })
+        } catch (error) {
+          if (error instanceof LostFunction) throw error
+          if (signal.aborted) throw this.#cancellation.isRequested ? this.#cancellation.error({ cause: error }) : error
+          const { terminal, retryAfterMs } = markOf(error)
+          const failures = step.failures + 1
+          if (terminal === true || failures >= policy.maxAttempts) return await this.#fail(step, error)
+          const delayMs = retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next())
+          step = { ...step, failures, error: messageOf(error), details: { until: this.#ports.clock.now() + delayMs } }
+          await this.#record(step)
+          return { blocked: { message: `retries ${name}`, until: untilOf(step.details) } }
+        }
+        return await record()
+      })
     })
   }
 
-  readonly sleep = async (name: string, duration: Duration): Promise<void> => {
-    const step = this.#next("sleep", name)
-    if ((await this.#ended(step)) !== null) return
-    const until = untilOf(step.details) ?? this.#ports.clock.now() + toMs(duration, `step ${name}: duration`)
-    await this.#work(async () => {
-      if (until <= this.#ports.clock.now()) return await this.#succeed(step, null)
-      if (!this.#isRecorded(step)) await this.#record({ ...step, details: { until } })
-      return { blocked: { message: `sleeps (${name})`, until } }
+  readonly sleep = (name: string, duration: Duration): Promise<void> =>
+    this.#begin("sleep", name, async (step) => {
+      if ((await this.#ended(step)) !== null) return
+      const until = untilOf(step.details) ?? this.#ports.clock.now() + toMs(duration, `step ${name}: duration`)
+      await this.#work(step, async () => {
+        if (until <= this.#ports.clock.now()) return await this.#succeed(step, null)
+        if (!this.#isRecorded(step)) await this.#record({ ...step, details: { until } })
+        return { blocked: { message: `sleeps (${name})`, until } }
+      })
     })
-  }
 
-  readonly waitFor = async <Payload>(
+  readonly waitFor = <Payload>(
     { name, schema }: SignalDefinition<Payload>,
     { timeout }: { timeout?: Duration } = {},
-  ): Promise<Payload | null> => {
-    const step = this.#next("wait", name)
-    const ended = await this.#ended(step)
-    const check = async (payload: Json): Promise<Payload | null> =>
-      payload === null ? null : ((await validate(schema, payload, `the signal ${name}`)) as Payload)
-    if (ended !== null) return await check(ended.value)
-    const found = this.#signals.find((signal) => signal.name === name && !this.#usedSignals.has(signal.id))
-    const timeoutMs = optionalMs(timeout, `the wait for ${name}: timeout`)
-    const until = untilOf(step.details) ?? (timeoutMs === null ? null : this.#ports.clock.now() + timeoutMs)
-    if (found !== undefined) this.#usedSignals.add(found.id)
-    const payload = await this.#work<Json>(async () => {
-      if (found !== undefined) return await this.#succeed({ ...step, details: { signal: found.id } }, found.payload)
-      if (until !== null && until <= this.#ports.clock.now()) return await this.#succeed(step, null)
-      if (!this.#isRecorded(step)) await this.#record({ ...step, details: until === null ? {} : { until } })
-      return { blocked: { message: `waits for ${name}`, until } }
+  ): Promise<Payload | null> =>
+    this.#begin("wait", name, async (step) => {
+      const ended = await this.#ended(step)
+      const check = async (payload: Json): Promise<Payload | null> =>
+        payload === null ? null : ((await validate(schema, payload, `the signal ${name}`)) as Payload)
+      if (ended !== null) return await check(ended.value)
+      const found = this.#signals.find((signal) => signal.name === name && !this.#usedSignals.has(signal.id))
+      const timeoutMs = optionalMs(timeout, `the wait for ${name}: timeout`)
+      const until = untilOf(step.details) ?? (timeoutMs === null ? null : this.#ports.clock.now() + timeoutMs)
+      if (found !== undefined) this.#usedSignals.add(found.id)
+      const payload = await this.#work<Json>(step, async () => {
+        if (found !== undefined) return await this.#succeed({ ...step, details: { signal: found.id } }, found.payload)
+        if (until !== null && until <= this.#ports.clock.now()) return await this.#succeed(step, null)
+        if (!this.#isRecorded(step)) await this.#record({ ...step, details: until === null ? {} : { until } })
+        return { blocked: { message: `waits for ${name}`, until } }
+      })
+      return await check(payload)
     })
-    return await check(payload)
+
+  /** A timeout gives an answer too, so that of an answer and a timeout at the same moment the first one counts. */
+  readonly approval = (name: string, options: ApprovalOptions = {}): Promise<ApprovalAnswer> =>
+    this.#begin("approval", name, async (step) => {
+      const ended = await this.#ended(step)
+      if (ended !== null) return ended.value as unknown as ApprovalAnswer
+      const timeoutMs = optionalMs(options.timeout, `step ${name}: timeout`)
+      const request = approvalRequestOf(step.details) ?? this.#newRequest(options, timeoutMs)
+      const { until = null } = request
+      const found = this.#signals.find((signal) => signal.name === approvalSignal(request).name)
+      const answer = await this.#work<Json>(step, async () => {
+        if (found !== undefined) return await this.#succeed(step, found.payload)
+        const now = this.#ports.clock.now()
+        if (until !== null && until <= now) {
+          const comment = `nobody answered${timeoutMs === null ? "" : ` within ${formatDuration(timeoutMs)}`}`
+          const byDefault = { approved: request.default === "approve", comment, by: null, at: iso(now) }
+          return await this.#succeed(step, { ...(await this.#ports.answer(request, byDefault)) })
+        }
+        if (!this.#isRecorded(step)) await this.#record({ ...step, details: { ...request } })
+        const about = request.message === undefined ? "" : `: ${request.message}`
+        return { blocked: { message: `waits for approval (${name})${about}`, until } }
+      })
+      return answer as unknown as ApprovalAnswer
+    })
+
+  #newRequest({ message, default: fallback = "reject" }: ApprovalOptions, timeoutMs: number | null): ApprovalRequest {
+    const { clock, random } = this.#ports
+    return {
+      approval: random.hex128(),
+      default: fallback,
+      ...(message !== undefined && { message }),
+      ...(timeoutMs !== null && { until: clock.now() + timeoutMs }),
+    }
   }
 
-  readonly call = async <Input, Out>(
+  readonly call = <Input, Out>(
     definition: TaskDefinition<Input, Out> | WorkflowDefinition<Input, Out>,
     input: Input,
     { name = definition.name }: { name?: string } = {},
-  ): Promise<Out> => {
-    const target = definition as unknown as ChildDefinition
-    const step = this.#next("call", name)
-    const ended = await this.#ended(step)
-    if (ended !== null) return ended.value as Out
-    const recorded = isChildDetails(step.details) ? step.details : null
-    const child = recorded ?? this.#ports.newChild(target)
-    return await this.#work(async () => {
-      const end = recorded === null ? null : await this.#ports.childEnd(child)
-      if (end === null) {
-        // The id is recorded first, so that a function that is interrupted here starts no second child.
-        if (recorded === null) {
-          await validate(definition.schema, input, `the input of ${definition.name}`)
-          await this.#record({ ...step, details: { ...child } })
+  ): Promise<Out> =>
+    this.#begin("call", name, async (step) => {
+      const target = definition as unknown as ChildDefinition
+      const ended = await this.#ended(step)
+      if (ended !== null) return ended.value as Out
+      const recorded = childOf(step.details)
+      const child = recorded ?? this.#ports.newChild(target)
+      return await this.#work(step, async () => {
+        const end = recorded === null ? null : await this.#ports.childEnd(child)
+        if (end === null) {
+          // The id is recorded first, so that a function that is interrupted here starts no second child.
+          if (recorded === null) {
+            await validate(definition.schema, input, `the input of ${definition.name}`)
+            await this.#record({ ...step, details: { ...child } })
+          }
+          await this.#ports.startChild(child, target, input)
+          return { blocked: { message: `waits for ${name}`, until: null, child } }
         }
-        await this.#ports.startChild(child, target, input)
-        return { blocked: { message: `waits for ${name}`, until: null } }
-      }
-      if ("error" in end) return await this.#fail(step, new TaskFailedError(definition.name, child.id, end.error))
-      return await this.#succeed(step, (end.output === null ? null : await this.#ports.readOutput(end.output)) as Out & Json)
+        if ("error" in end) return await this.#fail(step, new TaskFailedError(definition.name, child.id, end.error))
+        return await this.#succeed(step, (end.output === null ? null : await this.#ports.readOutput(end.output)) as Out & Json)
+      })
     })
-  }
 
   readonly now = (): Date => new Date(this.#value("now", () => this.#ports.clock.now()) as number)
 
@@ -271,7 +343,7 @@ export class Activation implements StepTools {
     if (state === "failed") throw new TaskFailedError(`step ${name} of`, this.id, error ?? "no reason is known")
     if (state !== "success") return null
     if (output === null) return { value: null }
-    return { value: await this.#work(async () => ({ value: await this.#ports.readOutput(output) })) }
+    return { value: await this.#whileActive(async () => await this.#ports.readOutput(output)) }
   }
 
   #done(step: Step, output: Output): Step {
@@ -289,12 +361,6 @@ export class Activation implements StepTools {
     throw error
   }
 
-  async #retry(step: Step, error: unknown, delayMs: number): Promise<{ blocked: Blocked }> {
-    const until = this.#ports.clock.now() + delayMs
-    await this.#record({ ...step, failures: step.failures + 1, error: messageOf(error), details: { until } })
-    return { blocked: { message: `retries ${step.name}`, until } }
-  }
-
   async #record(step: Step): Promise<void> {
     const steps = [...this.#pending, step]
     this.#pending = []
@@ -308,25 +374,71 @@ export class Activation implements StepTools {
     if (steps.length > 0) await this.#ports.record(steps)
   }
 
-  // -- suspension ------------------------------------------------------------------------------------------------------------------
+  // -- suspension and cancel -------------------------------------------------------------------------------------------------------
 
-  /** Runs a part of a step, and keeps the function active meanwhile. */
-  async #work<Value>(part: () => Promise<{ value: Value } | { blocked: Blocked }>): Promise<Value> {
+  /** Begins a step. A cancel may reject a step that the function does not await: that is no fault of the program. */
+  #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
+    const begun = async (): Promise<Result> => await perform(this.#next(kind, name))
+    const result = begun()
+    result.catch(() => {})
+    return result
+  }
+
+  /** Runs a part of a step that has not ended. When the function is cancelled, the step rejects, or waits here and not suspended. */
+  async #work<Value>(step: Step, part: () => Promise<Outcome<Value>>): Promise<Value> {
+    const isOld = this.#isRecorded(step) || !this.#cancellation.isRequested
+    const outcome = await this.#whileActive(async (): Promise<Outcome<Value>> => {
+      for (;;) {
+        if (this.#cancellation.concerns(this.#isRecorded(step))) throw await this.#interrupted(childOf(step.details))
+        const reached = await part()
+        if (!this.#cancellation.isRequested) return reached
+        if (isOld) throw await this.#interrupted("blocked" in reached ? (reached.blocked.child ?? null) : null)
+        if ("value" in reached) return reached
+        await this.#pass(reached.blocked)
+      }
+    })
+    return "value" in outcome ? outcome.value : await this.#block(outcome.blocked)
+  }
+
+  /** Keeps the function active meanwhile. */
+  async #whileActive<Value>(part: () => Promise<Value>): Promise<Value> {
     this.#active++
-    let outcome: { value: Value } | { blocked: Blocked }
     try {
-      outcome = await part()
+      return await part()
     } finally {
       this.#active--
       this.#suspendWhenIdle()
     }
-    return "value" in outcome ? outcome.value : await this.#block(outcome.blocked)
   }
 
   #block(blocked: Blocked): Promise<never> {
-    this.#blocked.add(blocked)
-    this.#suspendWhenIdle()
-    return new Promise<never>(() => {})
+    return new Promise<never>((_, reject) => {
+      this.#blocked.add({ ...blocked, reject })
+      this.#suspendWhenIdle()
+    })
+  }
+
+  /** Waits in a function that is being cancelled. */
+  async #pass({ message, until }: Blocked): Promise<void> {
+    if (until === null) throw new CancelledError(`the function was cancelled, and no longer waits: ${message}`)
+    const { clock } = this.#ports
+    await new Promise<void>((resolve) => clock.after(until - clock.now(), resolve))
+  }
+
+  /** Rejects the steps that the function awaits, when it is cancelled. */
+  #interruptAll(): void {
+    if (!this.#cancellation.isRequested) return
+    for (const blocked of this.#blocked) {
+      this.#blocked.delete(blocked)
+      const interrupted = this.#whileActive(() => this.#interrupted(blocked.child ?? null))
+      interrupted.then(blocked.reject, blocked.reject)
+    }
+  }
+
+  /** Cancels what a step waits for, and returns the error of the step. */
+  async #interrupted(child: Child | null): Promise<CancelledError> {
+    if (child !== null) await this.#ports.cancelChild(child)
+    return this.#cancellation.error()
   }
 
   /** Suspends the function when nothing of it can go on: it gets one turn of the event loop to reach its next step. */
@@ -338,47 +450,4 @@ export class Activation implements StepTools {
       this.#end({ kind: "suspended", message: [...this.#blocked].map(({ message }) => message).join(", "), delayMs })
     })
   }
-}
-
-/** Returns a result as JSON carries it. */
-export const toJson = (value: unknown, what: string): Json => {
-  if (value === undefined) return null
-  try {
-    const text = JSON.stringify(value) as string | undefined
-    if (text !== undefined) return JSON.parse(text) as Json
-  } catch (error) {
-    throw new TypeError(`the result of ${what} is not JSON: ${messageOf(error)}`, { cause: error })
-  }
-  throw new TypeError(`the result of ${what} is not JSON: it is a ${typeof value}`)
-}
-
-const keyOf = ({ name, occurrence }: Pick<Step, "name" | "occurrence">): string => `${occurrence}/${name}`
-
-const untilOf = (details: Json): number | null =>
-  typeof details === "object" && details !== null && "until" in details && typeof details["until"] === "number"
-    ? details["until"]
-    : null
-
-const isSignalDetails = (details: Json): details is { signal: number } =>
-  typeof details === "object" && details !== null && "signal" in details
-
-const isChildDetails = (details: Json): details is Child =>
-  typeof details === "object" && details !== null && "id" in details && "kind" in details
-
-const KIND_TEXT = {
-  run: "step.run",
-  sleep: "step.sleep",
-  wait: "step.waitFor",
-  call: "step.call",
-  tx: "step.tx",
-  value: "step.now or step.random",
-  patch: "step.patch",
-} as const satisfies Record<StepKind, string>
-
-const nonDeterminism = ({ name, occurrence, kind, startedAt }: Step, wanted: StepKind): NonDeterminismError => {
-  const what = occurrence === 0 ? `"${name}"` : `"${name}" (number ${occurrence + 1})`
-  return new NonDeterminismError(
-    `the step ${what} is ${KIND_TEXT[wanted]} in this code, but was recorded as ${KIND_TEXT[kind]} at ${startedAt}: ` +
-      "give the changed step another name, or choose the old or new code with step.patch",
-  )
 }

@@ -3,6 +3,7 @@
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
 import { type AttemptId, type RunId } from "../../core/model/ids.ts"
+import { approvalSignal, CANCEL_SIGNAL, type Child } from "../../core/model/function-signals.ts"
 import { isObject, type Json } from "../../core/model/json.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
@@ -15,13 +16,16 @@ import type { FunctionError } from "../../executors/pool/frames.ts"
 import { stoppedResult } from "../../executors/stopped.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { iso } from "../../core/model/ports.ts"
+import type { FunctionState } from "../../store/contract/functions.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { SqlTransaction, TransactionStep } from "../../store/contract/transactions.ts"
 import type { AnyTask, AnyWorkflow, Definition, TxTaskContext } from "../definitions.ts"
-import { NonDeterminismError, TransactionError } from "../errors.ts"
+import { CancelledError, NonDeterminismError, TransactionError } from "../errors.ts"
 import { validate } from "../schema.ts"
-import { Activation, type ActivationEnd, type ActivationPorts, type Child, type ChildDefinition, toJson } from "./activation.ts"
+import { Activation, type ActivationEnd, type ActivationPorts, type ChildDefinition } from "./activation.ts"
+import { isCancelled } from "./cancellation.ts"
 import { Journal, LostFunction } from "./journal.ts"
+import { toJson } from "./step-record.ts"
 import { Transactions } from "./transactions.ts"
 
 /** Larger results of steps are objects. */
@@ -30,9 +34,9 @@ const INLINE_LIMIT = 64 * 1024
 /** Name of the step that a `txTask` records. */
 const TX_TASK_STEP = "transaction"
 
-export interface FunctionExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd"> {
+export interface FunctionExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd" | "cancelChild"> {
   definitions: readonly Definition[]
-  store: Pick<ServerStore, "loadFunctions" | "recordSteps" | "recordInTransaction" | "kind">
+  store: Pick<ServerStore, "loadFunctions" | "recordSteps" | "recordInTransaction" | "sendSignal" | "requestCancel" | "kind">
   objects: ObjectStore
   clock: Clock
   random: Random
@@ -117,33 +121,35 @@ export class FunctionExecutor implements Executor {
 
   async #activate(workflow: AnyWorkflow, assignment: Assignment, context: LaunchContext): Promise<AttemptResult> {
     const { clock, objects } = this.#options
-    const { signal } = context
     const startedAt = clock.now()
     context.started({ at: startedAt, externalId: String(process.pid) })
     const output = new AttemptOutput(objects, assignment, context)
-    const row = assignment.row!
+    let { signal } = context
     const base = (): Pick<AttemptResult, "startedAt" | "finishedAt"> => ({ startedAt, finishedAt: clock.now() })
     try {
       const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
-      const state = await this.#journal.load(row)
-      const activation = new Activation(assignment.runId, state, this.#ports(assignment, row, output, signal))
-      const end = await untilAborted(
-        activation.start((step) => workflow.handler(input as never, step)),
-        signal,
-        clock,
-        assignment.graceMs,
-      )
-      if (end === null) return stoppedResult(signal.reason as StopReason, { ...base() }, assignment)
-      if (end.kind === "suspended") {
-        const { message, delayMs } = end
-        return { ...base(), state: "success", suspended: { message, delayMs, seenRequests: state.resumeRequests } }
+      for (;;) {
+        const state = await this.#journal.load(assignment.row!)
+        if (await this.#wasAskedToEnd(state, assignment)) signal = AbortSignal.abort("cancel" satisfies StopReason)
+        const graceOver = new AbortController()
+        const ports = this.#ports(assignment, output, { signal, graceOver: graceOver.signal })
+        const activation = new Activation(assignment.runId, state, ports)
+        const running = activation.start((step) => workflow.handler(input as never, step))
+        const end = await untilStopped(running, { signal, graceOver, clock, graceMs: assignment.graceMs })
+        if (end === null) return stoppedResult(signal.reason as StopReason, { ...base() }, assignment)
+        if (end.kind === "suspended") {
+          // The cancel came at the moment of the suspension: the function runs again, and learns of it.
+          if (isCancelled(signal)) continue
+          const { message, delayMs } = end
+          return { ...base(), state: "success", suspended: { message, delayMs, seenRequests: state.resumeRequests } }
+        }
+        if (end.kind === "threw") return await this.#failure(end.error, assignment, output, { ...base() }, signal)
+        await activation.flush()
+        const stored = await storeOutput(objects, Buffer.from(jsonOf(end.value, assignment.maxOutputBytes)), assignment)
+        return "error" in stored
+          ? { ...base(), state: "failed", error: stored.error }
+          : { ...base(), state: "success", output: stored.output }
       }
-      if (end.kind === "threw") return await this.#failure(end.error, assignment, output, { ...base() }, signal)
-      await activation.flush()
-      const stored = await storeOutput(objects, Buffer.from(jsonOf(end.value, assignment.maxOutputBytes)), assignment)
-      return "error" in stored
-        ? { ...base(), state: "failed", error: stored.error }
-        : { ...base(), state: "success", output: stored.output }
     } catch (error) {
       return await this.#failure(error, assignment, output, { ...base() }, signal)
     } finally {
@@ -158,16 +164,26 @@ export class FunctionExecutor implements Executor {
     base: Pick<AttemptResult, "startedAt" | "finishedAt">,
     signal: AbortSignal,
   ): Promise<AttemptResult> {
-    if (signal.aborted) return stoppedResult(signal.reason as StopReason, base, assignment)
+    if (signal.aborted && !isCancelled(signal)) return stoppedResult(signal.reason as StopReason, base, assignment)
     if (error instanceof LostFunction) return { ...base, state: "lost", error: error.message }
+    if (isCancelled(signal) && error instanceof CancelledError) return stoppedResult("cancel", base, assignment)
     const report = new ErrorReport(error)
     await output.output("stderr", `${report.stack}\n`)
     const failure = failureOf(JSON.parse(report.json) as FunctionError, assignment.secrets)
+    if (isCancelled(signal)) return { ...stoppedResult("cancel", base, assignment), error: `cancelled; then ${failure.error}` }
     return { ...base, ...failure, ...(error instanceof NonDeterminismError && { retryable: false }) }
   }
 
-  #ports(assignment: Assignment, row: number, output: AttemptOutput, signal: AbortSignal): ActivationPorts {
-    const { clock, random, objects, newChild, startChild, childEnd } = this.#options
+  /** Cancels the run of a function that was resumed to end. */
+  async #wasAskedToEnd({ signals }: FunctionState, { runId }: Assignment): Promise<boolean> {
+    if (!signals.some(({ name }) => name === CANCEL_SIGNAL)) return false
+    await this.#options.store.requestCancel(runId as RunId, "cancel")
+    return true
+  }
+
+  #ports(assignment: Assignment, output: AttemptOutput, stops: Pick<ActivationPorts, "signal" | "graceOver">): ActivationPorts {
+    const { clock, random, objects, store, newChild, startChild, childEnd, cancelChild } = this.#options
+    const row = assignment.row!
     const attemptId = assignment.attemptId as AttemptId
     const readStored = (stored: Output): Promise<Json> => readOutput(objects, stored)
     const write: ActivationPorts["writeOutput"] = (step, value) => writeOutput(objects, assignment, step, value)
@@ -175,10 +191,10 @@ export class FunctionExecutor implements Executor {
     return {
       clock,
       random,
-      signal,
+      ...stops,
       log: createLog((stream, text) => void output.output(stream, text)),
       record: (steps) => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId }))),
-      transact: ({ name, occurrence, position, failures, startedAt }, run) =>
+      transact: ({ name, occurrence, position, failures, startedAt }, run, signal) =>
         this.#transactions.run(
           { row, attemptId, name, occurrence, position, failures, startedAt },
           { run, signal, readOutput: readStored, writeOutput: write },
@@ -188,6 +204,14 @@ export class FunctionExecutor implements Executor {
       newChild,
       startChild: (child, definition, input) => startChild(parent, child, definition, input),
       childEnd,
+      cancelChild,
+      answer: async (request, answer) => {
+        const signal = approvalSignal(request)
+        const outcome = await store.sendSignal({ runId: parent.runId, ...signal, payload: { ...answer } })
+        if (outcome === "sent") return answer
+        const first = (await this.#journal.load(row)).signals.find(({ name }) => name === signal.name)
+        return (first?.payload ?? answer) as typeof answer
+      },
     }
   }
 }
@@ -266,20 +290,21 @@ const writeOutput = async (
 }
 
 /** Resolves with null when the function has not ended within the grace period of a stop. */
-const untilAborted = async (
+const untilStopped = async (
   running: Promise<ActivationEnd>,
-  signal: AbortSignal,
-  clock: Clock,
-  graceMs: number,
+  { signal, graceOver, clock, graceMs }: { signal: AbortSignal; graceOver: AbortController; clock: Clock; graceMs: number },
 ): Promise<ActivationEnd | null> => {
-  const graceOver = Promise.withResolvers<null>()
+  const stopped = Promise.withResolvers<null>()
   let cancel = (): void => {}
   const onAbort = (): void => {
-    cancel = clock.after(graceMs, () => graceOver.resolve(null))
+    cancel = clock.after(graceMs, () => {
+      graceOver.abort()
+      stopped.resolve(null)
+    })
   }
   if (signal.aborted) onAbort()
   else signal.addEventListener("abort", onAbort, { once: true })
-  const end = await Promise.race([running, graceOver.promise])
+  const end = await Promise.race([running, stopped.promise])
   cancel()
   signal.removeEventListener("abort", onAbort)
   return end

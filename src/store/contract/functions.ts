@@ -5,7 +5,7 @@ import type { Output } from "../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 
-export const STEP_KINDS = ["run", "sleep", "wait", "call", "tx", "value", "patch"] as const
+export const STEP_KINDS = ["run", "sleep", "wait", "call", "tx", "approval", "value", "patch"] as const
 export type StepKind = (typeof STEP_KINDS)[number]
 
 /** `waiting`: it has begun, and has no result yet. */
@@ -23,7 +23,7 @@ export interface Step {
   failures: number
   output: Output | null
   error: string | null
-  /** What the step needs to go on: the instant of its end, the id of a child, of a signal. */
+  /** What the step needs to go on: the instant of its end, the id of a child, of a signal, of an approval. */
   details: Json
   startedAt: string
   finishedAt: string | null

@@ -2,28 +2,29 @@
 // batch may arrive a second time, and the engine's process may crash before or after it.
 
 import { StoreUnavailable } from "../../../src/store/contract/errors.ts"
-import type { Batch, Store } from "../../../src/store/contract/store.ts"
+import type { ServerStore } from "../../../src/store/contract/server-store.ts"
+import type { Batch } from "../../../src/store/contract/store.ts"
 import { Rng } from "../rng.ts"
 import type { Simulation } from "../simulation.ts"
 import type { EngineProcess } from "./engine-process.ts"
 
-export type StoreMethod = keyof Store
+export type StoreMethod = keyof ServerStore
 
 type Call = (...args: unknown[]) => Promise<unknown>
 
 /** Members that reach the store without delay or fault. */
 const DIRECT: ReadonlySet<string> = new Set<StoreMethod>(["kind", "compiledNow", "close"])
 
-export const faultyStore = (simulation: Simulation, process: EngineProcess): Store => {
+export const faultyStore = (simulation: Simulation, process: EngineProcess): ServerStore => {
   const { leases } = simulation.scenario
   const calls = new FaultyCalls(simulation, process)
-  const replaced: Partial<Store> = {
+  const replaced: Partial<ServerStore> = {
     leases,
     // So that two batches are in flight even where there are few changes.
     ...(leases && { advanceConcurrency: { maxConcurrent: 2, minBatch: 1 } }),
     onWake: (wake) => void (process.wake = wake),
   }
-  return new Proxy<Store>(process.store, {
+  return new Proxy<ServerStore>(process.store, {
     get: (store, name: StoreMethod) => {
       if (name in replaced) return replaced[name]
       const member: unknown = Reflect.get(store, name)

@@ -32,6 +32,7 @@ const WHAT = {
   wait: "signal",
   call: "call",
   tx: "transaction",
+  approval: "approval",
   value: "recorded value",
   patch: "patch",
 } as const satisfies Record<Step["kind"], string>
@@ -77,6 +78,8 @@ const waitsFor = ({ kind, name, until, failures, child_kind: child }: Step): str
       return time === null ? "sleeps" : `sleeps until ${time}`
     case "wait":
       return `waits for the signal ${name}${time === null ? "" : `, until ${time} at most`}`
+    case "approval":
+      return `waits for approval${time === null ? "" : `, until ${time} at most`}`
     case "call":
       return child === "run"
         ? "waits for the end of the run that it has started"

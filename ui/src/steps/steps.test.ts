@@ -18,6 +18,8 @@ const step = (name: string, more: Partial<Step> = {}): Step => ({
   until: null,
   child: null,
   child_kind: null,
+  message: null,
+  default: null,
   started_at: at(0),
   finished_at: at(1),
   ...more,
@@ -47,6 +49,7 @@ test("a waiting step says what it waits for, and lasts until now", () => {
       step("paid", { ...WAITING, kind: "wait" }),
       step("ship", { ...WAITING, kind: "call", child: "1", child_kind: "job" }),
       step("charge", { ...WAITING, failures: 1, until: at(20) }),
+      step("refund", { ...WAITING, kind: "approval", message: "Refund 5 EUR?" }),
     ],
     running,
   )
@@ -55,8 +58,9 @@ test("a waiting step says what it waits for, and lasts until now", () => {
     "waits for the signal paid",
     "waits for the end of the job that it has started",
     expect.stringMatching(/^waits for attempt 2 at /),
+    "waits for approval",
   ])
-  expect(lines.map(({ attempts }) => attempts)).toEqual([null, null, null, "1 attempt"])
+  expect(lines.map(({ attempts }) => attempts)).toEqual([null, null, null, "1 attempt", null])
   expect(lines[0]).toMatchObject({ status: "waiting", place: 0, length: 1 })
 })
 

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
+import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { planRetry } from "../../../core/rules/retry-plan.ts"
 import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
@@ -115,6 +116,19 @@ export const functionTests = (open: Open<ServerStore>): void => {
         ["a", 0],
         ["b", 0],
       ])
+    })
+
+    it("forgets that it was asked to end when it is retried, and keeps other signals", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      for (const name of [CANCEL_SIGNAL, "paid"])
+        await world.store.sendSignal({ runId: run.id, name, payload: null, key: "once" })
+      await world.turn({ changes: [world.ended(claim)] })
+      const plan = planRetry(workflow({ main: {} }), run, await world.store.listNodes(run.id), { from: "main" })
+      if ("problem" in plan) throw new Error(plan.problem)
+      await world.store.retryRun(run.id, plan.reset)
+      const { signals } = (await world.store.loadFunctions([claim.row])).get(claim.row)!
+      expect(signals.map(({ name }) => name)).toEqual(["paid"])
     })
 
     it("records nothing once another attempt has its row", async () => {

@@ -1,6 +1,7 @@
 // Reopens a finished run for its retry: resets the rows of the plan. The attempts of reset rows move to the history; attempt numbers
 // continue, retry budgets start again.
 
+import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
 import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
 import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
@@ -50,6 +51,8 @@ const RESET_ROWS = statement(
      ${SUPERSEDE_FROM} reset t WHERE ${HAS_ATTEMPT}
    ), forgotten AS (
      DELETE FROM steps s USING reset r WHERE s.task_id = r.id AND s.state = 'failed'
+   ), not_cancelled AS (
+     DELETE FROM signals s USING reset r WHERE s.task_id = r.id AND s.name = :cancelSignal
    )
    UPDATE tasks t SET ${RESET_COLUMNS}, limits = ${OWN_LIMITS}, parked = NULL, inner_run = ${INNER_RUN("t")}, upstream_pending = r.pending, upstream_failed = r.failed,
      upstream_unmet = r.unmet, upstream_waived = r.waived, lane = r.new_lane
@@ -172,6 +175,7 @@ const resetRows = async (
     unmet: rows.map(({ reset }) => reset.upstream.unmet),
     waived: rows.map(({ reset }) => reset.upstream.waived),
     lanes: rows.map(({ reset }) => reset.lane),
+    cancelSignal: CANCEL_SIGNAL,
   })
   const steps = rows.flatMap(({ row, reset }) => (reset.steps ?? []).map((step) => ({ ...step, row: row.id })))
   if (steps.length > 0)

@@ -1,6 +1,7 @@
 // One transaction of the loop: apply timers and changes, unblock, cancel, close runs, free slots, claim.
 
 import type { Change, Fence } from "../../../core/model/change.ts"
+import { FUNCTION_EXECUTOR } from "../../../core/model/function.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
@@ -11,7 +12,7 @@ import { emitTask } from "./events.ts"
 import { cancelOverdue } from "./group-deadlines.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import type { RoundRobin } from "../claim/lane-sets.ts"
-import { claimUnblocked } from "../claim/claim-unblocked.ts"
+import { claimUnblocked, type UnblockedRow } from "../claim/claim-unblocked.ts"
 import { BatchEffects } from "./batch-effects.ts"
 import { applyChanges } from "./changes.ts"
 import { expireJobs } from "../jobs/expiry.ts"
@@ -38,6 +39,14 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
     )
 }
 
+/** Tells whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
+const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: readonly { row: number }[]): boolean =>
+  unblocked.some(
+    ({ row, runSeq, node }) =>
+      tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR &&
+      !claimed.some((claim) => claim.row === row),
+  )
+
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const effects = new BatchEffects(tx, { deferUnblock: true })
   const overdue = startTimeouts(tx)
@@ -60,6 +69,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const { claim, gate } = batch
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const unblocked = claimUnblocked(tx, claimer, claim, effects.unblocked)
+  tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, unblocked)
   // Resumed rows may use half of the gate's capacity; new rows use the rest.
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: Math.ceil(gate.maxClaims / 2) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)

@@ -6,6 +6,7 @@ import type { Change, Fence, Output } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/transitions.ts"
+import { isRestrictedLane } from "../../../core/routing/lanes.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
@@ -250,8 +251,10 @@ UPDATE tasks SET status = 'pending', attempt = attempt - 1, attempt_id = NULL, h
   waiting_on = NULL, resume_at = NULL
 WHERE id = ? AND attempt_id = ? AND waiting_on IS NOT NULL`
 
+/** Wakes other processes: one of them may have the function that the row calls. */
 const requeue = (tx: Tx, row: LoadedRow): boolean => {
   tx.db.run(REQUEUE, row.id, row.attemptId)
+  tx.wakeOthers = true
   row.status = "pending"
   row.attempt--
   row.attemptId = null
@@ -296,6 +299,7 @@ UPDATE tasks SET lane = ?, limits = ?, attempt_id = NULL, holder = NULL WHERE id
 
 const enqueue = (tx: Tx, row: LoadedRow, change: Of<"enqueue">): boolean => {
   tx.db.run(ENQUEUE, change.lane, limitText(tx.limits.ensure(change.limits)), row.id, change.attemptId)
+  tx.wakeOthers ||= isRestrictedLane(change.lane)
   row.attemptId = null
   return true
 }

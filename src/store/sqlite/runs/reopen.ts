@@ -1,6 +1,7 @@
 // Reopens a finished run for its retry: resets the rows of the plan. The attempts of reset rows move to the history; attempt numbers
 // continue, retry budgets start again.
 
+import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
 import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
 import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
 import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
@@ -59,6 +60,8 @@ WHERE id = ?6`
 /** A retried function runs its failed steps again and keeps the others. */
 const FORGET_FAILED_STEPS = "DELETE FROM steps WHERE task_id = ? AND state = 'failed'"
 
+const FORGET_CANCEL = "DELETE FROM signals WHERE task_id = ? AND name = ?"
+
 const FORGET_STEP = "DELETE FROM steps WHERE task_id = ? AND name = ? AND occurrence = ?"
 
 const FORGET_CHILDREN = `UPDATE tasks SET ${CHILDLESS} WHERE id = ?`
@@ -90,6 +93,7 @@ UPDATE tasks SET parked = ${PARKED_BY_GROUP} WHERE id IN (SELECT id FROM below) 
 const resetRow = (tx: Tx, id: number, { upstreamPending, upstream, lane, steps = [] }: Reset): void => {
   tx.db.run(SUPERSEDE_ROW, id)
   tx.db.run(FORGET_FAILED_STEPS, id)
+  tx.db.run(FORGET_CANCEL, id, CANCEL_SIGNAL)
   for (const { name, occurrence } of steps) tx.db.run(FORGET_STEP, id, name, occurrence)
   tx.db.run(RESET, upstreamPending, upstream.failed, upstream.unmet, upstream.waived, lane, id)
 }

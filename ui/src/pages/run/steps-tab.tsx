@@ -12,6 +12,7 @@ import { useMayFor } from "../../session/session.ts"
 import { linesOf } from "../../steps/model.ts"
 import { StepsView } from "../../steps/steps-view.tsx"
 import { type Retried, RetryDialog } from "./retry-dialog.tsx"
+import { ApprovalBox, type ApprovalRequest } from "./task-panel-actions.tsx"
 
 /** Steps that follow each other without a wait cause no event. */
 const LIVE_MS = 2000
@@ -26,8 +27,10 @@ export const StepsTab = (): ReactElement | null => {
   const now = useNow(live)
   const [retried, setRetried] = useState<Retried | null>(null)
   const mayRetry = useMayFor(run.data?.workflow ?? "", "trigger") && !live
-  const retryButton = (step: Step): ReactElement | null =>
-    mayRetry ? (
+  const actions = (step: Step): ReactElement | null =>
+    live && step.kind === "approval" && step.state === "waiting" ? (
+      <ApprovalBox at={{ runId: id, name: step.name, path: String(step.occurrence) }} waiting={requestOf(step)} />
+    ) : mayRetry ? (
       <div>
         <Button icon="retry" onClick={() => setRetried({ kind: "step", id, step: keyOf(step) })}>
           Retry from this step
@@ -48,7 +51,7 @@ export const StepsTab = (): ReactElement | null => {
               A step appears when its result is recorded, or when it begins to wait.
             </Empty>
           ) : (
-            <StepsView lines={linesOf(items, times)} actions={retryButton} />
+            <StepsView lines={linesOf(items, times)} actions={actions} />
           )
         }
       </Loaded>
@@ -56,5 +59,11 @@ export const StepsTab = (): ReactElement | null => {
     </section>
   )
 }
+
+const requestOf = ({ message, default: fallback, until }: Step): ApprovalRequest => ({
+  message: message ?? undefined,
+  default: fallback ?? undefined,
+  until,
+})
 
 const keyOf = ({ name, occurrence }: Step): { name: string; occurrence: number } => ({ name, occurrence })

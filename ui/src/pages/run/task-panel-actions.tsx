@@ -64,7 +64,7 @@ export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | nul
 const useChanged = ({ runId }: TaskAt): (() => Promise<void>) => {
   const client = useQueryClient()
   return async () => {
-    await Promise.all(["task", "run", "explain"].map((kind) => client.invalidateQueries({ queryKey: [kind, runId] })))
+    await Promise.all(["task", "run", "explain", "steps"].map((kind) => client.invalidateQueries({ queryKey: [kind, runId] })))
   }
 }
 
@@ -108,8 +108,10 @@ const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; on
   )
 }
 
-/** Buttons for a task that waits for an approval. */
-export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: NonNullable<Task["waiting"]> }): ReactElement => {
+export type ApprovalRequest = Pick<NonNullable<Task["waiting"]>, "message" | "default" | "until">
+
+/** Buttons for a task, or a step of a durable function, that waits for an approval. */
+export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: ApprovalRequest }): ReactElement => {
   const [comment, setComment] = useState("")
   const may = useMayFor(useThisRun().query.data?.workflow, "trigger")
   const changed = useChanged(at)

@@ -1,0 +1,37 @@
+// The cancel of a function, as its steps learn of it: those that it awaits, or otherwise the next one, reject with a CancelledError. Steps that
+// it begins after that, in `finally` and `catch` blocks, run until the grace period is over.
+
+import { CancelledError } from "../errors.ts"
+
+export class Cancellation {
+  readonly #stop: AbortSignal
+  readonly #graceOver: AbortSignal
+  #isTold = false
+
+  constructor(stop: AbortSignal, graceOver: AbortSignal) {
+    this.#stop = stop
+    this.#graceOver = graceOver
+  }
+
+  get isRequested(): boolean {
+    return isCancelled(this.#stop)
+  }
+
+  /** Signal for the code of a step that begins now. */
+  get stepSignal(): AbortSignal {
+    return this.isRequested ? this.#graceOver : this.#stop
+  }
+
+  /** Tells whether a step rejects. `isOld`: it began before the cancel. */
+  concerns(isOld: boolean): boolean {
+    return this.isRequested && (isOld || !this.#isTold)
+  }
+
+  error(options?: ErrorOptions): CancelledError {
+    this.#isTold = true
+    return new CancelledError("the function was cancelled", options)
+  }
+}
+
+/** The reason of an attempt's signal says why it stops: a function that is stopped for another reason goes on elsewhere. */
+export const isCancelled = (stop: AbortSignal): boolean => stop.aborted && stop.reason === "cancel"
