@@ -1,6 +1,7 @@
 """Reads an Airflow file from standard input without importing it, and prints its DAGs as JSON.
 
-A value that is not a constant is printed as {"$source": text}. A result of another task is {"$task": id}.
+A value that is not a constant is printed as {"$source": text}. A result of another task is {"$task": id},
+a dataset or an asset {"$dataset": address}.
 """
 
 import ast
@@ -10,6 +11,7 @@ import textwrap
 
 MAX_LOOP = 1000
 DAG_NAMES = {"DAG", "dag"}
+DATASET_NAMES = {"Dataset", "Asset"}
 
 
 def name_of(node):
@@ -97,6 +99,8 @@ class Reader:
             units = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "weeks": 604800}
             if set(named) <= set(units) and all(type(number) in (int, float) for number in named.values()):
                 return {"$seconds": sum(units[unit] * number for unit, number in named.items())}
+        if name in DATASET_NAMES and (numbers or "uri" in named):
+            return {"$dataset": numbers[0] if numbers else named["uri"]}
         if name == "datetime" and len(numbers) >= 3 and all(type(number) is int for number in numbers):
             zone = named.get("tz") or named.get("tzinfo")
             return {"$date": "-".join(f"{number:02d}" for number in numbers[:3]), "zone": zone if isinstance(zone, str) else None}
@@ -157,7 +161,7 @@ class Reader:
         if not contains_source(known):
             self.constants[name] = known
         if self.dag is None:
-            if not contains_source(known):
+            if not contains_source(known) and not (isinstance(known, dict) and "$dataset" in known):
                 self.shared.append(self.segment(node))
         elif contains_source(known):
             self.problem(node, f"`{ast.unparse(node)}` is evaluated by Airflow when it loads the file")

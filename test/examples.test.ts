@@ -52,6 +52,7 @@ const TABLE: Record<string, Expected> = {
   },
   "limits.yaml": { tasks: { success: 4 } },
   "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, logs: { report: '"rows":[3,5,2]' } },
+  "after.yaml": { tasks: { success: 1 }, logs: { report: "the report of 2026-01-01, started by manual" } },
   "words.json": { tasks: { success: 3 }, logs: { report: '"different":4' } },
   "list-form.json": { tasks: { success: 4 }, logs: { D: "D" } },
   "files.yaml": { tasks: { success: 2 }, logs: { report: "3 cities" } },

@@ -13,6 +13,7 @@ import type {
   SecretDefinition,
   SlurmDefinition,
   TaskDefinition,
+  TriggerDefinition,
   WorkflowDefinition,
 } from "../core/model/definition.ts"
 
@@ -51,6 +52,11 @@ export const WORKFLOW_FIELDS: FieldDescriptions<WorkflowDefinition> = {
   on_cancel: { about: "hooks: tasks that run after a run that was cancelled" },
   on_exit: { about: "hooks: tasks that run after every run" },
   schedule: { about: "a cron expression, a schedule or a list of them; servers only", see: "#schedule" },
+  triggers: { about: "start runs after other workflows, or for new files and objects; servers only", see: "#triggers" },
+  depends_on_past: {
+    about: "a scheduled run waits for the success of the run of the previous tick",
+    default: "false",
+  },
   webhook: {
     about:
       "`{ secret: NAME }`: messages to `/hooks/WORKFLOW`, signed with this secret, trigger a run; two names during a rotation; servers only",
@@ -194,12 +200,26 @@ export const SCHEDULE_FIELDS: FieldDescriptions<ScheduleDefinition> = {
   catchup: { about: "which ticks run that were missed while no server was running", default: "`none`" },
   overlap: {
     about: "what happens to a tick while an earlier run of the schedule is active",
-    default: "`skip`; `queue` with `catchup: all`",
+    default: "`skip`; `queue` with `catchup: all` or `depends_on_past`",
   },
   jitter: { about: "delays each tick by a time of its own, less than this one" },
   start: { about: "first instant, or day in the time zone" },
   end: { about: "instant at which the schedule ends, or its last day" },
   params: { about: "params of the runs" },
+}
+
+export const TRIGGER_FIELDS: FieldDescriptions<TriggerDefinition> = {
+  after: { about: "names of other workflows, which need not be deployed yet; their successful runs start a run" },
+  when: {
+    about: "`all`: one run when each of them has succeeded since the last run of this trigger; `any`: one run for each success",
+    default: "`all`",
+  },
+  path: {
+    about:
+      "instead of `after`: pattern of files or objects, such as `/data/in/*.csv` or `s3://bucket/in/*.csv`; one run for each new one",
+  },
+  every: { about: "how often Ork looks for files, at least 1s", default: "30s" },
+  params: { about: "params of the runs; expressions can read `run.cause`, `run.logical_date`, `run.date` and `run.trigger`" },
 }
 
 export const NOTIFY_FIELDS: FieldDescriptions<NotifyDefinition> = {

@@ -22,6 +22,7 @@ import {
   SCHEDULE_FIELDS,
   SECRET_FIELDS,
   TASK_FIELDS,
+  TRIGGER_FIELDS,
   WORKFLOW_FIELDS,
 } from "./field-descriptions.ts"
 import {
@@ -172,6 +173,17 @@ const schedule = either("a cron expression, a schedule object, or a list of them
   ),
 ])
 
+const trigger = describedObject(
+  {
+    after: either("the name of a workflow or a list of names", [text, z.array(text).min(1).max(100)]).optional(),
+    when: z.enum(["all", "any"]).optional(),
+    path: text.max(1000).optional(),
+    every: duration.optional(),
+    params: object.optional(),
+  },
+  TRIGGER_FIELDS,
+)
+
 const notify = describedObject(
   {
     on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
@@ -199,6 +211,8 @@ export const workflowSchema = describedObject(
         .union([text, z.array(text).min(1).max(2)], { error: "must be the name of a secret, or a list of two" })
         .meta({ description: "name of the secret that signs messages; two names during a rotation" }),
     }).optional(),
+    triggers: either("a trigger or a list of them", [trigger, z.array(trigger)]).optional(),
+    depends_on_past: z.boolean().optional(),
     notify: either("a notification or a list of them", [notify, z.array(notify)]).optional(),
     deadline: duration.optional(),
     concurrency: count.optional(),

@@ -15,6 +15,8 @@ export interface ObjectStore {
   size(key: string): Promise<number | null>
   /** Lists a page of the keys below a prefix, which ends in `/` or is empty, in byte order. */
   list(prefix: string, options?: { after?: string; limit?: number }): Promise<string[]>
+  /** Lists the same as `list`, with what names the content of each object. Absent for files. */
+  listObjects?(prefix: string, options?: { after?: string; limit?: number }): Promise<ListedObject[]>
   deletePrefix(prefix: string): Promise<void>
   /** Concatenates ranges of objects into one object, inside the store as far as possible. Optional. */
   join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
@@ -26,6 +28,14 @@ export interface ObjectStore {
   check(): Promise<void>
   /** Returns the path of an object in a store on this machine; log writers append to it. */
   localPath?(key: string): string
+}
+
+export interface ListedObject {
+  key: string
+  /** Another content has another version. */
+  version: string
+  /** When it was written, in epoch milliseconds. */
+  changedAt: number
 }
 
 /** Bytes [start, end) of an object. */

@@ -23,6 +23,7 @@ import type { Evaluator, Logger } from "../engine/ports.ts"
 import { cancelChild, cancelRun } from "../engine/waiting/cancel-run.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
+import { Triggers } from "../engine/services/triggers.ts"
 import { planStepRetry } from "../engine/services/step-retry.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
 import { answerFunction } from "../engine/waiting/function-approvals.ts"
@@ -118,6 +119,7 @@ export class Ork implements Orkable {
   readonly #definitions: readonly Definition[]
   readonly #engine: Engine | null
   readonly #scheduler: Scheduler | null
+  readonly #triggers: Triggers | null
   readonly #results: Results
   readonly #outputs: WholeOutputs
   readonly #workflows = new Map<string, Promise<StoredWorkflow>>()
@@ -131,6 +133,7 @@ export class Ork implements Orkable {
     this.#definitions = withUses(definitions)
     this.#engine = definitions.length === 0 ? null : this.#createEngine()
     this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
+    this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
     this.#outputs = new WholeOutputs(parts)
     this.#results = new Results(parts.store, parts.clock, this.#engine)
   }
@@ -164,6 +167,7 @@ export class Ork implements Orkable {
     }
     await this.#engine?.start()
     this.#scheduler?.start()
+    this.#triggers?.start()
   }
 
   /**
@@ -176,6 +180,7 @@ export class Ork implements Orkable {
 
   async #stop(patienceMs: number): Promise<void> {
     this.#scheduler?.stop()
+    await this.#triggers?.stop()
     await this.#engine?.stop({ patienceMs })
     this.#results.stop()
     await this.#parts.evaluator.stop()
@@ -694,6 +699,15 @@ export class Ork implements Orkable {
       cancel: (runId) => engine.cancel(runId).catch(ignoreConflict),
       wake: () => engine.wake(),
     })
+  }
+
+  #createTriggers(engine: Engine): Triggers {
+    const { store, evaluator, clock, random, log } = this.#parts
+    const triggers = new Triggers({ store, evaluator, clock, random, log, wake: () => engine.wake() })
+    engine.onEvent(({ type, status }) => {
+      if (type === "run" && status === "success") triggers.wake()
+    })
+    return triggers
   }
 
   #checkOpen(options: object = {}): void {

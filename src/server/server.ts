@@ -29,8 +29,11 @@ import { explain, explainJob, holderIsAlive } from "../engine/services/explain.t
 import { DefinitionThread } from "../engine/services/definition-thread.ts"
 import { Notifier } from "../engine/services/notifier.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
+import { PathTriggers } from "../engine/services/path-triggers.ts"
+import { Triggers } from "../engine/services/triggers.ts"
 import { createServices, type Services } from "../engine/services/services.ts"
 import { WorkerService } from "../engine/workers/worker-service.ts"
+import { MatchFinder } from "../objects/matches/matches.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { Conflict } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
@@ -45,6 +48,8 @@ export interface ServerOptions extends Pick<EngineOptions, "executors" | "evalua
   config: Config
   store: ServerStore
   objects: ObjectStore
+  /** Opens another object store by its address, for triggers on its objects. */
+  openObjects(address: string): Promise<ObjectStore>
   clock: Clock
   random: Random
   log: Logger
@@ -103,6 +108,8 @@ class Server {
   readonly #workers: WorkerService
   readonly #notifier: Notifier
   readonly #scheduler: Scheduler
+  readonly #triggers: Triggers
+  readonly #pathTriggers: PathTriggers
   readonly #services: Services
   readonly #api: ReturnType<typeof buildServer>
   readonly #housekeeping: Housekeeping
@@ -123,6 +130,8 @@ class Server {
     this.#workers = new WorkerService({ engine: this.#engine, parts: engineOptions, leaseMs: options.config.workerLeaseMs })
     this.#notifier = this.#createNotifier()
     this.#scheduler = this.#createScheduler()
+    this.#triggers = this.#createTriggers()
+    this.#pathTriggers = this.#createPathTriggers()
     this.#services = createServices({
       ...engineOptions,
       engine: this.#engine,
@@ -144,6 +153,8 @@ class Server {
     await this.#folder?.start()
     this.#address = await listen(this.#api, { host: config.host, port: config.port })
     this.#scheduler.start()
+    this.#triggers.start()
+    this.#pathTriggers.start()
     this.#notifier.start()
     this.#housekeeping.start()
     return {
@@ -170,6 +181,8 @@ class Server {
     const steps: ShutdownStep[] = [
       { part: "folder deployer", stop: () => this.#folder?.stop() },
       { part: "scheduler", stop: () => this.#scheduler.stop() },
+      { part: "triggers", stop: () => this.#triggers.stop() },
+      { part: "path triggers", stop: () => this.#pathTriggers.stop() },
       { part: "housekeeping", stop: () => this.#housekeeping.stop() },
       { part: "worker service", stop: () => this.#workers.stop() },
       // Push workers report results through the API while the engine stops.
@@ -264,12 +277,21 @@ class Server {
       random,
       log: log.child({ part: "scheduler" }),
       cancel: (runId) => this.#engine.cancel(runId).catch(ignoreConflict),
-      wake: () => {
-        this.#engine.wake()
-        // The new runs may have deadlines.
-        this.#notifier.wake()
-      },
+      wake: () => this.#wakeForRuns(),
     })
+  }
+
+  #createTriggers(): Triggers {
+    const { store, evaluator, clock, random, log } = this.#options
+    const wake = (): void => this.#wakeForRuns()
+    return new Triggers({ store, evaluator, clock, random, log: log.child({ part: "triggers" }), wake })
+  }
+
+  #createPathTriggers(): PathTriggers {
+    const { store, evaluator, clock, random, log, config, openObjects } = this.#options
+    const matches = new MatchFinder({ openObjects, dataDir: resolve(config.dataDir) })
+    const wake = (): void => this.#wakeForRuns()
+    return new PathTriggers({ store, matches, evaluator, clock, random, log: log.child({ part: "triggers" }), wake })
   }
 
   #createApi(): ReturnType<typeof buildServer> {
@@ -343,8 +365,16 @@ class Server {
     const tracing = this.#tracing
     if (tracing !== null) this.#engine.onEvent((event) => tracing.event(event))
     this.#engine.onEvent((event) => {
-      if (event.type === "run") this.#notifier.wake()
+      if (event.type !== "run") return
+      this.#notifier.wake()
+      if (event.status === "success") this.#triggers.wake()
     })
+  }
+
+  /** Wakes what has work for runs that a schedule or a trigger has created: they may have deadlines. */
+  #wakeForRuns(): void {
+    this.#engine.wake()
+    this.#notifier.wake()
   }
 
   /** Wakes everything that may have work after a change through the API. */
@@ -352,6 +382,7 @@ class Server {
     this.#engine.wake()
     this.#workers.wake(true)
     this.#scheduler.wake()
+    this.#pathTriggers.wake()
     this.#notifier.wake()
   }
 }

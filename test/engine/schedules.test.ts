@@ -2,11 +2,13 @@ import { describe, expect, it } from "vitest"
 import type { Clock } from "../../src/core/model/ports.ts"
 import { deploy, nextFiringsOf } from "../../src/engine/services/deploy.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
+import { explain } from "../../src/engine/services/explain.ts"
 import { Scheduler } from "../../src/engine/services/scheduler.ts"
 import { parseDefinition } from "../../src/definition/parse.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
 import type { ScheduleRow } from "../../src/store/contract/catalog.ts"
-import { setup as setupEngine, type Script } from "./setup.ts"
+import type { RunRow } from "../../src/store/contract/store.ts"
+import { fail, setup as setupEngine, type Script } from "./setup.ts"
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -409,4 +411,37 @@ it("all of hundreds of schedules that are due at once fire", async () => {
   fixture.start()
   await fixture.pass(HOUR + 30_000)
   expect((await fixture.store.listRuns({ trigger: "schedule", limit: 5000 })).length).toBe(450)
+})
+
+describe("a schedule with depends_on_past", () => {
+  it("starts a run after the success of the run of the previous tick, and explains what the run waits for", async () => {
+    let broken = true
+    const fixture = await setup({ t: () => (broken ? fail() : null) })
+    await fixture.deploy('"0 * * * *"', "depends_on_past: true")
+    fixture.start()
+    await fixture.pass(3 * HOUR + MINUTE)
+    const [first, second, third] = await fixture.runs()
+    expect([first, second, third].map((run) => run!.status)).toEqual(["failed", "pending", "pending"])
+    const why = async (run: RunRow) =>
+      (await explain({ store: fixture.store, isAlive: () => true }, run.id)).map(({ sentence }) => sentence)
+    expect(await why(second!)).toEqual([
+      `The run waits for the success of run ${first!.id} of the previous tick, which is failed (depends_on_past); retry that run, or mark its tasks as successful.`,
+    ])
+    expect((await why(third!))[0]).toContain(`of run ${second!.id} of the previous tick, which is pending`)
+    broken = false
+    await fixture.engine.retry(first!.id, {})
+    await fixture.pass(MINUTE)
+    expect((await fixture.runs()).map(({ status }) => status)).toEqual(["success", "success", "success"])
+  })
+
+  it("also holds for the ticks that it catches up on, in their order", async () => {
+    const fixture = await setup({ t: () => fail() })
+    await fixture.deploy('{ cron: "0 * * * *", catchup: all }', "depends_on_past: true")
+    await fixture.pass(3 * HOUR + MINUTE)
+    fixture.start()
+    await fixture.pass(MINUTE)
+    const runs = (await fixture.runs()).toSorted((a, b) => (a.logicalDate! < b.logicalDate! ? -1 : 1))
+    expect(runs.map(({ status }) => status)).toEqual(["failed", "pending", "pending"])
+    expect(runs.slice(1).map(({ previousRun }) => previousRun)).toEqual(runs.slice(0, 2).map(({ id }) => id))
+  })
 })

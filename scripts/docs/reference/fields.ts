@@ -32,6 +32,7 @@ export const fieldTables = (): Record<string, string> => {
     "task fields": fieldTable(task, descriptions.TASK_FIELDS),
     "retry fields": fieldTable(properties(task["retry"]!), descriptions.RETRY_FIELDS),
     "schedule fields": fieldTable(properties(workflow["schedule"]!), descriptions.SCHEDULE_FIELDS),
+    "trigger fields": fieldTable(properties(workflow["triggers"]!), descriptions.TRIGGER_FIELDS),
     "notify fields": fieldTable(properties(workflow["notify"]!), descriptions.NOTIFY_FIELDS),
     "http fields": fieldTable(properties(task["http"]!), descriptions.HTTP_FIELDS),
     "docker fields": fieldTable(properties(task["docker"]!), descriptions.DOCKER_FIELDS),

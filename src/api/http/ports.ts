@@ -50,6 +50,7 @@ export const STORE_READS = [
   "listRuns",
   "listSchedules",
   "listTasks",
+  "listTriggers",
   "listVersions",
   "listWorkflows",
   "nextTickMs",

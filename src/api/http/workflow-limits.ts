@@ -61,11 +61,11 @@ const checkWorkflow = (caller: Caller, scope: KeyScope, workflow: LimitedWorkflo
 
 /**
  * Checks that a caller may deploy a definition: under its name and tags, in place of the workflow of that name, and that it may start the
- * workflows that the definition starts.
+ * workflows that the definition starts, and read those that it follows.
  */
 export const checkDefinition = async (api: Api, caller: Caller, workflow: CompiledWorkflow): Promise<void> => {
   if (may(caller, "author", null)) return
-  const { name, tags, nodes } = workflow
+  const { name, tags, nodes, triggers = [] } = workflow
   const before = await api.store.getTags(name)
   if (!may(caller, "author", { name, tags }) || (before !== null && !may(caller, "author", { name, tags: before }))) {
     throw forbidden(caller, `deploy the workflow ${name} with the tags ${tags.join(", ") || "none"}`)
@@ -79,6 +79,10 @@ export const checkDefinition = async (api: Api, caller: Caller, workflow: Compil
         `deploy a task that starts ${child === null ? "a workflow by an expression" : `the workflow ${child}`}`,
       )
     }
+  }
+  for (const upstream of triggers.flatMap((trigger) => ("after" in trigger ? trigger.after : []))) {
+    if (!may(caller, "read", await workflowOf(api, upstream)))
+      throw forbidden(caller, `deploy a trigger that follows the workflow ${upstream}`)
   }
 }
 

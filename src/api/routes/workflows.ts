@@ -50,6 +50,9 @@ export const findWorkflow = async (api: Api, name: string): Promise<WorkflowRow>
   return found
 }
 
+const workflowBody = async (api: Api, name: string): Promise<ReturnType<typeof workflowShape>> =>
+  workflowShape(await findWorkflow(api, name), await api.store.listTriggers(name))
+
 /** Returns a problem for every file that a definition without a bundle names. */
 const fileProblems = ({ nodes, include }: CompiledWorkflow): Problem[] => {
   const paths = nodes.flatMap((node) => namedFiles(node).map(({ field }) => `tasks.${node.name}.${field}`))
@@ -139,7 +142,7 @@ export const workflowRoutes = [
       if (outcome === "exists") throw conflict(`the workflow ${name} already exists`)
       return {
         status: outcome === "new" ? 201 : 200,
-        body: workflowShape(await findWorkflow(api, name)),
+        body: await workflowBody(api, name),
         headers: { location: `/api/v1/workflows/${name}` },
       }
     },
@@ -171,13 +174,13 @@ export const workflowRoutes = [
     params: workflowParams,
     responses: { 200: { description: "The workflow", schema: workflow } },
     async handle({ params, api }) {
-      return { status: 200, body: workflowShape(await findWorkflow(api, params.name)) }
+      return { status: 200, body: await workflowBody(api, params.name) }
     },
   }),
   route({
     method: "DELETE",
     path: "/workflows/{name}",
-    summary: "Remove a workflow and its schedules; its runs stay",
+    summary: "Remove a workflow with its schedules and triggers; its runs stay",
     scope: "admin",
     params: workflowParams,
     responses: { 204: { description: "Removed" } },
@@ -238,14 +241,15 @@ export const workflowRoutes = [
     route({
       method: "POST",
       path: `/workflows/{name}/${verb}`,
-      summary: verb === "pause" ? "Pause the workflow's schedules" : "Resume the workflow's schedules",
+      summary:
+        verb === "pause" ? "Pause the workflow's schedules and triggers" : "Resume the workflow's schedules and triggers",
       scope: "admin",
       params: workflowParams,
       responses: { 200: { description: "The workflow", schema: workflow } },
       audit: `workflow.${verb}`,
       async handle({ params: { name }, api }) {
         await api.workflows.setPaused(name, verb === "pause")
-        return { status: 200, body: workflowShape(await findWorkflow(api, name)) }
+        return { status: 200, body: await workflowBody(api, name) }
       },
     }),
   ),

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { formatDuration } from "../../core/model/quantities.ts"
 import { nextFirings } from "../../core/time/schedule.ts"
-import type { CompiledWorkflow, RetryPolicy, ScheduleSpec } from "../../core/model/workflow.ts"
+import type { CompiledWorkflow, RetryPolicy, ScheduleSpec, TriggerSpec } from "../../core/model/workflow.ts"
 import { scheduleKey } from "../../engine/services/deploy.ts"
 import type * as jobs from "../../protocol/api/jobs.ts"
 import type * as runViews from "../../protocol/api/run-views.ts"
@@ -18,6 +18,7 @@ import type { InstanceRow } from "../../store/contract/run-view.ts"
 import type { QueueRow } from "../../store/contract/queues.ts"
 import type { PushWorker, ServerStats } from "../http/ports.ts"
 import type { LeaseHolderRow } from "../../store/contract/store.ts"
+import type { TriggerRow } from "../../store/contract/triggers.ts"
 
 const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> => ({
   cron: spec.cron,
@@ -29,6 +30,11 @@ const specShape = (spec: ScheduleSpec): z.output<typeof workflows.scheduleSpec> 
   end: spec.end ?? null,
 })
 
+const triggerShape = (spec: TriggerSpec, problem: string | null): z.output<typeof workflows.trigger> =>
+  "after" in spec
+    ? { after: spec.after, when: spec.when, path: null, every_seconds: null, problem }
+    : { after: null, when: null, path: spec.path, every_seconds: spec.everyMs / 1000, problem }
+
 const summaryOf = ({ name, version, compiled, paused, createdAt, updatedAt }: WorkflowRow) => ({
   name,
   version,
@@ -36,6 +42,7 @@ const summaryOf = ({ name, version, compiled, paused, createdAt, updatedAt }: Wo
   tags: compiled.tags,
   paused,
   schedules: compiled.schedules.map(specShape),
+  triggers: (compiled.triggers ?? []).map((spec) => triggerShape(spec, null)),
   created_at: createdAt,
   updated_at: updatedAt,
 })
@@ -73,8 +80,9 @@ export const graphTasks = ({ nodes }: CompiledWorkflow): z.output<typeof workflo
     max_attempts: node.retry.maxAttempts,
   }))
 
-export const workflowShape = (row: WorkflowRow): z.output<typeof workflows.workflow> => ({
+export const workflowShape = (row: WorkflowRow, triggers: readonly TriggerRow[]): z.output<typeof workflows.workflow> => ({
   ...summaryOf(row),
+  triggers: triggers.map(({ spec, problem }) => triggerShape(spec, problem)),
   hash: row.hash,
   params: row.compiled.params.map((spec) => ({
     name: spec.name,

@@ -112,6 +112,7 @@ export class TaskInputs {
         logical_date: logicalDate,
         date: logicalDay(logicalDate, null, this.#workflow),
         trigger: run.trigger,
+        cause: run.cause,
         status: run.status,
         error: run.error,
       },

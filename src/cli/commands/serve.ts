@@ -75,6 +75,7 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
       config,
       store,
       objects,
+      openObjects: (objectStore) => backends.openObjects({ objectStore }),
       clock: backends.clock,
       random: backends.random,
       log,

@@ -71,9 +71,16 @@ const runLines = (context: Context, run: Run, now: number): Span[][] => {
   ]
   if (run.logical_date !== null) lines.push(["  date     ", zonedText(run.logical_date, zone)])
   if (Object.keys(run.params).length > 0) lines.push(["  params   ", JSON.stringify(run.params)])
+  lines.push(...causeLines(run.cause))
   if (run.parent !== null) lines.push(["  parent   ", run.parent.task, " of run ", run.parent.run_id])
   if (run.error !== null) lines.push(["  error    ", [printable(run.error), "red"]])
   return [...lines, []]
+}
+
+const causeLines = (cause: Run["cause"]): Span[][] => {
+  if (cause === null) return []
+  if ("path" in cause) return [["  path     ", printable(cause.path)]]
+  return cause.runs.map(({ id, workflow }) => ["  after    ", workflow, " run ", id])
 }
 
 interface Layout {

@@ -14,7 +14,7 @@ test("workflows lists deployed workflows with their latest runs and next tick", 
   await world.api.runToEnd("bad")
   const { stdout } = await world.ork("workflows")
   expect(stdout.split("\n")).toEqual([
-    matching(/^workflow +version +latest runs +last run +next tick +tags$/),
+    matching(/^workflow +version +latest runs +last run +starts +tags$/),
     matching(/^bad +1 +✗ +\S+ \S+$/),
     matching(/^etl +1 +✓ +\S+ \S+ +\S+ 02:00:00 +sales$/),
     "",

@@ -27,17 +27,26 @@ export const workflows = async (context: Context, options: WorkflowsOptions): Pr
   return printListing(context, options, {
     items: await firstItems((page) => client.listWorkflows({ ...filter, ...page }), limit),
     none: "no workflows; deploy one with `ork deploy FILE`",
-    header: ["workflow", "version", "latest runs", "last run", "next tick", "tags"],
+    header: ["workflow", "version", "latest runs", "last run", "starts", "tags"],
     row: (workflow) => [
       workflow.name,
       String(workflow.version),
       iconsOf(workflow),
       timeText(workflow.last_runs[0]?.created_at ?? null, zone),
-      workflow.paused ? "paused" : timeText(workflow.next_at, zone),
+      workflow.paused ? "paused" : startsText(workflow, zone),
       workflow.tags.join(","),
     ],
   })
 }
+
+/** The next tick, the workflows that it follows, and the files that it takes. */
+const startsText = ({ next_at, triggers }: WorkflowSummary, zone: string): string =>
+  [
+    ...(next_at === null ? [] : [timeText(next_at, zone)]),
+    ...triggers.map(({ after, when, path }) =>
+      after === null ? `path ${path ?? ""}` : `after ${after.join(when === "all" ? " and " : " or ")}`,
+    ),
+  ].join("; ")
 
 const iconsOf = ({ last_runs: runs }: WorkflowSummary): string =>
   runs

@@ -14,6 +14,7 @@ import { compileParams } from "./params.ts"
 import { checkReferences } from "./references.ts"
 import { compileSchedules } from "./schedule.ts"
 import { checkTypes } from "./schemas.ts"
+import { compileTriggers } from "./triggers.ts"
 
 /** `files`: the files beside the definition that its commands may name. */
 export type CompileResult =
@@ -36,8 +37,10 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     description: definition.description,
     tags: [...new Set(definition.tags ?? [])],
     params,
-    schedules: compileSchedules(context, definition.schedule, params),
+    schedules: compileSchedules(context, definition, params),
     webhook: definition.webhook,
+    triggers: compileTriggers(context, definition, params),
+    dependsOnPast: definition.depends_on_past === true ? (true as const) : undefined,
     notify: compileNotify(context, definition.notify ?? []),
     deadlineMs,
     concurrency: definition.concurrency,

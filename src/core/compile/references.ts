@@ -8,7 +8,7 @@ import { quote } from "./names.ts"
 import { areUpstream, type UpstreamPair } from "./upstream.ts"
 import type { NameScope } from "./name-scope.ts"
 
-const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "status", "error"]
+const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "cause", "status", "error"]
 const HOOK_ONLY = new Set(["status", "error"])
 const TASK_FIELDS = ["output", "status"]
 
@@ -138,13 +138,15 @@ class ReferenceChecker {
     const first = ref.path[0]
     switch (ref.root) {
       case "params":
-        if (node === null) return { message: "params are not available here; the params of a schedule can use run.* only" }
+        if (node === null)
+          return { message: "params are not available here; the params of schedules and triggers can use run.* only" }
         if (typeof first !== "string" || this.#params.has(first)) return null
         return { message: `there is no param ${quote(first)}`, suggestion: this.#context.nearest(first, this.#params) }
       case "run":
         return this.#runProblem(first, node !== null && this.#node(node).hook !== null)
       case "tasks":
-        if (node === null) return { message: "tasks are not available here; the params of a schedule can use run.* only" }
+        if (node === null)
+          return { message: "tasks are not available here; the params of schedules and triggers can use run.* only" }
         return this.#taskProblem(ref, node)
       case "item":
       case "index":

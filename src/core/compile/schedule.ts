@@ -9,6 +9,7 @@ import type { Path } from "../model/problems.ts"
 import type { ParamSpec, ScheduleSpec } from "../model/workflow.ts"
 import type { CompileContext } from "./context.ts"
 import { quote } from "./names.ts"
+import { checkGivenParams } from "./given-params.ts"
 import { dateProblem } from "./params.ts"
 import { compileDuration } from "./duration.ts"
 
@@ -17,20 +18,23 @@ const MAX_SCHEDULES = 100
 
 export const compileSchedules = (
   context: CompileContext,
-  schedule: WorkflowDefinition["schedule"],
+  { schedule, depends_on_past: dependsOnPast = false }: Pick<WorkflowDefinition, "schedule" | "depends_on_past">,
   params: readonly ParamSpec[],
 ): ScheduleSpec[] => {
+  const parts = { params, dependsOnPast }
+  if (dependsOnPast && schedule === undefined)
+    context.problems.add(["depends_on_past"], "needs a schedule: only scheduled runs wait for the run of the previous tick")
   if (schedule === undefined) return []
-  if (!Array.isArray(schedule)) return [compileOne(context, schedule, ["schedule"], params)]
+  if (!Array.isArray(schedule)) return [compileOne(context, schedule, ["schedule"], parts)]
   if (schedule.length > MAX_SCHEDULES) context.problems.add(["schedule"], `has more than ${MAX_SCHEDULES} entries`)
-  return schedule.slice(0, MAX_SCHEDULES).map((one, i) => compileOne(context, one, ["schedule", i], params))
+  return schedule.slice(0, MAX_SCHEDULES).map((one, i) => compileOne(context, one, ["schedule", i], parts))
 }
 
 const compileOne = (
   context: CompileContext,
   written: string | ScheduleDefinition,
   path: Path,
-  params: readonly ParamSpec[],
+  { params, dependsOnPast }: { params: readonly ParamSpec[]; dependsOnPast: boolean },
 ): ScheduleSpec => {
   const { cron: ownCron, every, timezone = "UTC", ...rest } = typeof written === "string" ? { cron: written } : written
   const at = (field: string): Path => (typeof written === "string" ? path : [...path, field])
@@ -47,15 +51,7 @@ const compileOne = (
     const problem = rest[field] === undefined ? null : dateProblem(rest[field])
     if (problem !== null) context.problems.add(at(field), problem)
   }
-  const names = params.map((param) => param.name)
-  for (const name of Object.keys(rest.params ?? {})) {
-    if (!names.includes(name))
-      context.problems.addKey([...path, "params", name], `there is no param ${quote(name)}`, context.nearest(name, names))
-  }
-  for (const param of params) {
-    if (!param.required || param.default !== undefined || Object.hasOwn(rest.params ?? {}, param.name)) continue
-    context.problems.add(path, `has no value for the required param ${quote(param.name)}; add it under params`)
-  }
+  checkGivenParams(context, { given: rest.params ?? {}, path, params })
   const jitterMs = compileDuration(context, rest.jitter, at("jitter"), 0)
   if (broken === null && jitterMs !== undefined && jitterMs > longestJitter(cron)) {
     const most = `${longestJitter(cron) / 1000}s`
@@ -65,8 +61,8 @@ const compileOne = (
     cron: cron.trim(),
     timezone,
     catchup: rest.catchup ?? "none",
-    // With catchup: all, missed ticks fire at the same time; `skip` would run only one of them.
-    overlap: rest.overlap ?? (rest.catchup === "all" ? "queue" : "skip"),
+    // With catchup: all, missed ticks fire at the same time; `skip` would run only one of them. A run that waits for the past is active.
+    overlap: rest.overlap ?? (rest.catchup === "all" || dependsOnPast ? "queue" : "skip"),
     jitterMs,
     start: rest.start,
     end: rest.end,

@@ -16,7 +16,14 @@ import type { Json } from "../model/json.ts"
 const scope: ExpressionScope = {
   params: { limit: 100, ratio: 0.5, name: "eu", list: [1, 2, 3], "a-b": { c: true }, max: 2 ** 53 - 1, none: null },
   tasks: { fetch: { output: { rows: [{ id: 7 }] }, status: "success" }, "my-task": { output: null, status: "skipped" } },
-  run: { id: "run-1", workflow: "etl", logical_date: "2026-01-02T00:00:00.000Z", date: "2026-01-02", trigger: "manual" },
+  run: {
+    id: "run-1",
+    workflow: "etl",
+    logical_date: "2026-01-02T00:00:00.000Z",
+    date: "2026-01-02",
+    trigger: "manual",
+    cause: null,
+  },
   item: { file: "a.csv" },
   index: 4,
 }

@@ -22,6 +22,8 @@ export interface ExpressionScope {
     logical_date: string | null
     date: string | null
     trigger: string
+    /** What a trigger created the run for; null: no trigger did. */
+    cause: Json
     /** Set for hooks. */
     status?: string
     error?: string | null

@@ -211,6 +211,16 @@ export interface ScheduleDefinition {
   params?: JsonObject
 }
 
+/** Starts a run after successful runs of other workflows (`after`), or for each new file or object (`path`). */
+export interface TriggerDefinition {
+  after?: string | string[]
+  when?: "all" | "any"
+  /** Looked at `every` so often. */
+  path?: string
+  every?: Duration
+  params?: JsonObject
+}
+
 export interface NotifyDefinition {
   on: ("success" | "failure" | "cancel" | "deadline")[]
   webhook?: string
@@ -229,6 +239,8 @@ export type WorkflowDefinition = {
   schedule?: string | ScheduleDefinition | (string | ScheduleDefinition)[]
   /** Name of the secret that signs messages; two during a rotation. */
   webhook?: { secret: string | string[] }
+  triggers?: TriggerDefinition | TriggerDefinition[]
+  depends_on_past?: boolean
   notify?: NotifyDefinition | NotifyDefinition[]
   deadline?: Duration
   concurrency?: number

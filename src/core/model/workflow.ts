@@ -93,6 +93,22 @@ export interface ScheduleSpec {
   params?: Template
 }
 
+/** Starts a run after successes of other workflows: each success (`any`), or when every one of them has succeeded since (`all`). */
+export interface AfterTrigger {
+  after: string[]
+  when: "all" | "any"
+  params?: Template
+}
+
+/** Starts a run for each new file or object that fits the pattern. */
+export interface PathTrigger {
+  path: string
+  everyMs: number
+  params?: Template
+}
+
+export type TriggerSpec = AfterTrigger | PathTrigger
+
 export interface NotifySpec {
   on: ("success" | "failure" | "cancel" | "deadline")[]
   webhook?: string
@@ -198,6 +214,10 @@ export interface CompiledWorkflow {
   schedules: ScheduleSpec[]
   /** Name of the secret that signs messages; two during a rotation. */
   webhook?: { secret: string | string[] }
+  /** Absent without triggers besides schedules and the webhook. */
+  triggers?: TriggerSpec[]
+  /** A scheduled run waits for the success of the run of the previous tick. */
+  dependsOnPast?: true
   notify: NotifySpec[]
   deadlineMs?: number
   concurrency?: number

@@ -1,6 +1,7 @@
 // Start of runs: which pending runs may start under `max_active_runs` of their workflows, and the rows and timers that a run
 // starts with. Called by the stores when a run is created or closed, inside the transaction that counts the running ones.
 
+import type { RunId } from "../model/ids.ts"
 import type { NewRow } from "../model/row.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 import { initialRows, type PlannedRun } from "./new-rows.ts"
@@ -8,6 +9,7 @@ import { deadlineNotifications, type NewNotification } from "./notifications.ts"
 
 export interface NewRunOrigin {
   waitForSchedule?: boolean
+  previousRun?: RunId
   parent?: { withinSameWorkflow: boolean }
 }
 
@@ -15,8 +17,11 @@ export interface NewRunOrigin {
  * Returns whether a new run is inserted pending, for `runsToStart` to choose. Other runs start at once, among them a sub-workflow within a
  * run of the same workflow: pending, it would wait for the end of the run that waits for it.
  */
-export const startsPending = (workflow: CompiledWorkflow, { waitForSchedule = false, parent }: NewRunOrigin): boolean =>
-  waitForSchedule || (workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)
+export const startsPending = (
+  workflow: CompiledWorkflow,
+  { waitForSchedule = false, previousRun, parent }: NewRunOrigin,
+): boolean =>
+  waitForSchedule || previousRun !== undefined || (workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)
 
 export interface PendingRun {
   workflowId: number

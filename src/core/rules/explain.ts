@@ -1,6 +1,7 @@
 // Explains the state of a task or a run in one sentence: the upstream, limit, retry, queue or rule that it waits for. The caller
 // (engine/services/explain.ts) reads the rows.
 
+import type { RunCause } from "../model/cause.ts"
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
 import { HANDLER_EXECUTOR } from "./job-node.ts"
 import type { JobStatus } from "./jobs.ts"
@@ -40,6 +41,8 @@ export interface ExplainedRun {
   cancelling: "cancel" | "timeout" | null
   /** The run has closed because it timed out. */
   timedOut?: boolean
+  /** The run whose success this one waits for (`depends_on_past`), unless it has succeeded. */
+  waitsFor?: { id: string; status: RunStatus } | null
   /** Active runs of the workflow, while `max_active_runs` keeps this one pending. */
   activeRuns: number
 }
@@ -74,12 +77,21 @@ export interface Explanation {
   sentence: string
 }
 
+const MAX_CAUSES = 10
+
 const list = (names: readonly string[], most = 3): string =>
   names.length <= most ? names.join(", ") : `${names.slice(0, most).join(", ")} and ${names.length - most} more`
 
 /** Explains why a run has not started, or is stopping or paused; null for any other run. */
 export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | "run">): Explanation | null => {
   const explain = (sentence: string): Explanation => ({ task: null, path: "", status: run.status, sentence })
+  if (run.status === "pending" && run.waitsFor) {
+    const { id, status } = run.waitsFor
+    const advice = status === "pending" || status === "running" ? "" : "; retry that run, or mark its tasks as successful"
+    return explain(
+      `The run waits for the success of run ${id} of the previous tick, which is ${status} (depends_on_past)${advice}.`,
+    )
+  }
   if (run.status === "pending") {
     return workflow.maxActiveRuns === undefined
       ? explain("The run waits for an earlier run of its schedule to end (overlap: queue).")
@@ -93,6 +105,18 @@ export const explainRun = ({ workflow, run }: Pick<ExplainContext, "workflow" | 
   }
   if (run.status === "running" && run.paused) return explain("The run is paused: nothing new starts until it is resumed.")
   return null
+}
+
+/** Explains what a trigger created a run for. */
+export const explainCause = (status: RunStatus, cause: RunCause): Explanation => {
+  const what =
+    "path" in cause
+      ? `because of the file ${cause.path}`
+      : `after the success of ${list(
+          cause.runs.map(({ id, workflow }) => `${workflow} (run ${id})`),
+          MAX_CAUSES,
+        )}`
+  return { task: null, path: "", status, sentence: `The run started ${what}.` }
 }
 
 /** Explains why a notification of a run did not arrive. */

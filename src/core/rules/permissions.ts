@@ -1,7 +1,7 @@
 // Decides whether limits of a key or role cover a workflow. The stores evaluate the same rule in their lists; a conformance test compares both.
 
 import type { WorkflowLimits } from "../settings/workflow-limits.ts"
-import { matches } from "./patterns.ts"
+import { matches } from "../model/patterns.ts"
 
 /** Part of a query: alternatives, of which a workflow must match one; not given: all workflows. */
 export interface Limited {

@@ -4,7 +4,7 @@ import { isObject, type Json } from "../model/json.ts"
 import type { Problem } from "../model/problems.ts"
 import type { CompiledWorkflow, Node, Template } from "../model/workflow.ts"
 import type { Policy, PolicyFields } from "../settings/policy.ts"
-import { matches } from "./patterns.ts"
+import { matches } from "../model/patterns.ts"
 
 /** Capabilities that give a container rights over its machine. */
 const MACHINE_RIGHTS = new Set([

@@ -73,6 +73,7 @@ const runScope = ({ runId, run }: TaskClaim, workflow: CompiledWorkflow): Expres
     logical_date: logical,
     date: logicalDay(logical, run.timezone, workflow),
     trigger: run.trigger,
+    cause: run.cause,
     status: run.status,
     error: run.error,
   }
@@ -88,6 +89,7 @@ const jobScope = ({ job, createdAt }: JobClaim): ExpressionScope => ({
     logical_date: createdAt,
     date: createdAt.slice(0, 10),
     trigger: "job",
+    cause: null,
     status: "running",
     error: null,
   },

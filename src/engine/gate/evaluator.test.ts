@@ -6,7 +6,7 @@ import type { Evaluator } from "../ports.ts"
 const scope = (values: Partial<ExpressionScope> = {}): ExpressionScope => ({
   params: { limit: 3, words: ["a", "b"] },
   tasks: { list: { output: { rows: [1, 2, 3] }, status: "success" }, other: { output: "x".repeat(100), status: "success" } },
-  run: { id: "r", workflow: "w", logical_date: null, date: null, trigger: "manual" },
+  run: { id: "r", workflow: "w", logical_date: null, date: null, trigger: "manual", cause: null },
   ...values,
 })
 

@@ -6,7 +6,7 @@
 
 import { scheduledParams } from "./scheduler.ts"
 import type { Evaluator } from "../ports.ts"
-import { newRunId } from "../../core/model/ids.ts"
+import { newRunId, type RunId } from "../../core/model/ids.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import { lastInstantOf, startOf, ticksIn } from "../../core/time/schedule.ts"
 import type { ScheduleSpec } from "../../core/model/workflow.ts"
@@ -58,7 +58,14 @@ export const backfill = async (
   if (request.plan) return { ticks, runs: [] }
   const tracks = Math.min(request.maxActiveRuns ?? DEFAULT_ACTIVE_RUNS, MAX_TRACKS)
   const runs: NewRun[] = []
-  for (const [i, each] of due.entries()) runs.push(await newRun(options, workflow, each, i % tracks))
+  /** The last run of each schedule, by position. */
+  const last = new Map<number, RunId>()
+  for (const [i, each] of due.entries()) {
+    const run = await newRun(options, workflow, each, i % tracks)
+    const previousRun = workflow.compiled.dependsOnPast === true ? last.get(each.position) : undefined
+    runs.push(previousRun === undefined ? run : { ...run, previousRun })
+    last.set(each.position, run.id)
+  }
   const ids: string[] = []
   for (let i = 0; i < runs.length; i += BATCH) {
     const created = await store.createRuns(runs.slice(i, i + BATCH)).finally(wake)

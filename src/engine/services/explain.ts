@@ -2,6 +2,7 @@
 // such tasks, the first are explained and the others counted.
 
 import {
+  explainCause,
   explainJob as explainOneJob,
   explainNotification,
   explainRun,
@@ -80,6 +81,7 @@ const explainWholeRun = async (options: ExplainOptions, run: RunRow, context: Ex
   return [
     ...(problem === null ? [] : [{ task: null, path: "", status, sentence: `The server has a problem: ${problem}.` }]),
     ...(ofRun === null ? [] : [ofRun]),
+    ...(run.cause === null ? [] : [explainCause(status, run.cause)]),
     ...(await options.store.notificationProblems(id)).map((each) => explainNotification(status, each)),
   ]
 }
@@ -175,9 +177,11 @@ const readContext = async (
       : Promise.resolve([]),
   ])
   const stateOf = queueStates(options, queues, holders)
+  const previous = run.status === "pending" && run.previousRun !== null ? await store.getRun(run.previousRun) : null
+  const waitsFor = previous?.status === "success" ? null : previous
   return {
     workflow,
-    run: { ...run, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
+    run: { ...run, waitsFor, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
     inner: await innerUpstream(store, run, workflow, tasks),
     slotUsers: await slotUsersOf(store, tasks),

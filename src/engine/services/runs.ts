@@ -141,7 +141,7 @@ export class RunService {
     const run = await this.#options.store.getRun(runId)
     if (run === null) throw new NotFound(`there is no run ${runId}`)
     if (!isRunClosed(run.status) || run.hooksPending > 0) throw new Conflict(`run ${runId} has not ended; cancel it first`)
-    await removeRun(this.#options, runId)
+    await removeRun(this.#options, runId).finally(this.#options.wake)
   }
 
   /** Sets the outcome of a task by hand. Cancels the child run that the task waits on, if any. */

@@ -3,11 +3,10 @@
 
 import { scheduleKey } from "./deploy.ts"
 import { DueLoop } from "./due-loop.ts"
+import { renderParams } from "./run-params.ts"
 import type { Evaluator, Logger } from "../ports.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
-import type { JsonObject } from "../../core/model/json.ts"
-import { bindParams } from "../../core/rules/params.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import { dayIn, dueFirings, type Firing, nextFiring } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
@@ -139,8 +138,11 @@ export class Scheduler {
       return [{ scheduleId: schedule.id, expected: nextAt!, tick: nextAt!, nextAt: after, run: null, skipped: null }]
     }
     const ticks: Tick[] = []
+    let previousRun = workflow.dependsOnPast === true ? await store.lastTickRun(schedule) : null
     for (const [i, { firing, skipped }] of firings.entries()) {
-      const created = skipped === null ? await this.#newRun(schedule, workflow, firing) : { skipped }
+      const planned = skipped === null ? await this.#newRun(schedule, workflow, firing) : { skipped }
+      const created = previousRun === null || "skipped" in planned ? planned : { ...planned, previousRun }
+      if (workflow.dependsOnPast === true && "id" in created) previousRun = created.id
       ticks.push({
         scheduleId: schedule.id,
         expected: i === 0 ? nextAt! : iso(firing.at),
@@ -212,27 +214,16 @@ const missedFirings = ({ spec, workflow, position, nextAt }: ScheduleRow, now: n
   }))
 
 /** Returns the params of a tick: those of the schedule, whose expressions can refer to the tick, over the workflow's defaults. */
-export const scheduledParams = async (
+export const scheduledParams = (
   evaluator: Pick<Evaluator, "render">,
   workflow: CompiledWorkflow,
-  spec: Pick<ScheduleSpec, "params" | "timezone">,
+  { params, timezone }: Pick<ScheduleSpec, "params" | "timezone">,
   tick: Date,
   trigger = "schedule",
-): Promise<{ values: JsonObject } | { problem: string }> => {
-  const run = {
-    id: "",
-    workflow: workflow.name,
+): ReturnType<typeof renderParams> =>
+  renderParams(evaluator, workflow, params, {
     logical_date: tick.toISOString(),
-    date: dayIn(spec.timezone, tick),
+    date: dayIn(timezone, tick),
     trigger,
-  }
-  try {
-    const given = spec.params === undefined ? {} : await evaluator.render(spec.params, { params: {}, tasks: {}, run })
-    const bound = bindParams(workflow, { values: given as JsonObject })
-    return bound.ok
-      ? { values: bound.params }
-      : { problem: bound.problems.map(({ path, message }) => `${path} ${message}`).join("; ") }
-  } catch (error) {
-    return { problem: messageOf(error) }
-  }
-}
+    cause: null,
+  })

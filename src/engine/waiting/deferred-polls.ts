@@ -166,7 +166,7 @@ const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
 /** Returns the part of an address that may be logged: its path and query may contain secrets. */
 const serviceOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : "no URL")
 
-const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "" }
+const NO_RUN = { id: "", workflow: "", logical_date: null, date: null, trigger: "", cause: null }
 
 const nextPoll = (waitingOn: PollWait, errors: number, last: string): WaitStep => {
   const { everyMs } = waitingOn.poll

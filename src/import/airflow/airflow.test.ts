@@ -134,6 +134,40 @@ with DAG("branches", schedule=timedelta(minutes=5), catchup=False):
     })
   })
 
+  it("follows the workflows that write the datasets that it waits for", async () => {
+    const { workflows, problems } = await convert(`
+orders = Dataset("s3://lake/orders")
+with DAG("load", schedule=None):
+    BashOperator(task_id="a", bash_command="true", outlets=[orders])
+with DAG("report", schedule=[orders, Dataset("s3://lake/users")]):
+    BashOperator(task_id="b", bash_command="true")
+`)
+    expect(problems.map(({ message }) => message)).toEqual([
+      "the dataset s3://lake/users is written by no DAG of this file; name the workflow that writes it under triggers",
+    ])
+    expect(workflows.map(({ definition: { name, triggers } }) => [name, triggers])).toEqual([
+      ["load", undefined],
+      ["report", [{ after: ["load"] }]],
+    ])
+  })
+
+  it("waits for the past as a workflow if all of its tasks do", async () => {
+    const { definition, problems } = await convert(`
+with DAG("past", schedule="@daily", catchup=False, default_args={"depends_on_past": True}):
+    BashOperator(task_id="a", bash_command="true", depends_on_past=True)
+`)
+    expect(definition).toMatchObject({ depends_on_past: true, schedule: { cron: "@daily" } })
+    expect(problems).toEqual([])
+    const single = await convert(`
+with DAG("single", schedule="@daily", catchup=False):
+    BashOperator(task_id="a", bash_command="true", depends_on_past=True)
+`)
+    expect(single.definition!.depends_on_past).toBeUndefined()
+    expect(single.problems.map(({ message }) => message)).toEqual([
+      "depends_on_past of BashOperator a is left out: in Ork it is a field of the workflow, for whole runs",
+    ])
+  })
+
   it("reports line by line what it cannot convert, and its task fails until somebody replaces it", async () => {
     const { definition, problems } = await convert(`
 with DAG("odd", schedule="@daily", sla_miss_callback=page):

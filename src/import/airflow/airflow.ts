@@ -10,8 +10,9 @@ import { type AirflowDag, type AirflowFile, type AirflowTask, isObject, readAirf
 export const importAirflow = async (text: string): Promise<Imported> => {
   const file = await readAirflow(text)
   const imported: Imported = { workflows: [], problems: [...file.problems] }
-  const names = new UniqueNames("dag")
-  for (const dag of file.dags) new DagImport(file, dag, names.add(dag.id)).addTo(imported)
+  const unique = new UniqueNames("dag")
+  const names = new Map(file.dags.map((dag) => [dag, unique.add(dag.id)]))
+  for (const dag of file.dags) new DagImport(file, dag, names).addTo(imported)
   if (file.dags.length === 0 && file.problems.length === 0) imported.problems.push({ line: 1, message: "has no DAG" })
   return imported
 }
@@ -33,6 +34,8 @@ const IGNORED_TASK_ARGS = new Set([
   "$function",
   "$input",
   "email_on_retry",
+  "inlets",
+  "outlets",
 ])
 
 /** Arguments of the operators that call a function. */
@@ -60,16 +63,27 @@ const TIMEOUT = "7d"
 class DagImport {
   readonly #file: AirflowFile
   readonly #dag: AirflowDag
-  readonly #name: string
+  readonly #names: ReadonlyMap<AirflowDag, string>
   readonly #problems: ImportProblem[] = []
   readonly #params: Record<string, Json> = {}
   /** Functions that tasks of the DAG call. */
   readonly #called = new Set<string>()
 
-  constructor(file: AirflowFile, dag: AirflowDag, name: string) {
+  /** `names`: the workflows of all DAGs of the file. */
+  constructor(file: AirflowFile, dag: AirflowDag, names: ReadonlyMap<AirflowDag, string>) {
     this.#file = file
     this.#dag = dag
-    this.#name = name
+    this.#names = names
+  }
+
+  get #name(): string {
+    return this.#names.get(this.#dag)!
+  }
+
+  /** All tasks wait for their past. */
+  get #dependsOnPast(): boolean {
+    const { default_args: defaults } = this.#dag.args
+    return isObject(defaults) && defaults["depends_on_past"] === true
   }
 
   get #module(): string {
@@ -81,9 +95,11 @@ class DagImport {
     const defaults = isObject(args["default_args"]) ? args["default_args"] : {}
     const converted = Object.fromEntries(tasks.map((task) => [task.id, this.#task(task)]))
     if (isObject(args["params"])) for (const [name, value] of Object.entries(args["params"])) this.#param(name, value)
+    const fields = this.#workflowFields(args)
     const definition: WorkflowDefinition = {
       name: this.#name,
-      ...this.#workflowFields(args),
+      ...fields,
+      ...(this.#dependsOnPast && fields.schedule !== undefined && { depends_on_past: true }),
       ...(Object.keys(this.#params).length > 0 && { params: this.#params }),
       defaults: { timeout: TIMEOUT, ...this.#common(defaults, line, "default_args") },
       tasks: converted,
@@ -134,9 +150,11 @@ class DagImport {
     return fields
   }
 
-  #schedule(value: Json, args: JsonObject): { schedule?: ScheduleDefinition } {
+  #schedule(value: Json, args: JsonObject): Pick<WorkflowDefinition, "schedule" | "triggers"> {
     const { line } = this.#dag
     if (value === null || value === "@once") return {}
+    const datasets = datasetsIn(value)
+    if (datasets.length > 0) return this.#triggers(datasets)
     const start = isObject(args["start_date"]) ? args["start_date"] : {}
     const timing = timingOf(value)
     if (timing === null) {
@@ -158,6 +176,20 @@ class DagImport {
         ...(catchesUp && typeof start["$date"] === "string" && { start: start["$date"] }),
       },
     }
+  }
+
+  /** A DAG that waits for datasets follows the workflows that write them. */
+  #triggers(datasets: readonly string[]): Pick<WorkflowDefinition, "triggers"> {
+    const writers = datasets.flatMap((dataset) => {
+      const found = this.#file.dags.filter(({ tasks }) =>
+        tasks.some(({ args }) => datasetsIn(args["outlets"]).includes(dataset)),
+      )
+      const message = `the dataset ${dataset} is written by no DAG of this file; name the workflow that writes it under triggers`
+      if (found.length === 0) this.#problem(this.#dag.line, message)
+      return found.map((dag) => this.#names.get(dag)!)
+    })
+    const after = [...new Set(writers)].filter((name) => name !== this.#name)
+    return after.length === 0 ? {} : { triggers: [{ after }] }
   }
 
   #param(name: string, value: Json): void {
@@ -346,6 +378,9 @@ class DagImport {
           if (typeof value === "string") task.description = value
           break
         case "depends_on_past":
+          if (value === true && !this.#dependsOnPast)
+            this.#problem(line, `depends_on_past of ${what} is left out: in Ork it is a field of the workflow, for whole runs`)
+          break
         case "email_on_failure":
         case "wait_for_downstream":
           if (value !== false) this.#problem(line, `${name} of ${what} has no counterpart and is left out`)
@@ -371,6 +406,10 @@ class DagImport {
     return `# Functions of the Airflow DAG ${this.#dag.id}\n${[shared, ...sources].filter((part) => part !== "").join("\n\n\n")}\n`
   }
 }
+
+/** Returns the addresses of the datasets of a list, or of a dataset. */
+const datasetsIn = (value: Json | undefined): string[] =>
+  [value ?? []].flat().flatMap((each) => (isObject(each) && typeof each["$dataset"] === "string" ? [each["$dataset"]] : []))
 
 const timingOf = (value: Json): Pick<ScheduleDefinition, "cron" | "every"> | null => {
   const seconds = isObject(value) ? secondsOf(value) : null

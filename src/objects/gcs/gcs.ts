@@ -6,7 +6,7 @@ import { ObjectStoreError } from "../errors.ts"
 import { type ClientOptions, explainGcs, GcsClient, isBeyondEnd, isMissing, isTransient } from "./client.ts"
 import { CHUNK_BYTES, ResumableUpload } from "./resumable.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
-import type { ObjectStore } from "../objects.ts"
+import type { ListedObject, ObjectStore } from "../objects.ts"
 import { nullIf } from "../shared/null-if.ts"
 import { probe } from "../shared/probe.ts"
 import { ChunkReader } from "../shared/chunk-reader.ts"
@@ -15,6 +15,12 @@ export interface GcsOptions extends ClientOptions {
   bucket: string
   /** Empty, or ends in `/`. */
   prefix: string
+}
+
+interface GcsObject {
+  name: string
+  generation: string
+  updated: string
 }
 
 const PAGE_SIZE = 1000
@@ -99,10 +105,14 @@ export class GcsObjectStore implements ObjectStore {
   }
 
   async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
+    return (await this.listObjects(prefix, options)).map(({ key }) => key)
+  }
+
+  async listObjects(prefix: string, options: { after?: string; limit?: number } = {}): Promise<ListedObject[]> {
     const { bucket, prefix: storePrefix } = this.#options
     const limit = options.limit ?? PAGE_SIZE
     const after = options.after === undefined || options.after === "" ? undefined : storePrefix + options.after
-    const keys: string[] = []
+    const objects: ListedObject[] = []
     let pageToken: string | undefined
     do {
       const { body } = await this.#client.send({
@@ -110,19 +120,21 @@ export class GcsObjectStore implements ObjectStore {
         path: `/storage/v1/b/${bucket}/o`,
         query: {
           prefix: storePrefix + checkPrefix(prefix),
-          fields: "items(name),nextPageToken",
+          fields: "items(name,generation,updated),nextPageToken",
           // One more, because the list includes the offset itself.
-          maxResults: Math.min(PAGE_SIZE, limit - keys.length + 1),
+          maxResults: Math.min(PAGE_SIZE, limit - objects.length + 1),
           startOffset: after,
           pageToken,
         },
       })
-      const page = JSON.parse(body.toString()) as { items?: { name: string }[]; nextPageToken?: string }
-      const names = (page.items ?? []).map(({ name }) => name).filter((name) => name !== after)
-      keys.push(...names.map((name) => name.slice(storePrefix.length)))
+      const page = JSON.parse(body.toString()) as { items?: GcsObject[]; nextPageToken?: string }
+      for (const { name, generation, updated } of page.items ?? []) {
+        if (name === after) continue
+        objects.push({ key: name.slice(storePrefix.length), version: generation, changedAt: Date.parse(updated) })
+      }
       pageToken = page.nextPageToken
-    } while (pageToken !== undefined && keys.length < limit)
-    return keys.slice(0, limit)
+    } while (pageToken !== undefined && objects.length < limit)
+    return objects.slice(0, limit)
   }
 
   async deletePrefix(prefix: string): Promise<void> {

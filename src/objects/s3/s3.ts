@@ -17,7 +17,7 @@ import {
 } from "@aws-sdk/client-s3"
 import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
-import { KEY_PREFIXES, type ObjectStore, type ObjectRange } from "../objects.ts"
+import { KEY_PREFIXES, type ListedObject, type ObjectStore, type ObjectRange } from "../objects.ts"
 import { nullIf } from "../shared/null-if.ts"
 import { type Patience, patiently } from "../shared/patience.ts"
 import { probe } from "../shared/probe.ts"
@@ -186,26 +186,33 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   async list(prefix: string, options: { after?: string; limit?: number } = {}): Promise<string[]> {
+    return (await this.listObjects(prefix, options)).map(({ key }) => key)
+  }
+
+  async listObjects(prefix: string, options: { after?: string; limit?: number } = {}): Promise<ListedObject[]> {
     const { bucket, prefix: storePrefix } = this.#options
     const Prefix = storePrefix + checkPrefix(prefix)
     const limit = options.limit ?? PAGE_SIZE
-    const keys: string[] = []
+    const objects: ListedObject[] = []
     let after = options.after === undefined || options.after === "" ? undefined : storePrefix + options.after
-    while (keys.length < limit) {
+    while (objects.length < limit) {
       const page = await this.#client.send(
         new ListObjectsV2Command({
           Bucket: bucket,
           Prefix,
-          MaxKeys: Math.min(PAGE_SIZE, limit - keys.length),
+          MaxKeys: Math.min(PAGE_SIZE, limit - objects.length),
           ...(after !== undefined && { StartAfter: after }),
         }),
       )
-      const found = (page.Contents ?? []).map(({ Key }) => Key!)
-      keys.push(...found.map((key) => key.slice(storePrefix.length)))
-      after = found.at(-1)
+      const found = page.Contents ?? []
+      for (const { Key, ETag = "", LastModified } of found) {
+        const changedAt = LastModified?.getTime() ?? 0
+        objects.push({ key: Key!.slice(storePrefix.length), version: `${ETag} ${changedAt}`, changedAt })
+      }
+      after = found.at(-1)?.Key
       if (page.IsTruncated !== true || after === undefined) break
     }
-    return keys
+    return objects
   }
 
   async deletePrefix(prefix: string): Promise<void> {

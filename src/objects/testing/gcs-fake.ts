@@ -229,7 +229,9 @@ export class FakeGcs {
   /** int64 fields are strings, as in the discovery document. */
   #resource(name: string): object {
     const data = this.#object(name)
-    return { kind: "storage#object", bucket: this.bucket, name, size: String(data.length), generation: "1", md5Hash: md5(data) }
+    const updated = "2026-01-31T10:00:00.000Z"
+    const fixed = { kind: "storage#object", bucket: this.bucket, generation: "1", updated }
+    return { ...fixed, name, size: String(data.length), md5Hash: md5(data) }
   }
 }
 

@@ -19,12 +19,16 @@ import {
   workflowName,
 } from "./common.ts"
 
-export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
+export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow", "after", "path"] as const
 
 const count = z.int().min(0)
 export const counts = z.object(
   Object.fromEntries(TASK_STATUSES.map((status) => [status, count])) as Record<(typeof TASK_STATUSES)[number], typeof count>,
 )
+
+const cause = z
+  .union([z.object({ runs: z.array(z.object({ id: z.string(), workflow: z.string() })) }), z.object({ path: z.string() })])
+  .meta({ id: "Cause", description: "The successful runs of other workflows that the run followed, or its file or object" })
 
 export const run = z
   .object({
@@ -35,6 +39,7 @@ export const run = z
     status: z.enum(RUN_STATUSES),
     paused: z.boolean(),
     trigger: z.string(),
+    cause: cause.nullable().meta({ description: "What a trigger created the run for. null: no trigger did" }),
     params: object,
     priority,
     logical_date: dateTime.nullable(),

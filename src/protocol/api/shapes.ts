@@ -2,6 +2,7 @@
 // the rows, so that this file does not depend on the stores.
 
 import type { z } from "zod"
+import type { RunCause } from "../../core/model/cause.ts"
 import type { Output, Usage } from "../../core/model/change.ts"
 import { commandText } from "../../core/model/definition-text.ts"
 import { taskId } from "../../core/model/ids.ts"
@@ -35,6 +36,7 @@ export interface RunFields {
   status: RunStatus
   paused: boolean
   trigger: string
+  cause: RunCause | null
   params: JsonObject
   priority: number
   logicalDate: string | null
@@ -117,6 +119,7 @@ export const runShape = (run: RunFields): RunShape => ({
   status: run.status,
   paused: run.paused,
   trigger: run.trigger,
+  cause: run.cause,
   params: run.params,
   priority: run.priority,
   logical_date: run.logicalDate,

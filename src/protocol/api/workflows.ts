@@ -17,6 +17,19 @@ export const scheduleSpec = z
   })
   .meta({ id: "ScheduleSpec" })
 
+export const trigger = z
+  .object({
+    after: z.array(z.string()).nullable().meta({ description: "Workflows whose successful runs it follows" }),
+    when: z.enum(["all", "any"]).nullable(),
+    path: z.string().nullable().meta({ description: "Pattern of the files or objects that it creates runs for" }),
+    every_seconds: z.number().nullable().meta({ description: "How often it looks for them" }),
+    problem: z
+      .string()
+      .nullable()
+      .meta({ description: "Why it created no run the last time that it was to create one. In lists: null" }),
+  })
+  .meta({ id: "Trigger" })
+
 const summary = {
   name: z.string(),
   version: z.int(),
@@ -24,6 +37,7 @@ const summary = {
   tags: z.array(z.string()),
   paused: z.boolean(),
   schedules: z.array(scheduleSpec),
+  triggers: z.array(trigger),
   created_at: dateTime,
   updated_at: dateTime,
 }

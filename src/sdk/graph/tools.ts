@@ -68,6 +68,8 @@ interface RunInfo {
   id: string
   workflow: string
   trigger: string
+  /** What a trigger created the run for: successful runs of other workflows (`runs`), or a file or object (`path`). */
+  cause: { runs: { id: string; workflow: string }[]; path: string }
   /** Day of the logical date. */
   date: string | null
   logical_date: string | null

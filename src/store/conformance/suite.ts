@@ -8,6 +8,7 @@ import { cancelTests } from "./runs/cancel.ts"
 import { catalogTests } from "./admin/catalog.ts"
 import { claimTests } from "./claims/claims.ts"
 import { closeTests } from "./runs/close.ts"
+import { dependsOnPastTests } from "./runs/depends-on-past.ts"
 import { eventLogTests } from "./admin/event-log.ts"
 import { functionTests } from "./tasks/functions.ts"
 import { fanOutTests } from "./tasks/fan-out.ts"
@@ -36,6 +37,8 @@ import { readTests } from "./reads/reads.ts"
 import { retryRunTests } from "./runs/retry-run.ts"
 import { runTests } from "./runs/runs.ts"
 import { scheduleTests } from "./admin/schedules.ts"
+import { pathTriggerTests } from "./admin/path-triggers.ts"
+import { triggerTests } from "./admin/triggers.ts"
 import { waitingTests } from "./tasks/waiting.ts"
 import { workerTests } from "./claims/workers.ts"
 import type { Open } from "./world.ts"
@@ -71,6 +74,9 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     eventLogTests(open)
     catalogTests(open)
     scheduleTests(open)
+    triggerTests(open)
+    pathTriggerTests(open)
+    dependsOnPastTests(open)
     listTests(open)
     queueTests(open)
     callTests(open)

@@ -1,6 +1,7 @@
 // Deployed workflows, their versions and schedules: reads and changes for the API.
 
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
+import type { RunId } from "../../core/model/ids.ts"
 import type { Limited } from "../../core/rules/permissions.ts"
 import type { NewRun, RunRow } from "./store.ts"
 
@@ -95,6 +96,8 @@ export interface Catalog {
   moveSchedules(moves: { scheduleId: number; expected: string; nextAt: string }[]): Promise<void>
   /** Lists runs of a schedule that are not closed, oldest first. */
   activeRunsOf(scheduleId: number): Promise<RunRow[]>
+  /** Returns the run of the last tick of a schedule that created one; null: none has. */
+  lastTickRun(schedule: Pick<ScheduleRow, "workflowId" | "position" | "spec">): Promise<RunId | null>
   /** Lists the last skipped ticks of a schedule, newest first. */
   listSkippedTicks(schedule: Pick<ScheduleRow, "workflowId" | "position" | "spec">, limit: number): Promise<SkippedTick[]>
 }

@@ -1,5 +1,6 @@
 // Claims: rows that `advance` hands to a lease holder, each under a new attempt id.
 
+import type { RunCause } from "../../core/model/cause.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
@@ -57,6 +58,7 @@ export interface ClaimedRun {
   workflow: string
   params: JsonObject
   trigger: string
+  cause: RunCause | null
   priority: number
   logicalDate: string | null
   createdAt: string

@@ -11,6 +11,7 @@ import type { RunViewStore } from "./run-view.ts"
 import type { QueueStore } from "./queues.ts"
 import type { Store } from "./store.ts"
 import type { TransferStore } from "./transfer.ts"
+import type { PathTriggerStore, TriggerStore } from "./triggers.ts"
 import type { TransactionStore } from "./transactions.ts"
 
 export type ServerStore = Store &
@@ -24,4 +25,6 @@ export type ServerStore = Store &
   RunViewStore &
   QueueStore &
   TransferStore &
+  TriggerStore &
+  PathTriggerStore &
   TransactionStore

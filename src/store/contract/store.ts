@@ -14,6 +14,7 @@
 //  * No work is proportional to the history: finished rows are in no index that a claim, an unblock or a timer reads.
 
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
+import type { RunCause } from "../../core/model/cause.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
@@ -171,7 +172,7 @@ export interface StoredVersion {
   outcome: "new" | "new_version" | "same" | "exists"
 }
 
-export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
+export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow", "after", "path"] as const
 
 export interface NewRun {
   id: RunId
@@ -192,8 +193,12 @@ export interface NewRun {
   /** Schedule that created the run, with its time zone. */
   scheduleId?: number
   timezone?: string
+  /** What a trigger creates the run for. */
+  cause?: RunCause
   /** The run stays pending while an earlier run of the same schedule is not closed. */
   waitForSchedule?: boolean
+  /** The run stays pending until this one has succeeded (`depends_on_past`). */
+  previousRun?: RunId
   /** Task that waits for this run as its sub-workflow; resumed when the run closes. */
   parent?: ParentTask
 }
@@ -259,6 +264,7 @@ export interface RunRow {
   paused: boolean
   cancelling: CancelReason | null
   trigger: string
+  cause: RunCause | null
   params: JsonObject
   priority: number
   logicalDate: string | null
@@ -274,6 +280,8 @@ export interface RunRow {
   /** See `ParentTask`. */
   rootRunId: RunId | null
   parent: Pick<ParentTask, "runId" | "task"> | null
+  /** See `NewRun`. */
+  previousRun: RunId | null
   /** Number of unfinished hooks. */
   hooksPending: number
   /** Number of tasks by status, without hooks and containers. */

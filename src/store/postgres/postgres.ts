@@ -61,6 +61,8 @@ import {
   pastDurations,
 } from "./runs/task-reads.ts"
 import { ConnectionPool } from "./connection/connection-pool.ts"
+import { pathTriggerStore } from "./admin/path-triggers.ts"
+import { triggerStore } from "./admin/triggers.ts"
 import { putWorkflow } from "./admin/workflows.ts"
 import { Workflows } from "./cache/workflows.ts"
 
@@ -215,6 +217,8 @@ const operations = (access: Access, random: Random) => {
     ...notificationStore(access),
     ...runView(access),
     ...queueStore(access),
+    ...triggerStore(access),
+    ...pathTriggerStore(access),
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
     requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),

@@ -1,5 +1,6 @@
 // Columns of runs as both stores read them, and the rows of the contract that they become.
 
+import { causeOf } from "../../core/model/cause.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../core/model/status.ts"
@@ -7,17 +8,18 @@ import { type NewRun, type RunRow, type Store, TRIGGERS } from "../contract/stor
 
 /** Columns of a run `r`, joined with its workflow `w` and version `v`. */
 export const RUN_COLUMNS = `r.seq, r.id, r.number, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", v.version,
-  r.status, r.paused, r.cancelling, r."trigger", r.params, r.priority, r.logical_date AS "logicalDate", r.created_at AS "createdAt",
+  r.status, r.paused, r.cancelling, r."trigger", r.cause, r.params, r.priority, r.logical_date AS "logicalDate", r.created_at AS "createdAt",
   r.created_by AS "createdBy", r.started_at AS "startedAt", r.finished_at AS "finishedAt", r.idle_ms AS "idleMs", r.error, r.private,
   r.working_dir AS "workingDir",
   r.hooks_pending AS "hooksPending", r.tasks_total AS total, r.tasks_success AS success, r.tasks_failed AS failed,
   r.tasks_skipped AS skipped, r.tasks_cancelled AS cancelled, r.root_run_id AS "rootRunId", r.parent_run AS parent,
-  r.parent_task AS "parentTask"`
+  r.parent_task AS "parentTask", r.previous_run AS "previousRun"`
 
-export interface RunColumns extends Omit<RunRow, "paused" | "private" | "params" | "parent" | "tasks"> {
+export interface RunColumns extends Omit<RunRow, "paused" | "private" | "params" | "cause" | "parent" | "tasks"> {
   paused: boolean | number
   private: boolean | number
   params: string
+  cause: string | null
   parent: RunId | null
   parentTask: string | null
   total: number
@@ -34,13 +36,14 @@ export interface InFlightCounts {
 }
 
 export const runOf = (columns: RunColumns, { dispatched, running }: InFlightCounts): RunRow => {
-  const { params, parent, parentTask, total, success, failed, skipped, cancelled, ...row } = columns
+  const { params, cause, parent, parentTask, total, success, failed, skipped, cancelled, ...row } = columns
   const pending = total - success - failed - skipped - cancelled - dispatched - running
   return {
     ...row,
     paused: Boolean(row.paused),
     private: Boolean(row.private),
     params: JSON.parse(params) as JsonObject,
+    cause: causeOf(cause),
     parent: parent === null ? null : { runId: parent, task: parentTask! },
     tasks: { pending, dispatched, running, success, failed, skipped, cancelled },
   }

@@ -63,6 +63,8 @@ import { Versions } from "./cache/versions.ts"
 import { boundWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"
 import { serverLock } from "./connection/server-lock.ts"
+import { pathTriggerStore } from "./admin/path-triggers.ts"
+import { triggerStore } from "./admin/triggers.ts"
 import { putWorkflow } from "./admin/workflows.ts"
 import { whileBusy, Writer } from "./connection/writer.ts"
 
@@ -217,6 +219,8 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     ...notificationStore(access),
     ...runView(access),
     ...queueStore(access),
+    ...triggerStore(access),
+    ...pathTriggerStore(access),
     putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
     secret: () => readSecret(access),
     createRuns: (runs) => write((tx) => createRuns(tx, runs)),

@@ -3,7 +3,7 @@
 import { compact, oneOf, type Search, text } from "../address.ts"
 
 export const RUN_STATUSES = ["pending", "running", "success", "failed", "cancelled"] as const
-export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow"] as const
+export const TRIGGERS = ["manual", "schedule", "webhook", "backfill", "workflow", "after", "path"] as const
 export const JOB_STATUSES = ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"] as const
 export const PRIORITIES = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"] as const
 

@@ -97,6 +97,18 @@ export const scheduleTests = (open: Open<Store & Catalog>): void => {
       expect(await world.store.nextTickMs()).toBe(0)
     })
 
+    it("know the run of their last tick that created one", async () => {
+      const world = await setup(open)
+      await deploy(world, [spec()], [minute(1)])
+      const [row] = await all(world)
+      expect(await world.store.lastTickRun(row!)).toBeNull()
+      world.clock.pass(2 * MINUTE)
+      const [fired] = await world.store.fireTicks([tick(world, row!)])
+      const [next] = await all(world)
+      await world.store.fireTicks([tick(world, next!, null)])
+      expect(await world.store.lastTickRun(row!)).toBe(fired!.run!.id)
+    })
+
     it("are ahead when their last tick is in the future, and move to an earlier tick unless another server has moved them", async () => {
       const world = await setup(open)
       await deploy(world, [spec(), spec()], [minute(1), minute(1)])

@@ -64,6 +64,7 @@ export const claimTests = (open: Open): void => {
       expect(claim!.run).toEqual({
         workflow: "test",
         params,
+        cause: null,
         trigger: "webhook",
         priority: 7,
         logicalDate: input.logicalDate,

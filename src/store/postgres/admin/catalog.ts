@@ -10,6 +10,7 @@ import {
   activeRunsOf,
   dueSchedules,
   fireTicks,
+  lastTickRun,
   listSchedules,
   moveSchedules,
   nextTickMs,
@@ -44,6 +45,7 @@ export const catalog = ({ read, writeAndNotify, workflows }: Access): Catalog =>
   schedulesAhead: () => read(schedulesAhead),
   moveSchedules: (moves) => writeAndNotify((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((connection) => activeRunsOf(connection, scheduleId)),
+  lastTickRun: (schedule) => read((connection) => lastTickRun(connection, schedule)),
   listSkippedTicks: (schedule, limit) => read((connection) => listSkippedTicks(connection, schedule, limit)),
 })
 

@@ -2,6 +2,7 @@
 // definition. Keys of ticks are kept for ever, so that no tick creates a second run after a deployment, removal or restart. Callers
 // lock the row of the workflow before they change its schedules.
 
+import type { RunId } from "../../../core/model/ids.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
 import {
@@ -177,6 +178,20 @@ export const activeRunsOf = async (connection: SqlRunner, scheduleId: number): P
   const seqs = (await connection.run<{ seq: number }>(ACTIVE_RUNS, { scheduleId })).map(({ seq }) => seq)
   const runs = await readRuns(connection, seqs)
   return seqs.flatMap((seq) => runs.get(seq) ?? [])
+}
+
+const LAST_RUN = statement(
+  "ticks_last_run",
+  `SELECT run_id AS id FROM ticks
+   WHERE workflow_id = :workflowId::bigint AND schedule = :schedule AND run_id IS NOT NULL ORDER BY tick_at DESC LIMIT 1`,
+)
+
+export const lastTickRun = async (
+  connection: SqlRunner,
+  { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
+): Promise<RunId | null> => {
+  const [found] = await connection.run<{ id: RunId }>(LAST_RUN, { workflowId, schedule: scheduleText(position, spec) })
+  return found?.id ?? null
 }
 
 const SKIPPED = statement(

@@ -5,6 +5,7 @@ import { replaceNul } from "../connection/array-params.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
+import { checkTriggers, pauseTriggers, putTriggers, removeTriggers } from "./triggers.ts"
 import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
 
 const PUT_WORKFLOW = statement(
@@ -47,6 +48,7 @@ export const putWorkflow = async (tx: Tx, input: NewVersion): Promise<StoredVers
     const [known] = await tx.run<{ version: number }>(VERSION_NUMBER, { versionId: deployed })
     return { workflowId, versionId: deployed, version: known!.version, outcome: "exists" }
   }
+  if (deploy) await checkTriggers(tx, compiled)
   const [found] = await tx.run<{ id: number; version: number }>(FIND_VERSION, { workflowId, hash: input.hash })
   const { id: versionId, version } = found ?? (await addVersion(tx, workflowId, input))
   if (deploy) {
@@ -54,6 +56,7 @@ export const putWorkflow = async (tx: Tx, input: NewVersion): Promise<StoredVers
     const specs = compiled.schedules
     const { nextAt = [], firstAt = nextAt } = input
     await putSchedules(tx, { workflowId, versionId, active: !paused, specs, nextAt, firstAt })
+    await putTriggers(tx, { workflowId, versionId, active: !paused, specs: compiled.triggers ?? [] })
   }
   tx.workflows.add(versionId, compiled)
   const first = (found === undefined && version === 1) || (deploy && deployed === null)
@@ -91,6 +94,7 @@ export const removeWorkflow = async (tx: Tx, name: string): Promise<boolean> => 
   const [found] = await tx.run<{ id: number }>(UNDEPLOY, { name })
   if (found === undefined) return false
   await removeSchedules(tx, found.id)
+  await removeTriggers(tx, found.id)
   return true
 }
 
@@ -107,5 +111,6 @@ export const setWorkflowPaused = async (
   if (found === undefined) return false
   if (paused) await pauseSchedules(tx, found.id)
   else await resumeSchedules(tx, found.id, nextAt)
+  await pauseTriggers(tx, found.id, paused)
   return true
 }

@@ -17,6 +17,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { insertRows, RUN_ID_PLACEHOLDER } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
+import { recordSuccesses } from "./record-successes.ts"
 import { requestResume } from "./waiting.ts"
 
 /** Columns of a run that starts or closes, for `StartableRun`. */
@@ -103,6 +104,10 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
       tx,
       runs.map(({ run, compiled, status }) => ({ runId: run.id, notifications: endNotifications(compiled, run, status) })),
     ),
+    recordSuccesses(
+      tx,
+      runs.flatMap(({ run, status }) => (status === "success" && !run.private ? [run.seq] : [])),
+    ),
   ].map(pipelined)
   // Locks the workflows, so that a concurrent `createRuns` counts these runs as closed.
   const counted = runs.filter(({ run, compiled }) => compiled.maxActiveRuns !== undefined || run.schedule_id !== null)
@@ -162,7 +167,7 @@ const COUNT_RUNNING = statement(
    FROM unnest(:workflows::bigint[]) AS w (id)`,
 )
 
-/** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
+/** Pending runs, oldest first, except those that wait for an earlier run of their schedule, or for its success. */
 const OLDEST_PENDING = statement(
   "activate_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
@@ -170,6 +175,8 @@ const OLDEST_PENDING = statement(
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
        SELECT 1 FROM runs e WHERE e.schedule_id = p.schedule_id AND e.schedule_id IS NOT NULL
          AND e.status IN ('pending', 'running') AND e.seq < p.seq))
+       AND (previous_run IS NULL OR retry_plan IS NOT NULL OR NOT EXISTS (
+         SELECT 1 FROM runs b WHERE b.id = p.previous_run AND b.status <> 'success'))
      ORDER BY seq LIMIT ${MAX_STARTS}
    ) r ORDER BY r.workflow_id, r.seq`,
 )

@@ -25,12 +25,14 @@ const INSERT = statement(
        :params::text[], :priorities::smallint[], :logicalDates::text[], :idempotencyKeys::text[], :privateFlags::boolean[],
        :workingDirs::text[], :timezones::text[], :scheduleIds::bigint[], :waitForScheduleFlags::boolean[], :timeouts::bigint[],
        :openTasks::int[], :totals::int[], :parentRows::bigint[], :parentRuns::uuid[], :parentTasks::text[], :rootRunIds::uuid[],
-       :depths::int[], :creators::text[]) WITH ORDINALITY
+       :depths::int[], :creators::text[], :causes::text[],
+       :previousRuns::uuid[]) WITH ORDINALITY
      AS c (id, workflow_id, version_id, starts_pending, trigger,
        params, priority, logical_date, idempotency_key, private,
        working_dir, timezone, schedule_id, wait_for_schedule, timeout,
        open_tasks, total, parent_row, parent_run, parent_task, root_run_id,
-       depth, created_by, position)
+       depth, created_by, cause,
+       previous_run, position)
      WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = c.id)
        AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.workflow_id = c.workflow_id AND r.idempotency_key = c.idempotency_key)
    ), counts AS (
@@ -41,12 +43,13 @@ const INSERT = statement(
    )
    INSERT INTO runs (id, workflow_id, version_id, status, trigger, params, priority, logical_date, idempotency_key, private,
      working_dir, timezone, schedule_id, queue_behind, created_at, started_at, timeout_at, open_tasks, tasks_total, parent_row, parent_run,
-     parent_task, root_run_id, depth, created_by, number)
+     parent_task, root_run_id, depth, created_by, cause, previous_run,
+     number)
    SELECT id, c.workflow_id, version_id, CASE WHEN starts_pending THEN 'pending' ELSE 'running' END, trigger, params, priority, logical_date,
      idempotency_key, private, working_dir, timezone, schedule_id, wait_for_schedule, ${NOW},
      CASE WHEN NOT starts_pending THEN ${NOW} END,
      ${NOW} + timeout * interval '1 millisecond', open_tasks, total, parent_row,
-     parent_run, parent_task, root_run_id, depth, created_by,
+     parent_run, parent_task, root_run_id, depth, created_by, cause, previous_run,
      last - count + row_number() OVER (PARTITION BY c.workflow_id ORDER BY position)
    FROM c JOIN counts ON counts.workflow_id = c.workflow_id JOIN numbers ON numbers.workflow_id = c.workflow_id ORDER BY position
    ON CONFLICT DO NOTHING
@@ -148,6 +151,8 @@ const insertRuns = (tx: SqlRunner, planned: readonly Planned[]): Promise<{ seq: 
     rootRunIds: planned.map(({ run }) => run.parent?.rootRunId ?? null),
     depths: planned.map(({ run }) => run.parent?.depth ?? 0),
     creators: planned.map(({ run }) => run.createdBy ?? null),
+    causes: planned.map(({ run }) => (run.cause === undefined ? null : JSON.stringify(run.cause))),
+    previousRuns: planned.map(({ run }) => run.previousRun ?? null),
   })
 
 /** Finds the runs that have the idempotency keys or ids of these; returns requested run id and number. */

@@ -21,7 +21,7 @@ import {
   recomputeRunStatus,
 } from "../../../core/rules/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
-import { closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
+import { activate, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"
 import { emitClosed } from "../advance/events.ts"
 import { FreedSlots } from "../claim/limits.ts"
@@ -40,13 +40,14 @@ interface Overridden {
 
 const RUN = statement(
   "override_run",
-  `SELECT seq, id, version_id, private, root_run_id AS "rootRunId", retry_plan IS NOT NULL AS "retryWaits", ${NOW}::timestamptz(3) AS now FROM runs
+  `SELECT seq, id, workflow_id, version_id, private, root_run_id AS "rootRunId", retry_plan IS NOT NULL AS "retryWaits", ${NOW}::timestamptz(3) AS now FROM runs
    WHERE id = :runId::uuid AND NOT removing FOR UPDATE`,
 )
 
 interface Run {
   seq: number
   id: RunId
+  workflow_id: number
   version_id: number
   private: boolean
   rootRunId: RunId | null
@@ -260,12 +261,19 @@ const RUN_STATE = statement(
 
 const SET_RUN_STATUS = statement("override_set_run_status", "UPDATE runs SET status = :status, error = :error WHERE seq = :seq")
 
-/** Recomputes the status of a finished run; a cancelled run stays cancelled. Its hooks do not run again. */
-const recomputeStatus = async (tx: SqlRunner, run: Run, { name }: Override): Promise<StoreEvent[]> => {
+/**
+ * Recomputes the status of a finished run; a cancelled run stays cancelled. Its hooks do not run again. A run that waits for its success may
+ * start.
+ */
+const recomputeStatus = async (tx: Tx, run: Run, { name }: Override): Promise<StoreEvent[]> => {
   const [state] = await tx.run<{ status: RunStatus; failed: number; hasCancelled: boolean }>(RUN_STATE, { seq: run.seq })
   const next = recomputeRunStatus(state!, name)
   if (next === null) return []
   const { status, error } = next
   await tx.run(SET_RUN_STATUS, { seq: run.seq, status, error })
-  return [{ type: "run", runId: run.id, status, at: run.now, ...(error !== null && { error }) }]
+  const started = (await activate(tx, [run.workflow_id])).runs
+  return [
+    { type: "run", runId: run.id, status, at: run.now, ...(error !== null && { error }) },
+    ...started.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: run.now })),
+  ]
 }

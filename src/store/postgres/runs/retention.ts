@@ -3,10 +3,14 @@
 import type { RunId } from "../../../core/model/ids.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
+import type { StoreEvent } from "../../contract/store.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
+import { activate } from "../advance/close-runs.ts"
+import { logEvents } from "../advance/event-log.ts"
 import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
+import type { Tx } from "../tx.ts"
 
 const EXPIRED = statement(
   "runs_expired",
@@ -69,7 +73,22 @@ const REMOVE_PROBLEMS = statement(
   "DELETE FROM notification_problems WHERE run_id = :runId::uuid",
 )
 
-const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq")
+const REMOVE_RUN = statement("remove_run", "DELETE FROM runs WHERE seq = :seq RETURNING workflow_id")
+
+const FORGET_PREVIOUS = statement(
+  "remove_forget_previous",
+  `UPDATE runs SET previous_run = NULL WHERE previous_run = :runId::uuid AND status IN ('pending', 'running')
+   RETURNING ${NOW}::timestamptz(3) AS now`,
+)
+
+/** Starts the runs that waited for the success of a deleted run. */
+const startFreed = async (tx: Tx, workflowId: number, at: string): Promise<void> => {
+  const { runs } = await activate(tx, [workflowId])
+  await logEvents(
+    tx,
+    runs.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at })),
+  )
+}
 
 const KEPT_SINCE = `${NOW} - :keptMs::int * interval '1 millisecond'`
 
@@ -87,8 +106,8 @@ const IS_USED = statement("messages_used", "SELECT key FROM used_messages WHERE 
 export const isMessageUsed = async (connection: SqlRunner, key: string): Promise<boolean> =>
   (await connection.run(IS_USED, { key })).length > 0
 
-/** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
-export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): Promise<boolean> => {
+/** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
+export const removeRun = async (tx: Tx, runId: RunId, maxRows: number): Promise<boolean> => {
   const [run] = await tx.run<{ seq: number; isFinished: boolean }>(RUN, { runId })
   if (run === undefined) return true
   if (!run.isFinished)
@@ -102,7 +121,9 @@ export const removeRun = async (tx: SqlRunner, runId: RunId, maxRows: number): P
   await tx.run(KEEP_MESSAGE, { seq: run.seq, keptMs: MESSAGE_MS })
   await tx.run(REMOVE_LIMITS, { runId })
   await tx.run(REMOVE_PROBLEMS, { runId })
-  await tx.run(REMOVE_RUN, { seq: run.seq })
+  const [removed] = await tx.run<{ workflow_id: number }>(REMOVE_RUN, { seq: run.seq })
+  const freed = await tx.run<{ now: string }>(FORGET_PREVIOUS, { runId })
+  if (freed.length > 0) await startFreed(tx, removed!.workflow_id, freed[0]!.now)
   return true
 }
 

@@ -17,6 +17,8 @@ import { PERMISSIONS } from "./007-permissions.ts"
 import { REASONS } from "./008-reasons.ts"
 import { STEP_ORDER } from "./009-step-order.ts"
 import { TRANSACTIONS } from "./010-transactions.ts"
+import { TRIGGERS } from "./011-triggers.ts"
+import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -29,6 +31,8 @@ export const MIGRATIONS = [
   REASONS,
   STEP_ORDER,
   TRANSACTIONS,
+  TRIGGERS,
+  PATHS_AND_PAST,
 ] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")

@@ -7,6 +7,7 @@ import {
   activeRunsOf,
   dueSchedules,
   fireTicks,
+  lastTickRun,
   listSchedules,
   moveSchedules,
   nextTickMs,
@@ -33,6 +34,7 @@ export const catalog = ({ read, write }: Access): Catalog => ({
   schedulesAhead: () => read(schedulesAhead),
   moveSchedules: (moves) => write((tx) => moveSchedules(tx, moves)),
   activeRunsOf: (scheduleId) => read((s) => activeRunsOf(s, scheduleId)),
+  lastTickRun: (schedule) => read((s) => lastTickRun(s, schedule)),
   listSkippedTicks: (schedule, limit) => read((s) => listSkippedTicks(s, schedule, limit)),
 })
 

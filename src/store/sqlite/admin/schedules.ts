@@ -1,6 +1,7 @@
 // Schedules of deployed workflows and their fired ticks. A schedule keeps its row and id as long as it keeps its position in the
 // definition. Keys of ticks are kept for ever, so that no tick creates a second run after a deployment, removal or restart.
 
+import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { ScheduleSpec } from "../../../core/model/workflow.ts"
 import type { Catalog, ScheduleRow, SkippedTick, Tick } from "../../contract/catalog.ts"
@@ -121,6 +122,14 @@ SELECT seq FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = ? AND finis
 
 export const activeRunsOf = (session: Session, scheduleId: number): RunRow[] =>
   session.db.all<[number]>(ACTIVE_RUNS, scheduleId).map(([seq]) => readRun(session, seq)!)
+
+const LAST_RUN = `
+SELECT run_id FROM ticks WHERE workflow_id = ? AND schedule = ? AND run_id IS NOT NULL ORDER BY tick_at DESC LIMIT 1`
+
+export const lastTickRun = (
+  { db }: Session,
+  { workflowId, position, spec }: Pick<ScheduleRow, "workflowId" | "position" | "spec">,
+): RunId | null => db.get<[RunId]>(LAST_RUN, workflowId, scheduleText(position, spec))?.[0] ?? null
 
 const SKIPPED = `
 SELECT tick_at AS tick, skipped AS reason FROM ticks INDEXED BY ticks_skipped

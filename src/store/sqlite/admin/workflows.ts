@@ -2,6 +2,7 @@
 
 import type { NewVersion, StoredVersion } from "../../contract/store.ts"
 import { putSchedules, removeSchedules, pauseSchedules, resumeSchedules } from "./schedules.ts"
+import { checkTriggers, pauseTriggers, putTriggers, removeTriggers } from "./triggers.ts"
 import type { Database } from "../connection/database.ts"
 import type { Tx } from "../tx.ts"
 
@@ -29,13 +30,16 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
     const [version] = tx.db.get<[number]>(VERSION_NUMBER, deployed)!
     return { workflowId, versionId: deployed, version, outcome: "exists" }
   }
+  if (deploy) checkTriggers(tx, compiled)
   const existing = tx.db.get<[number, number]>(VERSION, workflowId, hash)
   const columns = [hash, source, JSON.stringify(compiled), compiled.bundle ?? null, tx.at, input.createdBy ?? null]
   const [versionId, version] = existing ?? tx.db.get<[number, number]>(PUT_VERSION, workflowId, ...columns)!
   if (deploy) {
     tx.db.run(DEPLOY, versionId, JSON.stringify(compiled.tags), tx.at, workflowId)
     const { nextAt = [], firstAt = nextAt } = input
-    putSchedules(tx, { workflowId, versionId, active: paused === 0, specs: compiled.schedules, nextAt, firstAt })
+    const active = paused === 0
+    putSchedules(tx, { workflowId, versionId, active, specs: compiled.schedules, nextAt, firstAt })
+    putTriggers(tx, { workflowId, versionId, active, specs: compiled.triggers ?? [] })
     tx.wakeOthers = true
   }
   const isFirst = isNew || (deploy && deployed === null)
@@ -54,6 +58,7 @@ export const removeWorkflow = (tx: Tx, name: string): boolean => {
   if (found === null) return false
   tx.db.run(UNDEPLOY, tx.at, found)
   removeSchedules(tx, found)
+  removeTriggers(tx, found)
   tx.wakeOthers = true
   return true
 }
@@ -69,6 +74,7 @@ export const setWorkflowPaused = (
   tx.db.run(PAUSE, paused ? 1 : 0, found)
   if (paused) pauseSchedules(tx, found)
   else resumeSchedules(tx, found, nextAt)
+  pauseTriggers(tx, found, paused)
   tx.wakeOthers = true
   return true
 }

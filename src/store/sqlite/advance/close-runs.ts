@@ -14,6 +14,7 @@ import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "../runs/insert-rows.ts"
 import { reopenRun } from "../runs/reopen.ts"
 import type { Tx } from "../tx.ts"
+import { recordSuccess } from "./record-successes.ts"
 import { requestResume } from "./request-resume.ts"
 
 const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = 'running' AND open_tasks = 0 ORDER BY seq"
@@ -57,17 +58,20 @@ const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   insertRows(tx, run, hooks, true)
   if (parent !== null) requestResume(tx, parent)
   addNotifications(tx, run.id, endNotifications(workflow, run, status))
+  if (status === "success" && !run.private) recordSuccess(tx, seq)
   emitRun(tx, run.id, status, error)
   return { runSeq: seq, runId: run.id, status }
 }
 
-/** Pending runs, oldest first, except those that wait for an earlier run of their schedule. */
+/** Pending runs, oldest first, except those that wait for an earlier run of their schedule, or for its success. */
 const OLDEST_PENDING = `
 SELECT seq, retry_plan FROM runs r INDEXED BY runs_active
 WHERE workflow_id = ? AND status = 'pending' AND finished_at IS NULL AND cancelling IS NULL
   AND (queue_behind = 0 OR NOT EXISTS (
     SELECT 1 FROM runs e INDEXED BY runs_of_schedule
     WHERE e.schedule_id = r.schedule_id AND e.finished_at IS NULL AND e.seq < r.seq))
+  AND (previous_run IS NULL OR retry_plan IS NOT NULL OR NOT EXISTS (
+    SELECT 1 FROM runs p WHERE p.id = r.previous_run AND p.status <> 'success'))
 ORDER BY seq LIMIT ${MAX_STARTS}`
 
 const COUNT_RUNNING = `

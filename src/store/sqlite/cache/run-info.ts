@@ -1,5 +1,6 @@
 // Immutable data of runs, cached: consecutive transactions mostly concern the same runs.
 
+import { causeOf } from "../../../core/model/cause.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/model/json.ts"
 import type { ClaimedRun } from "../../contract/claim.ts"
@@ -16,12 +17,12 @@ export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "err
 }
 
 const READ = `
-SELECT r.seq, r.id, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", r."trigger", r.params, r.priority,
+SELECT r.seq, r.id, w.name AS workflow, r.workflow_id AS "workflowId", r.version_id AS "versionId", r."trigger", r.cause, r.params, r.priority,
   r.logical_date AS "logicalDate", r.created_at AS "createdAt", r.private, r.working_dir AS "workingDir", r.timezone,
   r.root_run_id AS "rootRunId", r.depth
 FROM runs r JOIN workflows w ON w.id = r.workflow_id WHERE r.seq = ?`
 
-type Columns = Omit<RunInfo, "params" | "private"> & { params: string; private: number }
+type Columns = Omit<RunInfo, "params" | "cause" | "private"> & { params: string; cause: string | null; private: number }
 
 export class RunInfoCache {
   readonly #db: Database
@@ -36,7 +37,12 @@ export class RunInfoCache {
     if (cached !== undefined) return cached
     const found = this.#db.find<Columns>(READ, seq)
     if (found === undefined) throw new NotFound(`there is no run ${seq} in ${this.#db.where}`)
-    const run: RunInfo = { ...found, params: JSON.parse(found.params) as JsonObject, private: found.private === 1 }
+    const run: RunInfo = {
+      ...found,
+      params: JSON.parse(found.params) as JsonObject,
+      cause: causeOf(found.cause),
+      private: found.private === 1,
+    }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, run)
     return run

@@ -81,9 +81,20 @@ class TaskClaims {
   #runOf({ runSeq, run: state }: ClaimedRow, info: RunInfo): ClaimedRun {
     const cached = this.#runs.get(runSeq)
     if (cached !== undefined) return cached
-    const { workflow, params, trigger, priority, logicalDate, createdAt, rootRunId, depth, workingDir, timezone } = info
+    const { workflow, params, trigger, cause, priority, logicalDate, createdAt, rootRunId, depth, workingDir, timezone } = info
     const { status, cancelling, error } = state
-    const ofRun = { workflow, params, trigger, priority, logicalDate, createdAt, private: info.private, rootRunId, depth }
+    const ofRun = {
+      workflow,
+      params,
+      trigger,
+      cause,
+      priority,
+      logicalDate,
+      createdAt,
+      private: info.private,
+      rootRunId,
+      depth,
+    }
     const run: ClaimedRun = { ...ofRun, workingDir, timezone, status, cancelling, error }
     this.#runs.set(runSeq, run)
     return run

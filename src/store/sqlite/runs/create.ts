@@ -12,8 +12,8 @@ import type { Tx } from "../tx.ts"
 const INSERT = `
 INSERT INTO runs (id, workflow_id, version_id, status, "trigger", params, priority, logical_date, idempotency_key, private,
   working_dir, created_at, schedule_id, queue_behind, timezone, parent_row, parent_run, parent_task, root_run_id, depth, created_by,
-  number)
-VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  number, cause, previous_run)
+VALUES (?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING
 RETURNING seq`
 
@@ -70,6 +70,8 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     run.parent?.depth ?? 0,
     run.createdBy ?? null,
     number,
+    run.cause === undefined ? null : JSON.stringify(run.cause),
+    run.previousRun ?? null,
   )
   if (row !== undefined) {
     tx.db.run(SET_LAST_NUMBER, workflowId, number)

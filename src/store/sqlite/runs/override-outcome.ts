@@ -12,6 +12,7 @@ import {
 } from "../../../core/rules/overrides.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
+import { activate } from "../advance/close-runs.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
@@ -130,11 +131,12 @@ FROM runs r WHERE seq = ?`
 
 const SET_RUN_STATUS = "UPDATE runs SET status = ?, error = ? WHERE seq = ?"
 
-/** Recomputes the status of a finished run. Its hooks do not run again. */
+/** Recomputes the status of a finished run. Its hooks do not run again. A run that waits for its success may start. */
 const recomputeStatus = (tx: Tx, seq: number, taskName: string): void => {
   const [id, status, failed, cancelled] = tx.db.get<[RunId, RunStatus, number, number]>(RUN, seq)!
   const next = recomputeRunStatus({ status, failed, hasCancelled: cancelled === 1 }, taskName)
   if (next === null) return
   tx.db.run(SET_RUN_STATUS, next.status, next.error, seq)
   emitRun(tx, id, next.status, next.error)
+  activate(tx, tx.runs.get(seq).workflowId)
 }

@@ -5,6 +5,7 @@ import { iso } from "../../../core/model/ports.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
+import { activate } from "../advance/close-runs.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const EXPIRED = `
@@ -43,7 +44,10 @@ const MARK = "UPDATE runs SET removing = 1 WHERE seq = ? AND removing = 0"
 
 const REMOVE_PROBLEMS = "DELETE FROM notification_problems WHERE run_id = ?"
 
-const REMOVE_RUN = "DELETE FROM runs WHERE seq = ?"
+const REMOVE_RUN = "DELETE FROM runs WHERE seq = ? RETURNING workflow_id"
+
+const FORGET_PREVIOUS = `
+UPDATE runs INDEXED BY runs_after_previous SET previous_run = NULL WHERE previous_run = ? AND finished_at IS NULL`
 
 const FORGET_MESSAGES = "DELETE FROM used_messages WHERE used_at < ?"
 
@@ -56,7 +60,7 @@ const IS_USED = "SELECT 1 FROM used_messages WHERE key = ?"
 
 export const isMessageUsed = (session: Session, key: string): boolean => session.db.get(IS_USED, key) !== undefined
 
-/** Deletes up to `maxRows` task rows. Returns whether the run is deleted; otherwise the caller repeats the call. */
+/** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
 export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   const run = tx.db.get<[number, number]>(RUN, runId)
   if (run === undefined) return true
@@ -72,7 +76,8 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
   tx.db.run(KEEP_MESSAGE, tx.at, seq, tx.iso(tx.now - MESSAGE_MS))
   tx.db.run(REMOVE_LIMITS, runId)
   tx.db.run(REMOVE_PROBLEMS, runId)
-  tx.db.run(REMOVE_RUN, seq)
+  const [workflowId] = tx.db.get<[number]>(REMOVE_RUN, seq)!
+  if (tx.db.run(FORGET_PREVIOUS, runId) > 0) activate(tx, workflowId)
   return true
 }
 

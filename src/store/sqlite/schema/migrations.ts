@@ -14,6 +14,8 @@ import { PERMISSIONS } from "./007-permissions.ts"
 import { REASONS } from "./008-reasons.ts"
 import { STEP_ORDER } from "./009-step-order.ts"
 import { TRANSACTIONS } from "./010-transactions.ts"
+import { TRIGGERS } from "./011-triggers.ts"
+import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -26,6 +28,8 @@ export const MIGRATIONS = [
   REASONS,
   STEP_ORDER,
   TRANSACTIONS,
+  TRIGGERS,
+  PATHS_AND_PAST,
 ] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"

@@ -1,7 +1,7 @@
 // The page of one run: status, views, and the opened task next to them.
 
 import { getRouteApi, Link, Navigate } from "@tanstack/react-router"
-import { lazy, type ReactElement, Suspense } from "react"
+import { Fragment, lazy, type ReactElement, Suspense } from "react"
 import { code } from "../../code.ts"
 import type { Run } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
@@ -148,14 +148,33 @@ const STARTERS: Readonly<Record<string, string>> = {
   manual: "the command line",
 }
 
-const Starter = ({ run: { parent, created_by, trigger } }: { run: Run }): ReactElement =>
-  parent === null ? (
-    <>{created_by ?? STARTERS[trigger] ?? trigger}</>
-  ) : (
-    <Link to="/runs/$runId" params={{ runId: parent.run_id }} search={{ task: parent.task }}>
-      task {parent.task}
-    </Link>
+const Starter = ({ run: { parent, cause, created_by, trigger } }: { run: Run }): ReactElement => {
+  if (parent !== null)
+    return (
+      <Link to="/runs/$runId" params={{ runId: parent.run_id }} search={{ task: parent.task }}>
+        task {parent.task}
+      </Link>
+    )
+  return cause === null ? <>{created_by ?? STARTERS[trigger] ?? trigger}</> : <Cause cause={cause} />
+}
+
+/** The file of the run, or links to the runs that it followed. */
+const Cause = ({ cause }: { cause: NonNullable<Run["cause"]> }): ReactElement => {
+  if ("path" in cause) return <code>{cause.path}</code>
+  return (
+    <>
+      the success of{" "}
+      {cause.runs.map(({ id, workflow }, i) => (
+        <Fragment key={id}>
+          {i === 0 ? "" : ", "}
+          <Link to="/runs/$runId" params={{ runId: id }}>
+            {workflow}
+          </Link>
+        </Fragment>
+      ))}
+    </>
   )
+}
 
 const LONG = 80
 

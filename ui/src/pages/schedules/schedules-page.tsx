@@ -98,7 +98,7 @@ const ScheduleTable = ({ schedules }: { schedules: readonly Schedule[] }): React
           <td className="fit soft roomy">{schedule.catchup}</td>
           <td className="fit soft roomy">{schedule.overlap}</td>
           <td className="fit">
-            <PauseSwitch workflow={{ name: schedule.workflow, paused: schedule.paused, schedules: [schedule] }} />
+            <PauseSwitch workflow={{ name: schedule.workflow, paused: schedule.paused, schedules: [schedule], triggers: [] }} />
           </td>
         </tr>
       ))}

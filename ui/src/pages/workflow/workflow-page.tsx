@@ -46,7 +46,7 @@ export const WorkflowPage = (): ReactElement => {
 const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
   const { tab = "graph" } = route.useSearch()
   const mayRun = useMayFor(workflow.name, "trigger")
-  const { name, params, schedules, version, tags, description } = workflow
+  const { name, params, schedules, triggers, version, tags, description } = workflow
   return (
     <>
       <PageHead
@@ -62,7 +62,7 @@ const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
         }
         actions={
           <>
-            {schedules.length === 0 ? null : (
+            {schedules.length + triggers.length === 0 ? null : (
               <span className="row soft small">
                 Schedule
                 <PauseSwitch workflow={workflow} />
@@ -91,7 +91,7 @@ const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
           { id: "graph", text: "Graph" },
           { id: "runs", text: "Runs" },
           { id: "versions", text: "Versions", count: version },
-          { id: "schedules", text: "Schedules", count: schedules.length },
+          { id: "schedules", text: "Schedules", count: schedules.length + triggers.length },
           { id: "params", text: "Params", count: params.length },
           { id: "source", text: "Source" },
         ]}
@@ -116,7 +116,7 @@ const View = ({ workflow, tab }: { workflow: Workflow; tab: (typeof WORKFLOW_TAB
     case "versions":
       return <Versions name={workflow.name} />
     case "schedules":
-      return <WorkflowSchedules name={workflow.name} />
+      return <WorkflowSchedules workflow={workflow} />
     case "params":
       return <ParamTable params={workflow.params} />
     case "source":

@@ -1,20 +1,24 @@
 import { useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
 import type { ReactElement } from "react"
 import { schedulesQuery } from "../../api/queries.ts"
-import type { Schedule } from "../../api/types.ts"
+import type { Schedule, Workflow } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { Empty, Loaded } from "../../components/states.tsx"
 import { ExactTime, Time } from "../../components/time.tsx"
 import { durationText } from "../../format/time.ts"
 
-export const WorkflowSchedules = ({ name }: { name: string }): ReactElement => {
+export const WorkflowSchedules = ({ workflow: { name, triggers } }: { workflow: Workflow }): ReactElement => {
   const query = useQuery(schedulesQuery({ workflow: name }))
   return (
     <div className="stack">
+      {triggers.map((trigger) => (
+        <TriggerCard key={trigger.path ?? trigger.after?.join()} trigger={trigger} />
+      ))}
       <Loaded query={query} what="Loading the schedules">
         {(schedules) =>
-          schedules.length === 0 ? (
+          schedules.length + triggers.length === 0 ? (
             <div className="card">
               <Empty title="It has no schedule" icon="calendar">
                 <p>
@@ -30,6 +34,35 @@ export const WorkflowSchedules = ({ name }: { name: string }): ReactElement => {
       </Loaded>
     </div>
   )
+}
+
+const TriggerCard = ({ trigger }: { trigger: Workflow["triggers"][number] }): ReactElement => (
+  <section className="card" aria-label={`Trigger ${triggerText(trigger)}`}>
+    <header className="card-head">
+      <h2>{triggerText(trigger)}</h2>
+    </header>
+    <div className="card-body stack">
+      {trigger.after === null ? (
+        <p className="soft">Looks every {durationText((trigger.every_seconds ?? 0) * 1000)}</p>
+      ) : (
+        <ul>
+          {trigger.after.map((name) => (
+            <li key={name}>
+              <Link to="/workflows/$name" params={{ name }}>
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      )}
+      {trigger.problem === null ? null : <p className="error-line">No run was created: {trigger.problem}</p>}
+    </div>
+  </section>
+)
+
+const triggerText = ({ after, when, path }: Workflow["triggers"][number]): string => {
+  if (after === null) return `For each new file ${path ?? ""}`
+  return `After the success of ${after.length === 1 ? "a workflow" : `${when ?? "all"} of these workflows`}`
 }
 
 const ScheduleCard = ({ schedule }: { schedule: Schedule }): ReactElement => (

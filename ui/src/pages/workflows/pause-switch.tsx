@@ -6,11 +6,11 @@ import { Switch } from "../../components/switch.tsx"
 import { showMessage, showProblem } from "../../components/toast.tsx"
 import { useMayFor } from "../../session/session.ts"
 
-/** Switches the schedules of a workflow. Users without the scope see only the state. */
+/** Switches the schedules and triggers of a workflow. Users without the scope see only the state. */
 export const PauseSwitch = ({
-  workflow: { name, paused, schedules },
+  workflow: { name, paused, schedules, triggers },
 }: {
-  workflow: Pick<WorkflowSummary, "name" | "paused"> & { schedules: readonly unknown[] }
+  workflow: Pick<WorkflowSummary, "name" | "paused"> & { schedules: readonly unknown[]; triggers: readonly unknown[] }
 }): ReactElement => {
   const may = useMayFor(name, "admin")
   const client = useQueryClient()
@@ -22,7 +22,7 @@ export const PauseSwitch = ({
     },
     onError: (error) => showProblem(`Could not change ${name}`, error),
   })
-  if (schedules.length === 0) return <span className="faint">none</span>
+  if (schedules.length + triggers.length === 0) return <span className="faint">none</span>
   const active = change.isPending ? change.variables : !paused
   return (
     <Switch

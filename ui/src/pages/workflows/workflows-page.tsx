@@ -95,9 +95,19 @@ const WorkflowTable = ({ workflows }: { workflows: readonly WorkflowSummary[] })
   </Table>
 )
 
+/** The next tick, or the workflows that it follows and the files that it takes. */
+const Starts = ({ nextAt, triggers }: { nextAt: string | null; triggers: WorkflowSummary["triggers"] }): ReactElement =>
+  nextAt === null && triggers.length > 0 ? (
+    <span className="soft">
+      {triggers.map(({ after, path }) => (after === null ? (path ?? "") : `after ${after.join(", ")}`)).join("; ")}
+    </span>
+  ) : (
+    <Time at={nextAt} none="none" />
+  )
+
 const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement => {
   const mayRun = useMayFor(workflow.name, "trigger")
-  const { name, description, tags, last_runs: runs, next_at: nextAt, paused } = workflow
+  const { name, description, tags, last_runs: runs, next_at: nextAt, paused, triggers } = workflow
   const rate = successRate(runs)
   const [latest] = runs
   return (
@@ -131,7 +141,7 @@ const WorkflowRow = ({ workflow }: { workflow: WorkflowSummary }): ReactElement 
           </span>
         )}
       </td>
-      <td className="fit wide">{paused ? <StatusBadge status="paused" /> : <Time at={nextAt} none="none" />}</td>
+      <td className="fit wide">{paused ? <StatusBadge status="paused" /> : <Starts nextAt={nextAt} triggers={triggers} />}</td>
       <td className="fit wide">
         <PauseSwitch workflow={workflow} />
       </td>

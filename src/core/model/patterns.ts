@@ -5,8 +5,8 @@ export const matches = (patterns: readonly string[], value: string): boolean =>
   patterns.some((pattern) => !pattern.startsWith("!") && fits(pattern, value)) &&
   !patterns.some((pattern) => pattern.startsWith("!") && fits(pattern.slice(1), value))
 
-/** Compares without backtracking: each part between two stars is searched once. */
-const fits = (pattern: string, value: string): boolean => {
+/** Returns whether a text fits a pattern. Compares without backtracking: each part between two stars is searched once. */
+export const fits = (pattern: string, value: string): boolean => {
   const [first = "", ...rest] = pattern.split("*")
   if (rest.length === 0) return value === pattern
   const last = rest.pop()!

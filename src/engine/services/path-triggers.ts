@@ -1,0 +1,134 @@
+// Creates a run for each new file or object that fits the pattern of a trigger. Every server looks by itself; the store accepts each file
+// once. A server remembers what it has seen, so that it asks the store about new files only.
+
+import { DueLoop } from "./due-loop.ts"
+import { triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import type { Match, MatchFinder } from "../../objects/matches/matches.ts"
+import type { Store } from "../../store/contract/store.ts"
+import type { FileTake, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../store/contract/triggers.ts"
+
+/** A file that was changed less long ago may be unfinished. */
+const SETTLE_MS = 10_000
+/** Tolerated difference between the clocks of the database and of file systems. */
+const CLOCK_SLACK_MS = 1000
+const BATCH = 100
+const MAX_MATCHES = 100_000
+
+export interface PathTriggersOptions extends TriggeredRunOptions {
+  store: Pick<Store, "compiled" | "onWake"> & PathTriggerStore
+  matches: Pick<MatchFinder, "find">
+  /** Called after runs were created. */
+  wake(): void
+}
+
+/** What this server knows of a trigger. */
+interface Watch {
+  pattern: string
+  /** Time of the next look, by the monotonic clock. */
+  dueAt: number
+  /** Files that were found and are not new. */
+  seen: Set<string>
+}
+
+export class PathTriggers {
+  readonly #options: PathTriggersOptions
+  readonly #loop: DueLoop
+  /** By trigger. */
+  readonly #watches = new Map<number, Watch>()
+
+  constructor(options: PathTriggersOptions) {
+    this.#options = options
+    const { clock, log, store } = options
+    const failureMessage = "failed to look for new files; trying again"
+    this.#loop = new DueLoop({ clock, log, store, pass: () => this.#lookAll(), failureMessage })
+  }
+
+  start(): void {
+    this.#loop.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop()
+  }
+
+  /** A trigger may have been deployed, resumed or removed. */
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  /** Returns the milliseconds until the next look. */
+  async #lookAll(): Promise<number | null> {
+    const { store, clock } = this.#options
+    const triggers = await store.pathTriggers()
+    const ids = new Set(triggers.map(({ id }) => id))
+    for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id)
+    await Promise.all(triggers.map((trigger) => this.#lookIfDue(trigger)))
+    const dueAts = [...this.#watches.values()].map(({ dueAt }) => dueAt)
+    return dueAts.length === 0 ? null : Math.max(0, Math.min(...dueAts) - clock.monotonic())
+  }
+
+  async #lookIfDue(trigger: PathTriggerRow): Promise<void> {
+    const { clock, store, log } = this.#options
+    const { id, spec, workflow } = trigger
+    let watch = this.#watches.get(id)
+    if (watch?.pattern !== spec.path) this.#watches.set(id, (watch = { pattern: spec.path, dueAt: 0, seen: new Set() }))
+    if (watch.dueAt > clock.monotonic()) return
+    watch.dueAt = clock.monotonic() + spec.everyMs
+    try {
+      await this.#look(trigger, watch)
+    } catch (error) {
+      const problem = `could not look for ${spec.path}: ${messageOf(error)}`
+      log.warn({ workflow, problem }, "failed to look for new files; trying again")
+      await store.setTriggerProblem(id, problem)
+    }
+  }
+
+  async #look(trigger: PathTriggerRow, watch: Watch): Promise<void> {
+    const { store } = this.#options
+    const { id, workflowId, problem } = trigger
+    const watched = { id, workflowId, pattern: watch.pattern }
+    const { old, candidates } = await this.#find(trigger, watch)
+    for (let i = 0; i < candidates.length; i += BATCH) {
+      const batch = candidates.slice(i, i + BATCH)
+      await this.#take(trigger, watched, await store.untakenFiles(watched, batch))
+    }
+    watch.seen = new Set([...old, ...candidates].map(keyOf))
+    if (problem?.startsWith("could not look") === true) await store.setTriggerProblem(id, null)
+  }
+
+  /** Finds files. `old`: known, or from before the trigger. `candidates`: to take, unless another server has. */
+  async #find(
+    { spec, since, workflow }: PathTriggerRow,
+    { seen }: Watch,
+  ): Promise<Record<"old" | "candidates", FileVersion[]>> {
+    const { matches, clock, log } = this.#options
+    const [old, candidates]: [FileVersion[], FileVersion[]] = [[], []]
+    const from = Date.parse(since) - CLOCK_SLACK_MS
+    const settled = clock.now() - Math.min(SETTLE_MS, spec.everyMs)
+    const isFinished = ({ complete, changedAt }: Match): boolean => complete || changedAt <= settled
+    for await (const match of matches.find(spec.path)) {
+      const { path, version, changedAt } = match
+      if (seen.has(keyOf(match)) || changedAt < from) old.push({ path, version })
+      else if (isFinished(match)) candidates.push({ path, version })
+      if (old.length + candidates.length < MAX_MATCHES) continue
+      log.warn({ workflow, path: spec.path }, `more than ${MAX_MATCHES} files match; move those away that were read`)
+      break
+    }
+    return { old, candidates }
+  }
+
+  async #take(trigger: PathTriggerRow, watched: WatchedPath, files: readonly FileVersion[]): Promise<void> {
+    const { store, wake } = this.#options
+    const takes: FileTake[] = []
+    for (const file of files) {
+      const occasion = { trigger: "path", cause: { path: file.path }, logicalDate: null, timezone: null } as const
+      takes.push({ ...file, outcome: await triggeredRun(this.#options, trigger, occasion) })
+    }
+    if (takes.length === 0) return
+    const runs = await store.takeFiles(watched, takes)
+    if (runs.some((run) => run !== null)) wake()
+  }
+}
+
+const keyOf = ({ path, version }: FileVersion): string => `${path}\0${version}`

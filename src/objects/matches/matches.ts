@@ -1,0 +1,62 @@
+// Finds the files and objects that fit a pattern.
+
+import { localMatches } from "./local-matches.ts"
+import { fitsPattern, literalParts, parsePathPattern, type PathPattern } from "../../core/settings/path-pattern.ts"
+import type { ObjectStore } from "../objects.ts"
+
+export interface Match {
+  /** Absolute path, or address of the object. */
+  path: string
+  /** Names the content: another content has another version. */
+  version: string
+  /** When it was written or moved there, in epoch milliseconds. */
+  changedAt: number
+  /** Nobody is writing it any more. False: unknown, as for files. */
+  complete: boolean
+}
+
+export interface MatchFinderOptions {
+  /** Opens an object store by its address. */
+  openObjects(address: string): Promise<ObjectStore>
+  /** Folder whose files never match: that of the server. */
+  dataDir: string
+}
+
+const PAGE = 1000
+
+export class MatchFinder {
+  readonly #options: MatchFinderOptions
+  readonly #stores = new Map<string, Promise<ObjectStore>>()
+
+  constructor(options: MatchFinderOptions) {
+    this.#options = options
+  }
+
+  find(pattern: string): AsyncIterable<Match> {
+    const parsed = parsePathPattern(pattern)
+    if (parsed === null) throw new Error(`${pattern} is not a valid pattern`)
+    return parsed.store === null ? localMatches(parsed.parts, this.#options.dataDir) : this.#objects(parsed.store, parsed)
+  }
+
+  async *#objects(address: string, pattern: PathPattern): AsyncGenerator<Match> {
+    const store = await this.#open(address)
+    const prefix = literalParts(pattern)
+      .map((part) => `${part}/`)
+      .join("")
+    for (let after = ""; ;) {
+      const page = await store.listObjects!(prefix, { after, limit: PAGE })
+      for (const { key, ...object } of page) {
+        if (fitsPattern(pattern.parts, key.split("/"))) yield { path: pattern.root + key, ...object, complete: true }
+      }
+      if (page.length < PAGE) return
+      after = page.at(-1)!.key
+    }
+  }
+
+  async #open(address: string): Promise<ObjectStore> {
+    let opening = this.#stores.get(address)
+    if (opening === undefined) this.#stores.set(address, (opening = this.#options.openObjects(address)))
+    const store = await opening
+    return store.impatient ?? store
+  }
+}
