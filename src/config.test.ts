@@ -26,6 +26,7 @@ test("defaults apply to settings that are not set", () => {
     workerProfiles: {},
     maxFanout: 100_000,
     maxOutputBytes: 64 * 1024 * 1024,
+    maxArtifactBytes: 1024 * 1024 * 1024,
     maxLogBytes: 1024 * 1024 * 1024,
     graceMs: 10_000,
     serverLeaseMs: 8000,

@@ -131,6 +131,7 @@ export const SETTINGS = {
   ),
   maxFanout: setting("max_fanout", "maximum number of instances of a task", integer(1, 10_000_000), () => 100_000),
   maxOutputBytes: setting("max_output", "maximum size of a task's output", MEMORY, () => 64 * MIB),
+  maxArtifactBytes: setting("max_artifacts", "maximum size of all artifacts of an attempt together", MEMORY, () => 1024 * MIB),
   maxLogBytes: setting("max_log", "maximum size of an attempt's log; the rest is dropped", LOG_BYTES, () => 1024 * MIB),
   graceMs: setting("grace", "time between SIGTERM and SIGKILL when a task is stopped", DURATION, () => 10_000),
   serverLeaseMs: setting(

@@ -55,6 +55,7 @@ const TABLE: Record<string, Expected> = {
   "after.yaml": { tasks: { success: 1 }, logs: { report: "the report of 2026-01-01, started by manual" } },
   "words.json": { tasks: { success: 3 }, logs: { report: '"different":4' } },
   "list-form.json": { tasks: { success: 4 }, logs: { D: "D" } },
+  "artifacts.yaml": { tasks: { success: 4 }, logs: { report: "amber.csv birch.csv" } },
   "files.yaml": { tasks: { success: 2 }, logs: { report: "3 cities" } },
   "allowed-failures.yaml": {
     tasks: { success: 2, failed: 1, skipped: 1 },

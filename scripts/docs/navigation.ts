@@ -18,6 +18,7 @@ export const SECTIONS: readonly NavigationSection[] = [
       "how-to/forty-crons",
       "how-to/python-etl",
       "how-to/files",
+      "how-to/artifacts",
       "how-to/approvals",
       "how-to/postgres-and-workers",
       "how-to/kubernetes",

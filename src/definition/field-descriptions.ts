@@ -145,6 +145,11 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
       "`text`, `lines` or `json`: what standard output is; or a JSON Schema (or its name under `types`): an output that does not match fails the attempt",
     see: "#output",
   },
+  artifacts: { about: "files that a successful attempt stores: paths and patterns", see: "#artifacts" },
+  artifacts_from: {
+    about: "tasks whose artifacts this task gets in `$ORK_ARTIFACTS/NAME`; it depends on them",
+    see: "#artifacts",
+  },
   defer: { about: "allows the task to defer its work to another system", default: "false", see: "#tasks-that-wait" },
   defer_hosts: { about: "hosts whose polls may contain secrets of the task", see: "#tasks-that-wait" },
   allow_option_values: {

@@ -122,6 +122,8 @@ const taskShape = {
   script_dir: text.optional(),
   resources: describedObject({ cpu: cpu.optional(), memory: memory.optional() }, RESOURCE_FIELDS).optional(),
   output: either("text, lines, json, a JSON Schema or the name of one under `types`", [text, object]).optional(),
+  artifacts: either("a pattern of files, or a list of patterns", [text, z.array(text).min(1).max(100)]).optional(),
+  artifacts_from: either("the name of a task, or a list of names", [text, z.array(text).min(1).max(100)]).optional(),
   defer: z.boolean().optional(),
   defer_hosts: z
     .array(text.regex(DEFER_HOST, 'must be a host such as "api.example.com", "*.example.com" or "localhost:8080"'))
@@ -146,7 +148,7 @@ const taskShape = {
 
 const taskFields = describedShape(taskShape, TASK_FIELDS)
 
-const { depends_on: _, label: __, ...defaultFields } = taskFields
+const { depends_on: _, label: __, artifacts_from: ___, ...defaultFields } = taskFields
 
 export const taskSchema: z.ZodType = strictObject({
   ...taskFields,

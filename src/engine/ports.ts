@@ -1,5 +1,6 @@
 // Options of an engine, and the interfaces that it uses. The command passes real implementations; tests and simulations pass others.
 
+import type { ArtifactSource } from "../core/model/artifacts.ts"
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
 import type { Json, JsonObject } from "../core/model/json.ts"
 import type { RunId } from "../core/model/ids.ts"
@@ -50,6 +51,8 @@ export interface Folders {
   code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
   /** Returns the folder that contains NAME.json for each of the upstream outputs, which are too large to merge. */
   upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string>
+  /** Returns the folder that contains the artifacts of upstream tasks. */
+  artifacts(claim: TaskClaim, sources: readonly ArtifactSource[]): Promise<string>
 }
 
 /** A limit of concurrent attempts that changes. */
@@ -79,6 +82,8 @@ export interface EngineOptions {
   remoteConcurrency?: number
   maxFanout: number
   maxOutputBytes: number
+  /** Size of all artifacts of an attempt together. Default: 1 GiB. */
+  maxArtifactBytes?: number
   /** Size of a log from which the rest is dropped. Default: 1 GiB. */
   maxLogBytes?: number
   graceMs: number

@@ -1,6 +1,7 @@
 // Messages about containers that ended or could not be started, for every executor that runs containers.
 
-import { formatBytes, signalName } from "./messages.ts"
+import { formatBytes } from "../core/model/quantities.ts"
+import { signalName } from "./messages.ts"
 
 const SIGNAL_BASE = 128
 const MAX_SIGNAL = 64

@@ -18,6 +18,7 @@ export interface TaskPaths {
   inputPath: string | null
   outputPath: string | null
   upstreamDir: string | null
+  artifactsDir?: string | undefined
 }
 
 export const orkVariables = (assignment: Assignment, paths: TaskPaths): Environment => {
@@ -34,6 +35,7 @@ export const orkVariables = (assignment: Assignment, paths: TaskPaths): Environm
   if (assignment.parallelCount !== null) env["ORK_PARALLEL_COUNT"] = String(assignment.parallelCount)
   if (assignment.logicalDate !== null) env["ORK_LOGICAL_DATE"] = assignment.logicalDate
   if (paths.upstreamDir !== null) env["ORK_UPSTREAM"] = paths.upstreamDir
+  if (paths.artifactsDir !== undefined) env["ORK_ARTIFACTS"] = paths.artifactsDir
   return { ...env, ...assignment.callback?.() }
 }
 

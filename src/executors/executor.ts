@@ -1,5 +1,6 @@
 // The contract of an executor, which runs attempts and reports their results. Executors do not know stores, retries or limits.
 
+import type { ArtifactSource } from "../core/model/artifacts.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Json } from "../core/model/json.ts"
 import { DEFAULT_INTERPRETER, type Node } from "../core/model/workflow.ts"
@@ -90,7 +91,12 @@ export interface Assignment {
   code?: { folder: string; bundle: string | null; registered?: boolean }
   /** Folder with the large outputs of upstream tasks, one file per task, written once per run; null when there are none. */
   upstreamDir: string | null
-  /** Prefix of this attempt's objects: log, output. */
+  /** Artifacts of upstream tasks in the object store, and the folder with them on this machine, which work in `ork exec` does not need. */
+  upstreamArtifacts?: ArtifactSource[]
+  artifactsDir?: string
+  /** Files of `workingDir` that a successful attempt stores, and their size together. */
+  artifacts?: { patterns: string[]; maxBytes: number }
+  /** Prefix of this attempt's objects: log, output, artifacts. */
   prefix: string
   maxOutputBytes: number
   /** Size of the log from which the rest is dropped. Default: 1 GiB. */

@@ -1,8 +1,6 @@
 // Reads the output of a successful task: the file $ORK_OUTPUT, else all of stdout in the format of the task, else the last line of
 // stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
-import { constants } from "node:fs"
-import { type FileHandle, open } from "node:fs/promises"
 import type { Output } from "../core/model/change.ts"
 import { InexactNumber, isInexactMessage, parseExactJson } from "../core/model/exact-json.ts"
 import type { OutputFormat } from "../core/model/workflow.ts"
@@ -14,7 +12,8 @@ import type { ObjectStore } from "../objects/objects.ts"
 import type { Assignment } from "./executor.ts"
 import { JsonValidator } from "./json-validator.ts"
 import { messageOf } from "../core/model/error-message.ts"
-import { formatBytes } from "./messages.ts"
+import { formatBytes } from "../core/model/quantities.ts"
+import { fileBytes, type OpenedFile, openRegularFile } from "../objects/shared/regular-file.ts"
 
 export type OutputResult = { output: Output } | { error: string }
 
@@ -167,27 +166,11 @@ const noLine = (problem: string): OutputResult => (isInexactMessage(problem) ? u
 const looksLikeJson = (first: string | undefined, last: string | undefined): boolean =>
   (first === "{" && last === "}") || (first === "[" && last === "]")
 
-/**
- * Opens the output file without following links or blocking on pipes: the task can put anything there. null when there is none.
- */
-const openOutput = async (path: string): Promise<{ file: FileHandle; size: number } | null> => {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return null
-    throw error
-  })
-  if (file === null) return null
-  const stat = await file.stat()
-  if (stat.isFile()) return { file, size: stat.size }
-  await file.close()
-  throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL" })
-}
-
 /** Reads the file $ORK_OUTPUT; null when it is missing or empty. */
 export const outputFromFile = async (path: string, target: OutputTarget): Promise<OutputResult | null> => {
-  let opened: Awaited<ReturnType<typeof openOutput>>
+  let opened: OpenedFile | null
   try {
-    opened = await openOutput(path)
+    opened = await openRegularFile(path)
   } catch (error) {
     return { error: `$ORK_OUTPUT cannot be read: ${messageOf(error)}` }
   }
@@ -197,18 +180,10 @@ export const outputFromFile = async (path: string, target: OutputTarget): Promis
     if (size === 0) return null
     if (size > target.maxBytes) return tooLarge("output", size, target.maxBytes)
     if (size <= INLINE_MAX) return parseOutput(await file.readFile(), target.secrets)
-    const stored = await store(bytesOf(file), target)
+    const stored = await store(fileBytes(file), target)
     return "problem" in stored ? invalid(stored.problem) : { output: stored }
   } finally {
     await file.close()
-  }
-}
-
-async function* bytesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
-  for (;;) {
-    const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(READ_BYTES) })
-    if (bytesRead === 0) return
-    yield buffer.subarray(0, bytesRead)
   }
 }
 

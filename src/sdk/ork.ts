@@ -679,6 +679,7 @@ export class Ork implements Orkable {
         workingDir: () => ({ baseDir: globalThis.process.cwd(), workingDir: globalThis.process.cwd() }),
         code: async () => null,
         upstream: (claim, outputs) => upstreamFiles.write(claim, outputs),
+        artifacts: (claim, sources) => upstreamFiles.writeArtifacts(claim, sources),
       },
       secret: async () => null,
       async findWorkflow(workflow) {

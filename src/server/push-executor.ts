@@ -49,6 +49,8 @@ const MAX_INPUT_BYTES = 16 * 1024 * 1024
 const TOO_LARGE =
   "its input has more than 16 MiB, which push workers do not accept: pass an address instead, or use a worker that claims its tasks (ork worker)"
 
+const NO_ARTIFACTS = "push workers neither store nor get artifacts: use a worker that claims its tasks (ork worker)"
+
 /** Statuses of a worker that does not have a path. */
 const NO_SUCH_PATH: readonly number[] = [404, 405, 501]
 /** Time for a worker to show that it can be reached. */
@@ -153,9 +155,16 @@ export class PushExecutor implements Executor, PushReceiver {
     const task = new PushedTask(assignment)
     this.#tasks.set(assignment.taskId, task)
     try {
+      const rejected = (error: string): AttemptResult => ({
+        state: "failed",
+        startedAt: null,
+        finishedAt: clock.now(),
+        error,
+        retryable: false,
+      })
+      if (assignment.artifacts !== undefined || assignment.upstreamArtifacts !== undefined) return rejected(NO_ARTIFACTS)
       const input = await shortInputText(assignment, MAX_INPUT_BYTES)
-      if (input === null)
-        return { state: "failed", startedAt: null, finishedAt: clock.now(), error: TOO_LARGE, retryable: false }
+      if (input === null) return rejected(TOO_LARGE)
       const worker = await this.#dispatch(task, input, signal)
       if (worker === null) return stopped(signal.reason as StopReason, { startedAt: null, finishedAt: clock.now() })
       return await this.#follow(task, worker, context)

@@ -225,6 +225,7 @@ class Server {
       remoteConcurrency: config.remoteConcurrency,
       maxFanout: config.maxFanout,
       maxOutputBytes: config.maxOutputBytes,
+      maxArtifactBytes: config.maxArtifactBytes,
       maxLogBytes: config.maxLogBytes,
       graceMs: config.graceMs,
       leaseMs: config.serverLeaseMs,

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { type AssignedTask, untilStopped } from "./tasks/assigned-task.ts"
 import type { TaskTable } from "./tasks/task-table.ts"
 import type { LogShipper } from "./connection/log-shipper.ts"
-import { uploadOutput } from "./connection/upload-output.ts"
+import { uploadFiles } from "./connection/upload-files.ts"
 import type { Registration } from "./connection/registration.ts"
 import type { Reporter } from "./connection/reporter.ts"
 import type { ServerClient } from "./connection/server-client.ts"
@@ -16,6 +16,7 @@ import { AttemptRunner, type RunnerOptions } from "../engine/attempts/attempt-ru
 import { OutputReader, outputProblem } from "../engine/attempts/outputs.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
 import type { Logger } from "../engine/ports.ts"
+import { storeArtifacts } from "../objects/artifacts/store-artifacts.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 
@@ -46,7 +47,8 @@ export class TaskRunner {
     const { executors, objects, clock } = options
     const checking = { outputs: new OutputReader(objects), evaluator: this.#evaluator }
     const checkOutput: RunnerOptions["checkOutput"] = (schema, output) => outputProblem(checking, schema, output)
-    this.#runner = new AttemptRunner({ executors, clock, checkOutput })
+    const storeArtifactsOf: RunnerOptions["storeArtifacts"] = (assignment) => storeArtifacts(objects, assignment)
+    this.#runner = new AttemptRunner({ executors, clock, checkOutput, storeArtifacts: storeArtifactsOf })
   }
 
   async stop(): Promise<void> {
@@ -62,9 +64,7 @@ export class TaskRunner {
     try {
       if (!task.abandoned) await logs.finish(task)
       const onRejected = (): void => tasks.abandonTask(task)
-      const reported = task.abandoned
-        ? result
-        : await uploadOutput(task, registration, result, { ...this.#options, onRejected })
+      const reported = task.abandoned ? result : await uploadFiles(task, registration, result, { ...this.#options, onRejected })
       await this.#removeFiles(task)
       if (task.abandoned || registration.ended.aborted) tasks.remove(task)
       else reporter.ended(task, reported)

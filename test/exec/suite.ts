@@ -10,7 +10,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import { allLines, assignment, launch, realClock, type ExecutorFixture } from "../../src/executors/conformance/fixture.ts"
 import { type ContainerEnd, writeSpec, watchExec } from "../../src/executors/exec/exec.ts"
 import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
+import { artifactKey, readArtifactList } from "../../src/objects/artifacts/artifact-list.ts"
 import { attemptPrefix, type ObjectStore } from "../../src/objects/objects.ts"
+import { containing } from "../support/matchers.ts"
 import { ORK } from "../support/ork.ts"
 
 export interface ExecTarget {
@@ -105,6 +107,21 @@ export const execSuite = (name: string, open: () => Promise<ExecTarget>): void =
       const { key } = end.output as { key: string }
       const text = Buffer.from((await where.objects.get(key))!).toString()
       expect(JSON.parse(text)).toEqual({ own: 1, load: ["x".repeat(200_000)] })
+    })
+
+    test("gets artifacts of upstream tasks, and stores its own", async () => {
+      const { objects } = where
+      const source = attemptPrefix("run-1", "load", "attempt-of-load")
+      await objects.put(artifactKey(source, "out/a b.txt"), "hello")
+      const upstreamArtifacts = [{ folder: "load", prefix: source, files: [{ path: "out/a b.txt", bytes: 5 }] }]
+      const artifacts = { patterns: ["made/*"], maxBytes: 100 }
+      const script = `mkdir -p made; cp "$ORK_ARTIFACTS/load/out/a b.txt" made/copy.txt`
+      const work = assignment(fixture.folder, { shell: script }, { upstreamArtifacts, artifacts })
+      expect(await launch(fixture, work).result).toMatchObject({ state: "success" })
+      expect(await readArtifactList(objects, work.prefix)).toEqual([{ path: "made/copy.txt", bytes: 5 }])
+      expect(Buffer.from((await objects.get(artifactKey(work.prefix, "made/copy.txt")))!).toString()).toBe("hello")
+      const missing = await go("true", { artifacts: { patterns: ["nothing/*"], maxBytes: 100 } }).result
+      expect(missing).toMatchObject({ state: "failed", error: containing('matches "nothing/*"') })
     })
 
     test("its log can be followed while it runs, and a cancel stops it and keeps the log", async () => {

@@ -40,6 +40,44 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
+  it("stores artifacts through the server, and gets those that another worker stored", async () => {
+    const server = await serve()
+    await startWorker(server, { name: "first", args: ["--queue", "one"] })
+    await startWorker(server, { name: "second", args: ["--queue", "two"] })
+    await server.deploy({
+      name: "files",
+      tasks: {
+        make: {
+          queue: "one",
+          foreach: ["a", "b"],
+          command: 'mkdir -p out; seq 200000 > "out/${{ item }}.txt"; echo > "out/empty ${{ item }}"',
+          artifacts: ["out/${{ item }}.txt", "out/empty ${{ item }}"],
+        },
+        use: {
+          queue: "two",
+          artifacts_from: "make",
+          command: `cd $ORK_ARTIFACTS && find . -type f | sort && wc -c < make/1/out/b.txt`,
+        },
+        none: { queue: "two", command: "true", artifacts: "*.none" },
+      },
+    })
+    const runId = await server.trigger("files")
+    await server.reaches(runId, "failed")
+    const get = (path: string) => server.call("GET", `/runs/${runId}/tasks/${path}`)
+    expect((await get("use/logs")).text).toBe(
+      "./make/0/out/a.txt\n./make/0/out/empty a\n./make/1/out/b.txt\n./make/1/out/empty b\n1288895\n",
+    )
+    expect((await get("make/artifacts?index=1")).body["items"]).toEqual([
+      { path: "out/b.txt", bytes: 1_288_895 },
+      { path: "out/empty b", bytes: 1 },
+    ])
+    const content = await get("make/artifacts/content?index=1&file=out%2Fempty%20b")
+    expect([content.status, content.text]).toEqual([200, "\n"])
+    expect((await get("none")).body["error"]).toBe(
+      'the artifacts of none cannot be stored: no file in its working folder matches "*.none"',
+    )
+  })
+
   it("composes the input of a task from large outputs, and checks them against a schema", async () => {
     const server = await serve()
     await startWorker(server, { name: "far" })

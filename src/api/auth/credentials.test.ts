@@ -112,6 +112,6 @@ test("only the routes that the specification names require no key", () => {
 
 test("every route that changes something writes to the audit log, except frequent calls of workers", () => {
   const unaudited = ROUTES.filter((route) => route.method !== "GET" && route.scope !== null && route.audit === undefined)
-  const frequent = ["heartbeat", "claim", "report", "logs", "outputs"].map((verb) => `/workers/{id}/${verb}`)
+  const frequent = ["heartbeat", "claim", "report", "logs", "outputs", "artifacts"].map((verb) => `/workers/{id}/${verb}`)
   expect(unaudited.map((route) => route.path)).toEqual(["/workflows/validate", ...frequent])
 })

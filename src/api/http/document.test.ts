@@ -58,7 +58,10 @@ test("every response matches the document", async () => {
     params: { day: { type: "string", default: "today", description: "the day" } },
     schedule: { cron: "0 2 * * *", jitter: "30s" },
     webhook: { secret: "HOOK" },
-    tasks: { a: { command: "echo hello" }, b: { command: "echo b", depends_on: ["a"], retries: 2 } },
+    tasks: {
+      a: { command: "echo hello;file out/a.txt hello", artifacts: "out/*" },
+      b: { command: "echo b", depends_on: ["a"], retries: 2 },
+    },
   }
   const etl = { name: "etl" }
   await call("POST", "/workflows", {}, { body: definition })
@@ -100,6 +103,9 @@ test("every response matches the document", async () => {
   await call("GET", "/runs/{id}/tasks/{name}/logs", { ...at, name: "a" })
   await call("GET", "/runs/{id}/tasks/{name}/output", { ...at, name: "a" })
   await call("GET", "/runs/{id}/tasks/{name}/logs/times", { ...at, name: "a" })
+  await call("GET", "/runs/{id}/tasks/{name}/artifacts", { ...at, name: "a" })
+  await call("GET", "/runs/{id}/tasks/{name}/artifacts/content", { ...at, name: "a", query: "?file=out/a.txt" })
+  await call("GET", "/runs/{id}/tasks/{name}/artifacts/content", { ...at, name: "a", query: "?file=out/b.txt" })
   await call("POST", "/runs/{id}/tasks/{name}/mark", { ...at, name: "a" }, { body: { status: "failed", reason: "wrong" } })
   await call("POST", "/runs/{id}/retry", at, { body: { from: "b", plan: true } })
   await call("POST", "/runs/{id}/retry", at)
@@ -236,15 +242,15 @@ const callAsWorker = async (api: Awaited<ReturnType<typeof setup>>, call: Call):
   const at = { id }
   const asWorker = { key: token }
   await api.deploy("far", {
-    first: { command: "echo 1" },
-    a: { command: "x", queue: "far", parallel: 2, depends_on: ["first"] },
+    first: { command: "file a.txt 1", artifacts: "*.txt" },
+    a: { command: "x", queue: "far", parallel: 2, artifacts_from: "first", artifacts: "*.csv" },
   })
   await api.call("POST", "/workflows/far/runs")
   const { assignments } = (await call("POST", "/workers/{id}/claim", at, { ...asWorker, body: { free: 1, known: [] } }))
     .body as {
-    assignments: { row: number; attempt_id: string; token: string }[]
+    assignments: { row: number; attempt_id: string; token: string; work: { upstreamArtifacts: { prefix: string }[] } }[]
   }
-  const [{ row, attempt_id, token: proof }] = assignments as [(typeof assignments)[0]]
+  const [{ row, attempt_id, token: proof, work }] = assignments as [(typeof assignments)[0]]
   const fence = { row, attempt_id, token: proof }
   await call("POST", "/workers/{id}/heartbeat", at, asWorker)
   const started = { now: Date.now(), entries: [{ ...fence, kind: "started", at: Date.now() }] }
@@ -255,6 +261,10 @@ const callAsWorker = async (api: Awaited<ReturnType<typeof setup>>, call: Call):
   const query = `?row=${row}&attempt_id=${attempt_id}`
   await call("POST", "/workers/{id}/outputs", { ...at, query }, { ...bytes, body: "[1]" })
   await call("GET", "/workers/{id}/upstream", { ...at, query: `${query}&task=first` }, bytes)
+  await call("POST", "/workers/{id}/artifacts", { ...at, query: `${query}&file=b.csv` }, { ...bytes, body: "1,2" })
+  const { prefix } = work.upstreamArtifacts.at(-1)!
+  const upstreamFile = `${query}&prefix=${encodeURIComponent(prefix)}&file=a.txt`
+  expect((await call("GET", "/workers/{id}/artifacts", { ...at, query: upstreamFile }, bytes)).text).toBe("1")
   const wrong = { now: Date.now(), entries: [{ ...fence, token: "wrong", kind: "released" }] }
   expect((await call("POST", "/workers/{id}/report", at, { ...asWorker, body: wrong })).status).toBe(409)
   await call("DELETE", "/workers/{id}", at, asWorker)

@@ -101,7 +101,17 @@ export interface ApiParts {
   /** Serves workers that connect to this server. */
   workers?: Pick<
     WorkerService,
-    "register" | "heartbeat" | "claim" | "report" | "appendLogs" | "putOutput" | "upstream" | "leave" | "reap"
+    | "register"
+    | "heartbeat"
+    | "claim"
+    | "report"
+    | "appendLogs"
+    | "putOutput"
+    | "putArtifact"
+    | "upstream"
+    | "upstreamArtifact"
+    | "leave"
+    | "reap"
   >
   push?: PushReceiver
 }

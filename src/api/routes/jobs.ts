@@ -80,7 +80,7 @@ const accepted = <T extends JobRow | JobRow[]>(result: T | JobRejection, id?: st
 /** Fields of a task that a job has itself, or that only make sense in a workflow. */
 const WORKFLOW_FIELDS = (
   "queue priority retries max_retries retry input concurrency concurrency_key " +
-  "depends_on dependencies run_when on_failure if continue_on_error skip_on foreach parallel tasks cache file"
+  "depends_on dependencies run_when on_failure if continue_on_error skip_on foreach parallel tasks cache file artifacts artifacts_from"
 ).split(" ")
 
 /** A task is compiled while the request waits, so it must be small. */

@@ -3,6 +3,7 @@
 import type { ApiParts } from "../http/ports.ts"
 import type { Route, UntaggedRoute } from "../http/route.ts"
 import { externalSignalRoutes } from "./external-signals.ts"
+import { artifactRoutes } from "./artifacts.ts"
 import { auditRoutes } from "./audit.ts"
 import { changeRoutes } from "./changes.ts"
 import { bundleRoutes } from "./bundles.ts"
@@ -36,6 +37,7 @@ export const ROUTES: readonly Route[] = [
   ...tagged("tasks", externalSignalRoutes),
   ...tagged("runs", functionRoutes),
   ...tagged("logs", logRoutes),
+  ...tagged("artifacts", artifactRoutes),
   ...tagged("events", eventRoutes),
   ...tagged("jobs", jobRoutes),
   ...tagged("runs", changeRoutes),

@@ -64,6 +64,24 @@ const disconnected = ({ reply }: Pick<Call<unknown, unknown, unknown>, "reply">)
   return controller.signal
 }
 
+const UPSTREAM = { ...OF_WORKER, method: "GET" } as const
+
+const OCTETS = "application/octet-stream"
+
+/** Returns the size of what a worker has sent. */
+const received = async (stored: Promise<number | null>): Promise<number> => {
+  const bytes = await stored.catch((error: unknown) => {
+    throw error instanceof OutputTooLarge ? new ApiError("TOO_LARGE", error.message) : error
+  })
+  if (bytes === null) throw fenceLost()
+  return bytes
+}
+
+const sent = (found: AsyncIterable<Uint8Array> | null) => {
+  if (found === null) throw fenceLost()
+  return { status: 200, body: Readable.from(found), headers: { "content-type": OCTETS } }
+}
+
 export const workerRoutes = [
   route({
     method: "GET",
@@ -174,30 +192,44 @@ export const workerRoutes = [
     body: { bytes: true },
     responses: { 200: { description: "The size of the output", schema: wire.outputReply } },
     async handle(call) {
-      const stored = call.api.parts.workers!.putOutput(await callingWorker(call), fenceOf(call), call.body)
-      const bytes = await stored.catch((error: unknown) => {
-        throw error instanceof OutputTooLarge ? new ApiError("TOO_LARGE", error.message) : error
-      })
-      if (bytes === null) throw fenceLost()
+      const id = await callingWorker(call)
+      const bytes = await received(call.api.parts.workers!.putOutput(id, fenceOf(call), call.body))
       return { status: 200, body: { bytes } }
     },
   }),
   route({
-    method: "GET",
-    path: "/workers/{id}/upstream",
-    tag: WORK,
-    summary: "Get an upstream output that is too large to be part of an input",
-    scope: "worker",
-    concerns: "server",
-    params: wire.workerParams,
-    query: wire.upstreamQuery,
-    responses: { 200: { description: "The output as JSON text", types: ["application/octet-stream"] } },
-    errors: [409],
-    requires: "workers",
+    ...OF_WORKER,
+    path: "/workers/{id}/artifacts",
+    summary: "Store an artifact of an attempt; the report of its success lists the artifacts",
+    query: wire.newArtifactQuery,
+    body: { bytes: true },
+    responses: { 200: { description: "The size of the artifact", schema: wire.outputReply } },
     async handle(call) {
-      const found = await call.api.parts.workers!.upstream(await callingWorker(call), fenceOf(call), call.query.task)
-      if (found === null) throw fenceLost()
-      return { status: 200, body: Readable.from(found), headers: { "content-type": "application/octet-stream" } }
+      const id = await callingWorker(call)
+      const bytes = await received(call.api.parts.workers!.putArtifact(id, fenceOf(call), call.query.file, call.body))
+      return { status: 200, body: { bytes } }
+    },
+  }),
+  route({
+    ...UPSTREAM,
+    path: "/workers/{id}/artifacts",
+    summary: "Get an artifact of an upstream task",
+    query: wire.upstreamArtifactQuery,
+    responses: { 200: { description: "The file", types: [OCTETS] } },
+    async handle(call) {
+      const id = await callingWorker(call)
+      return sent(await call.api.parts.workers!.upstreamArtifact(id, fenceOf(call), call.query))
+    },
+  }),
+  route({
+    ...UPSTREAM,
+    path: "/workers/{id}/upstream",
+    summary: "Get an upstream output that is too large to be part of an input",
+    query: wire.upstreamQuery,
+    responses: { 200: { description: "The output as JSON text", types: [OCTETS] } },
+    async handle(call) {
+      const id = await callingWorker(call)
+      return sent(await call.api.parts.workers!.upstream(id, fenceOf(call), call.query.task))
     },
   }),
 ]

@@ -92,17 +92,20 @@ const attemptIdOf = async (api: Api, task: TaskRow, attempt: number): Promise<st
 }
 
 const taskLog = async (api: Api, task: TaskRow, attempt: number): Promise<TaskLog | null> => {
+  const prefix = await objectsOfAttempt(api, task, attempt)
+  return prefix === null ? null : new TaskLog(api.objects, prefix)
+}
+
+/** Returns the prefix of the objects of an attempt, by default of the latest, or null when there is none. */
+export const objectsOfAttempt = async (api: Api, task: TaskRow, attempt = task.attempt): Promise<string | null> => {
+  if (attempt > task.attempt) throw invalidField("attempt", `task ${task.name} has had ${task.attempt} attempts`)
   const id = attempt === 0 ? null : await attemptIdOf(api, task, attempt)
-  return id === null ? null : new TaskLog(api.objects, attemptPrefix(task.runId, task.name, id))
+  return id === null ? null : attemptPrefix(task.runId, task.name, id)
 }
 
 /** Returns the log of an attempt, by default of the latest, or null when there is none. */
-export const currentLog = (api: Api, task: TaskRow, attempt: number | undefined): Promise<TaskLog | null> => {
-  if (attempt !== undefined && attempt > task.attempt) {
-    throw invalidField("attempt", `task ${task.name} has had ${task.attempt} attempts`)
-  }
-  return taskLog(api, task, attempt ?? task.attempt)
-}
+export const currentLog = (api: Api, task: TaskRow, attempt: number | undefined): Promise<TaskLog | null> =>
+  taskLog(api, task, attempt ?? task.attempt)
 
 export const followTask = (api: Api, task: TaskRow, only: number | undefined): LogSource => {
   const { runId, name, path } = task

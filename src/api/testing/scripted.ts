@@ -1,9 +1,9 @@
 // An executor for tests that interprets the command as steps separated by `;`: `echo TEXT` writes a line to the log, `fail` fails the
-// attempt, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback,
+// attempt, `file PATH TEXT` writes a file into the working folder, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback,
 // `null` ends it with the output null. Other steps do nothing.
 
-import { appendFile, mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { appendFile, mkdir, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Assignment, Executor, LaunchContext } from "../../executors/executor.ts"
 import { indexKey, logKey, RECORD_BYTES } from "../../objects/logs/log-keys.ts"
@@ -48,6 +48,7 @@ export class ScriptedExecutor implements Executor {
         this.callbacks.set(assignment.task, assignment.callback!()["ORK_CALLBACK_URL"]!)
         return end({ state: "success", output: { inline: { ork_defer: { callback: {} } } } })
       }
+      if (verb === "file") await writeText(join(assignment.workingDir, rest[0]!), rest.slice(1).join(" "))
       if (verb === "null") return end({ state: "success", output: { inline: null }, exitCode: 0 })
       if (verb === "fail") return end({ state: "failed", error: "it failed", exitCode: 1 })
       if (verb === "block") await this.#block(assignment.task, signal)
@@ -82,4 +83,9 @@ export class ScriptedExecutor implements Executor {
     })
     this.#blocked.delete(task)
   }
+}
+
+const writeText = async (path: string, text: string): Promise<void> => {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, text)
 }

@@ -2,6 +2,7 @@
 // without secrets.
 
 import { commandText, templateJson } from "../../core/model/definition-text.ts"
+import { toText } from "../../core/expressions/expressions.ts"
 import type { Node } from "../../core/model/workflow.ts"
 
 export const workShape = (node: Node) => ({
@@ -14,4 +15,5 @@ export const workShape = (node: Node) => ({
   timeout_ms: node.timeoutMs,
   cpu: node.resources?.cpu ?? null,
   memory_bytes: node.resources?.memoryBytes ?? null,
+  artifacts: node.artifacts === undefined ? null : [templateJson(node.artifacts)].flat().map(toText),
 })

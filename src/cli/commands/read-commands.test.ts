@@ -1,4 +1,4 @@
-import { rm, writeFile } from "node:fs/promises"
+import { readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { commandLine, runMain } from "../testing/command-line.ts"
@@ -109,4 +109,25 @@ test("runs and instances are accepted by their readable names", async () => {
   const plan = ["retry", "etl#1", "--task", "each[oslo.csv]", "--plan"]
   expect((await world.ork(...plan)).stdout).toMatch(/^again: each\[1\]/)
   expect((await world.ork("logs", "etl", "each[1]", "--index", "1")).stderr).toMatch(/leave out --index/)
+})
+
+test("artifacts are listed, written into a folder and printed", async () => {
+  await using world = await commandLine()
+  await world.api.deploy("files", {
+    make: { command: "file out/a.txt hello;file out/b.txt bye", artifacts: "out/*" },
+    each: { foreach: [1, 2], command: "file each.txt x", artifacts: "each.txt" },
+    other: "true",
+  })
+  await world.api.runToEnd("files")
+  expect((await world.ork("artifacts", "latest")).stdout).toMatch(
+    /make +out\/a.txt +5 bytes\n.*each\[1\] +each.txt +1 bytes\n/s,
+  )
+  expect(await world.json("artifacts", "latest", "each[1]")).toEqual([{ task: "each", path: "1", file: "each.txt", bytes: 1 }])
+  expect((await world.ork("artifacts", "latest", "make", "--print", "out/a.txt")).stdout).toBe("hello")
+  expect((await world.ork("artifacts", "latest", "make", "--print", "c.txt")).stderr).toMatch(/has no artifact c\.txt/)
+  expect((await world.ork("artifacts", "latest", "-o", "files")).stdout).toContain("wrote files/each/1/each.txt\n")
+  expect(await readFile(join(world.cwd, "files/make/out/b.txt"), "utf8")).toBe("bye")
+  expect((await world.ork("artifacts", "latest", "other")).stdout).toBe("no artifacts\n")
+  expect((await world.ork("artifacts", "latest", "each")).stderr).toMatch(/several instances; select one with --index N/)
+  expect((await world.ork("artifacts", "latest", "--print", "x")).stderr).toMatch(/name it after the run/)
 })

@@ -33,6 +33,7 @@ export const privateEngine = async (
     lanes: [],
     maxFanout: config.maxFanout,
     maxOutputBytes: config.maxOutputBytes,
+    maxArtifactBytes: config.maxArtifactBytes,
     maxLogBytes: config.maxLogBytes,
     graceMs: config.graceMs,
     leaseMs: config.serverLeaseMs,

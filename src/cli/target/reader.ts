@@ -4,6 +4,7 @@ import type { Context } from "./context.ts"
 import { connectIfRunning, type ServerFlags } from "./connect.ts"
 import type { StoreFlags } from "./load-config.ts"
 import { type OpenStores, withStores } from "./stores.ts"
+import type { Artifact } from "../../core/model/artifacts.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import type { RunStatus } from "../../core/model/status.ts"
 import type { Client, Explanation, Run, RunGraph, Task } from "../../protocol/client/client.ts"
@@ -38,6 +39,15 @@ export interface LogLine {
   line: string
 }
 
+export interface ArtifactRequest {
+  runId: string
+  task: string
+  /** Instance of a fan-out; empty without one. */
+  path: string
+  /** Latest attempt if undefined. */
+  attempt?: number
+}
+
 export interface RunReader {
   listRuns(filter: RunFilter): Promise<Run[]>
   /** Finds a run as target/find-run.ts describes. */
@@ -50,6 +60,8 @@ export interface RunReader {
   explain(run: Run, task?: string): Promise<Explanation[]>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>
   logLines(request: LogRequest): AsyncGenerator<LogLine>
+  artifacts(request: ArtifactRequest): Promise<readonly Artifact[]>
+  artifactBytes(request: ArtifactRequest, file: string): AsyncGenerator<Uint8Array>
 }
 
 export const withReader = <T>(context: Context, flags: ReaderFlags, use: (reader: RunReader) => Promise<T>): Promise<T> =>

@@ -2,7 +2,7 @@
 
 import { findServerRun } from "./find-run.ts"
 import { allItems, firstItems } from "./pages.ts"
-import type { LogRequest, RunReader } from "./reader.ts"
+import type { ArtifactRequest, LogRequest, RunReader } from "./reader.ts"
 import { InputError } from "../terminal/errors.ts"
 import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { type ByteStream, type Client, ClientError, type TaskAddress } from "../../protocol/client/client.ts"
@@ -25,6 +25,17 @@ export const serverReader = (client: Client): RunReader => ({
     readLog(client, request, (place, attempt) =>
       request.follow ? client.followLogLines({ ...place, ...attempt }) : client.readLogLines(place, attempt),
     ),
+  async artifacts({ attempt, ...request }) {
+    return (await client.listArtifacts(addressOf(request), omitUndefined({ attempt })).catch(nameOptions)).items
+  },
+  artifactBytes: ({ attempt, ...request }, file) =>
+    readBytes(client.readArtifact(addressOf(request), { file, ...omitUndefined({ attempt }) })),
+})
+
+const addressOf = ({ runId, task, path }: Omit<ArtifactRequest, "attempt">): TaskAddress => ({
+  runId,
+  task,
+  ...(path !== "" && { path }),
 })
 
 /** Throws an InputError if the task has not run and is not followed. */

@@ -4,13 +4,15 @@ import type { Context } from "./context.ts"
 import { InputError } from "../terminal/errors.ts"
 import { findRun } from "./find-run.ts"
 import type { OpenStores } from "./stores.ts"
-import type { LogRequest, RunReader } from "./reader.ts"
+import type { ArtifactRequest, LogRequest, RunReader } from "./reader.ts"
 import { notRunText } from "./server-reader.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
 import { nearest } from "../../core/model/nearest.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
+import { artifactKey, readArtifactList } from "../../objects/artifacts/artifact-list.ts"
 import { attemptPrefix } from "../../objects/objects.ts"
+import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { Run, Task } from "../../protocol/client/client.ts"
 import { attemptShapes, runShape, taskShape } from "../../protocol/api/shapes.ts"
 import { NotFound } from "../../store/contract/errors.ts"
@@ -53,6 +55,14 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
     const { log, ended } = await openLog(context, stores, request)
     for await (const { at, stream, line } of log.lines({ ended })) yield { at: new Date(at).toISOString(), stream, line }
   },
+  async artifacts(request) {
+    const prefix = await artifactPrefix(stores, request)
+    return prefix === null ? [] : ((await readArtifactList(stores.objects, prefix)) ?? [])
+  },
+  async *artifactBytes(request, file) {
+    const prefix = await artifactPrefix(stores, request)
+    if (prefix !== null) yield* readOutputObject(stores.objects, artifactKey(prefix, file))
+  },
 })
 
 async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGenerator<Task> {
@@ -90,6 +100,17 @@ const openLog = async (
   const log = new TaskLog(objects, attemptPrefix(run.id, name, attemptId))
   const running = task.attemptId === attemptId && !isTaskFinished(task.status)
   return { log, ended: follow && running ? attemptEnd(context, store, task) : AbortSignal.abort() }
+}
+
+/** Returns the prefix of the objects of an attempt; null if no attempt was made. */
+const artifactPrefix = async (
+  { store }: OpenStores,
+  { runId, task: name, path, attempt }: ArtifactRequest,
+): Promise<string | null> => {
+  const run = (await store.getRun(runId as RunId))!
+  const task = await findTask(store, run, name, path === "" ? undefined : path)
+  const attemptId = await findAttempt(store, task, attempt)
+  return attemptId === null ? null : attemptPrefix(run.id, name, attemptId)
 }
 
 /** Returns a signal that aborts when the task's current attempt ends. Polls the store, because another process writes it. */

@@ -25,6 +25,12 @@ export const TEMPLATE_FIELDS = [
 /** Fields of tasks that can write $ORK_OUTPUT or return a value. */
 const DEFER_FIELDS = ["defer", "defer_hosts"] as const
 
+/** Fields of tasks that have a working folder. */
+const ARTIFACT_FIELDS = ["artifacts", "artifacts_from"] as const
+
+/** Fields of tasks that run a command or a function of a file. */
+const WORK_FIELDS = [...DEFER_FIELDS, ...ARTIFACT_FIELDS] as const
+
 /** Fields that select the Python of a task and its packages. */
 const PYTHON_FIELDS = ["interpreter", "requirements"] as const
 
@@ -37,7 +43,7 @@ export const RUN_FIELDS = [
   "image",
   ...PYTHON_FIELDS,
   ...TEMPLATE_FIELDS,
-  ...DEFER_FIELDS,
+  ...WORK_FIELDS,
 ] as const
 export type RunField = (typeof RUN_FIELDS)[number]
 
@@ -61,14 +67,14 @@ const rule = (
 ): ExecutorRule => ({ requires, accepts: [...requires, ...optional], timeoutMs, startTimeoutMs })
 
 const EXECUTOR_RULES = {
-  process: rule(["command"], ["shell", ...PYTHON_FIELDS, ...DEFER_FIELDS]),
-  node: rule(["file"], ["function", ...DEFER_FIELDS]),
-  python: rule(["file"], ["function", ...PYTHON_FIELDS, ...DEFER_FIELDS]),
+  process: rule(["command"], ["shell", ...PYTHON_FIELDS, ...WORK_FIELDS]),
+  node: rule(["file"], ["function", ...WORK_FIELDS]),
+  python: rule(["file"], ["function", ...PYTHON_FIELDS, ...WORK_FIELDS]),
   http: rule(["url"], ["method", "headers", "body", "http"]),
-  docker: rule(["image"], ["command", "shell", "file", "function", "docker", ...DEFER_FIELDS]),
-  kubernetes: rule(["image"], ["command", "shell", "file", "function", "kubernetes", ...DEFER_FIELDS]),
-  slurm: rule([], ["command", "shell", "file", "function", "slurm", ...DEFER_FIELDS], HOUR, null),
-  cloudrun: rule(["job"], ["command", "shell", "file", "function", "cloudrun", ...DEFER_FIELDS]),
+  docker: rule(["image"], ["command", "shell", "file", "function", "docker", ...WORK_FIELDS]),
+  kubernetes: rule(["image"], ["command", "shell", "file", "function", "kubernetes", ...WORK_FIELDS]),
+  slurm: rule([], ["command", "shell", "file", "function", "slurm", ...WORK_FIELDS], HOUR, null),
+  cloudrun: rule(["job"], ["command", "shell", "file", "function", "cloudrun", ...WORK_FIELDS]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule([], ["duration", "until"], null, null),
   approval: rule([], ["message", "default"], null, null),

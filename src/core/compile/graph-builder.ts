@@ -5,6 +5,7 @@ import type { TaskDefinition, WorkflowDefinition } from "../model/definition.ts"
 import type { Path } from "../model/problems.ts"
 import { type EnvValue, HOOK_EVENTS, type HookEvent, type Node } from "../model/workflow.ts"
 import type { CompileContext } from "./context.ts"
+import { linkArtifacts } from "./artifacts.ts"
 import { mergeDefaults } from "./defaults.ts"
 import { linkTasks, type TaskDependencies } from "./links.ts"
 import type { NameScope } from "./name-scope.ts"
@@ -57,6 +58,7 @@ export class GraphBuilder {
     const scope: NameScope = { group: null, outer: null, names: new Map() }
     if (Object.keys(tasks).length === 0) this.#context.problems.add(["tasks"], "the workflow has no tasks")
     this.#buildTasks({ scope, tasks, path: ["tasks"], prefix: "", depth: 0, envLayers: [] })
+    for (const link of this.#links) linkArtifacts(this.#context, this.nodes, link)
     const implied = this.#impliedDependencies()
     for (const link of this.#links) linkTasks(this.#context, this.nodes, { ...link, implied })
     for (const hook of HOOK_EVENTS) {
@@ -81,22 +83,35 @@ export class GraphBuilder {
         types: this.#definition.types ?? {},
       })
     }
-    const tasks = numbered.map(({ name, own, index, path }) => ({ name, node: index, dependsOn: own.depends_on ?? [], path }))
+    const tasks = numbered.map(({ name, own, index, path }) => ({
+      name,
+      node: index,
+      dependsOn: own.depends_on ?? [],
+      ...(own.artifacts_from !== undefined && { artifactsFrom: own.artifacts_from }),
+      path,
+    }))
     this.#links.push({ scope: list.scope, tasks })
     for (const task of numbered) this.#buildMembers(task, list)
   }
 
-  /** Returns the tasks that `foreach` and `parallel` of each node read: the node depends on them, or the group around it that lies beside them. */
+  /**
+   * Returns the tasks that `foreach`, `parallel` and `artifacts_from` of each node name: the node depends on them, or the group around it
+   * that lies beside them.
+   */
   #impliedDependencies(): Map<number, Set<number>> {
     const implied = new Map<number, Set<number>>()
+    const add = (from: number, target: number): void => void implied.set(from, (implied.get(from) ?? new Set()).add(target))
     for (const { refs, site } of this.#context.uses) {
       if (site.fan !== true || site.node === null) continue
       for (const { root, path } of refs) {
         const name = path[0]
         const found = root === "tasks" && typeof name === "string" ? this.#besides(site.node, name) : null
         if (found === null || found.from === found.target) continue
-        implied.set(found.from, (implied.get(found.from) ?? new Set()).add(found.target))
+        add(found.from, found.target)
       }
+    }
+    for (const [node, { artifactsFrom = [] }] of this.nodes.entries()) {
+      for (const target of artifactsFrom) add(this.#groupBeside(node, target), target)
     }
     return implied
   }
@@ -110,6 +125,13 @@ export class GraphBuilder {
       from = scope.group
     }
     return null
+  }
+
+  /** Returns the node, or the group around it that lies beside `target`. */
+  #groupBeside(node: number, target: number): number {
+    let from = node
+    while (this.nodes[from]!.group !== this.nodes[target]!.group) from = this.nodes[from]!.group!
+    return from
   }
 
   #number({ scope, tasks, path }: TaskList): NumberedTask[] {
@@ -153,6 +175,7 @@ export class GraphBuilder {
       return problems.addKey([...path, "tasks"], "a hook cannot be a group; use the executor workflow instead")
     }
     const index = this.nodes.length
+    const artifactsFrom = own.artifacts_from ?? []
     this.nodes.push(
       compileTask(this.#context, {
         name: `${hook}.${i}`,
@@ -167,6 +190,10 @@ export class GraphBuilder {
         types: this.#definition.types ?? {},
       }),
     )
+    linkArtifacts(this.#context, this.nodes, {
+      scope,
+      tasks: [{ name: `${hook}.${i}`, node: index, dependsOn: [], artifactsFrom, path }],
+    })
   }
 
   #merge(own: TaskDefinition): TaskDefinition {

@@ -12,6 +12,7 @@ export interface TaskDependencies {
   name: string
   node: number
   dependsOn: readonly string[]
+  artifactsFrom?: string | readonly string[]
   path: Path
 }
 

@@ -8,6 +8,7 @@ import { CPU_HINT, MEMORY_HINT, parseCpu, parseDuration, parseMemory } from "../
 import { QUEUE_NAME, QUEUE_NAME_HINT } from "../model/queue-name.ts"
 import { type EnvValue, GROUP_EXECUTOR, type HookEvent, type Node, type Template } from "../model/workflow.ts"
 import { WAITING_EXECUTORS } from "../model/waiting-on.ts"
+import { compileArtifacts } from "./artifacts.ts"
 import { checkContainerEntrypoint, compileCommand, type CommandSource } from "./command.ts"
 import type { CompileContext, ExpressionSite } from "./context.ts"
 import { compileDuration } from "./duration.ts"
@@ -84,6 +85,7 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     labels: [...new Set(merged.labels ?? [])].sort(),
     priority: merged.priority ?? null,
     ...compileOutput(context, source, rule),
+    artifacts: compileArtifacts(context, source, rule, site),
   })
 }
 

@@ -174,6 +174,10 @@ export interface TaskDefinition {
   resources?: { cpu?: number | string; memory?: number | string }
   /** How standard output becomes the output (`text`, `lines`, `json`), a JSON Schema, or the name of one under `types`. */
   output?: string | JsonObject
+  /** Files that a successful attempt stores: patterns, relative to its working folder. */
+  artifacts?: string | string[]
+  /** Tasks whose artifacts this task gets in $ORK_ARTIFACTS; it depends on them. */
+  artifacts_from?: string | string[]
   /** Allows the task to defer its work (`ork_defer`), and to send its secrets in polls of these hosts. */
   defer?: boolean
   defer_hosts?: string[]
@@ -249,6 +253,6 @@ export type WorkflowDefinition = {
   priority?: number
   env?: EnvDefinition
   include?: string[]
-  defaults?: Omit<TaskDefinition, "tasks" | "depends_on">
+  defaults?: Omit<TaskDefinition, "tasks" | "depends_on" | "artifacts_from">
   tasks: { [name: string]: TaskDefinition }
 } & { [hook in HookEvent]?: TaskDefinition[] }

@@ -82,3 +82,10 @@ export const parseCpu = (value: unknown): number | null => {
   const cores = Number(match[1]) / (match[2] === "m" ? 1000 : 1)
   return cores > 0 && cores <= 4096 ? cores : null
 }
+
+const BYTE_UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const
+
+export const formatBytes = (bytes: number): string => {
+  const step = bytes < 1024 ? 0 : Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log2(bytes) / 10))
+  return `${Math.round((bytes / 1024 ** step) * 10) / 10} ${BYTE_UNITS[step]}`
+}

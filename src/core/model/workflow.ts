@@ -26,6 +26,9 @@ export const BUILTIN_EXECUTORS = [
 /** Executors whose work runs in a cluster under the name of the attempt. Only servers claim it; they start and watch it there. */
 export const REMOTE_EXECUTORS: readonly string[] = ["kubernetes", "slurm", "cloudrun"]
 
+/** Executors whose containers have artifacts only through `ork exec`, which stores them itself. */
+export const EXEC_EXECUTORS: readonly string[] = ["kubernetes", "cloudrun"]
+
 /** Value of `executor` for a group: its work is the nodes with this `group`. */
 export const GROUP_EXECUTOR = "group"
 
@@ -201,6 +204,10 @@ export interface Node {
   output?: JsonObject
   /** How standard output becomes the output; absent: its last line, if that is a JSON object or list. */
   outputFormat?: OutputFormat
+  /** Patterns of the files that a successful attempt stores; renders to a text or a list of texts. */
+  artifacts?: Template
+  /** Nodes whose artifacts the task gets. */
+  artifactsFrom?: number[]
 }
 
 export interface CompiledWorkflow {

@@ -5,6 +5,7 @@ import { objectPrefixOf, ownerOf } from "./claims.ts"
 import { EnvFiles } from "./env-files.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
+import { findUpstreamArtifacts } from "./upstream-artifacts.ts"
 import { readSecret } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Callbacks } from "./callbacks.ts"
@@ -13,7 +14,7 @@ import { type ExpressionScope, toText } from "../../core/expressions/expressions
 import { taskId } from "../../core/model/ids.ts"
 import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
 import { lastIndex, shortName } from "../../core/model/task-path.ts"
-import type { CompiledWorkflow, Node, SecretField, Template } from "../../core/model/workflow.ts"
+import { type CompiledWorkflow, EXEC_EXECUTORS, type Node, type SecretField, type Template } from "../../core/model/workflow.ts"
 import { allowedFor, policyViolation } from "../../core/rules/policy.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
@@ -25,9 +26,21 @@ const PARSE_LIMIT = 1024 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
 
+/** Default of `maxArtifactBytes`. */
+export const MAX_ARTIFACT_BYTES = 1024 ** 3
+
 type Options = Pick<
   EngineOptions,
-  "evaluator" | "secret" | "maxOutputBytes" | "maxLogBytes" | "graceMs" | "policy" | "dataDir" | "objects"
+  | "store"
+  | "objects"
+  | "evaluator"
+  | "secret"
+  | "maxOutputBytes"
+  | "maxArtifactBytes"
+  | "maxLogBytes"
+  | "graceMs"
+  | "policy"
+  | "dataDir"
 >
 
 type Env = Assignment["env"]
@@ -63,6 +76,16 @@ export class AssignmentBuilder {
         if (files.size > 0) assignment.inputFiles = [...files.keys()]
       }
       if (files.size > 0) assignment.upstreamDir = await folders.upstream(claim, files)
+    }
+    if (claim.kind !== "job" && node.artifactsFrom !== undefined) {
+      const sources = await findUpstreamArtifacts(this.#options, claim, workflow, node)
+      assignment.upstreamArtifacts = sources
+      if (!EXEC_EXECUTORS.includes(node.executor)) assignment.artifactsDir = await folders.artifacts(claim, sources)
+    }
+    if (node.artifacts !== undefined) {
+      const { maxArtifactBytes = MAX_ARTIFACT_BYTES } = this.#options
+      const patterns = [await templates.render(node.artifacts)].flat().map(toText)
+      assignment.artifacts = { patterns, maxBytes: maxArtifactBytes }
     }
     if (node.envFile !== undefined && claim.kind !== "job")
       Object.assign(env, await this.#envFiles.read(claim, workflow, node.envFile))

@@ -9,7 +9,7 @@ import { isDeferral } from "../../core/rules/defer.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { JsonObject } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
-import type { Node } from "../../core/model/workflow.ts"
+import { EXEC_EXECUTORS, type Node } from "../../core/model/workflow.ts"
 import type { Assignment, Executor, LaunchContext, Progress, StopReason } from "../../executors/executor.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 
@@ -18,6 +18,8 @@ export interface RunnerOptions {
   clock: Clock
   /** Returns why an output cannot be accepted, or null. Absent where no task has a schema. */
   checkOutput?(schema: JsonObject, output: Output): Promise<string | null>
+  /** Stores the artifacts of a successful attempt. Returns why they cannot be stored, or null. Absent where no task has artifacts. */
+  storeArtifacts?(assignment: Assignment): Promise<string | null>
 }
 
 /** Receives what an attempt reports while it runs. */
@@ -48,7 +50,9 @@ export class AttemptRunner {
       const progress: AttemptListener["progress"] = (update) => listener.progress(maskProgress(update, secrets))
       const result = await executor.launch(assignment, new AttemptContext(stop, started, progress))
       const masked = maskResult(timeouts.explain(result), secrets)
-      return node.output === undefined ? masked : await this.#checked(masked, node.output)
+      const checked = node.output === undefined ? masked : await this.#checked(masked, node.output)
+      const hasFiles = executor.folderless !== true && !EXEC_EXECUTORS.includes(node.executor)
+      return assignment.artifacts !== undefined && hasFiles ? await this.#withArtifacts(checked, assignment) : checked
     } catch (error) {
       return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
@@ -71,6 +75,15 @@ export class AttemptRunner {
     if (error === null) return result
     const { output: _, ...rest } = result
     return { ...rest, state: "failed", error }
+  }
+
+  /** Fails an attempt that succeeded without the artifacts of its definition. */
+  async #withArtifacts(result: AttemptResult, assignment: Assignment): Promise<AttemptResult> {
+    if (result.state !== "success") return result
+    const error = (await this.#options.storeArtifacts?.(assignment)) ?? null
+    if (error === null) return result
+    const { output: _, ...rest } = result
+    return { ...rest, state: "failed", error: maskText(error, assignment.secrets) }
   }
 }
 

@@ -13,6 +13,7 @@ import { type AttemptResult, type Change, fenceOf } from "../../core/model/chang
 import { messageOf } from "../../core/model/error-message.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, StopReason } from "../../executors/executor.ts"
+import { storeArtifacts } from "../../objects/artifacts/store-artifacts.ts"
 import { UnusableBundle } from "../../objects/bundles/bundles.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
@@ -43,11 +44,12 @@ export class Attempts {
   constructor(options: EngineOptions, parts: AttemptParts) {
     this.#options = options
     this.#parts = parts
-    const { executors, clock, evaluator } = options
+    const { executors, clock, evaluator, objects } = options
     this.#folderless = withoutWorkingDir(parts.folders)
     const { outputs } = parts
     const checkOutput: RunnerOptions["checkOutput"] = (schema, output) => outputProblem({ outputs, evaluator }, schema, output)
-    this.#runner = new AttemptRunner({ executors, clock, checkOutput })
+    const storeArtifactsOf: RunnerOptions["storeArtifacts"] = (assignment) => storeArtifacts(objects, assignment)
+    this.#runner = new AttemptRunner({ executors, clock, checkOutput, storeArtifacts: storeArtifactsOf })
   }
 
   get size(): number {
@@ -216,6 +218,7 @@ const withoutWorkingDir = (folders: Folders): Folders => ({
   workingDir: () => ({ baseDir: "/", workingDir: "/" }),
   code: (claim, bundle) => folders.code(claim, bundle),
   upstream: (claim, outputs) => folders.upstream(claim, outputs),
+  artifacts: async () => "/",
 })
 
 /** Returns the time of day at which an adopted attempt times out. The time until its start counts from `now`. */

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path"
 import type { EngineOptions, Folders } from "../ports.ts"
 import { ownerOf } from "./claims.ts"
 import type { UpstreamFiles } from "./upstream-files.ts"
+import type { ArtifactSource } from "../../core/model/artifacts.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
@@ -37,6 +38,10 @@ export class LocalFolders implements Folders {
 
   upstream(claim: TaskClaim, outputs: ReadonlyMap<string, Output>): Promise<string> {
     return this.#upstreamFiles.write(claim, outputs)
+  }
+
+  artifacts(claim: TaskClaim, sources: readonly ArtifactSource[]): Promise<string> {
+    return this.#upstreamFiles.writeArtifacts(claim, sources)
   }
 
   /** Creates the folder of the run or job, with the files of the workflow's version. */

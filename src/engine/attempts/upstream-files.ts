@@ -4,9 +4,12 @@
 import { createHash } from "node:crypto"
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { artifactBytes, artifactsName } from "./upstream-artifacts.ts"
 import type { EngineOptions } from "../ports.ts"
 import { outputBytes } from "./outputs.ts"
+import type { ArtifactSource } from "../../core/model/artifacts.ts"
 import type { Output } from "../../core/model/change.ts"
+import { writeArtifactFiles } from "../../objects/artifacts/artifact-files.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
 const MAX_CACHED = 1000
@@ -40,12 +43,34 @@ export class UpstreamFiles {
   }
 
   /** Writes NAME.json for each output, unless it exists, and returns their folder. */
-  async write(claim: TaskClaim, outputs: Outputs): Promise<string> {
-    const folder = join(upstreamFolder(this.#options.dataDir, claim.runId), outputsName(outputs))
+  write(claim: TaskClaim, outputs: Outputs): Promise<string> {
+    return this.#ensure(claim, outputsName(outputs), (folder) => this.#writeOutputs(claim, folder, outputs))
+  }
+
+  /** Writes the artifacts of upstream tasks, unless they exist, and returns their folder. */
+  writeArtifacts(claim: TaskClaim, sources: readonly ArtifactSource[]): Promise<string> {
+    const { objects } = this.#options
+    return this.#ensure(claim, artifactsName(sources), async (folder) => {
+      for (const source of sources) {
+        await writeArtifactFiles(join(folder, source.folder), source.files, claim.attemptId, (file, draft) =>
+          writeFile(draft, artifactBytes(objects, source, file.path)),
+        )
+      }
+    })
+  }
+
+  /** Writes a folder once. */
+  async #ensure(claim: TaskClaim, name: string, write: (folder: string) => Promise<void>): Promise<string> {
+    const runFolder = upstreamFolder(this.#options.dataDir, claim.runId)
+    const folder = join(runFolder, name)
     let writing = this.#written.get(folder)
     if (writing === undefined) {
       this.#runs.add(claim.runId)
-      writing = this.#write(claim, folder, outputs)
+      writing = (async () => {
+        await this.#removing.get(runFolder)
+        await mkdir(folder, { recursive: true })
+        await write(folder)
+      })()
       this.#written.set(folder, writing)
       writing.catch(() => this.#written.delete(folder))
       if (this.#written.size > MAX_CACHED) this.#written.delete(this.#written.keys().next().value!)
@@ -66,9 +91,7 @@ export class UpstreamFiles {
     this.#removing.set(runFolder, removing)
   }
 
-  async #write({ runId, attemptId }: TaskClaim, folder: string, outputs: Outputs): Promise<void> {
-    await this.#removing.get(upstreamFolder(this.#options.dataDir, runId))
-    await mkdir(folder, { recursive: true })
+  async #writeOutputs({ attemptId }: TaskClaim, folder: string, outputs: Outputs): Promise<void> {
     for (const [name, output] of outputs) {
       const file = join(folder, `${name}.json`)
       if (await stat(file).catch(() => null)) continue

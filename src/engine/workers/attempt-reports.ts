@@ -9,6 +9,7 @@ import type { AttemptResult, Change, Fence } from "../../core/model/change.ts"
 import type { AttemptId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { writeArtifactList } from "../../objects/artifacts/artifact-list.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Claim } from "../../store/contract/store.ts"
 import type { z } from "zod"
@@ -131,12 +132,30 @@ export class AttemptReports {
       case "released":
         return { row, attemptId, kind: "release" }
       case "ended": {
-        const result = await this.#withOutput(claim, entry.result, toResult(entry.result, shift))
+        const received = await this.#withOutput(claim, entry.result, toResult(entry.result, shift))
+        const result = await this.#withArtifacts(claim, entry.result, received)
         return this.#options.changes.toChange(claim, result, cancellingOf(claim) !== null)
       }
       default:
         return entry satisfies never
     }
+  }
+
+  /** Writes the list of the artifacts that were sent before. Fails an attempt of a worker that has sent none, although it should. */
+  async #withArtifacts(claim: Claim, { artifacts }: WireResult, result: AttemptResult): Promise<AttemptResult> {
+    const { store, objects } = this.#options
+    const { node } = nodeOf(store, claim)
+    if (node.artifacts === undefined || result.state !== "success") return result
+    if (artifacts === undefined) {
+      const { output: _, ...rest } = result
+      return {
+        ...rest,
+        state: "failed",
+        error: "its artifacts did not arrive at the server; is the worker older than the server?",
+      }
+    }
+    await writeArtifactList(objects, objectPrefixOf(claim, node), artifacts)
+    return result
   }
 
   /** Adds the output. Fails the attempt when an output that was sent before is not stored completely. */

@@ -10,20 +10,23 @@ import { AttemptReports, type ReportedAttempt } from "./attempt-reports.ts"
 import { buildRemoteAssignment } from "./remote-assignment.ts"
 import { WorkerLogs } from "./worker-logs.ts"
 import { evictedError, type RegisteredWorker, WorkerRegistry } from "./worker-registry.ts"
-import { AssignmentBuilder } from "../attempts/assignment-builder.ts"
+import { AssignmentBuilder, MAX_ARTIFACT_BYTES } from "../attempts/assignment-builder.ts"
 import { ChangeBuilder } from "../attempts/change-builder.ts"
 import { visibleOutput } from "../attempts/expression-scope.ts"
 import { outputBytes, OutputReader } from "../attempts/outputs.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
+import { artifactBytes } from "../attempts/upstream-artifacts.ts"
 import type { Engine } from "../engine.ts"
 import type { EngineOptions } from "../ports.ts"
 import { Callbacks } from "../attempts/callbacks.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
-import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
+import { type AttemptId, type HolderId, isUuid, type RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import { WORKER_LEASE_MS } from "../../core/settings/leases.ts"
+import { artifactKey } from "../../objects/artifacts/artifact-list.ts"
+import { attemptPrefix } from "../../objects/objects.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Frame } from "../../protocol/wire/log-frames.ts"
 import type { Claim, InFlightAttempt, NewLeaseHolder } from "../../store/contract/store.ts"
@@ -218,7 +221,8 @@ export class WorkerService {
     const attempt = await this.#authenticated(id, fence)
     if (attempt === null) return null
     const { objects, maxOutputBytes } = this.#options
-    const { bytes } = await objects.putStream(attempt.outputKey, limited(data, maxOutputBytes))
+    const tooLarge = new OutputTooLarge(`an output has at most ${maxOutputBytes} bytes (ORK_MAX_OUTPUT)`)
+    const { bytes } = await objects.putStream(attempt.outputKey, limited(data, maxOutputBytes, tooLarge))
     return bytes
   }
 
@@ -234,17 +238,39 @@ export class WorkerService {
     return "inline" in output ? once(JSON.stringify(output.inline)) : outputBytes(this.#options.objects, output)
   }
 
+  /** Stores an artifact and returns its size; null when the worker does not own the attempt. Throws `OutputTooLarge`. */
+  async putArtifact(id: HolderId, fence: FencedToken, path: string, data: AsyncIterable<Uint8Array>): Promise<number | null> {
+    const attempt = await this.#authenticated(id, fence)
+    if (attempt === null) return null
+    const max = this.#options.maxArtifactBytes ?? MAX_ARTIFACT_BYTES
+    const tooLarge = new OutputTooLarge(`the artifacts of an attempt have at most ${max} bytes together (ORK_MAX_ARTIFACTS)`)
+    const key = artifactKey(attempt.prefix, path)
+    return (await this.#options.objects.putStream(key, limited(data, max, tooLarge))).bytes
+  }
+
+  /** Returns an artifact of an upstream task in pieces; null when the attempt may not have it, or when the worker does not own it. */
+  async upstreamArtifact(
+    id: HolderId,
+    fence: FencedToken,
+    { prefix, file }: { prefix: string; file: string },
+  ): Promise<AsyncIterable<Uint8Array> | null> {
+    const attempt = await this.#authenticated(id, fence)
+    if (attempt === null || attempt.claim.kind === "job") return null
+    const { claim, workflow } = attempt
+    const sources = (workflow.nodes[claim.node]!.artifactsFrom ?? []).map((index) => workflow.nodes[index]!.name)
+    const attemptId = prefix.split("/").at(-2) ?? ""
+    if (!isUuid(attemptId) || !sources.some((name) => attemptPrefix(claim.runId, name, attemptId) === prefix)) return null
+    return artifactBytes(this.#options.objects, { folder: prefix, prefix }, file)
+  }
+
   async #authenticated(id: HolderId, fence: FencedToken): Promise<ReportedAttempt | null> {
     const { stored } = await this.#registry.get(id)
     return isAttemptToken(stored, fence.attemptId, fence.token) ? this.#reports.find(fence) : null
   }
 }
 
-export class OutputTooLarge extends Error {
-  constructor(max: number) {
-    super(`an output has at most ${max} bytes (ORK_MAX_OUTPUT)`)
-  }
-}
+/** A worker sends more than an output or an artifact may have. */
+export class OutputTooLarge extends Error {}
 
 const stopRequests = (inFlight: readonly InFlightAttempt[], isWanted: (attemptId: string) => boolean): Claimed["stop"] =>
   inFlight.flatMap(({ attemptId, stop }) =>
@@ -255,11 +281,11 @@ async function* once(text: string): AsyncGenerator<Uint8Array> {
   yield Buffer.from(text)
 }
 
-async function* limited(data: AsyncIterable<Uint8Array>, max: number): AsyncGenerator<Uint8Array> {
+async function* limited(data: AsyncIterable<Uint8Array>, max: number, tooLarge: Error): AsyncGenerator<Uint8Array> {
   let bytes = 0
   for await (const piece of data) {
     bytes += piece.byteLength
-    if (bytes > max) throw new OutputTooLarge(max)
+    if (bytes > max) throw tooLarge
     yield piece
   }
 }

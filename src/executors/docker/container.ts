@@ -5,7 +5,7 @@ import { functionArgv } from "../../core/model/function.ts"
 import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import { interpreterOf, type Assignment } from "../executor.ts"
-import { ATTEMPT_TARGET, type Mount, optionsOf, UPSTREAM_TARGET, workTarget } from "./mounts.ts"
+import { ARTIFACTS_TARGET, ATTEMPT_TARGET, type Mount, optionsOf, UPSTREAM_TARGET, workTarget } from "./mounts.ts"
 
 const DEFAULT_PIDS = 4096
 /**
@@ -42,6 +42,7 @@ export const containerEnvironment = (assignment: Assignment): Environment => ({
     inputPath: `${ATTEMPT_TARGET}/${INPUT_FILE}`,
     outputPath: `${ATTEMPT_TARGET}/${OUTPUT_FILE}`,
     upstreamDir: assignment.upstreamDir === null ? null : UPSTREAM_TARGET,
+    artifactsDir: assignment.artifactsDir === undefined ? undefined : ARTIFACTS_TARGET,
   }),
 })
 

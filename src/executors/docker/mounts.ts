@@ -9,6 +9,7 @@ import type { Assignment } from "../executor.ts"
 
 export const ATTEMPT_TARGET = "/ork"
 export const UPSTREAM_TARGET = "/ork-upstream"
+export const ARTIFACTS_TARGET = "/ork-artifacts"
 const WORK_TARGET = "/work"
 
 export interface Mount {
@@ -29,12 +30,13 @@ export const workTarget = ({ work = WORK_TARGET }: DockerDefinition): string | f
 
 /** Returns the mounts of an attempt. `folder`: its own folder on this machine. */
 export const mountsOf = async (assignment: Assignment, folder: string): Promise<Mount[]> => {
-  const { workingDir, upstreamDir } = assignment
+  const { workingDir, upstreamDir, artifactsDir } = assignment
   const options = optionsOf(assignment)
   const work = workTarget(options)
   const ofTask = [
     ...(work === false ? [] : [bind(workingDir, work)]),
     ...(upstreamDir === null ? [] : [bind(upstreamDir, UPSTREAM_TARGET, true)]),
+    ...(artifactsDir === undefined ? [] : [bind(artifactsDir, ARTIFACTS_TARGET, true)]),
     ...(options.mounts ?? []).map((text) => mountOf(text, workingDir)),
   ]
   return [bind(folder, ATTEMPT_TARGET), ...(await Promise.all(ofTask.map((mount) => checked(mount, assignment))))]
@@ -55,10 +57,11 @@ const mountOf = (text: string, workingDir: string): Mount => {
 }
 
 /** Returns the mount with its real path. Throws a ForbiddenMount. */
-const checked = async (mount: Mount, { policy, baseDir, upstreamDir }: Assignment): Promise<Mount> => {
+const checked = async (mount: Mount, { policy, baseDir, upstreamDir, artifactsDir }: Assignment): Promise<Mount> => {
   if (mount.Type !== "bind" || policy === undefined) return mount
   const path = await realPath(mount.Source)
-  const own = mount.Target === UPSTREAM_TARGET && upstreamDir !== null ? upstreamDir : baseDir
+  const ofOrk = { [UPSTREAM_TARGET]: upstreamDir, [ARTIFACTS_TARGET]: artifactsDir }[mount.Target]
+  const own = ofOrk ?? baseDir
   const mounts = await Promise.all(policy.mounts.map(realPath))
   const forbidden = mountViolation({ ...policy, mounts }, path, await folderPath(own))
   if (forbidden !== null) throw new ForbiddenMount(forbidden)

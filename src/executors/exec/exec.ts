@@ -18,6 +18,7 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import { languageOf } from "../../core/model/function.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { parseObjectAddress } from "../../core/settings/object-address.ts"
+import { artifactKey } from "../../objects/artifacts/artifact-list.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecSpec, SECRET_VARIABLE, SPEC_FILE, SPEC_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
@@ -51,9 +52,8 @@ export const writeSpec = async (
   const hidden = entries.filter(([, value]) => isSecret(value))
   const upstream = assignment.upstreamDir === null ? {} : await putUpstream(objects, assignment, assignment.upstreamDir)
   const { node } = assignment
-  const { inputFiles } = assignment
   const spec: ExecSpec = {
-    ...(inputFiles === undefined ? { version: 1 } : { version: 2, input_files: inputFiles }),
+    ...versionedFields(assignment),
     run_id: assignment.runId,
     task_id: assignment.taskId,
     task_name: assignment.task,
@@ -89,6 +89,24 @@ export const writeSpec = async (
     ...Object.fromEntries(hidden.map(([name, value]) => [SECRET_VARIABLE + name, value])),
   }
   return { key, environment }
+}
+
+/** Returns the version of the spec, and the fields that older versions do not have. */
+const versionedFields = ({ inputFiles, artifacts, upstreamArtifacts, prefix }: Assignment) => {
+  if (artifacts === undefined && upstreamArtifacts === undefined)
+    return inputFiles === undefined ? { version: 1 as const } : { version: 2 as const, input_files: inputFiles }
+  const files = upstreamArtifacts?.flatMap((source) =>
+    source.files.map(({ path }) => ({
+      path: `${source.folder}/${path}`,
+      key: posix.relative(prefix, artifactKey(source.prefix, path)),
+    })),
+  )
+  return {
+    version: 3 as const,
+    input_files: inputFiles ?? [],
+    artifacts: artifacts === undefined ? null : { patterns: artifacts.patterns, max_bytes: artifacts.maxBytes },
+    upstream_artifacts: files ?? null,
+  }
 }
 
 /** A relative folder would be looked for in the folder that the container starts in. */

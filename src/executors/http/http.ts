@@ -14,7 +14,7 @@ import type { Assignment, Executor, LaunchContext, StopReason } from "../executo
 import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../../core/model/error-message.ts"
-import { formatBytes } from "../messages.ts"
+import { formatBytes } from "../../core/model/quantities.ts"
 import { responseOutput, describeBody, readBody, retryAfterMs } from "./response.ts"
 import { type Address, guardedFetch, type HttpPolicy, httpPolicy, BlockedRequest } from "./guarded-fetch.ts"
 import { BadRequest, type HttpRequest, httpRequest } from "./request.ts"

@@ -107,8 +107,8 @@ export class FunctionExecutor implements Executor {
     if (node.file === undefined) return "the task has no file"
     const root = resolve(assignment.code?.folder ?? assignment.workingDir)
     if (!resolve(root, node.file).startsWith(root + sep)) return `${node.file} is outside of ${root}`
-    const { upstreamDir } = assignment
-    const paths = { inputPath: null, outputPath: null, upstreamDir, owner: this.#owner, python }
+    const { upstreamDir, artifactsDir } = assignment
+    const paths = { inputPath: null, outputPath: null, upstreamDir, artifactsDir, owner: this.#owner, python }
     const env = taskEnvironment(this.#starter.server, assignment, paths)
     const problem = environmentProblem(
       Object.entries(env).map(([name, value]) => `${name}=${value}`),

@@ -1,7 +1,8 @@
 // Messages about processes that failed or could not be started.
 
 import { ROOT_VIOLATION } from "../../core/rules/policy.ts"
-import { formatBytes, errnoName, signalName } from "../messages.ts"
+import { formatBytes } from "../../core/model/quantities.ts"
+import { errnoName, signalName } from "../messages.ts"
 import type { Exited, Failed } from "./protocol.ts"
 
 export interface CommandInfo {

@@ -141,6 +141,7 @@ export class ProcessExecutor implements Executor {
       inputPath: paths.input,
       outputPath: paths.output,
       upstreamDir: assignment.upstreamDir,
+      artifactsDir: assignment.artifactsDir,
       owner: this.#owner,
       python,
     })

@@ -93,6 +93,7 @@ export const runScript = (assignment: Assignment, folder: string): string => {
       inputPath: `${folder}/${FILES.input}`,
       outputPath: `${folder}/${FILES.output}`,
       upstreamDir: assignment.upstreamDir,
+      artifactsDir: assignment.artifactsDir,
     }),
   }
   const { command, workingDir, node } = assignment

@@ -118,6 +118,7 @@ const work = z
     timeout_ms: z.number().nullable(),
     cpu: z.number().nullable(),
     memory_bytes: z.number().nullable(),
+    artifacts: z.array(z.string()).nullable().meta({ description: "Patterns of the files that it stores" }),
   })
   .meta({ id: "Work", description: "The work of the task as in its definition" })
 

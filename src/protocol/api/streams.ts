@@ -55,7 +55,7 @@ const length = z
   .optional()
   .meta({ description: "Maximum number of bytes, only for the raw log without follow" })
 
-const attemptSelector = {
+export const attemptSelector = {
   attempt: z.int().min(1).optional().meta({ description: "Number of the attempt. Default: the latest" }),
   ...instanceQuery,
 }

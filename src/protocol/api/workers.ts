@@ -4,6 +4,7 @@
 import { z } from "zod"
 import { object, strictObject, text, uuid } from "./common.ts"
 import { queueName } from "./jobs.ts"
+import { artifactPathProblem, MAX_ARTIFACTS } from "../../core/model/artifacts.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import { MAX_LABELS, capabilitiesProblem } from "../../core/routing/capabilities.ts"
 import { ATTEMPT_STATES } from "../../core/model/status.ts"
@@ -115,6 +116,11 @@ const usage = strictObject({
   signal: z.string().max(20).optional(),
 })
 
+const artifactPath = z.string().superRefine((path, context) => {
+  const problem = artifactPathProblem(path)
+  if (problem !== null) context.addIssue({ code: "custom", message: problem })
+})
+
 export const attemptResult = strictObject({
   state: z.enum(ATTEMPT_STATES),
   started_at: instantMs.nullable(),
@@ -123,6 +129,11 @@ export const attemptResult = strictObject({
     .union([strictObject({ inline: z.unknown() }), strictObject({ bytes: z.int().min(0) })])
     .optional()
     .meta({ description: "`bytes`: the size of an output that was sent to `/outputs` before" }),
+  artifacts: z
+    .array(strictObject({ path: artifactPath, bytes: z.int().min(0) }))
+    .max(MAX_ARTIFACTS)
+    .optional()
+    .meta({ description: "Files that were sent to `/artifacts` before" }),
   error: error.optional(),
   exit_code: z.int().optional(),
   external_id: z.string().max(300).optional(),
@@ -155,6 +166,14 @@ export const logReply = z.object({
 
 export const attemptQuery = strictObject({ row: z.coerce.number().int().min(1), attempt_id: uuid })
 export const upstreamQuery = strictObject({ ...attemptQuery.shape, task: z.string().max(600) })
+export const newArtifactQuery = strictObject({ ...attemptQuery.shape, file: artifactPath })
+export const upstreamArtifactQuery = strictObject({
+  ...newArtifactQuery.shape,
+  prefix: z
+    .string()
+    .max(800)
+    .meta({ description: "Prefix of the attempt that stored the file, from `work.upstreamArtifacts`" }),
+})
 export const outputReply = z.object({ bytes: z.int() })
 
 export const ATTEMPT_TOKEN_HEADER = "x-ork-attempt-token"

@@ -2,6 +2,7 @@
 // request is rejected or gets no response.
 
 import type { z } from "zod"
+import type * as artifacts from "../api/artifacts.ts"
 import type * as common from "../api/common.ts"
 import type * as jobs from "../api/jobs.ts"
 import type * as runs from "../api/runs.ts"
@@ -31,6 +32,7 @@ export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamI
 export type Run = z.output<typeof runs.run>
 export type RunGraph = z.output<typeof runViews.runGraph>
 export type Task = z.output<typeof runs.task>
+export type Artifacts = z.output<typeof artifacts.artifactList>
 export type NewRun = z.input<typeof runs.newRun>
 export type RunQuery = z.input<typeof runs.runQuery>
 /** Where a retry begins. Default: at every task that did not succeed. */
@@ -234,6 +236,16 @@ export class Client {
     const query = { ...instanceQuery(task), ...options }
     const { body } = await this.#http.open({ path: `${taskRoute(task)}/logs`, query, headers: { accept: NDJSON } })
     yield* linesOf(body!)
+  }
+
+  /** Lists the artifacts that an attempt has stored, by default the latest. */
+  listArtifacts(task: TaskAddress, options: { attempt?: number } = {}): Promise<Artifacts> {
+    return this.#http.json({ path: `${taskRoute(task)}/artifacts`, query: { ...instanceQuery(task), ...options } })
+  }
+
+  async readArtifact(task: TaskAddress, options: { file: string; attempt?: number }): Promise<ByteStream> {
+    const query = { ...instanceQuery(task), ...options }
+    return (await this.#http.open({ path: `${taskRoute(task)}/artifacts/content`, query })).body!
   }
 
   followLog(request: FollowLogRequest): AsyncGenerator<Uint8Array> {

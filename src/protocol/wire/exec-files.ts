@@ -59,10 +59,21 @@ const specFields = {
   max_log_bytes: z.number().optional(),
 }
 
-/** Version 2 has `input_files`, which an older `ork exec` would ignore: names in `upstream` whose outputs belong to the input. */
+/** Names in `upstream` whose outputs belong to the input. */
+const inputFiles = z.array(text)
+
+const artifactFields = {
+  /** Files that a successful attempt stores; null: none. */
+  artifacts: z.object({ patterns: z.array(text), max_bytes: z.number() }).nullable(),
+  /** Files of $ORK_ARTIFACTS with their keys, relative to the folder of the spec; null: there is no such folder. */
+  upstream_artifacts: z.array(z.object({ path: text, key: text })).nullable(),
+}
+
+/** An older `ork exec` would ignore `input_files` and artifacts, so that a spec with them has a version that it rejects. */
 export const execSpec = z.discriminatedUnion("version", [
   z.object({ version: z.literal(1), ...specFields }),
-  z.object({ version: z.literal(2), ...specFields, input_files: z.array(text) }),
+  z.object({ version: z.literal(2), ...specFields, input_files: inputFiles }),
+  z.object({ version: z.literal(3), ...specFields, input_files: inputFiles, ...artifactFields }),
 ])
 export type ExecSpec = z.infer<typeof execSpec>
 

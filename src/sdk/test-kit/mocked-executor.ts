@@ -11,6 +11,7 @@ import { ErrorReport, jsonOf } from "../../executors/node/function-result.ts"
 import { failureOf, storeOutput } from "../../executors/pool/attempt-output.ts"
 import type { FunctionError } from "../../executors/pool/frames.ts"
 import { stoppedResult } from "../../executors/stopped.ts"
+import { writeArtifactList } from "../../objects/artifacts/artifact-list.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { FunctionExecutor } from "../durable/function-executor.ts"
@@ -76,6 +77,8 @@ class MockedExecutor implements Executor {
     if (end === "lost") return stoppedResult("lost", base, assignment)
     if ("error" in end) return { ...base, ...failureOf(JSON.parse(end.error.json) as FunctionError, assignment.secrets) }
     const stored = await storeOutput(objects, Buffer.from(end.json), assignment)
+    // A mock writes no files.
+    if (assignment.artifacts !== undefined) await writeArtifactList(objects, assignment.prefix, [])
     return "error" in stored
       ? { ...base, state: "failed", error: stored.error }
       : { ...base, state: "success", output: stored.output }

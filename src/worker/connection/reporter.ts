@@ -4,8 +4,8 @@
 import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
+import type { UploadedResult } from "./upload-files.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
-import type { AttemptResult } from "../../core/model/change.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -62,7 +62,7 @@ export class Reporter {
     this.#sendSoon()
   }
 
-  ended(task: AssignedTask, result: AttemptResult): void {
+  ended(task: AssignedTask, result: UploadedResult): void {
     this.#add(task, { ...fence(task), kind: "ended", result: resultOf(result) })
     void this.#send()
   }
@@ -159,13 +159,15 @@ const fence = ({ wire }: AssignedTask): { row: number; attempt_id: string; token
   token: wire.token,
 })
 
-const resultOf = (result: AttemptResult): Extract<Entry, { kind: "ended" }>["result"] => {
-  const { state, startedAt, finishedAt, output, error, exitCode, externalId, usage, retryable, retryAfterMs } = result
+const resultOf = (result: UploadedResult): Extract<Entry, { kind: "ended" }>["result"] => {
+  const { state, startedAt, finishedAt, output, artifacts, error } = result
+  const { exitCode, externalId, usage, retryable, retryAfterMs } = result
   return {
     state,
     started_at: startedAt,
     finished_at: finishedAt,
     ...(output !== undefined && { output: "inline" in output ? { inline: output.inline } : { bytes: output.bytes } }),
+    ...(artifacts !== undefined && { artifacts: [...artifacts] }),
     ...(error !== undefined && { error: error.slice(0, 65_536) }),
     ...(exitCode !== undefined && { exit_code: exitCode }),
     ...(externalId !== undefined && { external_id: externalId.slice(0, 300) }),

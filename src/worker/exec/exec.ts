@@ -3,7 +3,7 @@
 // engine's side is src/executors/exec/.
 
 import { mkdir, writeFile } from "node:fs/promises"
-import { join, posix, resolve } from "node:path"
+import { dirname, join, posix, resolve } from "node:path"
 import { withRetries, StatusWriter } from "./status-writer.ts"
 import { bareNode } from "../tasks/bare-node.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
@@ -12,6 +12,7 @@ import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.ts"
+import { storeArtifacts } from "../../objects/artifacts/store-artifacts.ts"
 import type { Assignment, Executor } from "../../executors/executor.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -67,7 +68,8 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
 
 const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
   const { executors, clock } = options
-  const runner = new AttemptRunner({ executors, clock })
+  const storeArtifactsOf = (assignment: Assignment): Promise<string | null> => storeArtifacts(options.objects, assignment)
+  const runner = new AttemptRunner({ executors, clock, storeArtifacts: storeArtifactsOf })
   const executor = executors.get(spec.executor)
   const stop = new StopSignal()
   const onStopped = (): void => stop.stop("shutdown")
@@ -116,7 +118,8 @@ const assignmentOf = async (options: ExecOptions, spec: ExecSpec, prefix: string
     baseDir: options.cwd,
     ...(await codeOf(options, spec)),
     upstreamDir: await downloadUpstream(options, spec, prefix),
-    ...(spec.version === 2 && { inputFiles: spec.input_files }),
+    ...(spec.version !== 1 && spec.input_files.length > 0 && { inputFiles: spec.input_files }),
+    ...(spec.version === 3 && (await artifactsOf(options, spec, prefix))),
     prefix,
     maxOutputBytes: spec.max_output_bytes,
     ...(spec.max_log_bytes !== undefined && { maxLogBytes: spec.max_log_bytes }),
@@ -156,6 +159,25 @@ const downloadUpstream = async ({ objects, folder }: ExecOptions, spec: ExecSpec
     await writeFile(join(target, `${name}.json`), readOutputObject(objects, key))
   }
   return target
+}
+
+/** Downloads the artifacts of upstream tasks. */
+const artifactsOf = async (
+  { objects, folder }: ExecOptions,
+  { artifacts, upstream_artifacts: files }: Extract<ExecSpec, { version: 3 }>,
+  prefix: string,
+): Promise<Pick<Assignment, "artifacts" | "artifactsDir">> => {
+  const artifactsDir = join(folder, "artifacts")
+  for (const { path, key } of files ?? []) {
+    const target = join(artifactsDir, path)
+    await mkdir(dirname(target), { recursive: true })
+    await writeFile(target, readOutputObject(objects, posix.join(prefix, key)))
+  }
+  if (files !== null) await mkdir(artifactsDir, { recursive: true })
+  return {
+    ...(artifacts !== null && { artifacts: { patterns: artifacts.patterns, maxBytes: artifacts.max_bytes } }),
+    ...(files !== null && { artifactsDir }),
+  }
 }
 
 /** Writes output.json, unless the executor has written a large output there. Returns its size. */

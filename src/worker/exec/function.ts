@@ -91,6 +91,7 @@ const assignmentOf = async ({ file, function: name, env, cwd, graceMs, maxOutput
     baseDir: cwd,
     workingDir: cwd,
     upstreamDir: variable("UPSTREAM") || null,
+    ...(variable("ARTIFACTS") !== "" && { artifactsDir: variable("ARTIFACTS") }),
     prefix: PREFIX,
     maxOutputBytes,
     graceMs,

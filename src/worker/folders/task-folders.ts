@@ -9,12 +9,15 @@ import type { Registration } from "../connection/registration.ts"
 import type { ServerClient } from "../connection/server-client.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import { messageOf } from "../../core/model/error-message.ts"
+import { artifactsName } from "../../engine/attempts/upstream-artifacts.ts"
 import type { Logger } from "../../engine/ports.ts"
 import type { Assignment } from "../../executors/executor.ts"
+import { writeArtifactFiles } from "../../objects/artifacts/artifact-files.ts"
 import type { BundleFolders } from "../../objects/bundles/bundles.ts"
 import { ATTEMPT_TOKEN_HEADER } from "../../protocol/api/workers.ts"
 
 const SWEEP_MS = 600_000
+const DOWNLOAD_MS = 600_000
 
 export interface TaskFoldersOptions {
   dataDir: string
@@ -88,7 +91,18 @@ export class TaskFolders {
     }
     const bundle = work.code?.bundle ?? null
     const code = bundle === null ? undefined : { folder: await bundles!.folder(bundle), bundle }
-    return { ...work, baseDir, workingDir, upstreamDir, ...(code !== undefined && { code }) }
+    const artifacts = work.upstreamArtifacts
+    const artifactsDir = artifacts === undefined ? undefined : join(this.#runs.upstreamFolder(runId), artifactsName(artifacts))
+    if (artifactsDir !== undefined)
+      await this.#once(artifactsDir, () => this.#downloadArtifacts(task, registration, artifactsDir))
+    return {
+      ...work,
+      baseDir,
+      workingDir,
+      upstreamDir,
+      ...(artifactsDir !== undefined && { artifactsDir }),
+      ...(code !== undefined && { code }),
+    }
   }
 
   /** Ends the protection of the folders of a task; also called if `prepare` failed. */
@@ -111,32 +125,54 @@ export class TaskFolders {
     )
   }
 
-  /** Downloads an upstream output once. */
+  /** Downloads an upstream output, unless it is there. */
   async #ensureUpstream(task: AssignedTask, registration: Registration, file: string, name: string): Promise<void> {
     if ((await stat(file).catch(() => null)) !== null) return
-    let download = this.#downloads.get(file)
+    await this.#once(file, async () => {
+      await mkdir(resolve(file, ".."), { recursive: true })
+      // Another worker on this machine may be writing the same file.
+      const draft = `${file}.${task.id}.part`
+      await this.#download(task, registration, "upstream", { task: name }, draft)
+      await rename(draft, file)
+    })
+  }
+
+  async #downloadArtifacts(task: AssignedTask, registration: Registration, folder: string): Promise<void> {
+    for (const { folder: name, prefix, files } of task.work.upstreamArtifacts ?? []) {
+      await writeArtifactFiles(join(folder, name), files, task.id, ({ path }, draft) =>
+        this.#download(task, registration, "artifacts", { prefix, file: path }, draft),
+      )
+    }
+  }
+
+  /** Shares a download among the tasks that need it at the same time. */
+  async #once(path: string, start: () => Promise<void>): Promise<void> {
+    let download = this.#downloads.get(path)
     if (download === undefined) {
-      download = this.#downloadUpstream(task, registration, file, name).finally(() => this.#downloads.delete(file))
-      this.#downloads.set(file, download)
+      download = start().finally(() => this.#downloads.delete(path))
+      this.#downloads.set(path, download)
     }
     await download
   }
 
-  async #downloadUpstream({ wire }: AssignedTask, registration: Registration, file: string, name: string): Promise<void> {
-    await mkdir(resolve(file, ".."), { recursive: true })
-    const query = new URLSearchParams({ row: String(wire.row), attempt_id: wire.attempt_id, task: name })
+  async #download(
+    { wire }: AssignedTask,
+    registration: Registration,
+    route: "upstream" | "artifacts",
+    selector: { [name: string]: string },
+    path: string,
+  ): Promise<void> {
+    const query = new URLSearchParams({ row: String(wire.row), attempt_id: wire.attempt_id, ...selector })
     const request = {
       method: "GET",
-      path: `/workers/${registration.id}/upstream?${query.toString()}`,
+      path: `/workers/${registration.id}/${route}?${query.toString()}`,
       key: registration.token,
       headers: { [ATTEMPT_TOKEN_HEADER]: wire.token },
       signal: registration.ended,
+      timeoutMs: DOWNLOAD_MS,
     } as const
     const { client } = this.#options
-    // Another worker on this machine may be writing the same file.
-    const draft = `${file}.${wire.attempt_id}.part`
-    await client.withRetries("download an output", registration.ended, () => client.download(request, draft))
-    await rename(draft, file)
+    await client.withRetries("download a file", registration.ended, () => client.download(request, path))
   }
 }
 

@@ -34,6 +34,10 @@ export class MemoryFolders implements Folders {
     return folder
   }
 
+  async artifacts(): Promise<string> {
+    return "artifacts"
+  }
+
   /** Reads an upstream file; undefined: there is none. */
   read(folder: string | null, name: string): Json | undefined {
     const text = this.#files.get(`${folder}/${name}.json`)

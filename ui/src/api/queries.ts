@@ -2,8 +2,10 @@
 // stream patches these keys (live/apply.ts), so data stays fresh without further requests.
 
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query"
-import { ApiProblem, json, open, type Query } from "./http.ts"
+import { previewOf, PREVIEW_BYTES } from "./preview.ts"
+import { ApiProblem, json, open, type Query, urlOf } from "./http.ts"
 import type {
+  Artifacts,
   AuditEntry,
   Change,
   Explanation,
@@ -155,6 +157,35 @@ export const taskQuery = (runId: string, name: string, path: string, standing = 
   queryOptions({
     queryKey: ["task", runId, name, path, standing],
     queryFn: ({ signal }) => json<Task>(`/runs/${runId}/tasks/${part(name)}`, { query: path === "" ? {} : { path }, signal }),
+  })
+
+type TaskAttempt = Pick<Task, "run_id" | "name" | "path" | "attempt">
+
+const artifactsPath = ({ run_id: run, name }: TaskAttempt): string => `/runs/${run}/tasks/${part(name)}/artifacts`
+const attemptOf = ({ path, attempt }: TaskAttempt): Query => ({ attempt, ...(path !== "" && { path }) })
+
+/** The address of the content of an artifact, which the server sends as an attachment. */
+export const artifactUrl = (task: TaskAttempt, file: string): string =>
+  urlOf(`${artifactsPath(task)}/content`, { ...attemptOf(task), file })
+
+export const artifactsQuery = (task: TaskAttempt) =>
+  queryOptions({
+    queryKey: ["artifacts", task.run_id, task.name, task.path, task.attempt],
+    queryFn: ({ signal }) => json<Artifacts>(artifactsPath(task), { query: attemptOf(task), signal }),
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+
+/** `complete`: the preview contains the whole file. */
+export const artifactPreviewQuery = (task: TaskAttempt, { path: file, bytes }: Artifacts["items"][number]) =>
+  queryOptions({
+    queryKey: ["artifact", task.run_id, task.name, task.path, task.attempt, file],
+    queryFn: async ({ signal }) => {
+      const query = { ...attemptOf(task), file, length: PREVIEW_BYTES }
+      const content = await (await open(`${artifactsPath(task)}/content`, { query, signal })).arrayBuffer()
+      const complete = bytes <= PREVIEW_BYTES
+      return { preview: previewOf(file, new Uint8Array(content), complete), complete }
+    },
+    staleTime: Number.POSITIVE_INFINITY,
   })
 
 /** Bytes at the end of a log that contain its last lines. */

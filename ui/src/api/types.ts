@@ -1,6 +1,7 @@
 // The API's types, taken from the server's schemas. Types only: no server code is bundled.
 
 import type { z } from "zod"
+import type * as artifacts from "../../../src/protocol/api/artifacts.ts"
 import type * as common from "../../../src/protocol/api/common.ts"
 import type * as functions from "../../../src/protocol/api/functions.ts"
 import type * as jobs from "../../../src/protocol/api/jobs.ts"
@@ -23,6 +24,7 @@ export interface Page<Item> {
 export type Run = z.output<typeof runs.run>
 export type Task = z.output<typeof runs.task>
 export type Attempt = Task["attempts"][number]
+export type Artifacts = z.output<typeof artifacts.artifactList>
 export type Step = z.output<typeof functions.step>
 export type RunGraph = z.output<typeof pictures.runGraph>
 export type InstanceSummary = z.output<typeof pictures.instance>

@@ -70,6 +70,24 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../logs.ts")).logs,
   },
   {
+    usage: "artifacts <run> [task]",
+    description: `list, write or print the files that tasks have stored; RUN is ${RUN_ARGUMENT}`,
+    options: [
+      ...INSTANCE_OPTIONS,
+      ["--attempt <n>", "number of the attempt"],
+      ["-o, --output <folder>", "write the files to FOLDER/TASK"],
+      ["--print <file>", "print this file of the task"],
+      JSON_OPTION,
+      ...READER_OPTIONS,
+    ],
+    examples: [
+      "ork artifacts latest",
+      "ork artifacts latest report -o files",
+      "ork artifacts latest report --print out/report.json",
+    ],
+    load: async () => (await import("../artifacts.ts")).artifacts,
+  },
+  {
     usage: "explain <run> [task]",
     description: `explain why each task of a run waits, was skipped or failed; RUN is ${RUN_ARGUMENT}`,
     options: [JSON_OPTION, ...READER_OPTIONS],

@@ -10,6 +10,7 @@ import { Duration, ExactTime, Time } from "../../components/time.tsx"
 import { bytesText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 import { Table } from "../../components/table.tsx"
+import { TaskArtifacts } from "./task-panel-artifacts.tsx"
 
 const COLUMNS = ["#", "Status", "Started", { text: "Duration", className: "end" }, "Worker", "Error"]
 
@@ -25,6 +26,7 @@ export const TaskDetails = ({ task, log }: { task: Task; log: ReactNode }): Reac
     )}
     {task.warning == null ? null : <p className="task-warning">Warning: {task.warning}.</p>}
     {log}
+    <TaskArtifacts task={task} />
     <Facts facts={factsOf(task)} />
     {task.attempts.length > 1 ? <Attempts attempts={task.attempts} /> : null}
     <Work work={task.work} />
@@ -124,6 +126,7 @@ const Work = ({ work }: { work: Task["work"] }): ReactElement | null => {
     ["Function", work.function],
     ["Timeout", work.timeout_ms === null ? null : durationText(work.timeout_ms)],
     ["CPU asked for", work.cpu],
+    ["Artifacts", work.artifacts?.join(", ") ?? null],
     ["Memory asked for", work.memory_bytes === null ? null : bytesText(work.memory_bytes)],
   ] as const
   return (

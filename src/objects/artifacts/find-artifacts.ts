@@ -1,0 +1,78 @@
+// Finds and opens the files that the patterns of a task match in its working folder. The task controls the folder: links are rejected, so
+// that no file outside of it is ever stored.
+
+import { glob, lstat, readlink, realpath } from "node:fs/promises"
+import { join, sep } from "node:path"
+import { artifactPathProblem, artifactPatternProblem, MAX_ARTIFACTS } from "../../core/model/artifacts.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import { type OpenedFile, openRegularFile } from "../shared/regular-file.ts"
+
+/** The working folder does not contain what the definition of the task says. */
+export class ArtifactError extends Error {}
+
+/** The data folder of `ork run`, which lies in the folder that its tasks run in. */
+const DATA_FOLDER = ".ork"
+
+/** Returns the paths of all matching files, in order. Throws an `ArtifactError` when a pattern matches none. */
+export const findArtifacts = async (folder: string, patterns: readonly string[]): Promise<string[]> => {
+  const found = new Set<string>()
+  for (const pattern of patterns) {
+    const problem = artifactPatternProblem(pattern)
+    if (problem !== null) throw new ArtifactError(`the pattern ${JSON.stringify(pattern)} ${problem}`)
+    const { files, isFolder } = await matchesOf(folder, pattern)
+    if (files.length === 0) {
+      const hint = isFolder ? `; for the files of a folder, write ${JSON.stringify(`${pattern.replace(/\/$/, "")}/**`)}` : ""
+      throw new ArtifactError(`no file in its working folder matches ${JSON.stringify(pattern)}${hint}`)
+    }
+    for (const file of files) found.add(file)
+    checkCount(found.size)
+  }
+  return [...found].toSorted()
+}
+
+/** `isFolder`: the pattern matches a folder. */
+const matchesOf = async (folder: string, pattern: string): Promise<{ files: string[]; isFolder: boolean }> => {
+  const files: string[] = []
+  let isFolder = false
+  for await (const match of glob(pattern, { cwd: folder, exclude: (name) => name.split(sep).at(-1) === DATA_FOLDER })) {
+    const entry = await lstat(join(folder, match)).catch(() => null)
+    if (entry?.isDirectory() === true) isFolder = true
+    else if (entry !== null) files.push(checkedPath(match))
+    checkCount(files.length)
+  }
+  return { files, isFolder }
+}
+
+const checkCount = (count: number): void => {
+  if (count > MAX_ARTIFACTS) throw new ArtifactError(`its patterns match more than ${MAX_ARTIFACTS} files`)
+}
+
+const checkedPath = (match: string): string => {
+  const path = match.split(sep).join("/").replace(/^\.\//, "")
+  const problem = artifactPathProblem(path)
+  if (problem !== null) throw new ArtifactError(`the file ${JSON.stringify(path)} ${problem}`)
+  return path
+}
+
+/** Opens a file of the folder. Throws an `ArtifactError` when it is no regular file, or when a link leads to it. */
+export const openArtifact = async (folder: string, path: string): Promise<OpenedFile> => {
+  const root = await realpath(folder)
+  const expected = join(root, path)
+  let opened: OpenedFile | null
+  try {
+    opened = await openRegularFile(expected)
+  } catch (error) {
+    const isLink = (await lstat(expected).catch(() => null))?.isSymbolicLink() === true
+    throw new ArtifactError(
+      `the file ${JSON.stringify(path)} ${isLink ? "is a symbolic link" : `cannot be read: ${messageOf(error)}`}`,
+    )
+  }
+  if (opened === null) throw new ArtifactError(`the file ${JSON.stringify(path)} was removed while it was being stored`)
+  if ((await openedPath(opened, expected)) === expected) return opened
+  await opened.file.close()
+  throw new ArtifactError(`a symbolic link leads to the file ${JSON.stringify(path)}`)
+}
+
+/** Returns the real path of an open file: of its descriptor where the system tells it, because the folder may change meanwhile. */
+const openedPath = ({ file }: OpenedFile, path: string): Promise<string> =>
+  process.platform === "linux" ? readlink(`/proc/self/fd/${file.fd}`) : realpath(path)

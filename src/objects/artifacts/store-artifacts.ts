@@ -1,0 +1,55 @@
+// Stores the artifacts of a successful attempt, byte for byte: unlike logs and outputs they are not masked, because that would damage them.
+
+import { ArtifactError, findArtifacts, openArtifact } from "./find-artifacts.ts"
+import type { Artifact } from "../../core/model/artifacts.ts"
+import { formatBytes } from "../../core/model/quantities.ts"
+import { artifactKey, writeArtifactList } from "./artifact-list.ts"
+import type { ObjectStore } from "../objects.ts"
+import { fileBytes } from "../shared/regular-file.ts"
+
+/** What is known about an attempt that has succeeded. */
+export interface ArtifactOwner {
+  task: string
+  workingDir: string
+  /** Prefix of the objects of the attempt. */
+  prefix: string
+  artifacts?: { patterns: string[]; maxBytes: number }
+}
+
+/** Returns why the artifacts cannot be stored; null when they are. Does nothing for a task without artifacts. */
+export const storeArtifacts = async (objects: ObjectStore, owner: ArtifactOwner): Promise<string | null> => {
+  const { artifacts, workingDir, prefix, task } = owner
+  if (artifacts === undefined) return null
+  try {
+    const files: Artifact[] = []
+    let left = artifacts.maxBytes
+    for (const path of await findArtifacts(workingDir, artifacts.patterns)) {
+      const bytes = await storeFile(objects, owner, path, left)
+      if (bytes > left) throw tooLarge(artifacts.maxBytes)
+      left -= bytes
+      files.push({ path, bytes })
+    }
+    await writeArtifactList(objects, prefix, files)
+    return null
+  } catch (error) {
+    if (!(error instanceof ArtifactError)) throw error
+    return `the artifacts of ${task} cannot be stored: ${error.message}`
+  }
+}
+
+const storeFile = async (
+  objects: ObjectStore,
+  { workingDir, prefix }: ArtifactOwner,
+  path: string,
+  left: number,
+): Promise<number> => {
+  const { file, size } = await openArtifact(workingDir, path)
+  try {
+    return size > left ? size : (await objects.putStream(artifactKey(prefix, path), fileBytes(file))).bytes
+  } finally {
+    await file.close()
+  }
+}
+
+const tooLarge = (maxBytes: number): ArtifactError =>
+  new ArtifactError(`together they are larger than the limit of ${formatBytes(maxBytes)} (ORK_MAX_ARTIFACTS)`)
