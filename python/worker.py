@@ -23,9 +23,9 @@ import signal
 import threading
 import time
 import traceback
-import typing
 
 import ork
+from ork.arguments import call, to_json
 
 UP = 3
 DOWN = 4
@@ -66,10 +66,6 @@ def send(line):
             data = data[os.write(UP, data) :]
 
 
-def to_json(value):
-    return json.dumps(value, allow_nan=False, separators=(",", ":"), default=dump_model)
-
-
 # -- code ----------------------------------------------------------------------------------------------------------------------
 
 functions = {}
@@ -93,10 +89,14 @@ def load(root, file, name):
     found = getattr(module, name or "main", None)
     if callable(found):
         return found
-    own = [one for one, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
+    own = [one for one, value in vars(module).items() if is_function(value) and value.__module__ == module.__name__]
     others = f"it has {', '.join(own)}" if own else "it has no functions"
     hint = "" if name else "; name one with `function`"
     raise AttributeError(f"{file} has no function {name or 'main'}: {others}{hint}")
+
+
+def is_function(value):
+    return inspect.isfunction(value) or isinstance(value, ork.Task)
 
 
 def load_module(root, file):
@@ -195,98 +195,6 @@ def is_alive(pid, mark):
         return False
 
 
-# -- arguments -------------------------------------------------------------------------------------------------------------------
-
-CONTEXT_NAMES = {"ctx", "context"}
-
-
-def is_model(kind):
-    """Returns True for a model of pydantic, version 2 or 1."""
-    return isinstance(kind, type) and (hasattr(kind, "model_validate") or hasattr(kind, "parse_obj"))
-
-
-def dump_model(value):
-    """Converts a model to JSON values."""
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if hasattr(value, "parse_obj") and hasattr(value, "json"):
-        return json.loads(value.json())
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
-
-
-def validate(value, kind):
-    """Returns the value as the model that the parameter is annotated with; unchanged without a model."""
-    models = [one for one in (kind, *typing.get_args(kind)) if is_model(one)]
-    if not models or (value is None and kind is not models[0]):
-        return value
-    model = models[0]
-    try:
-        return model.model_validate(value) if hasattr(model, "model_validate") else model.parse_obj(value)
-    except ValueError as error:
-        # The input of the next attempt is the same.
-        raise ork.Terminal(f"the input does not fit {model.__name__}: {error}") from None
-
-
-def annotations_of(function):
-    try:
-        return typing.get_type_hints(function)
-    except Exception:
-        return getattr(function, "__annotations__", {})
-
-
-class Signature:
-    """Decides which arguments a function gets: the input, the context, and values of the input by name."""
-
-    def __init__(self, function):
-        self.positional = []
-        self.named = []
-        self.any_name = False
-        self.kinds = annotations_of(function)
-        try:
-            parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):
-            self.positional = ["input", "ctx"]
-            return
-        for parameter in parameters:
-            self._add(parameter)
-
-    def _add(self, parameter):
-        name, kind = parameter.name, parameter.kind
-        if kind is parameter.VAR_KEYWORD:
-            self.any_name = True
-        elif kind is parameter.VAR_POSITIONAL:
-            self.positional += ["input", "ctx"][len(self.positional) :]
-        elif kind is not parameter.KEYWORD_ONLY and len(self.positional) < 2 and not self.named and self._is_positional(parameter):
-            self.positional.append(name)
-        else:
-            self.named.append(name)
-
-    def _is_positional(self, parameter):
-        """Parameters with a default take values of the input by name, except for the input and the context themselves."""
-        if parameter.default is parameter.empty:
-            return True
-        return parameter.name == "input" if not self.positional else parameter.name in CONTEXT_NAMES
-
-    def bind(self, value, context):
-        kinds = [self.kinds.get(name) for name in self.positional[:1]]
-        given = [validate(value, kind) for kind in kinds] + [context]
-        values = value if isinstance(value, dict) else {}
-        names = {**values} if self.any_name else {name: values[name] for name in self.named if name in values}
-        named = {name: validate(one, self.kinds.get(name)) for name, one in names.items() if name not in self.positional}
-        named.update({name: context for name in self.named if name in CONTEXT_NAMES})
-        return given[: len(self.positional)], named
-
-
-signatures = {}
-
-
-def call(function, value, context):
-    if function not in signatures:
-        signatures[function] = Signature(function)
-    arguments, named = signatures[function].bind(value, context)
-    return function(*arguments, **named)
-
-
 # -- one task --------------------------------------------------------------------------------------------------------------------
 
 
@@ -382,9 +290,9 @@ def error_json(error):
 
 
 def print_error(error):
-    """Prints the error with the function's stack, without the frames of this file."""
+    """Prints the error with the function's stack, without the frames of Ork."""
     stack = error.__traceback__
-    while stack is not None and stack.tb_frame.f_code.co_filename in (__file__, os.path.abspath(__file__)):
+    while stack is not None and os.path.abspath(stack.tb_frame.f_code.co_filename).startswith(HERE + os.sep):
         stack = stack.tb_next
     try:
         traceback.print_exception(type(error), error, stack)
@@ -436,8 +344,6 @@ def perform(frame):
         loaded = True
         started_at = time.perf_counter()
         value = call(function, frame["input"], context)
-        if inspect.isawaitable(value):
-            value = run_async(value)
         text = output_json(value, frame["maxOutputBytes"])
     except (Exception, KeyboardInterrupt, GeneratorExit) as error:
         kind = "E"
@@ -455,15 +361,6 @@ def perform(frame):
     left = has_left_processes(frame["env"].get("ORK_ATTEMPT_ID", "")) or process_state() != INITIAL_STATE
     retire = 1 if left or not loaded else 0
     send(f"{kind} {frame['id']} {(time.perf_counter() - started_at) * 1000:.2f} {retire} {text}")
-
-
-def run_async(awaitable):
-    import asyncio
-
-    async def wait():
-        return await awaitable
-
-    return asyncio.run(wait())
 
 
 def main():

@@ -10,7 +10,7 @@ export interface NavigationSection {
 
 export const SECTIONS: readonly NavigationSection[] = [
   { title: "Start", pages: ["index", "tutorial", "concepts", "comparison"] },
-  { title: "Write workflows", pages: ["guide", "testing", "simulation", "sdk"] },
+  { title: "Write workflows", pages: ["guide", "testing", "simulation", "sdk", "python"] },
   {
     title: "How to",
     folder: "how-to",

@@ -36,6 +36,11 @@ def version_2(input: ModelTwo) -> ModelTwo: return input
 def version_1(input: ModelOne) -> ModelOne: return input
 def optional(input: Optional[ModelTwo]): return input
 def by_text(input: "ModelTwo"): return input
+import ork
+@ork.task
+def decorated(input, ctx): return [input, ctx.task_name]
+@ork.task
+def decorated_model(input: ModelTwo): return input
 def nested(input: ModelTwo): return {**input.model_dump("json"), "inner": [input]}
 `
 
@@ -82,6 +87,7 @@ describe("the arguments of a function", () => {
     ["none", "no arguments"],
     ["one", input],
     ["both", [input, "task"]],
+    ["decorated", [input, "task"]],
     ["with_context_by_name", ["task", "Ada"]],
     ["keywords", ["Ada", 2, "!"]],
     ["defaults", ["Ada", 2]],
@@ -97,7 +103,7 @@ describe("the arguments of a function", () => {
     expect([failed.state, failed.error]).toEqual(["failed", expect.stringContaining("'name' and 'times'")])
   })
 
-  test.each(["version_2", "version_1", "optional", "by_text", "nested"])(
+  test.each(["version_2", "version_1", "optional", "by_text", "nested", "decorated_model"])(
     "a model is validated and dumped: %s",
     async (name) => {
       expect(await run(name, { input })).toMatchObject({
