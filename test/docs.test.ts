@@ -9,7 +9,13 @@ import { codeBlocks, DOCUMENTS } from "./support/code-blocks.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "./support/ork.ts"
 
 /** Pages whose workflows run here, and params of workflows. */
-const RUN_PAGES = ["docs/guide.md", "docs/tutorial.md", "docs/how-to/python-etl.md", "docs/how-to/files.md"]
+const RUN_PAGES = [
+  "docs/guide.md",
+  "docs/tutorial.md",
+  "docs/how-to/python-etl.md",
+  "docs/how-to/files.md",
+  "docs/airflow-terms.md",
+]
 const PARAMS: Record<string, string[]> = { greet: ["--param", "name=Ada"] }
 
 const blocks = codeBlocks()

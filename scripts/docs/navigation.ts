@@ -9,7 +9,7 @@ export interface NavigationSection {
 }
 
 export const SECTIONS: readonly NavigationSection[] = [
-  { title: "Start", pages: ["index", "tutorial", "concepts", "comparison"] },
+  { title: "Start", pages: ["index", "tutorial", "concepts", "comparison", "performance"] },
   { title: "Write workflows", pages: ["guide", "testing", "simulation", "sdk", "python"] },
   {
     title: "How to",

@@ -59,3 +59,26 @@ steps:
   expect(await ork(["run", "flows/etl.yaml"], { cwd })).toMatchObject({ code: 0 })
   expect(readFileSync(join(cwd, "flows", "report.txt"), "utf8")).toBe("3 rows for Ada\n")
 })
+
+test("functions of an Airflow file get their arguments by name", async () => {
+  const cwd = temporaryFolder()
+  const dag = `from airflow.decorators import dag, task
+@dag(schedule=None)
+def totals():
+    @task
+    def extract():
+        return [1, 2, 3]
+    @task
+    def double(row):
+        return row * 2
+    @task
+    def total(rows, unit="cents"):
+        print("total", sum(rows), unit)
+    total(double.expand(row=extract()))
+totals()
+`
+  writeFileSync(join(cwd, "totals.py"), dag)
+  expect(await ork(["import", "airflow", "totals.py"], { cwd })).toMatchObject({ code: 0 })
+  expect((await ork(["run", "totals.yaml"], { cwd })).stderr).toBe("")
+  expect((await ork(["logs", "latest", "total"], { cwd })).stdout).toBe("total 12 cents\n")
+})

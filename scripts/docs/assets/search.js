@@ -9,6 +9,8 @@
   const list = panel.querySelector("ol")
   const root = field.dataset.root
   const MAX_RESULTS = 12
+  /** Pages about the inside of Ork, which come after those for users. */
+  const FOR_DEVELOPERS = /^(?:decisions|project)\/|^(?:architecture|glossary|advisories)\.html/
   let ready = null
 
   const loadScript = (name) =>
@@ -24,7 +26,12 @@
     await Promise.all([loadScript("minisearch.js"), loadScript("search-data.js")])
     const index = new window.MiniSearch({
       fields: ["heading", "page", "text"],
-      searchOptions: { boost: { heading: 4, page: 2 }, prefix: true, fuzzy: (term) => (term.length > 4 ? 0.2 : false) },
+      searchOptions: {
+        boost: { heading: 4, page: 2 },
+        boostDocument: (id) => (FOR_DEVELOPERS.test(window.orkSections[id].path) ? 0.3 : 1),
+        prefix: true,
+        fuzzy: (term) => (term.length > 4 ? 0.2 : false),
+      },
     })
     index.addAll(window.orkSections.map((section, id) => ({ id, ...section })))
     return index

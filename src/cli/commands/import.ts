@@ -41,7 +41,7 @@ const importFile = async (context: Context, source: ImportSource, file: string, 
   const imported = await convert(context, source, file, options)
   const { files, problems } = toFiles(imported)
   const folder = options.out ?? "."
-  if (options.plan !== true) await writeAll(join(context.cwd, folder), files)
+  if (options.plan !== true) await writeAll(resolve(context.cwd, folder), files)
   if (options.json === true) {
     printJson(context, { files: files.map(({ file: path, line }) => ({ file: join(folder, path), line })), problems })
   } else {

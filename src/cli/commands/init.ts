@@ -1,7 +1,7 @@
 // `ork init [FOLDER]`: creates a first workflow, with the schema that editors complete and check it with, or a program in TypeScript.
 
 import { mkdir, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { join, resolve } from "node:path"
 import { typescriptFiles } from "./init-typescript.ts"
 import { schemaText } from "./schema.ts"
 import type { Context } from "../target/context.ts"
@@ -32,7 +32,7 @@ export interface InitOptions {
 }
 
 export const init = async (context: Context, folder: string | undefined, { typescript }: InitOptions): Promise<number> => {
-  const target = join(context.cwd, folder ?? ".")
+  const target = resolve(context.cwd, folder ?? ".")
   const files = typescript === true ? typescriptFiles(context.version()) : { ...FILES, [SCHEMA_FILE]: `${schemaText()}\n` }
   await mkdir(target, { recursive: true })
   for (const [name, text] of Object.entries(files)) {

@@ -98,3 +98,14 @@ declare module "ork" {
 }
 `)
 })
+
+it("init and import write to an absolute folder", async () => {
+  const { ork, file } = await setup()
+  const elsewhere = await mkdtemp(join(tmpdir(), "ork-elsewhere-"))
+  onTestFinished(() => rm(elsewhere, { recursive: true }))
+  await file("crontab", "0 2 * * * echo hello\n")
+  await ork("init", join(elsewhere, "first"))
+  await ork("import", "crontab", "crontab", "--out", join(elsewhere, "flows"))
+  expect(await readFile(join(elsewhere, "first/hello.yaml"), "utf8")).toContain("name: hello")
+  expect(await readFile(join(elsewhere, "flows/echo.yaml"), "utf8")).toContain("name: echo")
+})

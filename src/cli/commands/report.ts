@@ -1,7 +1,7 @@
 // `ork report RUN -o FILE`: writes a run as one HTML page: graph, timeline, tasks with input, output and the end of their logs.
 
 import { writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { resolve } from "node:path"
 import { lastLines } from "./logs.ts"
 import { reportPage } from "../report/page.ts"
 import type { Context } from "../target/context.ts"
@@ -35,7 +35,7 @@ export const report = (context: Context, runText: string, options: ReportOptions
       now: context.backends.clock.now(),
     })
     const file = options.output ?? `${run.workflow}-${run.number}.html`
-    await writeFile(join(context.cwd, file), page)
+    await writeFile(resolve(context.cwd, file), page)
     print(context, `wrote ${file}`)
     return 0
   })

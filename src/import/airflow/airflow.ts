@@ -402,7 +402,9 @@ class DagImport {
 
   #moduleText(): string {
     const { functions, shared } = this.#file
-    const sources = Object.values(functions).map(({ source }) => source)
+    const sources = Object.entries(functions).map(([name, { source }]) =>
+      this.#called.has(name) ? withNamedParameters(name, source) : source,
+    )
     return `# Functions of the Airflow DAG ${this.#dag.id}\n${[shared, ...sources].filter((part) => part !== "").join("\n\n\n")}\n`
   }
 }
@@ -410,6 +412,12 @@ class DagImport {
 /** Returns the addresses of the datasets of a list, or of a dataset. */
 const datasetsIn = (value: Json | undefined): string[] =>
   [value ?? []].flat().flatMap((each) => (isObject(each) && typeof each["$dataset"] === "string" ? [each["$dataset"]] : []))
+
+/** Makes all parameters of a function keyword-only, because Ork passes the whole input to a parameter that is not. */
+const withNamedParameters = (name: string, source: string): string => {
+  const head = new RegExp(`\\bdef ${name}\\((?!\\s*\\)|[^)]*(?<!\\*)\\*(?!\\*))`)
+  return source.replace(head, (text) => `${text}*, `)
+}
 
 const timingOf = (value: Json): Pick<ScheduleDefinition, "cron" | "every"> | null => {
   const seconds = isObject(value) ? secondsOf(value) : null
