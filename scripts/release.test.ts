@@ -21,15 +21,18 @@ test("the provenance names the files, the commit and the lock file", () => {
   })
 })
 
-test("a release has a package, its SBOM with a checksum for each runtime package, its provenance, and checksums that match", () => {
+test("a release has both packages, an SBOM with a checksum for each runtime package, a provenance, and checksums that match", async () => {
   const folder = temporaryFolder()
-  writeArtifacts(folder)
+  await writeArtifacts(folder)
   const { version, dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
     version: string
     dependencies: { [name: string]: string }
   }
   const base = `ork-${version}`
-  expect(readdirSync(folder).toSorted()).toEqual(["SHA256SUMS", `${base}.cdx.json`, `${base}.provenance.json`, `${base}.tgz`])
+  const packages = [`${base}.tgz`, `ork-server-${version}.tgz`]
+  expect(readdirSync(folder).toSorted()).toEqual(
+    ["SHA256SUMS", `${base}.cdx.json`, `${base}.provenance.json`, ...packages].toSorted(),
+  )
   execFileSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: folder })
   const read = <T>(end: string): T => JSON.parse(readFileSync(join(folder, `${base}.${end}`), "utf8")) as T
   const { bomFormat, components } = read<{ bomFormat: string; components: { name: string; hashes?: object[] }[] }>("cdx.json")
@@ -38,5 +41,5 @@ test("a release has a package, its SBOM with a checksum for each runtime package
   expect(components.map(({ name }) => name)).not.toEqual(expect.arrayContaining(["vitest"]))
   expect(components.filter(({ hashes }) => hashes === undefined)).toEqual([])
   const { subject } = read<{ subject: { name: string }[] }>("provenance.json")
-  expect(subject.map(({ name }) => name)).toEqual([`${base}.tgz`, `${base}.cdx.json`])
+  expect(subject.map(({ name }) => name)).toEqual([...packages, `${base}.cdx.json`])
 })

@@ -1,10 +1,12 @@
-// Builds what a release consists of, in a folder: the package, its SBOM (CycloneDX), its provenance (in-toto, SLSA 1) and checksums.
+// Builds what a release consists of, in a folder: the packages, their SBOM (CycloneDX), their provenance (in-toto, SLSA 1) and checksums.
 // `node scripts/release.ts FOLDER`. Refuses a checkout with changes, a lock file with problems, and base images without a digest.
 
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { writePackages } from "./pack.ts"
 
 const ROOT = join(import.meta.dirname, "..")
 
@@ -66,7 +68,7 @@ const sha256 = (path: string): string => createHash("sha256").update(readFileSyn
 const run = (command: string, ...args: string[]): string =>
   execFileSync(command, args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"], maxBuffer: 1 << 28 })
 
-const release = (folder: string): void => {
+const release = async (folder: string): Promise<void> => {
   if (run("git", "status", "--porcelain") !== "") throw new Error("the checkout has changes; commit them first")
   run(process.execPath, "scripts/check-lock.ts")
   const images = ["deploy/Dockerfile", "deploy/compose.yaml"].flatMap((file) =>
@@ -78,23 +80,24 @@ const release = (folder: string): void => {
     )
   }
   run("npm", "run", "build")
-  writeArtifacts(folder)
+  await writeArtifacts(folder)
 }
 
-/** Writes the package as it is built, its SBOM, its provenance and their checksums. Needs no network. */
-export const writeArtifacts = (folder: string): void => {
+/** Writes the packages as they are built, their SBOM, their provenance and the checksums. Needs no network. */
+export const writeArtifacts = async (folder: string): Promise<void> => {
   mkdirSync(folder, { recursive: true })
-  const [packed] = JSON.parse(run("npm", "pack", "--json", "--ignore-scripts", "--pack-destination", folder)) as [
-    { filename: string },
-  ]
-  const base = packed.filename.replace(/\.tgz$/, "")
+  const sources = mkdtempSync(join(tmpdir(), "ork-release-"))
+  const packages = (await writePackages(sources)).map((source) => pack(source, folder))
+  rmSync(sources, { recursive: true })
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { version: string }
+  const base = `ork-${version}`
   const sbom = run("npm", "sbom", "--sbom-format", "cyclonedx", "--package-lock-only", "--workspaces=false")
   const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as { packages: Locked }
   writeFileSync(
     join(folder, `${base}.cdx.json`),
     `${JSON.stringify(withoutTools(JSON.parse(sbom) as Sbom, lock.packages), null, 2)}\n`,
   )
-  const files = [packed.filename, `${base}.cdx.json`]
+  const files = [...packages, `${base}.cdx.json`]
   const subject = files.map((name) => ({ name, digest: { sha256: sha256(join(folder, name)) } }))
   const commit = run("git", "rev-parse", "HEAD").trim()
   const source = { commit, lockHash: sha256(join(ROOT, "package-lock.json")), node: process.version }
@@ -103,8 +106,16 @@ export const writeArtifacts = (folder: string): void => {
   writeFileSync(join(folder, "SHA256SUMS"), sums.join(""))
 }
 
+/** Packs a folder and returns the name of the file. */
+const pack = (source: string, folder: string): string => {
+  const [packed] = JSON.parse(run("npm", "pack", source, "--json", "--ignore-scripts", "--pack-destination", folder)) as [
+    { filename: string },
+  ]
+  return packed.filename
+}
+
 if (import.meta.main) {
   const folder = process.argv[2]
   if (folder === undefined) throw new Error("name the folder: node scripts/release.ts FOLDER")
-  release(resolve(folder))
+  await release(resolve(folder))
 }

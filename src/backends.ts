@@ -9,6 +9,7 @@ import type { Backends, Context, EngineUse, Inspection } from "./cli/target/cont
 import { messageOf } from "./core/model/error-message.ts"
 import type { Fetch } from "./core/model/ports.ts"
 import { parseObjectAddress } from "./core/settings/object-address.ts"
+import { explainMissing } from "./core/settings/optional-packages.ts"
 import { type Config, sqliteFile } from "./config.ts"
 import { systemClock, systemRandom } from "./engine/system.ts"
 import type { Executor } from "./executors/executor.ts"
@@ -43,7 +44,7 @@ const openSqliteStore = async (path: string, create: boolean): Promise<ServerSto
 }
 
 const openPostgresStore = async (url: string): Promise<ServerStore> => {
-  const { openPostgres } = await import("./store/postgres/postgres.ts")
+  const { openPostgres } = await import("./store/postgres/postgres.ts").catch(explainMissing("Postgres"))
   return openPostgres({ url, random: systemRandom })
 }
 
@@ -197,7 +198,9 @@ const loadDocker: ExecutorLoader = async ({ dataDir, log: level }, objects) => {
 const kubernetesFolder = ({ dataDir }: Config): string => join(dataDir, "kubernetes")
 
 const loadKubernetes: ExecutorLoader = async (config, objects) => {
-  const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts")
+  const { KubernetesExecutor } = await import("./executors/kubernetes/kubernetes.ts").catch(
+    explainMissing("the executor kubernetes"),
+  )
   const { createLog } = await import("./server/log.ts")
   const log = createLog(process.stderr, config.log).child({ part: "kubernetes" })
   const { kubeconfig, kubernetesNamespace: namespace, kubernetesTtlMs: ttlMs, objectStore: store } = config
@@ -223,7 +226,7 @@ const loadSlurm: ExecutorLoader = async ({ slurmDir: folder, slurmCommand: comma
 const cloudRunFolder = ({ dataDir }: Config): string => join(dataDir, "cloudrun")
 
 const loadCloudRun: ExecutorLoader = async (config, objects) => {
-  const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts")
+  const { CloudRunExecutor } = await import("./executors/cloudrun/cloudrun.ts").catch(explainMissing("the executor cloudrun"))
   const { cloudrunProject: project, cloudrunRegion: region, objectStore: store } = config
   const { cloudrunEndpoint: endpoint, cloudrunLoggingEndpoint: loggingEndpoint } = config
   const folder = cloudRunFolder(config)

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { messageOf } from "../core/model/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
+import { explainMissing } from "../core/settings/optional-packages.ts"
 
 export interface ProbeResult {
   name: string
@@ -59,7 +60,7 @@ const kubernetes: Probe = async ({ env, kubeconfig, clock }) => {
   if (!kubeconfig && !env["KUBECONFIG"] && env["KUBERNETES_SERVICE_HOST"] === undefined && !existsSync(defaultPath)) {
     return none("no cluster is configured: KUBECONFIG is not set, and Ork does not run in a cluster")
   }
-  const { Cluster } = await import("./kubernetes/cluster.ts")
+  const { Cluster } = await import("./kubernetes/cluster.ts").catch(explainMissing("the executor kubernetes"))
   const cluster = new Cluster({ kubeconfig, namespace: "", env, clock })
   try {
     const signal = AbortSignal.timeout(PROBE_MS)

@@ -1,6 +1,7 @@
 // Opens the object store of an address. The clients of cloud stores are loaded when an address names them.
 
 import type { ObjectAddress } from "../core/settings/object-address.ts"
+import { explainMissing } from "../core/settings/optional-packages.ts"
 import { FileObjectStore } from "./file/file.ts"
 import type { ObjectStore } from "./objects.ts"
 
@@ -9,11 +10,11 @@ export const openObjectStore = async (address: ObjectAddress): Promise<ObjectSto
     case "file":
       return new FileObjectStore(address.folder)
     case "s3": {
-      const { S3ObjectStore } = await import("./s3/s3.ts")
+      const { S3ObjectStore } = await import("./s3/s3.ts").catch(explainMissing("an object store at s3://"))
       return new S3ObjectStore(address)
     }
     case "gcs": {
-      const { GcsObjectStore } = await import("./gcs/gcs.ts")
+      const { GcsObjectStore } = await import("./gcs/gcs.ts").catch(explainMissing("an object store at gs://"))
       return new GcsObjectStore(address)
     }
     default:

@@ -3,6 +3,7 @@
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
+import { explainMissing } from "../core/settings/optional-packages.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
 import type { Logger } from "../engine/ports.ts"
@@ -49,7 +50,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
 
 const openStore = async (database: string): Promise<ServerStore> => {
   if (/^postgres(?:ql)?:\/\//.test(database)) {
-    const { openPostgres } = await import("../store/postgres/postgres.ts")
+    const { openPostgres } = await import("../store/postgres/postgres.ts").catch(explainMissing("Postgres"))
     return openPostgres({ url: database, random: systemRandom })
   }
   if (!database.startsWith(SQLITE)) {

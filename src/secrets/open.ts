@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path"
 import type { Clock } from "../core/model/ports.ts"
+import { explainMissing } from "../core/settings/optional-packages.ts"
 import type { SecretUris } from "../core/settings/secret-uris.ts"
 import { Secrets } from "./secrets.ts"
 
@@ -25,9 +26,9 @@ export const openSecrets = ({ secretsDir, secrets }: SecretsConfig, { env, cwd, 
     async manager(kind) {
       switch (kind) {
         case "aws":
-          return new (await import("./aws.ts")).AwsSecrets()
+          return new (await import("./aws.ts").catch(explainMissing("the secret manager of aws://"))).AwsSecrets()
         case "gcp":
-          return new (await import("./gcp.ts")).GcpSecrets()
+          return new (await import("./gcp.ts").catch(explainMissing("the secret manager of gcp://"))).GcpSecrets()
         default:
           return kind satisfies never
       }

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import type { Attributes, HrTime, SpanContext } from "@opentelemetry/api"
 import type { ReadableSpan, SpanProcessor } from "@opentelemetry/sdk-trace"
+import { explainMissing } from "../core/settings/optional-packages.ts"
 import type { Logger, Observer } from "../engine/ports.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { RunStatus } from "../core/model/status.ts"
@@ -34,7 +35,7 @@ export const startTracing = async (
     import("@opentelemetry/sdk-trace"),
     import("@opentelemetry/exporter-trace-otlp-http"),
     import("@opentelemetry/resources"),
-  ])
+  ]).catch(explainMissing("OpenTelemetry tracing"))
   const own = resources.resourceFromAttributes({ "service.name": "ork", "service.version": version })
   const resource = own.merge(resources.detectResources({ detectors: [resources.envDetector] }))
   // The exporter reads its own variables, but not those of the batch processor.

@@ -49,6 +49,18 @@ test("assets are immutable and sent in the best encoding that the browser accept
   expect(await get("identity")).toEqual(["plain", undefined, ...rest])
 })
 
+test("assets without compressed copies are compressed on request", async () => {
+  const text = "const a = 1\n".repeat(1000)
+  await using api = await serve(build({ "index.html": "<p>index</p>", "assets/a-1.js": text, "assets/b-1.js": "short" }))
+  const get = (name: string, encoding: string) =>
+    api.call("GET", `/ui/assets/${name}`, { key: null, headers: { "accept-encoding": encoding } })
+  const compressed = await get("a-1.js", "gzip, br")
+  expect(compressed.headers["content-encoding"]).toBe("gzip")
+  expect(compressed.text.length).toBeLessThan(text.length / 10)
+  expect((await get("a-1.js", "identity")).text).toBe(text)
+  expect((await get("b-1.js", "gzip")).headers["content-encoding"]).toBeUndefined()
+})
+
 test("a running server serves a rebuilt web UI", async () => {
   const folder = build(FILES)
   await using api = await serve(folder)

@@ -4,6 +4,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify"
 import { createReadStream, existsSync, readdirSync, statSync } from "node:fs"
 import { extname, join } from "node:path"
+import { pipeline } from "node:stream"
+import { createGzip } from "node:zlib"
 import { notFound } from "../shared/errors.ts"
 
 const POLICY = [
@@ -39,6 +41,9 @@ const ENCODINGS = [
   ["br", ".br"],
   ["gzip", ".gz"],
 ] as const
+
+/** Smaller files gain nothing. */
+const LEAST_COMPRESSED_BYTES = 1024
 
 const INDEX = "index.html"
 const IMMUTABLE = "public, max-age=31536000, immutable"
@@ -99,12 +104,20 @@ const sendFile = (request: FastifyRequest, reply: FastifyReply, files: BuildFile
   const accepted = String(request.headers["accept-encoding"] ?? "")
   const [encoding, suffix = ""] = ENCODINGS.find(([each, ending]) => accepts(accepted, each) && files.has(name + ending)) ?? []
   const file = name + suffix
+  // A build has compressed copies of its files, the installed package has none.
+  const compressed = encoding === undefined && isCompressible(files, name) && accepts(accepted, "gzip")
   reply.headers(HEADERS).type(TYPES[extname(name)] ?? "application/octet-stream")
   reply.header("cache-control", name.startsWith("assets/") ? IMMUTABLE : "no-cache").header("vary", "accept-encoding")
-  if (encoding !== undefined) reply.header("content-encoding", encoding)
-  reply.header("content-length", files.size(file))
-  return request.method === "HEAD" ? reply.send() : reply.send(createReadStream(files.path(file)))
+  const content = compressed ? "gzip" : encoding
+  if (content !== undefined) reply.header("content-encoding", content)
+  if (!compressed) reply.header("content-length", files.size(file))
+  if (request.method === "HEAD") return reply.send()
+  const stream = createReadStream(files.path(file))
+  return reply.send(compressed ? pipeline(stream, createGzip(), () => {}) : stream)
 }
+
+const isCompressible = (files: BuildFiles, name: string): boolean =>
+  extname(name) !== ".woff2" && files.size(name) >= LEAST_COMPRESSED_BYTES
 
 /** Returns whether an Accept-Encoding header lists the encoding with a weight above 0. */
 const accepts = (header: string, encoding: string): boolean =>

@@ -98,7 +98,7 @@ const manifest = (version: string): object => ({
   type: "module",
   scripts: { dev: "ork dev app.ts", start: "node app.ts", test: "tsc && node --test", export: "ork export workflows.ts" },
   dependencies: { ork: `^${version}`, zod: "^4.2.0" },
-  devDependencies: { "@types/node": "^24.0.0", typescript: "^5.9.0 || ^7.0.0" },
+  devDependencies: { "@types/node": "^24.0.0", "ork-server": `^${version}`, typescript: "^5.9.0 || ^7.0.0" },
   engines: { node: ">=22.18" },
 })
 

@@ -2,6 +2,7 @@
 
 import { BackupError } from "../../backup/errors.ts"
 import { problemText } from "../../core/model/problems.ts"
+import { MissingPackage } from "../../core/settings/optional-packages.ts"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import { ClientError } from "../../protocol/client/errors.ts"
 import { Conflict, NotFound, SchemaTooNew, StoreUnavailable } from "../../store/contract/errors.ts"
@@ -17,7 +18,16 @@ export class SilentServer extends Error {
 }
 
 /** Errors whose message is written for users, and that another input does not avoid. */
-const USER_ERRORS = [SilentServer, NotFound, Conflict, SchemaTooNew, StoreUnavailable, ObjectStoreError, BackupError] as const
+const USER_ERRORS = [
+  SilentServer,
+  MissingPackage,
+  NotFound,
+  Conflict,
+  SchemaTooNew,
+  StoreUnavailable,
+  ObjectStoreError,
+  BackupError,
+] as const
 
 export interface ErrorDescription {
   /** Lines for standard error. */
