@@ -5,8 +5,8 @@ import { inlineEvaluator } from "../engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
 import { openSqlite } from "../store/sqlite/sqlite.ts"
 import { OrkClient } from "./client.ts"
-import { type Definition, workflow } from "./definitions.ts"
-import { CancelledError, ConflictError } from "./errors.ts"
+import { type Definition, task, workflow } from "./definitions.ts"
+import { CancelledError, ConflictError, InvalidInputError, NotFoundError, OrkError } from "./errors.ts"
 import { compileGraph } from "./graph/compile-graph.ts"
 import { graph } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
@@ -86,4 +86,42 @@ it("answers approvals of durable functions, and cancels the functions", async ()
   expect(cleaned).toEqual(["admin no", "admin null"])
   const reserved = await api.call("POST", `/runs/${shipped.id}/signals/ork:cancel`)
   expect(reserved).toMatchObject({ status: 400 })
+})
+
+const job = task("mail", {}, () => null)
+
+/** Returns a client whose server gives these answers in turn, the last one for ever. */
+const scripted = (...answers: [status: number, body: unknown, headers?: Record<string, string>][]) => {
+  const fetch = vi.fn<typeof globalThis.fetch>(async (_url, init) => {
+    init?.signal?.throwIfAborted()
+    const [status, body, headers = {}] = answers.length > 1 ? answers.shift()! : answers[0]!
+    return new Response(JSON.stringify(body), { status, headers })
+  })
+  return { fetch, client: new OrkClient({ url: "http://127.0.0.1:1", key: "k", fetch }) }
+}
+
+const failure = (code: string, details?: object[]) => ({ error: { code, message: "no", ...(details && { details }) } })
+
+it("sends a request again that the server postponed", async () => {
+  const { client, fetch } = scripted(
+    [503, failure("UNAVAILABLE"), { "retry-after": "0" }],
+    [201, { id: "j", name: "mail", status: "READY" }],
+  )
+  expect(await client.enqueue(job, {})).toMatchObject({ id: "j", created: true })
+  expect(fetch).toHaveBeenCalledTimes(2)
+})
+
+it("throws the errors of the SDK", async () => {
+  const rejected = (status: number, body: object) => scripted([status, body]).client.enqueue(job, {})
+  await expect(rejected(404, failure("NOT_FOUND"))).rejects.toThrow(NotFoundError)
+  await expect(rejected(409, failure("CONFLICT"))).rejects.toThrow(ConflictError)
+  const details = [{ path: "queue", message: "is not a name", line: 1 }]
+  await expect(rejected(400, failure("VALIDATION_ERROR", details))).rejects.toThrow(InvalidInputError)
+  await expect(rejected(500, failure("INTERNAL"))).rejects.toThrow(OrkError)
+})
+
+it("rejects with the reason of the signal that ends the waiting for a result", async () => {
+  const { client } = scripted([201, { id: "j", name: "mail", status: "READY" }], [200, { status: "RUNNING" }])
+  const work = await client.enqueue(job, {})
+  await expect(work.result({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
 })

@@ -1,6 +1,9 @@
-// The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only.
+// The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only. The command line
+// sends its requests through the same transport.
 
 import type { Json, JsonObject } from "../core/model/json.ts"
+import { ClientError } from "../protocol/client/errors.ts"
+import { type Request, Transport } from "../protocol/client/transport.ts"
 import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import {
@@ -40,8 +43,8 @@ export interface ClientOptions {
   fetch?: typeof fetch
 }
 
-/** Longest time that the server waits for a result in one request. */
-const WAIT_MS = 30_000
+/** Longest time that the server waits for a result in one request. Shorter than the transport waits for a response. */
+const WAIT_MS = 20_000
 const CANCELLED = "cancelled"
 /** The only task of a durable function. */
 const MAIN: GraphResult = { task: "main", steps: [] }
@@ -77,15 +80,15 @@ interface Page<Item> {
 }
 
 export class OrkClient implements Orkable {
-  readonly #url: string
-  readonly #key: string
-  readonly #fetch: typeof fetch
+  readonly #http: Transport
 
-  constructor({ url, key, fetch: given = fetch }: ClientOptions = {}) {
+  constructor({ url, key, fetch: given }: ClientOptions = {}) {
     const env = (globalThis as { process?: { env: { [name: string]: string | undefined } } }).process?.env ?? {}
-    this.#url = (url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000").replace(/\/+$/, "")
-    this.#key = key ?? env["ORK_API_KEY"] ?? ""
-    this.#fetch = given
+    this.#http = new Transport({
+      url: (url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000").replace(/\/+$/, ""),
+      key: (key ?? env["ORK_API_KEY"]) || null,
+      ...(given !== undefined && { fetch: given }),
+    })
   }
 
   async enqueue<Input, Output>(
@@ -95,15 +98,25 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
-      const { status, body } = await this.#send<JobBody>("POST", "/jobs", this.#newJob(definition, input, options))
+      const { status, body } = await this.#send<JobBody>({
+        method: "POST",
+        path: "/jobs",
+        body: this.#newJob(definition, input, options),
+        repeatable: options.key !== undefined,
+      })
       return this.#job(body, status === 201) as Work<Output>
     }
     const path = `/workflows/${encodeURIComponent(definition.name)}/runs`
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
-    const { status, body } = await this.#send<RunBody>("POST", path, {
-      params: (input ?? {}) as JsonObject,
-      ...(priority !== undefined && { priority }),
-      ...(options.key !== undefined && { idempotency_key: options.key }),
+    const { status, body } = await this.#send<RunBody>({
+      method: "POST",
+      path,
+      body: {
+        params: (input ?? {}) as JsonObject,
+        ...(priority !== undefined && { priority }),
+        ...(options.key !== undefined && { idempotency_key: options.key }),
+      },
+      repeatable: options.key !== undefined,
     })
     const result = definition.kind === "graph" ? definition.result : MAIN
     return this.#run(body, status === 201, result) as Work<Output>
@@ -116,7 +129,7 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
-    const { body } = await this.#send<{ items: JobBody[] }>("POST", "/jobs/batch", { jobs })
+    const { body } = await this.#send<{ items: JobBody[] }>({ method: "POST", path: "/jobs/batch", body: { jobs } })
     return body.items.map((job) => this.#job(job, true) as Work<Output>)
   }
 
@@ -163,8 +176,8 @@ export class OrkClient implements Orkable {
       status.length === 0 || (status as readonly string[]).includes(found.toLowerCase())
     for (let cursor = ""; ;) {
       const filter = isWorkflow ? { workflow: name } : { name }
-      const query = new URLSearchParams({ ...filter, limit: String(PAGE), ...(cursor !== "" && { cursor }) })
-      const { body } = await this.#send<Page<JobBody & RunBody>>("GET", `/${isWorkflow ? "runs" : "jobs"}?${query.toString()}`)
+      const query = { ...filter, limit: PAGE, ...(cursor !== "" && { cursor }) }
+      const { body } = await this.#send<Page<JobBody & RunBody>>({ path: isWorkflow ? "/runs" : "/jobs", query })
       for (const item of body.items)
         if (isWanted(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
       if (body.next_cursor === null) return
@@ -181,9 +194,11 @@ export class OrkClient implements Orkable {
     await validate(schema, payload, `the signal ${name}`)
     const id = typeof run === "string" ? run : run.id
     const path = `/runs/${encodeURIComponent(id)}/signals/${encodeURIComponent(name)}`
-    const { body } = await this.#send<{ sent: boolean }>("POST", path, {
-      payload: payload as Json,
-      ...(key !== undefined && { key }),
+    const { body } = await this.#send<{ sent: boolean }>({
+      method: "POST",
+      path,
+      body: { payload: payload as Json, ...(key !== undefined && { key }) },
+      repeatable: key !== undefined,
     })
     return body.sent
   }
@@ -203,9 +218,13 @@ export class OrkClient implements Orkable {
     { comment, path }: AnswerOptions = {},
   ): Promise<void> {
     const id = typeof run === "string" ? run : run.id
-    await this.#send("POST", `/runs/${encodeURIComponent(id)}/tasks/${encodeURIComponent(name)}/${verb}`, {
-      ...(comment !== undefined && { comment }),
-      ...(path !== undefined && { path }),
+    await this.#send({
+      method: "POST",
+      path: `/runs/${encodeURIComponent(id)}/tasks/${encodeURIComponent(name)}/${verb}`,
+      body: {
+        ...(comment !== undefined && { comment }),
+        ...(path !== undefined && { path }),
+      },
     })
   }
 
@@ -221,15 +240,19 @@ export class OrkClient implements Orkable {
       definition.kind === "graph"
         ? { executor: "workflow", workflow: definition.name }
         : { executor: "node", function: definition.name, queue: definition.queue }
-    await this.#send("POST", "/workflows", {
-      name,
-      schedule: { cron, timezone, catchup, overlap },
-      tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
+    await this.#send({
+      method: "POST",
+      path: "/workflows",
+      body: {
+        name,
+        schedule: { cron, timezone, catchup, overlap },
+        tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
+      },
     })
   }
 
   async unschedule(name: string): Promise<void> {
-    await this.#send("DELETE", `/workflows/${encodeURIComponent(name)}`)
+    await this.#send({ method: "DELETE", path: `/workflows/${encodeURIComponent(name)}` })
   }
 
   // -- jobs and runs -----------------------------------------------------------------------------------------------------------------
@@ -245,18 +268,22 @@ export class OrkClient implements Orkable {
       attempts: job.attempt_count,
       error: job.error,
       result: (options) => this.#jobResult(job, options),
-      cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
+      cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
       retry: async ({ from } = {}) => {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
-        await this.#send("POST", `${path}/retry`)
+        await this.#send({ method: "POST", path: `${path}/retry` })
       },
-      refresh: async () => this.#job((await this.#send<JobBody>("GET", path)).body, false),
+      refresh: async () => this.#job((await this.#send<JobBody>({ path })).body, false),
     }
   }
 
   async #jobResult({ id, name }: JobBody, options: ResultOptions = {}): Promise<unknown> {
     const read = async (waitMs: number): Promise<ResultBody | null> => {
-      const { body } = await this.#send<ResultBody>("GET", `/jobs/${id}/result?wait=${ms(waitMs)}`, undefined, options.signal)
+      const { body } = await this.#send<ResultBody>({
+        path: `/jobs/${id}/result`,
+        query: { wait: ms(waitMs) },
+        ...(options.signal !== undefined && { signal: options.signal }),
+      })
       return ["COMPLETED", "FAILED", "BLOCKED"].includes(body.status) ? body : null
     }
     const ended = await this.#wait(id, read, options)
@@ -277,10 +304,14 @@ export class OrkClient implements Orkable {
       attempts: 1,
       error: run.error,
       result: (options) => this.#runResult(run, result, options),
-      cancel: async () => void (await this.#send("POST", `${path}/cancel`)),
+      cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
       retry: async ({ from } = {}) =>
-        void (await this.#send("POST", `${path}/retry`, from === undefined ? undefined : { step: { name: from } })),
-      refresh: async () => this.#run((await this.#send<RunBody>("GET", path)).body, false, result),
+        void (await this.#send({
+          method: "POST",
+          path: `${path}/retry`,
+          ...(from !== undefined && { body: { step: { name: from } } }),
+        })),
+      refresh: async () => this.#run((await this.#send<RunBody>({ path })).body, false, result),
     }
   }
 
@@ -289,17 +320,17 @@ export class OrkClient implements Orkable {
     const read = async (waitMs: number): Promise<RunBody | null> => {
       await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, waitMs)))
       pauseMs = Math.min(pauseMs + 100, 2000)
-      const { body } = await this.#send<RunBody>("GET", `/runs/${id}`, undefined, options.signal)
+      const { signal } = options
+      const { body } = await this.#send<RunBody>({ path: `/runs/${id}`, ...(signal !== undefined && { signal }) })
       return body.status === "pending" || body.status === "running" ? null : body
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
     if (result !== null) return follow(await this.#output(id, result.task), result.steps)
-    const { body } = await this.#send<{ tasks: { name: string; group: string | null; hook: string | null }[] }>(
-      "GET",
-      `/runs/${id}/graph`,
-    )
+    const { body } = await this.#send<{ tasks: { name: string; group: string | null; hook: string | null }[] }>({
+      path: `/runs/${id}/graph`,
+    })
     const names = body.tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
     if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)
     const outputs: JsonObject = {}
@@ -311,9 +342,10 @@ export class OrkClient implements Orkable {
     return await this.#find<Json>(`/runs/${runId}/tasks/${encodeURIComponent(task)}/output`)
   }
 
-  async #wait<T>(id: string, read: (waitMs: number) => Promise<T | null>, { timeout }: ResultOptions): Promise<T> {
+  async #wait<T>(id: string, read: (waitMs: number) => Promise<T | null>, { timeout, signal }: ResultOptions): Promise<T> {
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + toMs(timeout, "timeout")
     for (;;) {
+      signal?.throwIfAborted()
       const leftMs = Math.max(0, deadline - Date.now())
       const found = await read(Math.min(leftMs, WAIT_MS))
       if (found !== null) return found
@@ -325,48 +357,34 @@ export class OrkClient implements Orkable {
 
   async #find<Body>(path: string): Promise<Body | null> {
     try {
-      return (await this.#send<Body>("GET", path)).body
+      return (await this.#send<Body>({ path })).body
     } catch (error) {
       if (error instanceof NotFoundError) return null
       throw error
     }
   }
 
-  async #send<Body>(
-    method: string,
-    path: string,
-    body?: JsonObject,
-    signal?: AbortSignal,
-  ): Promise<{ status: number; body: Body }> {
-    const response = await this.#fetch(`${this.#url}/api/v1${path}`, {
-      method,
-      headers: { authorization: `Bearer ${this.#key}`, ...(body !== undefined && { "content-type": "application/json" }) },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...(signal !== undefined && { signal }),
-    })
-    const text = await response.text()
-    if (response.ok) return { status: response.status, body: (text === "" ? null : JSON.parse(text)) as Body }
-    throw errorOf(response.status, text, `${method} ${path}`)
+  async #send<Body>(request: Request): Promise<{ status: number; body: Body }> {
+    try {
+      return await this.#http.reply<Body>(request)
+    } catch (error) {
+      request.signal?.throwIfAborted()
+      throw error instanceof ClientError ? toOrkError(error) : error
+    }
   }
 }
 
-const errorOf = (status: number, text: string, request: string): OrkError => {
-  let error: { message?: string; details?: { path?: string; message?: string }[] } = {}
-  try {
-    error = (JSON.parse(text) as { error?: typeof error }).error ?? {}
-  } catch {
-    // The answer of something else than a server of Ork.
-  }
-  const message = error.message ?? `${request} was answered with status ${status}`
+const toOrkError = (error: ClientError): OrkError => {
+  const { status, message, details } = error
   if (status === 404) return new NotFoundError(message)
   if (status === 409) return new ConflictError(message)
-  if (status === 400 && Array.isArray(error.details)) {
+  if (status === 400 && details.length > 0) {
     return new InvalidInputError(
       "the request",
-      error.details.map((each) => ({ path: each.path ?? "", message: each.message ?? "" })),
+      details.map(({ path, message: problem }) => ({ path, message: problem })),
     )
   }
-  return new OrkError(message)
+  return new OrkError(message, { cause: error })
 }
 
 const ms = (value: number): string => `${Math.round(value)}ms`

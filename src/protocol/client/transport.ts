@@ -59,7 +59,8 @@ export class Transport {
   constructor(options: TransportOptions) {
     this.url = options.url
     this.#key = options.key
-    this.#fetch = options.fetch ?? fetch
+    // Some runtimes reject a global fetch that is called as a method.
+    this.#fetch = options.fetch ?? ((...request) => fetch(...request))
     this.#clock = options.clock ?? timers
     this.#retries = options.retries ?? RETRIES
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
