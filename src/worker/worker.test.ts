@@ -48,9 +48,9 @@ const serve = async (respond: Respond) => {
 const error = (code: string, message: string) => ({ error: { code, message } })
 const NOTHING = { assignments: [], stop: [], lost: [], closed: [] }
 let made = 0
-const registered = (): [number, unknown] => [
+const registered = (more: object = {}): [number, unknown] => [
   201,
-  { id: `id-${++made}`, token: `token-${made}`, lease_ms: 1000, heartbeat_ms: 50 },
+  { id: `id-${++made}`, token: `token-${made}`, lease_ms: 1000, heartbeat_ms: 50, ...more },
 ]
 
 const assignment = (id: string, more: object = {}) => ({
@@ -232,6 +232,56 @@ test("a permanently rejected result is dropped, so that the server can assign th
     () => (server.of("/claim").findLast(({ body }) => "known" in body)!.body["known"] as string[]).length === 0,
     { timeout: 15_000 },
   )
+})
+
+const quick: Executor = {
+  name: "process",
+  async launch(_assignment, { started }) {
+    started({ at: 1 })
+    return { state: "success", startedAt: 1, finishedAt: 2 }
+  },
+}
+
+const START_DELAY_MS = 20
+
+interface ReportedEntry {
+  kind: string
+  attempt_id: string
+}
+
+/** Runs a task on a worker with one slot; the server has a second task for whoever asks. */
+const runTwo = async (protocol: object) => {
+  const claim = assignOnce("a1")
+  let left = [assignment("a2")]
+  const server = await serve(async (path, body, nextRequest) => {
+    const asksForMore = body["free"] === 1 && server.of("/report").length > 0
+    const assignments = asksForMore ? left : []
+    if (asksForMore && (path === "/claim" || path === "/report")) left = []
+    if (path === "POST") return registered(protocol)
+    if (path === "/claim") return assignments.length > 0 ? [200, { ...NOTHING, assignments }] : await claim(nextRequest)
+    return path === "/report" ? [200, { refused: [], ...("free" in body && { assignments }) }] : [200, { stop: [] }]
+  })
+  // However slow the machine is, the tasks end before their starts are due.
+  const clock = {
+    ...systemClock,
+    after: (ms: number, fn: () => void) => (ms === START_DELAY_MS ? () => {} : systemClock.after(ms, fn)),
+  }
+  start([server.url], { executors: new Map([["process", quick]]), capacity: 1, clock })
+  const entries = () => server.of("/report").flatMap(({ body }) => body["entries"] as ReportedEntry[])
+  await vi.waitUntil(() => entries().filter(({ kind }) => kind === "ended").length === 2, { timeout: 15_000 })
+  return { server, entries: entries().map(({ kind, attempt_id }) => `${attempt_id} ${kind}`) }
+}
+
+test("the response to a report brings the next task, and the result of a short task is all that is reported", async () => {
+  const { server, entries } = await runTwo({ protocol: 2 })
+  expect(entries).toEqual(["a1 ended", "a2 ended"])
+  expect(server.of("/report")[0]!.body["free"]).toBe(1)
+})
+
+test("reports to a server of an older protocol claim nothing", async () => {
+  const { server, entries } = await runTwo({})
+  expect(entries).toEqual(["a1 ended", "a2 ended"])
+  expect(server.of("/report").filter(({ body }) => "free" in body)).toEqual([])
 })
 
 test("a failed download of an upstream file is retried: the task does not fail", async () => {

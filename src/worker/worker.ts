@@ -2,7 +2,7 @@
 // server responds; their results go to whichever server responds next. An evicted worker (its lease has expired) stops its tasks
 // without reporting them and registers again.
 
-import { type ClaimLoopOptions, claimTasks } from "./claim-loop.ts"
+import { ClaimLoop } from "./claim-loop.ts"
 import { startHeartbeat } from "./connection/heartbeat.ts"
 import { LogShipper } from "./connection/log-shipper.ts"
 import { register, type Registration } from "./connection/registration.ts"
@@ -119,26 +119,27 @@ export class Worker {
   /** Claims and runs tasks under one registration, until the worker drains or is evicted. */
   async #serve(registration: Registration): Promise<void> {
     const { clock, log, servers, functionsOnly } = this.#options
-    const connection = this.#connect(registration)
     const { id, token, heartbeatMs, leaseMs } = registration
     const onEvicted = (): void => this.#evict(registration)
+    const claims = new ClaimLoop({
+      registration,
+      client: this.#client,
+      tasks: this.#tasks,
+      folders: this.#folders,
+      clock,
+      log,
+      signal: AbortSignal.any([registration.ended, this.#draining.signal]),
+      onAssigned: (task) => this.#start(task, connection),
+      onEvicted,
+    })
+    const connection = this.#connect(registration, claims)
     // Functions run in this process and freeze with it; other child processes do not belong to the worker.
     const stopGuard = functionsOnly === true ? () => {} : startFreezeGuard(leaseMs)
     const stopHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (message) =>
       "stop" in message ? this.#tasks.requestStops(message.stop) : onEvicted(),
     )
     try {
-      const loop: ClaimLoopOptions = {
-        registration,
-        client: this.#client,
-        tasks: this.#tasks,
-        folders: this.#folders,
-        clock,
-        log,
-        onAssigned: (task) => this.#start(task, connection),
-        onEvicted,
-      }
-      await claimTasks(loop, AbortSignal.any([registration.ended, this.#draining.signal]))
+      await claims.run(connection.reporter)
       if (registration.ended.aborted) await this.#awaitAbandoned()
       else await this.#drain(registration)
     } finally {
@@ -148,13 +149,15 @@ export class Worker {
     }
   }
 
-  #connect(registration: Registration): Connection {
+  #connect(registration: Registration, claims: ClaimLoop): Connection {
     const { clock, log, objects } = this.#options
     const common = { client: this.#client, clock, log }
     const reporter = new Reporter(registration, {
       ...common,
       onRejected: (task) => this.#tasks.abandonTask(task),
       onAccepted: (task) => this.#tasks.remove(task),
+      claimable: () => claims.claimable(),
+      onAssigned: (assignments) => claims.assign(assignments),
     })
     const logs = new LogShipper(registration, { ...common, localPath: (key) => objects.localPath(key) })
     return { registration, reporter, logs }

@@ -39,7 +39,7 @@ const setup = async (config: { failuresPerMinute?: number } = {}) => {
         (await call("claim", { free: 4, wait_ms: 0, known: [], ...body })).body as unknown as Claimed,
       poll: async (body: object = {}): Promise<Claimed> =>
         (await call("claim", { free: 4, wait_ms: 20_000, ...body })).body as unknown as Claimed,
-      report: (entry: object) => call("report", { now: Date.now(), entries: [entry] }),
+      report: (entry: object, more: object = {}) => call("report", { now: Date.now(), entries: [entry], ...more }),
     }
   }
   const run = async (): Promise<string> => (await api.call("POST", "/workflows/far/runs")).body["id"] as string
@@ -56,6 +56,32 @@ test("a long poll returns when there is work, and the report of its result finis
   expect(assignments).toHaveLength(1)
   expect((await worker.report({ ...fence(assignments[0]!), kind: "ended", result: END })).body).toEqual({ refused: [] })
   expect((await api.engine.waitForRun(runId as never)).status).toBe("success")
+})
+
+test("the response to a report brings the next tasks, also those that its result makes ready", async () => {
+  const { api, register } = await setup()
+  const worker = await register()
+  await api.deploy("chain", { a: { command: "x", queue: "far" }, b: { command: "x", queue: "far", depends_on: ["a"] } })
+  const { id } = (await api.call("POST", "/workflows/chain/runs")).body as { id: string }
+  const [first] = (await worker.poll({ known: [] })).assignments
+  const reply = await worker.report({ ...fence(first!), kind: "ended", result: END }, { free: 4 })
+  const { refused, assignments } = reply.body as unknown as { refused: string[]; assignments: Assignment[] }
+  expect([refused, assignments.length]).toEqual([[], 1])
+  expect((await worker.claim({ known: [assignments[0]!.attempt_id] })).lost).toEqual([])
+  const last = await worker.report({ ...fence(assignments[0]!), kind: "ended", result: END }, { free: 4 })
+  expect(last.body).toEqual({ refused: [], assignments: [] })
+  expect((await api.engine.waitForRun(id as never)).status).toBe("success")
+})
+
+test("a report that is rejected claims nothing", async () => {
+  const { register, run, task } = await setup()
+  const worker = await register()
+  await run()
+  const [first] = (await worker.poll({ known: [] })).assignments
+  const second = await run()
+  const entry = { ...fence(first!), token: "made up", kind: "ended", result: END }
+  expect((await worker.report(entry, { free: 4 })).status).toBe(409)
+  expect(await task(second)).toMatchObject({ status: "pending" })
 })
 
 test("a claim that the worker does not know is released uncounted and claimed again under another attempt id", async () => {

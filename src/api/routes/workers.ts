@@ -161,14 +161,15 @@ export const workerRoutes = [
   route({
     ...OF_WORKER,
     path: "/workers/{id}/report",
-    summary: "Report starts, progress and results of attempts; responds after the commit, with 409 when all were rejected",
+    summary:
+      "Report starts, progress and results of attempts, and claim up to `free` tasks; responds after the commit, with 409 when all were rejected",
     body: { schema: wire.reportBody, required: true },
-    responses: { 200: { description: "The rejected attempts", schema: wire.reportReply } },
+    responses: { 200: { description: "The rejected attempts and the claimed tasks", schema: wire.reportReply } },
     async handle(call) {
-      const rejected = await call.api.parts.workers!.report(await callingWorker(call), call.body)
-      const reported = new Set(call.body.entries.map((entry) => entry.attempt_id)).size
-      if (rejected.length === reported) throw fenceLost()
-      return { status: 200, body: { refused: rejected } }
+      const signal = disconnected(call)
+      const reply = await call.api.parts.workers!.report(await callingWorker(call), call.body, signal)
+      if (reply === null) throw fenceLost()
+      return { status: 200, body: reply }
     },
   }),
   route({

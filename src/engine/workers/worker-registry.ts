@@ -5,7 +5,7 @@ import { isTokenOf, newWorkerSecrets } from "./credentials.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
-import type * as wire from "../../protocol/api/workers.ts"
+import * as wire from "../../protocol/api/workers.ts"
 import { describeChange } from "../../store/contract/audit-scope.ts"
 import type { NewLeaseHolder } from "../../store/contract/store.ts"
 import { Conflict } from "../../store/contract/errors.ts"
@@ -73,7 +73,8 @@ export class WorkerRegistry {
     await store.registerHolder({ ...holder, capabilities, tokenHash: stored, key: key ?? null })
     this.#watchLease(id)
     log.info({ worker: name, id, queues, labels, capacity }, "a worker registered")
-    return { id, token, lease_ms: leaseMs, heartbeat_ms: Math.ceil(leaseMs / HEARTBEATS_PER_LEASE) }
+    const heartbeatMs = Math.ceil(leaseMs / HEARTBEATS_PER_LEASE)
+    return { id, token, lease_ms: leaseMs, heartbeat_ms: heartbeatMs, protocol: wire.PROTOCOL }
   }
 
   /** Checks a worker's token. Returns null when there is no such worker, or when it was evicted. */

@@ -1,8 +1,9 @@
 // Server side of the worker protocol: workers register, claim by long poll and report results, through any server. All state is in the
 // store; this process keeps open polls and caches.
 //
-// A worker has one claim request in flight and lists the attempts that it knows. Attempts in flight that it does not know are released
-// (the response that contained them was lost); attempts that it knows but no longer owns are returned as `lost`.
+// A worker has one request in flight that claims, a poll or a report, and its polls list the attempts that it knows. Attempts in flight
+// that it does not know are released (the response that contained them was lost); attempts that it knows but no longer owns are returned
+// as `lost`.
 
 import { type Claimed, ClaimPolls, type ClaimPoll, NOTHING, type Served } from "./claim-polls.ts"
 import { attemptToken, isAttemptToken } from "./credentials.ts"
@@ -168,12 +169,28 @@ export class WorkerService {
 
   async #respond(poll: ClaimPoll, claims: readonly Claim[], stop: Claimed["stop"]): Promise<void> {
     poll.busy = true
+    const assignments = await this.#assignAll(poll.worker, claims)
+    if (!poll.respond({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
+  }
+
+  /** Claims work for the response to a report. */
+  async #claimNow(worker: RegisteredWorker, free: number, signal: AbortSignal): Promise<Claimed["assignments"]> {
+    const { claims, more } = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, maxClaims: free })
+    if (more) this.#polls.wake(false)
+    if (claims.length === 0) return []
+    const assignments = await this.#assignAll(worker, claims)
+    if (!signal.aborted) return assignments
+    await this.#release(claims).catch(() => {})
+    return []
+  }
+
+  async #assignAll(worker: RegisteredWorker, claims: readonly Claim[]): Promise<Claimed["assignments"]> {
     const assignments: Claimed["assignments"] = []
     for (const claim of claims) {
-      const assignment = await this.#assign(poll.worker, claim)
+      const assignment = await this.#assign(worker, claim)
       if (assignment !== null) assignments.push(assignment)
     }
-    if (!poll.respond({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
+    return assignments
   }
 
   /** Returns the assignment of a claim. A claim whose assignment cannot be built fails: null. */
@@ -196,10 +213,20 @@ export class WorkerService {
 
   // -- attempts ----------------------------------------------------------------------------------------------------------------------
 
-  /** Commits what a worker reports. Returns the attempts whose fence no longer held. */
-  async report(id: HolderId, body: z.output<typeof wire.reportBody>): Promise<string[]> {
-    const { stored } = await this.#registry.get(id)
-    return this.#reports.report(body, (entry) => isAttemptToken(stored, entry.attempt_id, entry.token))
+  /**
+   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; then
+   * nothing is claimed.
+   */
+  async report(
+    id: HolderId,
+    body: z.output<typeof wire.reportBody>,
+    signal: AbortSignal,
+  ): Promise<z.output<typeof wire.reportReply> | null> {
+    const worker = await this.#registry.get(id)
+    const refused = await this.#reports.report(body, (entry) => isAttemptToken(worker.stored, entry.attempt_id, entry.token))
+    const reported = new Set(body.entries.map((entry) => entry.attempt_id)).size
+    if (refused.length === reported) return null
+    return body.free === 0 ? { refused } : { refused, assignments: await this.#claimNow(worker, body.free, signal) }
   }
 
   /** Returns where each log continues; null for an attempt that the worker does not own. */

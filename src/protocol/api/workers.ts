@@ -41,12 +41,16 @@ export const newWorker = worker.superRefine((value, context) => {
   if (problem !== null) context.addIssue({ code: "custom", path: ["functions"], message: problem })
 })
 
+/** Version of the protocol that servers announce to workers. */
+export const PROTOCOL = 2
+
 export const registeredWorker = z
   .object({
     id: z.string(),
     token: z.string().meta({ description: "The worker's own key, which only this response shows" }),
     lease_ms: z.int(),
     heartbeat_ms: z.int(),
+    protocol: z.int().optional().meta({ description: "2: a report may claim tasks, with `free`. Absent: it may not" }),
   })
   .meta({ id: "RegisteredWorker" })
 
@@ -152,10 +156,17 @@ const reportEntry = z.discriminatedUnion("kind", [
 export const reportBody = strictObject({
   now: instantMs.meta({ description: "Time of the worker's clock. All times are in milliseconds since the epoch" }),
   entries: z.array(reportEntry).min(1).max(MAX_ENTRIES),
+  free: z
+    .int()
+    .min(0)
+    .max(MAX_CAPACITY)
+    .default(0)
+    .meta({ description: "Claim up to this number of tasks after the commit. Only while no claim of the worker is in flight" }),
 })
 
 export const reportReply = z.object({
   refused: z.array(z.string()).meta({ description: "Attempts that the worker no longer holds" }),
+  assignments: z.array(assignment).optional().meta({ description: "The claimed tasks, if the report had `free`" }),
 })
 
 export const logReply = z.object({

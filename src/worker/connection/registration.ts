@@ -3,7 +3,7 @@
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
 import type { Logger } from "../../engine/ports.ts"
-import type { newWorker, registeredWorker } from "../../protocol/api/workers.ts"
+import { type newWorker, PROTOCOL, type registeredWorker } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
 /** One registration of the worker: from its acceptance until the worker deregisters or is evicted. */
@@ -12,13 +12,16 @@ export class Registration {
   readonly token: string
   readonly leaseMs: number
   readonly heartbeatMs: number
+  /** The servers let reports claim tasks. */
+  readonly reportsMayClaim: boolean
   readonly #ended = new AbortController()
 
-  constructor({ id, token, lease_ms, heartbeat_ms }: z.output<typeof registeredWorker>) {
+  constructor({ id, token, lease_ms, heartbeat_ms, protocol = 1 }: z.output<typeof registeredWorker>) {
     this.id = id
     this.token = token
     this.leaseMs = lease_ms
     this.heartbeatMs = heartbeat_ms
+    this.reportsMayClaim = protocol >= PROTOCOL
   }
 
   /** Signal that aborts when the registration is not valid any more. */

@@ -1,19 +1,21 @@
 // Reports starts, progress and results of attempts to the server, in batches and in order, until the server has accepted them. A
-// start is delayed a little, so that it can share a request with its end.
+// start is delayed a little: the result of a short attempt contains it. The response to a report brings the next tasks.
 
 import type { Registration } from "./registration.ts"
 import type { ServerClient } from "./server-client.ts"
 import { ServerError } from "./server-error.ts"
 import type { UploadedResult } from "./upload-files.ts"
-import type { AssignedTask } from "../tasks/assigned-task.ts"
+import type { AssignedTask, WireAssignment } from "../tasks/assigned-task.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import type { Json } from "../../core/model/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Logger } from "../../engine/ports.ts"
-import type { reportBody } from "../../protocol/api/workers.ts"
+import type { reportBody, reportReply } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
 
-type Entry = z.input<typeof reportBody>["entries"][number]
+type Body = z.input<typeof reportBody>
+type Entry = Body["entries"][number]
+type Reply = z.output<typeof reportReply>
 
 interface Report {
   task: AssignedTask
@@ -25,7 +27,7 @@ interface Report {
 const START_DELAY_MS = 20
 const MAX_ENTRIES = 500
 const MAX_BYTES = 512 * 1024
-/** Size of an entry without a result. */
+/** Size of an entry without an output, an error or details. */
 const SMALL_ENTRY_BYTES = 200
 
 export interface ReporterOptions {
@@ -36,33 +38,63 @@ export interface ReporterOptions {
   onRejected(task: AssignedTask): void
   /** Called when the server has accepted the end or the release of an attempt. */
   onAccepted(task: AssignedTask): void
+  /** Returns how many tasks a report may claim now. */
+  claimable(): number
+  onAssigned(assignments: readonly WireAssignment[]): void
 }
 
 export class Reporter {
   readonly #options: ReporterOptions
   readonly #registration: Registration
+  /** Starts that are not due yet. */
+  readonly #starts = new Map<AssignedTask, Entry>()
   #queue: Report[] = []
   #sending = false
-  #cancelDelay: (() => void) | null = null
+  #claiming = false
+  #delivery = Promise.withResolvers<void>()
+  #isDelayed = false
 
   constructor(registration: Registration, options: ReporterOptions) {
     this.#registration = registration
     this.#options = options
   }
 
+  /** Results are about to be reported. */
+  get busy(): boolean {
+    return this.#sending
+  }
+
+  /** A report in flight claims tasks. */
+  get claiming(): boolean {
+    return this.#claiming
+  }
+
+  /** Resolves after the next delivery, or when the registration has ended. */
+  delivered(): Promise<void> {
+    return this.#delivery.promise
+  }
+
   started(task: AssignedTask, { at, externalId }: { at: number; externalId?: string }): void {
-    this.#add(task, { ...fence(task), kind: "started", at, ...(externalId !== undefined && { external_id: externalId }) })
+    this.#starts.set(task, {
+      ...fence(task),
+      kind: "started",
+      at,
+      ...(externalId !== undefined && { external_id: externalId }),
+    })
     this.#sendSoon()
   }
 
   /** Replaces an earlier progress report that was not sent yet. */
   progress(task: AssignedTask, fraction: number | null, details: Json): void {
     this.#queue = this.#queue.filter((each) => each.task !== task || each.entry.kind !== "progress")
+    this.#queueStart(task)
     this.#add(task, { ...fence(task), kind: "progress", fraction, details })
     this.#sendSoon()
   }
 
   ended(task: AssignedTask, result: UploadedResult): void {
+    if (result.startedAt !== null) this.#starts.delete(task)
+    else this.#queueStart(task)
     this.#add(task, { ...fence(task), kind: "ended", result: resultOf(result) })
     void this.#send()
   }
@@ -73,25 +105,43 @@ export class Reporter {
   }
 
   #add(task: AssignedTask, entry: Entry): void {
-    const large = entry.kind === "ended" || entry.kind === "progress"
-    this.#queue.push({ task, entry, bytes: large ? JSON.stringify(entry).length : SMALL_ENTRY_BYTES })
+    this.#queue.push({ task, entry, bytes: SMALL_ENTRY_BYTES + contentLength(entry) })
+  }
+
+  #queueStart(task: AssignedTask): void {
+    const entry = this.#starts.get(task)
+    if (entry === undefined) return
+    this.#starts.delete(task)
+    this.#add(task, entry)
   }
 
   #sendSoon(): void {
-    this.#cancelDelay ??= this.#options.clock.after(START_DELAY_MS, () => void this.#send())
+    if (this.#isDelayed) return
+    this.#isDelayed = true
+    this.#options.clock.after(START_DELAY_MS, () => {
+      this.#isDelayed = false
+      for (const task of this.#starts.keys()) this.#queueStart(task)
+      void this.#send()
+    })
   }
 
   async #send(): Promise<void> {
-    this.#cancelDelay?.()
-    this.#cancelDelay = null
     if (this.#sending) return
     this.#sending = true
     // Batches the reports of this turn of the event loop.
     await new Promise<void>((resolve) => setImmediate(resolve))
     while (this.#queue.length > 0 && !this.#registration.ended.aborted) {
       await this.#deliver(this.#nextBatch()).catch((error: unknown) => this.#logRejection(error))
+      this.#settleDelivery()
     }
     this.#sending = false
+    this.#settleDelivery()
+  }
+
+  #settleDelivery(): void {
+    this.#claiming = false
+    this.#delivery.resolve()
+    this.#delivery = Promise.withResolvers()
   }
 
   #nextBatch(): Report[] {
@@ -109,11 +159,16 @@ export class Reporter {
     const { client, clock } = this.#options
     const { id, token, ended } = this.#registration
     const entries = batch.map(({ entry }) => entry)
-    const request = (): Promise<{ refused: string[] }> =>
-      client.json({ path: `/workers/${id}/report`, key: token, body: { now: clock.now(), entries }, signal: ended })
+    const free = this.#registration.reportsMayClaim ? this.#options.claimable() : 0
+    this.#claiming = free > 0
+    const request = (): Promise<Reply> => {
+      const body: Body = { now: clock.now(), entries, ...(free > 0 && { free }) }
+      return client.json({ path: `/workers/${id}/report`, key: token, body, signal: ended })
+    }
     try {
-      const { refused } = await client.withRetries("report results", ended, request)
+      const { refused, assignments = [] } = await client.withRetries("report results", ended, request)
       this.#delivered(batch, new Set(refused))
+      this.#options.onAssigned(assignments)
     } catch (error) {
       if (!(error instanceof ServerError)) throw error
       if (ended.aborted) return
@@ -152,6 +207,14 @@ export class Reporter {
 }
 
 const UNREPORTABLE = "its result cannot be reported to the server: "
+
+/** Returns the approximate size of what a task may make large. */
+const contentLength = (entry: Entry): number => {
+  if (entry.kind === "progress") return JSON.stringify(entry.details ?? null).length
+  if (entry.kind !== "ended") return 0
+  const { output, error = "" } = entry.result
+  return error.length + (output !== undefined && "inline" in output ? (JSON.stringify(output.inline)?.length ?? 0) : 0)
+}
 
 const fence = ({ wire }: AssignedTask): { row: number; attempt_id: string; token: string } => ({
   row: wire.row,

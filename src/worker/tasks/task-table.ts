@@ -6,7 +6,7 @@ import type { StopReason } from "../../executors/executor.ts"
 export class TaskTable {
   readonly #capacity: number
   readonly #tasks = new Map<string, AssignedTask>()
-  #change = new AbortController()
+  #change: AbortController | null = null
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -87,6 +87,7 @@ export class TaskTable {
 
   /** Returns a signal that aborts when a slot is freed or a task is removed. */
   get nextChange(): AbortSignal {
+    this.#change ??= new AbortController()
     return this.#change.signal
   }
 
@@ -99,7 +100,7 @@ export class TaskTable {
 
   #changed(): void {
     const change = this.#change
-    this.#change = new AbortController()
-    change.abort()
+    this.#change = null
+    change?.abort()
   }
 }
