@@ -1,9 +1,9 @@
 // `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E]` runs N seeds from K on, or every E-th one.
-// `--seed K [--trace]` replays one seed. The command stops at the first seed that violates an invariant, prints how to replay it and
+// `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant. The command stops at the first seed that violates an invariant, prints how to replay it and
 // exits with 1; with `--keep-going` it runs all seeds and prints one line for each failure.
 
 import { parseArgs } from "node:util"
-import { describeFailure, Simulator, STORES } from "./simulator.ts"
+import { describeFailure, shrinkSeed, Simulator, STORES } from "./simulator.ts"
 
 const { values } = parseArgs({
   options: {
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     every: { type: "string", default: "1" },
     seed: { type: "string" },
+    shrink: { type: "string" },
     trace: { type: "boolean", default: false },
     "keep-going": { type: "boolean", default: false },
   },
@@ -32,7 +33,18 @@ if (store === undefined) {
 const simulator = await Simulator.create(store)
 let failed = 0
 try {
-  if (values.seed !== undefined) {
+  if (values.shrink !== undefined) {
+    const seed = number("shrink", values.shrink)
+    const shrunk = await shrinkSeed(simulator, seed)
+    if (shrunk === null) console.log(`seed ${seed} passes: there is nothing to shrink`)
+    else {
+      for (const line of [...shrunk.world, ...describeFailure(shrunk.outcome).slice(0, -1)]) console.log(line)
+      console.log(
+        `seed ${seed}: ${shrunk.reductions} reductions kept of ${shrunk.tries} tried; the world above is the smallest that was found`,
+      )
+      failed = 1
+    }
+  } else if (values.seed !== undefined) {
     const outcome = await simulator.run(number("seed", values.seed), values.trace ? (line) => console.log(line) : null)
     for (const line of describeFailure(outcome)) console.log(line)
     if (outcome.failure !== null) failed = 1

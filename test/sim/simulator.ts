@@ -12,6 +12,7 @@ import { sqliteDatabases } from "./database/sqlite.ts"
 import { Users } from "./engine/users.ts"
 import { Rng } from "./rng.ts"
 import { makeScenario, type Scenario } from "./scenario/scenario.ts"
+import { describeWorld, shrink } from "./shrink/shrink.ts"
 import { Simulation } from "./simulation.ts"
 import { Trace, Violation } from "./trace.ts"
 
@@ -46,6 +47,16 @@ const OPEN_DATABASES: Record<StoreKind, () => Promise<SimDatabases>> = {
   postgres: postgresDatabases,
 }
 
+export interface ShrunkSeed {
+  world: string[]
+  outcome: Outcome
+  /** Number of reductions that were kept, and of worlds that were played. */
+  reductions: number
+  tries: number
+}
+
+const MAX_TRIES = 1000
+
 export class Simulator {
   readonly #store: StoreKind
   readonly #databases: SimDatabases
@@ -63,9 +74,14 @@ export class Simulator {
     return this.#databases.close()
   }
 
-  async run(seed: number, print: ((line: string) => void) | null = null): Promise<Outcome> {
+  /** `change`: changes the world of the seed. */
+  async run(
+    seed: number,
+    print: ((line: string) => void) | null = null,
+    change: (scenario: Scenario) => Scenario = (scenario) => scenario,
+  ): Promise<Outcome> {
     const database = await this.#databases.create(seed)
-    const scenario = makeScenario(seed, database)
+    const scenario = change(makeScenario(seed, database))
     const trace = new Trace(print)
     const versions = await deploy(scenario, database)
     const simulation = new Simulation(scenario, database, trace)
@@ -89,6 +105,20 @@ export class Simulator {
       failure,
     }
   }
+}
+
+/** Shrinks the world of a failing seed; null: the seed passes. */
+export const shrinkSeed = async (simulator: Simulator, seed: number): Promise<ShrunkSeed | null> => {
+  const { failure, store } = await simulator.run(seed)
+  if (failure === null) return null
+  const create = (): Scenario => makeScenario(seed, { leasesOnly: store === "postgres" })
+  const play = async (scenario: Scenario): Promise<{ outcome: Outcome; world: string[] } | null> => {
+    const world = describeWorld(scenario)
+    const outcome = await simulator.run(seed, null, () => scenario)
+    return outcome.failure?.invariant === failure.invariant ? { outcome, world } : null
+  }
+  const shrunk = await shrink({ create, play, maxTries: MAX_TRIES })
+  return shrunk && { ...shrunk.failure, reductions: shrunk.reductions.length, tries: shrunk.tries }
 }
 
 const deploy = async ({ workflows }: Scenario, database: SimDatabase): Promise<StoredVersion[]> => {

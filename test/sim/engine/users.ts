@@ -44,7 +44,7 @@ export class Users {
     engines.forEach((engine, i) => engine.restarts.forEach((at) => this.#after(at, () => this.#restart(i))))
     simulation.onExternalWait = (row, attemptId, kind) =>
       this.#after(this.#rng.int(0, MAX_SIGNAL_DELAY_MS), () => this.#sendSignal(row, attemptId, kind))
-    for (const [i, spec] of runs.entries()) if (spec.private !== null) simulation.setLabel(this.#newId(), `r${i}`)
+    for (const { private: engine, label } of runs) if (engine !== null) simulation.setLabel(this.#newId(), label)
   }
 
   get idle(): boolean {

@@ -1,0 +1,75 @@
+// Shrinks a failing world: applies one reduction after the other, and keeps each with which the world still violates the same invariant.
+
+import type { Scenario } from "../scenario/scenario.ts"
+import { type Reduction, reductionsOf } from "./reductions.ts"
+
+export interface ShrinkOptions<Failure> {
+  /** Returns a new copy of the world. */
+  create: () => Scenario
+  /** Plays a world; null: it does not fail in the same way. */
+  play: (scenario: Scenario) => Promise<Failure | null>
+  maxTries: number
+}
+
+export interface Shrunk<Failure> {
+  reductions: Reduction[]
+  failure: Failure
+  tries: number
+}
+
+/** Returns null if the world does not fail. */
+export const shrink = async <Failure>({ create, play, maxTries }: ShrinkOptions<Failure>): Promise<Shrunk<Failure> | null> => {
+  const kept: Reduction[] = []
+  const world = (more: readonly Reduction[] = []): Scenario => {
+    const scenario = create()
+    for (const { apply } of [...kept, ...more]) apply(scenario)
+    return scenario
+  }
+  let failure = await play(world())
+  if (failure === null) return null
+  let tries = 0
+  // A smaller world may allow a reduction that failed before: the search ends after a pass that changes nothing.
+  for (let isChanged = true; isChanged;) {
+    isChanged = false
+    for (let position = 0; tries < maxTries;) {
+      const reduction = reductionsOf(world())[position]
+      if (reduction === undefined) break
+      tries += 1
+      const found = await play(world([reduction]))
+      if (found === null) {
+        position += 1
+        continue
+      }
+      failure = found
+      kept.push(reduction)
+      isChanged = true
+    }
+  }
+  return { reductions: kept, failure, tries }
+}
+
+/** Returns lines that describe a world. */
+export const describeWorld = ({ workflows, runs, engines, actions, faults, leases }: Scenario): string[] => [
+  ...workflows.flatMap(({ compiled, nodes }) => [
+    `workflow ${compiled.name}:`,
+    ...nodes.map(({ node, waitPlan }) => {
+      const upstream = node.upstream.map((up) => nodes[up]!.node.name).join(", ")
+      const parts = [
+        node.executor === "fake" ? "" : node.executor,
+        upstream === "" ? "" : `after ${upstream}`,
+        node.rule === "all_success" ? "" : node.rule,
+        node.fan === undefined ? "" : "fan-out",
+        node.if === undefined ? "" : `if ${node.if}`,
+        waitPlan?.kind === "defer" ? "deferred" : "",
+        node.retry.maxAttempts === 1 ? "" : `${node.retry.maxAttempts} attempts`,
+      ]
+      return `  ${[node.name, ...parts.filter((part) => part !== "")].join(", ")}`
+    }),
+  ]),
+  ...runs.map(({ label, workflow, at }) => `run ${label} of ${workflows[workflow]!.compiled.name} at ${at} ms`),
+  ...actions.map(({ kind, run, at }) => `${kind} of ${runs[run]!.label} at ${at} ms`),
+  ...engines.map(
+    ({ name, concurrency, restarts }) => `engine ${name}, concurrency ${concurrency}, restarts: ${restarts.length}`,
+  ),
+  `faults: ${JSON.stringify(faults)}${leases ? ", with leases" : ""}`,
+]
