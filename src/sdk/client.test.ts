@@ -7,6 +7,7 @@ import { openSqlite } from "../store/sqlite/sqlite.ts"
 import { OrkClient } from "./client.ts"
 import { type Definition, task, workflow } from "./definitions.ts"
 import { CancelledError, ConflictError, InvalidInputError, NotFoundError, OrkError } from "./errors.ts"
+import type { OrkEvent } from "./events.ts"
 import { compileGraph } from "./graph/compile-graph.ts"
 import { graph } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
@@ -124,4 +125,27 @@ it("rejects with the reason of the signal that ends the waiting for a result", a
   const { client } = scripted([201, { id: "j", name: "mail", status: "READY" }], [200, { status: "RUNNING" }])
   const work = await client.enqueue(job, {})
   await expect(work.result({ signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough")
+})
+
+it("iterates over events, and lists failed jobs to retry them", async () => {
+  let broken = true
+  const send = task("send", { retry: { attempts: 1 } }, async (_, { progress }) => {
+    progress(0.25)
+    if (broken) throw new Error("broken")
+  })
+  const { client } = await openBoth([send])
+  const events = client.events({ def: send })
+  const job = await client.enqueue(send, null, { key: "once" })
+  await expect(client.enqueue(send, null, { key: "once", onConflict: "error" })).rejects.toThrow(ConflictError)
+  const seen: OrkEvent[] = []
+  for await (const event of events) {
+    seen.push(event)
+    if (event.status === "failed") break
+  }
+  expect(seen.at(-1)).toMatchObject({ type: "job", work: job.id, name: "send", error: "broken" })
+  broken = false
+  expect(await Array.fromAsync(client.list({ def: send, status: ["completed"] }))).toEqual([])
+  for await (const failed of client.list({ def: send, status: ["failed"] })) await failed.retry()
+  expect(await job.result()).toBeNull()
+  expect(await job.refresh()).toMatchObject({ status: "completed", attempts: 2, progress: { fraction: 0.25 } })
 })

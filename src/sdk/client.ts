@@ -3,6 +3,7 @@
 
 import type { Json, JsonObject } from "../core/model/json.ts"
 import { ClientError } from "../protocol/client/errors.ts"
+import { followEvents, type StreamItem } from "../protocol/client/streams.ts"
 import { type Request, Transport } from "../protocol/client/transport.ts"
 import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
@@ -15,6 +16,7 @@ import {
   TaskFailedError,
   TimeoutError,
 } from "./errors.ts"
+import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
 import type {
@@ -57,6 +59,7 @@ interface JobBody {
   payload: Json
   attempt_count: number
   error: string | null
+  progress: Progress | null
 }
 
 interface RunBody {
@@ -101,8 +104,10 @@ export class OrkClient implements Orkable {
       const { status, body } = await this.#send<JobBody>({
         method: "POST",
         path: "/jobs",
+        query: { on_conflict: options.onConflict },
         body: this.#newJob(definition, input, options),
-        repeatable: options.key !== undefined,
+        // Sent twice, the second one would find the key of the first.
+        repeatable: options.key !== undefined && options.onConflict !== "error",
       })
       return this.#job(body, status === 201) as Work<Output>
     }
@@ -129,7 +134,12 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
-    const { body } = await this.#send<{ items: JobBody[] }>({ method: "POST", path: "/jobs/batch", body: { jobs } })
+    const { body } = await this.#send<{ items: JobBody[] }>({
+      method: "POST",
+      path: "/jobs/batch",
+      query: { on_conflict: options.onConflict },
+      body: { jobs },
+    })
     return body.items.map((job) => this.#job(job, true) as Work<Output>)
   }
 
@@ -172,16 +182,45 @@ export class OrkClient implements Orkable {
     const name = typeof def === "string" ? def : def.name
     const isWorkflow =
       typeof def === "string" ? (await this.#find(`/workflows/${encodeURIComponent(def)}`)) !== null : def.kind !== "task"
-    const isWanted = (found: string): boolean =>
+    const hasStatus = (found: string): boolean =>
       status.length === 0 || (status as readonly string[]).includes(found.toLowerCase())
+    const jobFilter = { name, ...(status.length > 0 && { status: status.join(",").toUpperCase() }) }
     for (let cursor = ""; ;) {
-      const filter = isWorkflow ? { workflow: name } : { name }
+      const filter = isWorkflow ? { workflow: name } : jobFilter
       const query = { ...filter, limit: PAGE, ...(cursor !== "" && { cursor }) }
       const { body } = await this.#send<Page<JobBody & RunBody>>({ path: isWorkflow ? "/runs" : "/jobs", query })
       for (const item of body.items)
-        if (isWanted(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
+        if (hasStatus(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
       if (body.next_cursor === null) return
       cursor = body.next_cursor
+    }
+  }
+
+  /** The stream is opened at once, and again when its connection breaks. */
+  events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
+    const { after, signal } = options
+    const items = followEvents(this.#http, { ...(after !== undefined && { after }), ...(signal !== undefined && { signal }) })
+    const first = items.next()
+    first.catch(() => {})
+    return this.#follow(items, first, options)
+  }
+
+  async *#follow(
+    items: AsyncGenerator<StreamItem>,
+    first: ReturnType<typeof items.next>,
+    options: EventOptions,
+  ): AsyncGenerator<OrkEvent> {
+    const names = new RunNames(async (id) => (await this.#find<RunBody>(`/runs/${id}`))?.workflow ?? null)
+    try {
+      for (let { done, value } = await first; done !== true; { done, value } = await items.next()) {
+        if (value.type === "gap") throw eventsAreGone(options.after ?? "the last one")
+        const event = value.type === "event" ? await eventOf(value, names) : null
+        if (event !== null && isWanted(event, options)) yield event
+      }
+    } catch (error) {
+      throw error instanceof ClientError ? toOrkError(error) : error
+    } finally {
+      await items.return(undefined)
     }
   }
 
@@ -267,6 +306,7 @@ export class OrkClient implements Orkable {
       input: job.payload,
       attempts: job.attempt_count,
       error: job.error,
+      progress: job.progress,
       result: (options) => this.#jobResult(job, options),
       cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
       retry: async ({ from } = {}) => {
@@ -303,6 +343,7 @@ export class OrkClient implements Orkable {
       input: run.params,
       attempts: 1,
       error: run.error,
+      progress: null,
       result: (options) => this.#runResult(run, result, options),
       cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
       retry: async ({ from } = {}) =>
@@ -373,6 +414,20 @@ export class OrkClient implements Orkable {
     }
   }
 }
+
+const eventOf = async ({ id, event: body }: Extract<StreamItem, { type: "event" }>, names: RunNames): Promise<OrkEvent> => ({
+  id,
+  type: body.event,
+  work: body.job_id ?? body.run_id ?? "",
+  name: body.run_id === null ? (body.name ?? null) : await names.of(body.run_id),
+  task: body.task,
+  path: body.path ?? "",
+  status: body.status.toLowerCase() as OrkEvent["status"],
+  attempt: body.attempt,
+  at: new Date(body.at),
+  error: body.error ?? null,
+  progress: (body.progress as Progress | undefined) ?? null,
+})
 
 const toOrkError = (error: ClientError): OrkError => {
   const { status, message, details } = error

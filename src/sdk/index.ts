@@ -62,6 +62,7 @@ export type {
   WorkflowOptions,
 } from "./definitions.ts"
 export type { Duration } from "./duration.ts"
+export type { EventOptions, OrkEvent, Progress } from "./events.ts"
 export type { DefinitionProblem } from "./errors.ts"
 export type { GraphDefinition, GraphOptions } from "./graph/graph.ts"
 export type { Ref, RefOf, Value } from "./graph/refs.ts"

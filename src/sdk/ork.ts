@@ -46,6 +46,7 @@ import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition, ChildEnd } from "./durable/activation.ts"
 import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
+import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, InvalidInputError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
@@ -121,6 +122,7 @@ export class Ork implements Orkable {
   readonly #scheduler: Scheduler | null
   readonly #triggers: Triggers | null
   readonly #results: Results
+  readonly #events: EventReader
   readonly #outputs: WholeOutputs
   readonly #workflows = new Map<string, Promise<StoredWorkflow>>()
   /** Graphs of this process, by name. */
@@ -136,6 +138,9 @@ export class Ork implements Orkable {
     this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
     this.#outputs = new WholeOutputs(parts)
     this.#results = new Results(parts.store, parts.clock, this.#engine)
+    this.#events = new EventReader(parts.store)
+    this.#engine?.onEvent(() => this.#events.wake())
+    parts.store.onWake(() => this.#events.wake())
   }
 
   /** Opens the database, creates or migrates its tables, and starts the engine. */
@@ -183,6 +188,7 @@ export class Ork implements Orkable {
     await this.#triggers?.stop()
     await this.#engine?.stop({ patienceMs })
     this.#results.stop()
+    this.#events.stop()
     await this.#parts.evaluator.stop()
     await this.#parts.store.close()
   }
@@ -291,6 +297,11 @@ export class Ork implements Orkable {
     return outcome === "sent"
   }
 
+  events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
+    this.#checkOpen()
+    return this.#events.read(options)
+  }
+
   approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
     return this.#answer(run, name, { approved: true, ...options })
   }
@@ -389,7 +400,7 @@ export class Ork implements Orkable {
     return await store.createJobsIn(tx, jobs, onConflict).catch(asTransactionError)
   }
 
-  #jobWork(job: JobInTransaction): Work<unknown> {
+  #jobWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>): Work<unknown> {
     const { store } = this.#parts
     return {
       id: job.id,
@@ -399,6 +410,7 @@ export class Ork implements Orkable {
       input: job.payload,
       attempts: job.attemptCount,
       error: job.error,
+      progress: job.progress ?? null,
       result: (options) => this.#jobResult(job, options),
       cancel: async () => {
         const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
@@ -525,6 +537,7 @@ export class Ork implements Orkable {
       input: run.params,
       attempts: 1,
       error: run.error,
+      progress: null,
       result: (options) => this.#runResult(run, options),
       cancel: async () => {
         if (!(await cancelRun(store, id).finally(() => this.#engine?.wake()))) {

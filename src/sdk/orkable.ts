@@ -3,6 +3,7 @@
 
 import type { Definition, SignalDefinition, TaskDefinition, WorkflowDefinition } from "./definitions.ts"
 import type { Duration } from "./duration.ts"
+import type { EventOptions, OrkEvent, Progress } from "./events.ts"
 import type { GraphDefinition } from "./graph/graph.ts"
 import type { Json } from "../core/model/json.ts"
 
@@ -58,6 +59,8 @@ export interface Work<Output> {
   /** Number of attempts that have started. */
   readonly attempts: number
   readonly error: string | null
+  /** What the attempt of a job has reported last, with `context.progress`. */
+  readonly progress: Progress | null
   /** Waits for the end. Rejects with a TaskFailedError, a CancelledError or a TimeoutError. */
   result(options?: ResultOptions): Promise<Output>
   cancel(): Promise<void>
@@ -105,6 +108,8 @@ export interface Orkable {
   get(id: string): Promise<Work<unknown> | null>
   /** Lists jobs or runs, newest first. */
   list(options: ListOptions): AsyncIterable<Work<unknown>>
+  /** Iterates over events of jobs and runs, in the order of their commits, until the iteration or the program ends. */
+  events(options?: EventOptions): AsyncGenerator<OrkEvent>
   /** Returns false when a signal with this key was sent before. */
   signal<Payload>(
     run: string | Pick<Work<unknown>, "id">,

@@ -19,6 +19,7 @@ import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import type { RowKind } from "../core/model/row.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
+import type { EventOptions, OrkEvent } from "./events.ts"
 import { Ork, type OrkParts } from "./ork.ts"
 import type {
   AnswerOptions,
@@ -119,7 +120,7 @@ class TestKit implements TestOrk {
   readonly #mocks = new Map<string, MockFunction>()
   #store: ServerStore | null = null
   /** The engine that runs now, with the switch that kills it. */
-  #engine: { ork: Ork; kill: () => void; process: string } | null = null
+  #engine: { ork: Ork; kill: () => void; killed: Promise<"killed">; process: string } | null = null
   #engines = 0
   readonly #dead = new Set<string>()
 
@@ -163,7 +164,7 @@ class TestKit implements TestOrk {
       ...(this.#options.prepare !== undefined && { prepare: this.#options.prepare }),
     }
     const ork = await Ork.start(parts, this.#options.run)
-    this.#engine = { ork, kill: () => life.end(), process }
+    this.#engine = { ork, kill: () => life.end(), killed: life.killed, process }
   }
 
   #findMock(names: readonly string[]): MockFunction | undefined {
@@ -274,6 +275,29 @@ class TestKit implements TestOrk {
     for await (const work of this.#ork.list(options)) yield this.#lasting(work)
   }
 
+  /** Continues on the next engine after a crash. */
+  events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
+    return this.#follow(this.#ork.events(options), options)
+  }
+
+  async *#follow(first: AsyncGenerator<OrkEvent>, options: EventOptions): AsyncGenerator<OrkEvent> {
+    let events = first
+    let engine = this.#engine
+    let { after } = options
+    while (engine !== null) {
+      const next = await Promise.race([events.next(), engine.killed])
+      if (next === "killed") {
+        await this.#clock.settle()
+        engine = this.#engine
+        events = this.#ork.events({ ...options, ...(after !== undefined && { after }) })
+      } else if (next.done === true) return
+      else {
+        after = next.value.id
+        yield next.value
+      }
+    }
+  }
+
   /** Returns the work as one that survives a crash: its methods use the engine that runs when they are called. */
   #lasting<Output>(work: Work<Output>): Work<Output> {
     const current = async (): Promise<Work<Output>> => (await this.#ork.get(work.id)) as Work<Output>
@@ -322,9 +346,10 @@ class TestKit implements TestOrk {
 class Life {
   #ended = false
   readonly #end = Promise.withResolvers<never>()
+  readonly killed: Promise<"killed">
 
   constructor() {
-    this.#end.promise.catch(() => {})
+    this.killed = this.#end.promise.catch(() => "killed" as const)
   }
 
   end(): void {

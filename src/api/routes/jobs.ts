@@ -20,6 +20,7 @@ import {
   jobResultQuery,
   MAX_BELOW_BASE,
   newJob,
+  newJobQuery,
   newJobs,
   READ_ONLY_FIELDS,
 } from "../../protocol/api/jobs.ts"
@@ -31,7 +32,7 @@ import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../../cor
 import type { RetryPolicy } from "../../core/model/workflow.ts"
 import { ChangeWatcher, type WatchTarget } from "../streams/change-watcher.ts"
 import { parseValue } from "../../definition/parse.ts"
-import type { JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
+import type { CreateJobsOptions, JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../store/contract/jobs.ts"
 import { type Caller, may } from "../auth/auth.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../http/cursors.ts"
 import { ApiError, conflict, invalid, invalidField, notFound } from "../shared/errors.ts"
@@ -174,6 +175,9 @@ const toNewJob = (api: Api, caller: Caller, body: NewJobBody, path = ""): NewJob
   group: body.group ?? null,
 })
 
+const onConflictOf = ({ on_conflict: onConflict }: z.output<typeof newJobQuery>): CreateJobsOptions =>
+  onConflict === undefined ? {} : { onConflict }
+
 /** Returns what the body changes. Throws when it changes a read-only field. */
 const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {
   const current = jobShape(row)
@@ -248,6 +252,7 @@ export const jobRoutes = [
     summary: "Create a job",
     scope: "trigger",
     concerns: "server",
+    query: newJobQuery,
     body: { schema: newJob, required: true },
     responses: {
       200: { description: "The job that has the idempotency key", schema: job },
@@ -255,9 +260,9 @@ export const jobRoutes = [
     },
     errors: [409],
     audit: "job.create",
-    async handle({ body, caller, api }) {
+    async handle({ query, body, caller, api }) {
       describeChange({ target: (jobs: JobRow[]) => jobs[0]!.id })
-      const [row] = accepted(await api.jobs.create([toNewJob(api, caller, body)]))
+      const [row] = accepted(await api.jobs.create([toNewJob(api, caller, body)], onConflictOf(query)))
       const { id, created } = row!
       const reply = { status: created ? 201 : 200, body: jobShape(row!), headers: { location: `/api/v1/jobs/${id}` } }
       return created ? reply : { ...reply, audit: false }
@@ -269,6 +274,7 @@ export const jobRoutes = [
     summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
     scope: "trigger",
     concerns: "server",
+    query: newJobQuery,
     body: { schema: newJobs, required: true },
     responses: {
       200: { description: "The jobs in the given order, which all existed: by their idempotency keys", schema: jobBatch },
@@ -276,12 +282,12 @@ export const jobRoutes = [
     },
     errors: [409],
     audit: "job.batch",
-    async handle({ body, caller, api }) {
+    async handle({ query, body, caller, api }) {
       const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.`))
       const ids = new Set(jobs.map(({ id }) => id))
       if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
       describeChange({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
-      const rows = accepted(await api.jobs.create(jobs))
+      const rows = accepted(await api.jobs.create(jobs, onConflictOf(query)))
       const reply = { items: rows.map(jobShape) }
       return rows.some(({ created }) => created) ? { status: 201, body: reply } : { status: 200, body: reply, audit: false }
     },

@@ -124,6 +124,13 @@ export const newJob = strictObject({
     error: "requires concurrency_key",
   })
 
+export const newJobQuery = strictObject({
+  on_conflict: z.enum(["existing", "replace", "error"]).optional().meta({
+    description:
+      "When a job has the idempotency key: return it (default), give it the new settings unless it has started, or reject with 409",
+  }),
+})
+
 export const newJobs = strictObject({
   jobs: z.array(newJob).refine((jobs) => jobs.length >= 1 && jobs.length <= MAX_BATCH, {
     error: `must be a list of 1 to ${MAX_BATCH} jobs`,
