@@ -38,6 +38,8 @@ test("defaults apply to settings that are not set", () => {
     trustProxy: false,
     allowedHosts: [],
     oidc: null,
+    smtp: null,
+    smtpFrom: "",
     port: 4000,
     url: "",
     apiKey: "",

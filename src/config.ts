@@ -28,6 +28,7 @@ import { TASK_VARIABLES, VARIABLE_PREFIXES } from "./core/model/task-variables.t
 import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"
 import { HOSTS_HINT, parseHosts, parseProxies, PROXIES_HINT } from "./core/settings/network.ts"
 import { OIDC_HINT, type OidcSettings, parseOidc } from "./core/settings/oidc.ts"
+import { parseSmtp, SMTP_HINT, type SmtpSettings } from "./core/settings/smtp.ts"
 import { parseSecretUris, SECRET_URIS_HINT, type SecretUris } from "./core/settings/secret-uris.ts"
 import { DEFAULT_TASK_LIMITS, parseTaskLimits, TASK_LIMITS_HINT, type TaskLimits } from "./core/settings/task-limits.ts"
 import { parseWorkerProfiles, PROFILES_HINT, type WorkerProfiles } from "./core/settings/worker-profiles.ts"
@@ -247,6 +248,18 @@ export const SETTINGS = {
     "hosts, addresses and ranges that requests may reach although they are not public",
     { expected: HTTP_ALLOW_HINT, parse: parseHttpAllow },
     () => [],
+  ),
+  smtp: setting<SmtpSettings | null>(
+    "smtp",
+    "SMTP server for notifications by e-mail, such as `smtp://ork@mail.example.com:587`; its password is the secret `SMTP_PASSWORD`",
+    { expected: SMTP_HINT, parse: parseSmtp },
+    () => null,
+  ),
+  smtpFrom: setting(
+    "smtp_from",
+    "sender of notifications by e-mail, such as `Ork <ork@example.com>`; by default the user of `smtp`, or `ork@` and its host",
+    text("an e-mail address"),
+    unset,
   ),
   oidc: setting<OidcSettings | null>(
     "oidc",

@@ -231,6 +231,9 @@ export const NOTIFY_FIELDS: FieldDescriptions<NotifyDefinition> = {
   on: { about: "events to send", default: "required" },
   webhook: { about: "address that gets `{ event, run }` as JSON" },
   slack: { about: "address of a Slack webhook, which gets `{ text }`" },
+  email: { about: "e-mail address, or a list of them; the SMTP server is a setting of the server" },
+  subject: { about: "subject of the e-mail; expressions can read `params` and `run`", default: "`NAME#12 failed`" },
+  body: { about: "text of the e-mail; expressions can read `params` and `run`", default: "error, times and a link" },
 }
 
 export const SECRET_FIELDS: FieldDescriptions<SecretDefinition> = {

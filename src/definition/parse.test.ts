@@ -81,7 +81,7 @@ describe("a good definition", () => {
     const tasks = { a: { command: "x" } }
     expect(parseValue({ name: "x", notify, tasks })).toMatchObject({ ok: true, workflow: { notify: [notify] } })
     expect(problems(parseDefinition("name: x\nnotify: { on: [failure] }\ntasks: { a: { command: x } }"))).toEqual([
-      "2:1: notify: has no target; add webhook or slack",
+      "2:1: notify: has no target; add webhook, slack or email",
     ])
   })
 

@@ -191,6 +191,9 @@ const notify = describedObject(
     on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
     webhook: text.optional(),
     slack: text.optional(),
+    email: either("an e-mail address or a list of them", [text, z.array(text).min(1).max(50)]).optional(),
+    subject: text.max(1000).optional(),
+    body: text.max(100_000).optional(),
   },
   NOTIFY_FIELDS,
 )

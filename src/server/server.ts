@@ -9,6 +9,7 @@ import { fullDiskProblem } from "./disk-space.ts"
 import { DiskUsage } from "./disk-usage.ts"
 import { FolderDeployer } from "./folder-deployer.ts"
 import { Housekeeping } from "./housekeeping.ts"
+import { SmtpMailer } from "./mailer.ts"
 import { Metrics } from "./metrics.ts"
 import { objectStoreProblem } from "./object-store-problem.ts"
 import { PushExecutor } from "./push-executor.ts"
@@ -265,8 +266,10 @@ class Server {
   }
 
   #createNotifier(): Notifier {
-    const { store, clock, log, secret, fetch } = this.#options
-    return new Notifier({ store, clock, log: log.child({ part: "notifier" }), secret, fetch })
+    const { store, clock, log, secret, fetch, evaluator, config } = this.#options
+    const mailer = config.smtp === null ? null : new SmtpMailer(config.smtp, config.smtpFrom, secret)
+    const address = (): string => config.url || this.#address
+    return new Notifier({ store, clock, log: log.child({ part: "notifier" }), secret, fetch, evaluator, mailer, address })
   }
 
   #createScheduler(): Scheduler {

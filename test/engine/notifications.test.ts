@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { Notifier } from "../../src/engine/services/notifier.ts"
+import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
+import { type Mail, Notifier } from "../../src/engine/services/notifier.ts"
 import { signatureProblem } from "../../src/protocol/wire/signature.ts"
 import { fail, setup as setupEngine, type Script } from "./setup.ts"
 
@@ -22,19 +23,23 @@ const setup = async (scripts: { [task: string]: Script }, replies: (number | Err
     if (reply instanceof Error) throw reply
     return new Response(null, { status: reply })
   }
-  const start = (secrets: { [name: string]: string } = {}): Notifier => {
+  const mails: Mail[] = []
+  const start = (secrets: { [name: string]: string } = {}, { hasMailer = true } = {}): Notifier => {
     const notifier = new Notifier({
       store,
       clock,
       log: { info: log, warn: log, error: log },
       secret: (name) => secrets[name] ?? null,
       fetch: post,
+      evaluator: inlineEvaluator,
+      mailer: hasMailer ? { send: async (mail) => void mails.push(mail) } : null,
+      address: () => "https://ork.test",
     })
     engine.onEvent((event) => event.type === "run" && notifier.wake())
     notifier.start()
     return notifier
   }
-  return { ...fixture, sent, logged, start }
+  return { ...fixture, sent, mails, logged, start }
 }
 
 const notifying = (on: string, rest = ""): string =>
@@ -142,5 +147,45 @@ describe("a deadline", () => {
     await fixture.ended(await fixture.trigger(notifying("deadline", "deadline: 2h")))
     await fixture.pass(3 * 3_600_000)
     expect([fixture.sent, fixture.logged]).toEqual([[], []])
+  })
+})
+
+describe("a notification by e-mail", () => {
+  const mailing = (fields: string): string =>
+    `name: w\nparams: { day: "2026-01-31" }\nnotify: { on: [failure], email: [a@x.test, b@x.test], ${fields} }\ntasks: { t: { command: x } }`
+
+  it("says what happened, with the error and a link", async () => {
+    const fixture = await setup({ t: () => fail("it broke") })
+    fixture.start()
+    const runId = await fixture.trigger(mailing(""))
+    await fixture.ended(runId)
+    await fixture.pass(100)
+    expect(fixture.mails).toEqual([
+      { to: ["a@x.test", "b@x.test"], subject: "w#1 failed", text: expect.any(String), id: expect.stringContaining(runId) },
+    ])
+    expect(fixture.mails[0]!.text).toMatch(/^w#1 failed\.\n\nError: task t failed.*\nRun: /)
+    expect(fixture.mails[0]!.text).toContain(`See: https://ork.test/ui/runs/${runId}\n`)
+  })
+
+  it("uses the texts of its author", async () => {
+    const fixture = await setup({ t: () => fail("it broke") })
+    fixture.start()
+    const subject = 'subject: "${{ run.workflow }} of ${{ params.day }} ${{ run.status }}"'
+    await fixture.ended(await fixture.trigger(mailing(`${subject}, body: "Look at ${"${{ run.id }}"}: ${"${{ run.error }}"}"`)))
+    await fixture.pass(100)
+    expect(fixture.mails).toMatchObject([
+      { subject: "w of 2026-01-31 failed", text: expect.stringMatching(/^Look at \S+: task t/) },
+    ])
+  })
+
+  it("without an SMTP server is a problem of the run", async () => {
+    const fixture = await setup({ t: () => fail() })
+    fixture.start({}, { hasMailer: false })
+    const runId = await fixture.trigger(mailing(""))
+    await fixture.ended(runId)
+    await fixture.pass(100)
+    expect(await fixture.store.notificationProblems(runId)).toMatchObject([
+      { kind: "failure", problem: "no SMTP server is set; set smtp in ork.yaml, or ORK_SMTP" },
+    ])
   })
 })

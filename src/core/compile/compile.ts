@@ -1,6 +1,6 @@
 // Compiles a definition, whose shape definition/workflow-schema.ts has checked, to a CompiledWorkflow, or reports all of its problems.
 
-import type { NotifyDefinition, WorkflowDefinition } from "../model/definition.ts"
+import type { WorkflowDefinition } from "../model/definition.ts"
 import { omitUndefined } from "../model/omit-undefined.ts"
 import type { DefinitionProblem } from "../model/problems.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
@@ -10,6 +10,7 @@ import { compileDuration } from "./duration.ts"
 import { GraphBuilder } from "./graph-builder.ts"
 import { definedAt, moveToDefaults } from "./inherited-problems.ts"
 import { workflowNameProblem } from "./names.ts"
+import { compileNotify } from "./notify.ts"
 import { compileParams } from "./params.ts"
 import { checkReferences } from "./references.ts"
 import { compileSchedules } from "./schedule.ts"
@@ -84,20 +85,6 @@ const setParents = (context: CompileContext, { nodes }: CompiledWorkflow): void 
     while (group !== null && nodes[group]!.fan === undefined) ({ group } = nodes[group]!)
     if (group !== null) node.parent = group
   }
-}
-
-const compileNotify = ({ problems }: CompileContext, notify: NotifyDefinition | NotifyDefinition[]): NotifyDefinition[] => {
-  const list = [notify].flat()
-  for (const [i, { webhook, slack }] of list.entries()) {
-    const path = Array.isArray(notify) ? ["notify", i] : ["notify"]
-    if (webhook === undefined && slack === undefined) problems.add(path, "has no target; add webhook or slack")
-    for (const [field, url] of Object.entries({ webhook, slack })) {
-      if (url !== undefined && !/^https?:\/\//.test(url)) {
-        problems.add([...path, field], "must start with http:// or https://")
-      }
-    }
-  }
-  return list
 }
 
 const checkInclude = ({ problems }: CompileContext, include: string[]): string[] => {

@@ -12,8 +12,10 @@ import { splitText, type TextPart, toTemplate } from "./templates.ts"
 
 /** Determines which variables an expression may use. */
 export interface ExpressionSite {
-  /** Index of the node; null: the workflow itself (params of a schedule). */
+  /** Index of the node; null: the workflow itself (params of a schedule, texts of a notification). */
   node: number | null
+  /** Set in texts of a notification, which is sent after the start of a run. */
+  notify?: true
   /** Set in `foreach` and `parallel`, which are evaluated before there is an item. */
   fan?: true
 }

@@ -134,19 +134,21 @@ class ReferenceChecker {
   }
 
   #problem(ref: Reference, use: ExpressionUse): ReferenceProblem | null {
-    const { node } = use.site
+    const { node, notify = false } = use.site
     const first = ref.path[0]
     switch (ref.root) {
       case "params":
-        if (node === null)
+        if (node === null && !notify)
           return { message: "params are not available here; the params of schedules and triggers can use run.* only" }
         if (typeof first !== "string" || this.#params.has(first)) return null
         return { message: `there is no param ${quote(first)}`, suggestion: this.#context.nearest(first, this.#params) }
       case "run":
-        return this.#runProblem(first, node !== null && this.#node(node).hook !== null)
+        return this.#runProblem(first, notify || (node !== null && this.#node(node).hook !== null))
       case "tasks":
         if (node === null)
-          return { message: "tasks are not available here; the params of schedules and triggers can use run.* only" }
+          return {
+            message: `tasks are not available here; ${notify ? "notifications can use params.* and run.*" : "the params of schedules and triggers can use run.*"} only`,
+          }
         return this.#taskProblem(ref, node)
       case "item":
       case "index":

@@ -229,6 +229,10 @@ export interface NotifyDefinition {
   on: ("success" | "failure" | "cancel" | "deadline")[]
   webhook?: string
   slack?: string
+  email?: string | string[]
+  /** Texts of the e-mail, with expressions over params and run. */
+  subject?: string
+  body?: string
 }
 
 /** An object with `type`, `default`, `enum`, … specifies the param; any other value is its default. */

@@ -116,6 +116,10 @@ export interface NotifySpec {
   on: ("success" | "failure" | "cancel" | "deadline")[]
   webhook?: string
   slack?: string
+  email?: string[]
+  /** Texts of the e-mail; absent: the default. */
+  subject?: Template
+  body?: Template
 }
 
 /** An exit code, or a part of the error text. */

@@ -8,6 +8,7 @@ export const OPTIONAL_PACKAGES = {
   "the secret manager of gcp://": ["google-auth-library"],
   "the executor kubernetes": ["@kubernetes/client-node"],
   "the executor cloudrun": ["google-auth-library"],
+  "the setting smtp": ["nodemailer"],
   "OpenTelemetry tracing": ["@opentelemetry/exporter-trace-otlp-http", "@opentelemetry/resources", "@opentelemetry/sdk-trace"],
 } as const satisfies Record<string, readonly string[]>
 

@@ -1,9 +1,12 @@
-// Sends notifications of runs: webhooks, signed like incoming ones, and Slack messages. The store records them with the end of the run, so
+// Sends notifications of runs: webhooks, signed like incoming ones, Slack messages and e-mails. The store records them with the end of the run, so
 // that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
 // Gives up after about a day. The store keeps the problem of each failed delivery, and `explain` shows it.
 
 import { DueLoop } from "./due-loop.ts"
-import type { Logger } from "../ports.ts"
+import { mailText, RUN_STATE } from "./mail-text.ts"
+import type { Evaluator, Logger } from "../ports.ts"
+import { messageOf } from "../../core/model/error-message.ts"
+import type { CompiledWorkflow, NotifySpec } from "../../core/model/workflow.ts"
 import type { NewNotification } from "../../core/rules/notifications.ts"
 import type { Clock, Fetch, SecretSource } from "../../core/model/ports.ts"
 import { isRunClosed } from "../../core/model/status.ts"
@@ -29,6 +32,24 @@ export interface NotifierOptions {
   log: Logger
   secret: SecretSource
   fetch: Fetch
+  evaluator: Pick<Evaluator, "render">
+  /** null: no SMTP server is set. */
+  mailer: Mailer | null
+  /** Returns the address of the server, as people reach it. */
+  address(): string
+}
+
+export interface Mailer {
+  /** Rejects when the SMTP server has not accepted the mail. */
+  send(mail: Mail): Promise<void>
+}
+
+export interface Mail {
+  to: string[]
+  subject: string
+  text: string
+  /** The same for each try. */
+  id: string
 }
 
 interface Message {
@@ -95,6 +116,10 @@ export class Notifier {
       await post({ address: spec.webhook, body: webhookBody(notification, run), signedFor: notification })
     }
     if (spec.slack !== undefined) await post({ address: spec.slack, body: slackBody(notification, run), signedFor: null })
+    if (spec.email !== undefined) {
+      const problem = await this.#mail(spec.email, { notification, spec, workflow, run })
+      if (problem !== null) problems.push(problem)
+    }
     if (problems.length === 0) return await store.removeNotifications([id])
     const problem = problems.join("; ")
     const fields = { run: runId, workflow: run.workflow, notification: kind, tries, problem }
@@ -103,6 +128,28 @@ export class Notifier {
     else log.warn(fields, "failed to deliver a notification; trying again")
     const delayMs = givesUp ? null : Math.min(FIRST_DELAY_MS * 2 ** (tries - 1), MAX_DELAY_MS)
     await store.postponeNotification(notification, problem, delayMs)
+  }
+
+  /** Sends an e-mail. Returns the problem, or null. */
+  async #mail(
+    to: string[],
+    {
+      notification,
+      spec,
+      workflow,
+      run,
+    }: { notification: NotificationRow; spec: NotifySpec; workflow: CompiledWorkflow; run: RunRow },
+  ): Promise<string | null> {
+    const { mailer, evaluator, address } = this.#options
+    if (mailer === null) return "no SMTP server is set; set smtp in ork.yaml, or ORK_SMTP"
+    try {
+      const link = `${address()}/ui/runs/${run.id}`
+      const text = await mailText(evaluator, { spec, workflow, run, kind: notification.kind, link })
+      await mailer.send({ to, ...text, id: deliveryId(notification) })
+      return null
+    } catch (error) {
+      return `the e-mail to ${to.join(", ")} was not sent: ${messageOf(error)}`
+    }
   }
 
   /** Sends a message. Returns the problem, or null. */
@@ -125,28 +172,19 @@ export class Notifier {
     }
   }
 
-  async #signature(
-    { id, runId, kind }: NotificationRow,
-    timestamp: string,
-    body: string,
-  ): Promise<{ [header: string]: string }> {
+  async #signature(notification: NotificationRow, timestamp: string, body: string): Promise<{ [header: string]: string }> {
     const secret = await this.#options.secret(NOTIFY_SECRET)
     return {
-      "x-ork-delivery": `${runId}:${kind}:${id}`,
+      "x-ork-delivery": deliveryId(notification),
       [TIMESTAMP_HEADER]: timestamp,
       ...(secret !== null && { [SIGNATURE_HEADER]: signatureOf(secret, timestamp, body) }),
     }
   }
 }
 
-const webhookBody = ({ kind }: NewNotification, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
+const deliveryId = ({ id, runId, kind }: NotificationRow): string => `${runId}:${kind}:${id}`
 
-const RUN_STATE = {
-  success: "succeeded",
-  failure: "failed",
-  cancel: "was cancelled",
-  deadline: "is past its deadline",
-} as const satisfies Record<NewNotification["kind"], string>
+const webhookBody = ({ kind }: NewNotification, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
 
 const slackBody = ({ kind }: NewNotification, run: RunRow): string =>
   JSON.stringify({ text: `${run.workflow} ${RUN_STATE[kind]}${run.error === null ? "" : `: ${run.error}`} (run ${run.id})` })

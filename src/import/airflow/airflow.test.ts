@@ -170,6 +170,15 @@ with DAG("single", schedule="@daily", catchup=False):
     ])
   })
 
+  it("sends e-mails about failures to the addresses of its default arguments", async () => {
+    const { definition, problems } = await convert(`
+with DAG("mails", schedule=None, default_args={"email": ["ops@example.com"], "email_on_failure": True, "email_on_retry": False}):
+    BashOperator(task_id="a", bash_command="true", email_on_failure=False)
+`)
+    expect(definition).toMatchObject({ notify: [{ on: ["failure"], email: ["ops@example.com"] }] })
+    expect(problems).toEqual([])
+  })
+
   it("reports line by line what it cannot convert, and its task fails until somebody replaces it", async () => {
     const { definition, problems } = await convert(`
 with DAG("odd", schedule="@daily", sla_miss_callback=page):

@@ -99,6 +99,7 @@ class DagImport {
     const definition: WorkflowDefinition = {
       name: this.#name,
       ...fields,
+      ...this.#notify(defaults, line),
       ...(this.#dependsOnPast && fields.schedule !== undefined && { depends_on_past: true }),
       ...(Object.keys(this.#params).length > 0 && { params: this.#params }),
       defaults: { timeout: TIMEOUT, ...this.#common(defaults, line, "default_args") },
@@ -190,6 +191,15 @@ class DagImport {
     })
     const after = [...new Set(writers)].filter((name) => name !== this.#name)
     return after.length === 0 ? {} : { triggers: [{ after }] }
+  }
+
+  /** Airflow sends e-mails about failures to `email` unless `email_on_failure` is False. */
+  #notify(defaults: JsonObject, line: number): Pick<WorkflowDefinition, "notify"> {
+    const { email, email_on_failure: onFailure = true } = defaults
+    if (email === undefined || onFailure === false) return {}
+    const addresses = [email].flat().filter((address) => typeof address === "string")
+    if (addresses.length === 0) this.#problem(line, `email of default_args is not a constant text`)
+    return addresses.length === 0 ? {} : { notify: [{ on: ["failure"], email: addresses }] }
   }
 
   #param(name: string, value: Json): void {
@@ -381,7 +391,11 @@ class DagImport {
           if (value === true && !this.#dependsOnPast)
             this.#problem(line, `depends_on_past of ${what} is left out: in Ork it is a field of the workflow, for whole runs`)
           break
+        case "email":
         case "email_on_failure":
+          if (what !== "default_args" && value !== false)
+            this.#problem(line, `${name} of ${what} is left out: in Ork, notify is a field of the workflow`)
+          break
         case "wait_for_downstream":
           if (value !== false) this.#problem(line, `${name} of ${what} has no counterpart and is left out`)
           break
