@@ -167,7 +167,7 @@ test("docs/reference/cli.md lists exactly the commands and options that `--help`
   )
   const cwd = temporaryFolder()
   const help = async (...args: string[]): Promise<string> => (await ork([...args, "--help"], { cwd })).stdout
-  const below = (text: string): string[] => [...text.matchAll(/^ {2}([a-z]+) .*/gm)].map(([, name]) => name!)
+  const below = (text: string): string[] => [...text.matchAll(/^ {2}([a-z][a-z-]*) .*/gm)].map(([, name]) => name!)
   const listed = (text: string): string[] => below(text.split(/^Commands:/m)[1] ?? "")
   const commands = below((await help()).split(/^Runs:/m)[1]!)
   expect([...sections.keys()].toSorted()).toEqual(commands.toSorted())

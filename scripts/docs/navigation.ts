@@ -19,6 +19,7 @@ export const SECTIONS: readonly NavigationSection[] = [
       "how-to/python-etl",
       "how-to/files",
       "how-to/artifacts",
+      "how-to/replay",
       "how-to/approvals",
       "how-to/postgres-and-workers",
       "how-to/kubernetes",

@@ -6,10 +6,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { currentOwner, ownerAlive } from "./owner.ts"
 
-/** `io`: files of attempts. `log`: logs that are still to be uploaded. `exec`: temporary files of `ork exec`. */
-type Kind = "io" | "log" | "exec"
+/** `io`: files of attempts. `log`: logs that are still to be uploaded. `exec`, `replay`: temporary files of `ork exec` and `ork replay`. */
+type Kind = "io" | "log" | "exec" | "replay"
 
-const NAME = /^ork-(?:io|log|exec)-([\d-]+)\./
+const NAME = /^ork-(?:io|log|exec|replay)-([\d-]+)\./
 
 let owner: string | null = null
 

@@ -94,6 +94,7 @@ test("every response matches the document", async () => {
   await call("GET", "/runs/{id}", at)
   await call("GET", "/runs/{id}", { id: "01890a5d-ac96-774b-bcce-b302099a8057" })
   await call("GET", "/runs/{id}/explain", at)
+  await call("GET", "/runs/{id}/export", at)
   await call("GET", "/runs/{id}/changes", at)
   await call("GET", "/runs/{id}/graph", at)
   await call("GET", "/runs/{id}/instances", at)

@@ -8,6 +8,7 @@ import { auditRoutes } from "./audit.ts"
 import { changeRoutes } from "./changes.ts"
 import { bundleRoutes } from "./bundles.ts"
 import { eventRoutes } from "./events.ts"
+import { exportRoutes } from "./exports.ts"
 import { functionRoutes } from "./functions.ts"
 import { healthRoutes } from "./health.ts"
 import { hookRoutes } from "./hooks.ts"
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   ...tagged("workflows", workflowRoutes),
   ...tagged("workflows", bundleRoutes),
   ...tagged("runs", runRoutes),
+  ...tagged("runs", exportRoutes),
   ...tagged("tasks", taskRoutes),
   ...tagged("runs", runViewRoutes),
   ...tagged("tasks", externalSignalRoutes),

@@ -58,6 +58,8 @@ export interface RunReader {
   pathOf(run: Run, task: string, label: string): Promise<string>
   /** Explains every unfinished task, or only the named one. */
   explain(run: Run, task?: string): Promise<Explanation[]>
+  /** Yields the run as one JSON document: protocol/api/run-export.ts. */
+  export(run: Run): AsyncGenerator<Uint8Array | string>
   logBytes(request: LogRequest): AsyncGenerator<Uint8Array>
   logLines(request: LogRequest): AsyncGenerator<LogLine>
   artifacts(request: ArtifactRequest): Promise<readonly Artifact[]>

@@ -17,6 +17,7 @@ export const serverReader = (client: Client): RunReader => ({
   pathOf: async (run, task, label) => (await client.getTask({ runId: run.id, task, label })).path,
   graph: (run) => client.runGraph(run.id),
   explain: (run, task) => client.explain(run.id, task),
+  export: (run) => readBytes(client.exportRun(run.id)),
   logBytes: (request) =>
     readLog(client, request, (place, attempt) =>
       request.follow ? client.followLog({ ...place, ...attempt }) : readBytes(client.readLog(place, attempt)),

@@ -47,6 +47,11 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
       throw error instanceof NotFound ? new InputError(error.message) : error
     })
   },
+  async *export({ id }) {
+    const { exportRun } = await import("../../api/views/run-export.ts")
+    const run = (await stores.store.getRun(id as RunId))!
+    yield* exportRun(stores, run, { now: context.backends.clock.now(), files: true })
+  },
   async *logBytes(request) {
     const { log, ended } = await openLog(context, stores, request)
     yield* log.bytes({ ended })

@@ -173,6 +173,11 @@ export class Client {
     return this.#http.json({ path: `/runs/${id}/graph` })
   }
 
+  /** Returns the run as one JSON document: protocol/api/run-export.ts. */
+  async exportRun(id: string): Promise<ByteStream> {
+    return (await this.#http.open({ path: `/runs/${id}/export` })).body!
+  }
+
   async deleteRun(id: string): Promise<void> {
     await this.#http.json({ method: "DELETE", path: `/runs/${id}` })
   }

@@ -102,6 +102,21 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../report.ts")).report,
   },
   {
+    usage: "export-run <run>",
+    description: `write a run as one file: definition, params, inputs, outputs, attempts and logs; RUN is ${RUN_ARGUMENT}`,
+    options: [["-o, --output <file>", "file to write; default: WORKFLOW-NUMBER.run.json"], ...READER_OPTIONS],
+    examples: ["ork export-run latest -o run.json"],
+    load: async () => (await import("../export-run.ts")).exportRun,
+  },
+  {
+    usage: "replay <file>",
+    description:
+      "run a task of an exported run here with the same input, without a server; exit 0 success, 1 failed, 2 bad input",
+    options: [["--task <task>", "task, or an instance such as load[3]", "required"], ...INSTANCE_OPTIONS, HANDLERS_OPTION],
+    examples: ["ork replay run.json --task load", "ork replay run.json --task 'load[3]'"],
+    load: async () => (await import("../replay.ts")).replay,
+  },
+  {
     usage: "cancel <run>",
     description: `cancel a run; RUN is ${RUN_ARGUMENT}`,
     options: [JSON_OPTION, ...SERVER_OPTIONS],

@@ -1,0 +1,99 @@
+// Exports a run as one JSON document (protocol/api/run-export.ts), piece by piece: one task after the other.
+
+import { type Output } from "../../core/model/change.ts"
+import type { Json } from "../../core/model/json.ts"
+import { bundleKey } from "../../objects/bundles/bundles.ts"
+import { TaskLog } from "../../objects/logs/task-log.ts"
+import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
+import { EXPORT_FORMAT, type exportedTask, type runExport } from "../../protocol/api/run-export.ts"
+import { attemptShapes, runShape, taskShape } from "../../protocol/api/shapes.ts"
+import type { Catalog } from "../../store/contract/catalog.ts"
+import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
+import { TaskInputs } from "./task-input.ts"
+import type { z } from "zod"
+
+export interface ExportSource {
+  store: Pick<Store, "compiled" | "getTask" | "listAttempts" | "listTasks"> & Pick<Catalog, "listVersions">
+  objects: ObjectStore
+}
+
+const PAGE_SIZE = 200
+const MAX_OUTPUT_BYTES = 64 * 2 ** 20
+const LOG_BYTES = 256 * 1024
+
+type ExportedTask = z.output<typeof exportedTask>
+
+/** Yields the text of the document. `files`: with the files of the version. */
+export async function* exportRun(
+  source: ExportSource,
+  run: RunRow,
+  { now, files }: { now: number; files: boolean },
+): AsyncGenerator<string> {
+  const { store } = source
+  const workflow = await store.compiled(run.versionId)
+  const [version] = await store.listVersions({ name: run.workflow, before: run.version + 1, limit: 1 })
+  const head: Omit<z.output<typeof runExport>, "tasks"> = {
+    format: EXPORT_FORMAT,
+    version: 1,
+    exported_at: new Date(now).toISOString(),
+    run: runShape(run),
+    definition: version?.versionId === run.versionId ? version.source : null,
+    workflow: workflow as unknown as Record<string, unknown>,
+    bundle: files && workflow.bundle !== undefined ? await bundleOf(source, workflow.bundle) : null,
+  }
+  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "tasks": [`
+  const inputs = new TaskInputs(source, run, workflow, { listed: false })
+  let separator = "\n"
+  for await (const row of tasksOf(store, run)) {
+    yield `${separator}${JSON.stringify(await exportTask(source, row, { inputs, workflow }))}`
+    separator = ",\n"
+  }
+  yield "\n ]\n}\n"
+}
+
+const bundleOf = async ({ objects }: ExportSource, hash: string): Promise<{ hash: string; tar: string } | null> => {
+  const bytes = await objects.get(bundleKey(hash))
+  return bytes === null ? null : { hash, tar: Buffer.from(bytes).toString("base64") }
+}
+
+async function* tasksOf(store: ExportSource["store"], { id: runId }: RunRow): AsyncGenerator<TaskRow> {
+  for (let after = 0; ;) {
+    const page = await store.listTasks({ runId, after, limit: PAGE_SIZE })
+    yield* page
+    if (page.length < PAGE_SIZE) return
+    after = page.at(-1)!.row
+  }
+}
+
+interface ExportedRun {
+  inputs: TaskInputs
+  workflow: Awaited<ReturnType<Store["compiled"]>>
+}
+
+const exportTask = async (source: ExportSource, row: TaskRow, { inputs, workflow }: ExportedRun): Promise<ExportedTask> => {
+  const attempts = attemptShapes(row, await source.store.listAttempts(row.row))
+  const shape = taskShape(row, workflow.nodes[row.node]!, { input: await inputs.of(row), attempts })
+  const logs: ExportedTask["logs"] = []
+  for (const { id, attempt } of attempts) logs.push({ attempt, ...(await logOf(source.objects, row, id)) })
+  return { ...shape, ...(await outputOf(source.objects, row.output)), logs }
+}
+
+const logOf = async (
+  objects: ObjectStore,
+  { runId, name }: TaskRow,
+  attemptId: string,
+): Promise<{ text: string; cut: boolean }> => {
+  const log = new TaskLog(objects, attemptPrefix(runId, name, attemptId))
+  const { bytes, offset } = await log.read(-LOG_BYTES, LOG_BYTES)
+  return { text: Buffer.from(bytes).toString("utf8"), cut: offset > 0 }
+}
+
+const outputOf = async (
+  objects: ObjectStore,
+  output: Output | null,
+): Promise<Pick<ExportedTask, "output" | "output_omitted">> => {
+  if (output === null || "inline" in output) return { output: output?.inline ?? null, output_omitted: false }
+  const bytes = output.bytes > MAX_OUTPUT_BYTES ? null : await objects.get(output.key)
+  if (bytes === null) return { output: null, output_omitted: true }
+  return { output: JSON.parse(Buffer.from(bytes).toString("utf8")) as Json, output_omitted: false }
+}
