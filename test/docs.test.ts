@@ -71,7 +71,7 @@ test("the error texts of docs/troubleshooting.md exist", () => {
   const text = readFileSync(join(REPO, "docs/troubleshooting.md"), "utf8")
   const headings = [...text.matchAll(/^### `(.+)`$/gm)].map(([, heading]) => heading!)
   expect(headings.length).toBeGreaterThan(40)
-  const source = globSync("src/**/*.ts", { cwd: REPO })
+  const source = globSync(["src/**/*.ts", "python/*.py"], { cwd: REPO })
     .filter((file) => !file.endsWith(".test.ts"))
     .map((file) => readFileSync(join(REPO, file), "utf8"))
     .join("\n")

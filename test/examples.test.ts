@@ -50,6 +50,10 @@ const TABLE: Record<string, Expected> = {
     tasks: { success: 2, failed: 1 },
     logs: { load: "loaded 40 rows", rescue: "check said no after one attempt; rescuing" },
   },
+  "environment.yaml": {
+    tasks: { success: 2 },
+    logs: { shop: "the corner shop sells in EUR", report: "corner shop in USD" },
+  },
   "limits.yaml": { tasks: { success: 4 } },
   "nightly.yaml": { args: ["--param", "day=2026-01-31"], tasks: { success: 6 }, logs: { report: '"rows":[3,5,2]' } },
   "after.yaml": { tasks: { success: 1 }, logs: { report: "the report of 2026-01-01, started by manual" } },

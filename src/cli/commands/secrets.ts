@@ -42,7 +42,9 @@ export const secrets = async (context: Context, paths: string[], options: { json
     row: ({ name, state, used_by }) => [
       name,
       used_by.join(","),
-      state === "missing" ? `missing: set ORK_SECRET_${name}, or see secrets_dir and secrets in ork.yaml` : state,
+      state === "missing"
+        ? `missing: set ORK_SECRET_${name}, run \`ork secrets set ${name}\`, or see secrets in ork.yaml`
+        : state,
     ],
   })
   return items.every(({ state }) => state === "found") ? 0 : 1

@@ -87,8 +87,10 @@ export class AssignmentBuilder {
       const patterns = [await templates.render(node.artifacts)].flat().map(toText)
       assignment.artifacts = { patterns, maxBytes: maxArtifactBytes }
     }
-    if (node.envFile !== undefined && claim.kind !== "job")
-      Object.assign(env, await this.#envFiles.read(claim, workflow, node.envFile))
+    if (node.envFile !== undefined && claim.kind !== "job") {
+      const place = { bundle: workflow.bundle, workingDir: claim.run.workingDir }
+      Object.assign(env, await this.#envFiles.read(node.envFile, place))
+    }
     for (const [name, value] of Object.entries(node.env)) {
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
       else env[name] = toText(await templates.render(value.value))

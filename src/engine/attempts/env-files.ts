@@ -7,11 +7,15 @@ import { parseEnv } from "node:util"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
 import { envNameProblem } from "../../core/compile/names.ts"
-import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
-import type { TaskClaim } from "../../store/contract/store.ts"
 
 type Variables = { [name: string]: string }
+
+/** Where the files of a run are: in the bundle of its version, or in the folder of the definition. */
+export interface FilePlace {
+  bundle: string | undefined
+  workingDir: string | null
+}
 
 export class EnvFiles {
   readonly #bundles: BundleFolders
@@ -21,8 +25,8 @@ export class EnvFiles {
   }
 
   /** Throws a TaskFailure if there is no such file, or if a line of it is not a variable. */
-  async read({ run }: TaskClaim, { bundle }: CompiledWorkflow, file: string): Promise<Variables> {
-    const folder = bundle === undefined ? run.workingDir : await this.#bundles.folder(bundle)
+  async read(file: string, { bundle, workingDir }: FilePlace): Promise<Variables> {
+    const folder = bundle === undefined ? workingDir : await this.#bundles.folder(bundle)
     const text = folder === null ? null : await readFile(join(folder, file), "utf8").catch(() => null)
     if (text === null) throw new TaskFailure(`env_file: the file ${file} is not beside the definition, or cannot be read`)
     return variablesIn(text, file)
