@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { buildSite } from "../../scripts/docs/site.ts"
 import { launchChromium } from "../support/chromium.ts"
 import { REPO, temporaryFolder } from "../support/ork.ts"
+import { axeViolations } from "../support/web-ui.ts"
 
 const openSite = async () => {
   const folder = temporaryFolder()
@@ -66,4 +67,15 @@ test("the navigation leads through the pages, and is closed on a narrow screen",
   await page.getByText("Pages", { exact: true }).click()
   await page.getByRole("navigation").getByRole("link", { name: "Glossary" }).click()
   await page.getByRole("heading", { level: 1, name: "Glossary" }).waitFor()
+})
+
+test.each(["light", "dark"] as const)("the pages are accessible (%s)", async (colorScheme) => {
+  const { page, go } = await openSite()
+  await page.emulateMedia({ colorScheme })
+  for (const path of ["index.html", "tutorial.html", "reference/definition.html", "airflow-terms.html"]) {
+    await go(path)
+    await page.getByRole("searchbox").fill("pool")
+    await page.locator("#results li").first().waitFor()
+    expect({ path, violations: await axeViolations(page) }).toEqual({ path, violations: [] })
+  }
 })
