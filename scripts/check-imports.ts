@@ -44,7 +44,7 @@ const LAYERS: Record<string, Layers> = {
     ["*.ts"],
     ["interpreter"],
     ["process", "exec", "docker", "http"],
-    ["pool", "remote"],
+    ["pool", "remote", "wait"],
     ["node", "python", "kubernetes", "slurm", "cloudrun"],
     ["probes.ts"],
   ],

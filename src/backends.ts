@@ -7,10 +7,11 @@ import { dirname, join, relative, resolve } from "node:path"
 import { silenceMs } from "./core/settings/leases.ts"
 import type { Backends, Context, EngineUse, Inspection } from "./cli/target/context.ts"
 import { messageOf } from "./core/model/error-message.ts"
-import type { Fetch } from "./core/model/ports.ts"
+import type { Fetch, SecretSource } from "./core/model/ports.ts"
 import { parseObjectAddress } from "./core/settings/object-address.ts"
 import { explainMissing } from "./core/settings/optional-packages.ts"
 import { type Config, sqliteFile } from "./config.ts"
+import type { Conditions } from "./engine/ports.ts"
 import { systemClock, systemRandom } from "./engine/system.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { LazyOptions } from "./executors/lazy.ts"
@@ -267,6 +268,14 @@ const createFetch = ({ httpAllow }: Config): Fetch => {
   return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
+const createConditions = async (config: Config, secret: SecretSource): Promise<Conditions> => {
+  const { SystemConditions } = await import("./executors/wait/conditions.ts")
+  const { httpAllow: allow, connections, maxOutputBytes } = config
+  const openBucket = (address: string): Promise<ObjectStore> => openObjects({ objectStore: address })
+  const dataDir = resolve(config.dataDir)
+  return new SystemConditions({ allow, connections, maxOutputBytes, secret, openObjects: openBucket, dataDir })
+}
+
 const inspect = async (config: Config): Promise<Inspection> => {
   const { runProbes } = await import("./executors/probes.ts")
   const { kubeconfig, slurmCommand } = config
@@ -319,6 +328,7 @@ const backends: Backends = {
       evaluator: createEvaluator(),
       secret: (name) => secrets.find(name),
       fetch: createFetch(config),
+      conditions: await createConditions(config, (name) => secrets.find(name)),
     }
   },
   async handlerNames(file) {

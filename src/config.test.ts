@@ -16,6 +16,7 @@ const problems = (given: Partial<Sources>): string[] => {
 
 test("defaults apply to settings that are not set", () => {
   expect(config({})).toEqual({
+    connections: {},
     dataDir: ".ork",
     databaseUrl: "sqlite:.ork/ork.db",
     objectStore: "file:.ork/objects",
@@ -68,6 +69,18 @@ test("defaults apply to settings that are not set", () => {
     taskLimits: { processes: 16_384, memoryBytes: null, files: 65_536 },
     secrets: {},
   })
+})
+
+test("connections are addresses of Postgres databases, or secrets with them", () => {
+  const connections = { dwh: "postgres://ada@db/x", other: { secret: "OTHER_URL" } }
+  expect(config({ file: { connections } }).connections).toEqual({
+    dwh: { url: "postgres://ada@db/x" },
+    other: { secret: "OTHER_URL" },
+  })
+  expect(config({ env: { ORK_CONNECTIONS: JSON.stringify(connections) } }).connections).toHaveProperty("other")
+  for (const wrong of [{ dwh: "mysql://db/x" }, { dwh: { password: "x" } }, { "a b": "postgres://db/x" }, "dwh"]) {
+    expect(problems({ file: { connections: wrong } })).toEqual([expect.stringContaining("connections: ")])
+  }
 })
 
 test("queues are read from the file, or as JSON from the variable", () => {

@@ -25,6 +25,7 @@ import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queu
 import { MIN_SERVER_LEASE_MS, MIN_WORKER_LEASE_MS, SERVER_LEASE_MS, WORKER_LEASE_MS } from "./core/settings/leases.ts"
 import { nearest } from "./core/model/nearest.ts"
 import { TASK_VARIABLES, VARIABLE_PREFIXES } from "./core/model/task-variables.ts"
+import { CONNECTIONS_HINT, type Connections, parseConnections } from "./core/settings/connections.ts"
 import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"
 import { HOSTS_HINT, parseHosts, parseProxies, PROXIES_HINT } from "./core/settings/network.ts"
 import { OIDC_HINT, type OidcSettings, parseOidc } from "./core/settings/oidc.ts"
@@ -272,6 +273,12 @@ export const SETTINGS = {
     "what tasks may use: executors, images, mounts, privileged, namespaces, service_accounts, run_as, hosts, sandbox, with rules for some workflows",
     { expected: POLICY_HINT, parse: parsePolicy },
     () => null,
+  ),
+  connections: setting<Connections>(
+    "connections",
+    "Postgres databases that `wait` tasks may query, by name",
+    { expected: CONNECTIONS_HINT, parse: parseConnections },
+    () => ({}),
   ),
   secretsDir: setting("secrets_dir", "folder with one file per secret", FOLDER, unset),
   secrets: setting<SecretUris>(

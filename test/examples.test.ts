@@ -27,6 +27,7 @@ const TABLE: Record<string, Expected> = {
   "foreach.yaml": { tasks: { success: 6 }, logs: { report: '"longest":["amber.csv","birch.csv","cedar.csv"]' } },
   "groups.yaml": { tasks: { success: 12 }, logs: { report: '"totals":[[6,5],[6]]' } },
   "parallel.yaml": { tasks: { success: 6 }, logs: { total: '"sums":[45,50,55,60]' } },
+  "wait.yaml": { tasks: { success: 4, skipped: 1 }, logs: { load: "loaded 7, optional skipped" } },
   "retry.yaml": { tasks: { success: 2 }, logs: { report: "it took 3 attempts" } },
   "timeout.yaml": {
     code: 1,

@@ -21,6 +21,7 @@ export const SECTIONS: readonly NavigationSection[] = [
       "how-to/artifacts",
       "how-to/replay",
       "how-to/approvals",
+      "how-to/sensors",
       "how-to/postgres-and-workers",
       "how-to/kubernetes",
       "how-to/slurm",

@@ -69,7 +69,7 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
   description: { about: "documentation for people" },
   executor: {
     about:
-      "what runs the task: `process`, `node`, `python`, `http`, `docker`, `kubernetes`, `slurm`, `cloudrun`, `sleep`, `approval`, `workflow`, or the name of a registered function",
+      "what runs the task: `process`, `node`, `python`, `http`, `docker`, `kubernetes`, `slurm`, `cloudrun`, `sleep`, `wait`, `approval`, `workflow`, or the name of a registered function",
     default: "`process`",
   },
   command: { about: "text: a script for `shell`; list: a program and its arguments, without a shell" },
@@ -92,7 +92,7 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
     about: "Python packages that Ork installs into a virtualenv for the task, or the name of a file that lists them",
     see: "#requirements",
   },
-  url: { about: "address of an `http` task, or `{ secret: NAME }`", see: "#http" },
+  url: { about: "address of an `http` task or of a `wait`, or `{ secret: NAME }`", see: "#http" },
   method: { about: "method of an `http` task", default: "`GET`; `POST` with a body", see: "#http" },
   headers: {
     about: "headers of an `http` task: texts, numbers, `{ secret: NAME, prefix }`; null omits a header",
@@ -104,9 +104,22 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
   },
   image: { about: "container image of a `docker` or `kubernetes` task" },
   job: { about: "Cloud Run job of a `cloudrun` task", see: "#cloudrun" },
-  workflow: { about: "name of the workflow that a `workflow` task runs", see: "#tasks-that-wait" },
+  workflow: { about: "name of the workflow that a `workflow` task runs, or that a `wait` waits for", see: "#tasks-that-wait" },
   duration: { about: "how long a `sleep` task waits", see: "#tasks-that-wait" },
-  until: { about: "instant at which a `sleep` task finishes", see: "#tasks-that-wait" },
+  until: {
+    about: "instant at which a `sleep` task finishes; for a `wait` with `url`, an expression over `response`",
+    see: "#tasks-that-wait",
+  },
+  path: { about: "file, folder or object that a `wait` waits for; `*` and `**` match names", see: "#wait" },
+  sql: { about: "query of a `wait`: its first column must be true", see: "#wait" },
+  connection: { about: "configured database of `sql`", default: "the only one", see: "#wait" },
+  logical_date: { about: "logical date of the run that a `wait` with `workflow` waits for", see: "#wait" },
+  every: { about: "time between two checks of a `wait`", default: "`30s`", see: "#wait" },
+  soft_fail: {
+    about: "true: a `wait` that times out is skipped, as by `if`, instead of failing",
+    default: "false",
+    see: "#wait",
+  },
   message: { about: "question of an `approval` task", see: "#tasks-that-wait" },
   default: { about: "decision of an `approval` task if nobody responds within `timeout`", see: "#tasks-that-wait" },
   http: { about: "expectations on the response to an `http` task", see: "#http" },

@@ -23,7 +23,7 @@ const setup = () => {
   const parts = {
     attempts: { size: 0, remote: 0, has: () => false, launch: reject },
     gate: { evaluate: reject },
-    waiting: {},
+    waiting: { watches: { size: 0, has: () => false } },
     submit: (change: Change) => submitted.push(change),
     attemptEnded: () => {},
     resumed: () => {},

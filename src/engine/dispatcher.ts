@@ -55,11 +55,14 @@ export class Dispatcher implements Dispatch {
   }
 
   get idle(): boolean {
-    return this.#parts.attempts.size === 0 && this.#gateClaims.size === 0 && this.#releases.size === 0
+    const { attempts, waiting } = this.#parts
+    return attempts.size === 0 && waiting.watches.size === 0 && this.#gateClaims.size === 0 && this.#releases.size === 0
   }
 
   has(attemptId: string): boolean {
-    return this.#parts.attempts.has(attemptId) || this.#gateClaims.has(attemptId) || this.#releases.has(attemptId)
+    const { attempts, waiting } = this.#parts
+    const isInFlight = attempts.has(attemptId) || waiting.watches.has(attemptId)
+    return isInFlight || this.#gateClaims.has(attemptId) || this.#releases.has(attemptId)
   }
 
   /** Local and remote work together are bounded by the smaller free capacity; where one has none, the other is claimed alone. */
@@ -91,16 +94,28 @@ export class Dispatcher implements Dispatch {
   }
 
   dispatch({ rejected, claims, gates, cancelling, stopRequests }: Advanced, { release }: { release: boolean }): void {
-    const { attempts } = this.#parts
-    for (const { attemptId } of rejected) attempts.lose(attemptId)
+    const {
+      attempts,
+      waiting: { watches },
+    } = this.#parts
+    for (const { attemptId } of rejected) {
+      attempts.lose(attemptId)
+      watches.drop(attemptId)
+    }
     for (const claim of claims) {
       if (release) this.#release(claim)
       else void this.launch(claim)
     }
     if (this.#isFull()) this.#options.limit?.full(() => this.#isFull(), this.#parts.capacityGrown)
     for (const claim of gates) void this.#handleGateClaim(claim)
-    for (const { runSeq, reason } of cancelling) attempts.cancelRun(runSeq, reason)
-    for (const attemptId of stopRequests) attempts.cancel(attemptId)
+    for (const { runSeq, reason } of cancelling) {
+      attempts.cancelRun(runSeq, reason)
+      watches.releaseRun(runSeq)
+    }
+    for (const attemptId of stopRequests) {
+      attempts.cancel(attemptId)
+      watches.release(attemptId)
+    }
   }
 
   async launch(claim: Claim, adopted?: Assignment["adopted"]): Promise<void> {
@@ -129,6 +144,7 @@ export class Dispatcher implements Dispatch {
 
   stopAttempts(reason: Extract<StopReason, "shutdown" | "lost">): void {
     this.#parts.attempts.stopAll(reason)
+    if (reason === "lost") this.#parts.waiting.watches.dropAll()
   }
 
   /** Evaluates a row for the gate, or resumes a waiting row that is due. */
@@ -138,7 +154,7 @@ export class Dispatcher implements Dispatch {
     this.#gateClaims.add(claim.attemptId)
     try {
       const changes = isResumed ? [await waiting.resume(claim)] : await gate.evaluate(claim)
-      for (const change of changes) submit(change)
+      for (const change of changes) if (change !== null) submit(change)
     } catch (error) {
       const fields = { run: claim.runId, error: String(error) }
       this.#options.log.warn(fields, "failed to evaluate a task; releasing its claim")

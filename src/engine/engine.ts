@@ -55,9 +55,9 @@ export class Engine {
     this.#events = new Events(options.store)
     this.#upstreamFiles = new UpstreamFiles(options)
     this.#callbacks = new Callbacks(options)
-    this.#waiting = new WaitingTasks(options, outputs, changes)
-    const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
     const folders = options.folders ?? new LocalFolders(options, this.#upstreamFiles)
+    this.#waiting = new WaitingTasks(options, { outputs, changes, folders, submit: emit, holderId: () => this.#holder.id })
+    const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
     this.#dispatcher = new Dispatcher(options, {
       attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit, commit }),
       gate: new Gate(options, outputs, this.#waiting),
@@ -136,8 +136,9 @@ export class Engine {
 
   /** Stops what would keep the process alive. */
   async #stopParts(): Promise<void> {
-    const { executors, evaluator } = this.#options
+    const { executors, evaluator, conditions } = this.#options
     for (const executor of executors.values()) await executor.stop?.()
+    await conditions?.stop()
     await evaluator.stop()
   }
 

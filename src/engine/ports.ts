@@ -62,6 +62,35 @@ export interface ConcurrencyLimit {
   full(isFull: () => boolean, grown: () => void): void
 }
 
+/**
+ * Looks outside of Ork for what `wait` tasks wait for. A rejection counts as a condition that does not hold yet, unless its error is named
+ * BROKEN_CONDITION: then waiting cannot help.
+ */
+export interface Conditions {
+  /** Returns the existing files or objects that an absolute path, an address or a pattern of them names, sorted, at most 1,000. */
+  paths(path: string): Promise<string[]>
+  /** Sends a request as an http task does, with a timeout. `expected`: the response has an expected status. */
+  respond(request: ConditionRequest): Promise<{ response: JsonObject; expected: boolean }>
+  /** Returns the first row of a query in a configured database; null when there is none. */
+  firstRow(query: ConditionQuery): Promise<JsonObject | null>
+  stop(): Promise<void>
+}
+
+export const BROKEN_CONDITION = "BrokenCondition"
+
+export interface ConditionRequest extends Pick<Assignment, "fields" | "secrets" | "policy"> {
+  timeoutMs: number
+}
+
+export interface ConditionQuery {
+  /** null: the only one that is configured. */
+  connection: string | null
+  text: string
+  /** Values of $1, $2, …; null is NULL. */
+  values: (string | null)[]
+  timeoutMs: number
+}
+
 export interface EngineOptions {
   store: Store & Pick<FunctionStore, "listSteps" | "sendSignal"> & Pick<JobStore, "cancelJob">
   objects: ObjectStore
@@ -101,6 +130,8 @@ export interface EngineOptions {
   address?(): string | null
   /** Sends the requests of deferred polls. */
   fetch?: Fetch
+  /** Checks the conditions of `wait` tasks. Absent: other engines of the store do. */
+  conditions?: Conditions
   /** Finds the workflow of a sub-workflow task; null: there is none of that name. */
   findWorkflow?(name: string, from: { workingDir: string | null }): Promise<{ workflowId: number; versionId: number } | null>
 }

@@ -89,6 +89,22 @@ steps: [ { command: "echo $DAY" } ]
     expect(workflows[0]!.definition.tasks["child"]).toEqual({ executor: "workflow", workflow: "worker", input: { DAY: "1" } })
   })
 
+  it("waits for a command that it repeats until its exit code is 0", () => {
+    const { workflows, problems } = convert(`
+steps:
+  - name: ready
+    command: test -f done
+    repeat_policy: { repeat: until, exit_code: [0], interval_sec: 10, limit: 6 }
+`)
+    expect(problems).toEqual([])
+    expect(workflows[0]!.definition.tasks["ready"]).toEqual({
+      executor: "wait",
+      command: "test -f done",
+      every: 10,
+      timeout: 60,
+    })
+  })
+
   it("reports what has no counterpart, with its line, and a broken file", () => {
     const { workflows, problems } = convert(`
 mailOn: { failure: true }

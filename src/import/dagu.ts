@@ -299,6 +299,7 @@ class Dag {
       ...optional("working_dir", textOf(take("dir") ?? take("workingDir"))),
       ...optional("timeout", secondsOf(take("timeoutSec"))),
       ...this.#retry(take("retryPolicy")),
+      ...this.#repeat(take("repeatPolicy"), step.name, run.command !== undefined),
       ...this.#continueOn(take("continueOn")),
       ...(take("output") !== undefined && { output: "text" }),
       ...this.#stepEnv(take("env"), step, steps),
@@ -366,6 +367,21 @@ class Dag {
       this.#problem(field.line, `retryPolicy.limit is ${JSON.stringify(limit)}; Ork needs a number`)
     const codes = exitCode === undefined ? [] : [exitCode].flat().filter((code) => typeof code === "number")
     return { retry, ...(codes.length > 0 && { retry_on: codes }) }
+  }
+
+  /** A command that is repeated until its exit code is 0 is a task that waits. */
+  #repeat(field: Field | undefined, step: string, hasCommand: boolean): Pick<TaskDefinition, "executor" | "every" | "timeout"> {
+    if (field === undefined) return {}
+    const given = isObject(field.value) ? field.value : {}
+    const policy = Object.fromEntries(Object.entries(given).map(([name, value]) => [camelCase(name), value]))
+    const { repeat, exitCode, intervalSec, limit, ...rest } = policy
+    const waits = hasCommand && repeat === "until" && [exitCode].flat().every((code) => code === 0)
+    if (!waits || Object.keys(rest).length > 0) {
+      this.#problem(field.line, `repeatPolicy of the step ${step} has no counterpart and is left out`)
+      return {}
+    }
+    const every = typeof intervalSec === "number" && intervalSec > 0 ? intervalSec : 1
+    return { executor: "wait", every, ...(typeof limit === "number" && limit > 0 && { timeout: limit * every }) }
   }
 
   #continueOn(field: Field | undefined): Pick<TaskDefinition, "continue_on_error"> {

@@ -19,7 +19,7 @@ import { bindParams } from "../core/rules/params.ts"
 import { cronProblem } from "../core/time/cron.ts"
 import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
 import { Engine } from "../engine/engine.ts"
-import type { Evaluator, Logger } from "../engine/ports.ts"
+import type { Conditions, Evaluator, Logger } from "../engine/ports.ts"
 import { cancelChild, cancelRun } from "../engine/waiting/cancel-run.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
@@ -97,6 +97,8 @@ export interface OrkParts {
   version: string
   /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
   executors?: (functions: FunctionExecutor) => readonly Executor[]
+  /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
+  conditions?: Conditions
   /** Changes a graph before it is stored. */
   prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
 }
@@ -646,7 +648,7 @@ export class Ork implements Orkable {
 
   #createEngine(): Engine {
     const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = this.#parts
-    const { executors: createExecutors } = this.#parts
+    const { executors: createExecutors, conditions } = this.#parts
     const functions = this.#definitions.flatMap(({ kind, name: called }) => (kind === "graph" ? [] : [called]))
     const capabilities: WorkerCapabilities = {
       queues: "all",
@@ -695,6 +697,7 @@ export class Ork implements Orkable {
         artifacts: (claim, sources) => upstreamFiles.writeArtifacts(claim, sources),
       },
       secret: async () => null,
+      ...(conditions !== undefined && { conditions }),
       async findWorkflow(workflow) {
         const found = await store.getWorkflow(workflow)
         return found === null ? null : { workflowId: found.id, versionId: found.versionId }

@@ -31,6 +31,7 @@ import type {
   TransactionOptions,
   Work,
 } from "./orkable.ts"
+import { HOLDING_CONDITIONS } from "./test-kit/holding-conditions.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
 import { seededRandom } from "./test-kit/seeded-random.ts"
 import { VirtualClock } from "./virtual-clock.ts"
@@ -161,6 +162,7 @@ class TestKit implements TestOrk {
       version: "test",
       executors: (functions) =>
         mockedExecutors(functions, { find: (names) => this.#findMock(names), objects: this.#objects, clock }),
+      conditions: HOLDING_CONDITIONS,
       ...(this.#options.prepare !== undefined && { prepare: this.#options.prepare }),
     }
     const ork = await Ork.start(parts, this.#options.run)

@@ -45,7 +45,7 @@ const WEB_UI_DIR = resolve(import.meta.dirname, "../../dist/ui")
 /** Time for a step of the shutdown, beyond the grace of tasks or requests. */
 const STEP_MS = 5000
 
-export interface ServerOptions extends Pick<EngineOptions, "executors" | "evaluator" | "secret"> {
+export interface ServerOptions extends Pick<EngineOptions, "executors" | "evaluator" | "secret" | "conditions"> {
   config: Config
   store: ServerStore
   objects: ObjectStore
@@ -209,7 +209,8 @@ class Server {
   }
 
   #engineOptions(): EngineOptions {
-    const { config, store, objects, executors, evaluator, clock, random, log, identity, secret, fetch } = this.#options
+    const { config, store, objects, executors, evaluator, clock, random, log, identity, secret, fetch, conditions } =
+      this.#options
     const capabilities = this.#capabilities()
     return {
       store,
@@ -234,6 +235,7 @@ class Server {
       secret,
       policy: policyOf(config),
       fetch,
+      ...(conditions !== undefined && { conditions }),
       address: () => config.url || this.#address,
       async findWorkflow(name) {
         const found = await store.getWorkflow(name)

@@ -16,6 +16,7 @@ import { checkReferences } from "./references.ts"
 import { compileSchedules } from "./schedule.ts"
 import { checkTypes } from "./schemas.ts"
 import { compileTriggers } from "./triggers.ts"
+import { checkOwnWorkflow } from "./wait.ts"
 
 /** `files`: the files beside the definition that its commands may name. */
 export type CompileResult =
@@ -53,6 +54,7 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
   })
   setReads(workflow, checkReferences(context, workflow, graph.scopes, topLevel))
   setParents(context, workflow)
+  checkOwnWorkflow(context, workflow)
   const problems = moveToDefaults(context.problems.list, definition)
   return problems.length === 0 ? { ok: true, workflow, files: commandFiles(context, definition) } : { ok: false, problems }
 }

@@ -18,6 +18,8 @@ export interface ExpressionSite {
   notify?: true
   /** Set in `foreach` and `parallel`, which are evaluated before there is an item. */
   fan?: true
+  /** Set in `until` of a wait, which reads the `response` of a URL. */
+  response?: true
 }
 
 export interface ExpressionUse {

@@ -80,7 +80,7 @@ export const compileFields = (
   const secretFields: SecretField[] = []
   for (const field of TEMPLATE_FIELDS) {
     const value = merged[field]
-    if (value === undefined || !rule.accepts.includes(field)) continue
+    if (value === undefined || !rule.accepts.includes(field) || (field === "until" && merged.executor === "wait")) continue
     const { rest, secrets } = extractSecrets(context, field, value, [...path, field])
     fields[field] = context.template(rest, [...path, field], site)
     secretFields.push(...secrets)

@@ -13,6 +13,10 @@ export const TEMPLATE_FIELDS = [
   "workflow",
   "duration",
   "until",
+  "path",
+  "sql",
+  "connection",
+  "logical_date",
   "message",
   "default",
   "http",
@@ -34,6 +38,8 @@ const WORK_FIELDS = [...DEFER_FIELDS, ...ARTIFACT_FIELDS] as const
 /** Fields that select the Python of a task and its packages. */
 const PYTHON_FIELDS = ["interpreter", "requirements"] as const
 
+const WAIT_FIELDS = ["every", "soft_fail"] as const
+
 /** All fields that say what to run. The other fields of a task suit every executor. */
 export const RUN_FIELDS = [
   "command",
@@ -44,8 +50,25 @@ export const RUN_FIELDS = [
   ...PYTHON_FIELDS,
   ...TEMPLATE_FIELDS,
   ...WORK_FIELDS,
+  ...WAIT_FIELDS,
 ] as const
 export type RunField = (typeof RUN_FIELDS)[number]
+
+/** A `wait` task has exactly one of these fields: what it waits for. */
+export const WAIT_TARGETS = ["command", "url", "path", "sql", "workflow"] as const
+export type WaitTarget = (typeof WAIT_TARGETS)[number]
+
+/** Further fields of a `wait` task, each with the target that it belongs to. */
+export const TARGET_OF_OPTION = {
+  shell: "command",
+  method: "url",
+  headers: "url",
+  body: "url",
+  http: "url",
+  until: "url",
+  connection: "sql",
+  logical_date: "workflow",
+} as const satisfies { [field in RunField]?: WaitTarget }
 
 export interface ExecutorRule {
   requires: readonly RunField[]
@@ -57,6 +80,7 @@ export interface ExecutorRule {
 }
 
 const HOUR = 3_600_000
+const DAY = 24 * HOUR
 const FIVE_MINUTES = 300_000
 
 const rule = (
@@ -77,6 +101,11 @@ const EXECUTOR_RULES = {
   cloudrun: rule(["job"], ["command", "shell", "file", "function", "cloudrun", ...WORK_FIELDS]),
   workflow: rule(["workflow"], [], null, null),
   sleep: rule([], ["duration", "until"], null, null),
+  wait: rule(
+    [],
+    [...WAIT_TARGETS, ...(Object.keys(TARGET_OF_OPTION) as (keyof typeof TARGET_OF_OPTION)[]), ...WAIT_FIELDS],
+    DAY,
+  ),
   approval: rule([], ["message", "default"], null, null),
 } as const satisfies Record<(typeof BUILTIN_EXECUTORS)[number], ExecutorRule>
 

@@ -156,7 +156,7 @@ class ReferenceChecker {
       case "parent":
         return this.#parentProblem(first, node)
       default:
-        return this.#unknownRoot(ref, node)
+        return ref.root === "response" && use.site.response === true ? null : this.#unknownRoot(ref, node)
     }
   }
 

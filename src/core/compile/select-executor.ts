@@ -19,6 +19,7 @@ import {
 } from "./executors.ts"
 import { quote } from "./names.ts"
 import type { TaskSource } from "./task.ts"
+import { waitTargetProblem } from "./wait.ts"
 
 export interface SelectedExecutor {
   executor: string
@@ -117,6 +118,7 @@ const missingFields = (own: TaskDefinition, merged: TaskDefinition, executor: st
   if (executor === "sleep" && (merged.duration === undefined) === (merged.until === undefined)) {
     return `the executor "sleep" needs either duration or until`
   }
+  if (executor === "wait") return waitTargetProblem(merged)
   const missing = rule.requires.filter((field) => merged[field] === undefined)
   const problem = workProblem(merged, executor, rule)
   if (missing.length === 0) return problem

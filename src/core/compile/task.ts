@@ -21,6 +21,7 @@ import { compileOutput } from "./schemas.ts"
 import { variableMessage } from "./shell.ts"
 import type { NameScope } from "./name-scope.ts"
 import { selectExecutor } from "./select-executor.ts"
+import { compileWait } from "./wait.ts"
 
 export interface TaskSource {
   name: string
@@ -45,7 +46,10 @@ const ENGINE_EXECUTORS: ReadonlySet<string> = new Set([...WAITING_EXECUTORS, GRO
 export const compileTask = (context: CompileContext, source: TaskSource): Node => {
   const { path, merged } = source
   const site: ExpressionSite = { node: source.index }
-  const { executor, rule, functionName } = selectExecutor(context, source)
+  const { executor: selected, rule, functionName } = selectExecutor(context, source)
+  const waits = selected === "wait"
+  // The command of a wait runs where every other command runs.
+  const executor = waits && merged.command !== undefined ? "process" : selected
   const conditions = compileConditions(context, source, site)
   const template = (value: Json | undefined, field: string): Template | undefined =>
     value === undefined ? undefined : context.template(value, [...path, field], site)
@@ -75,6 +79,7 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     ...(merged.continue_on_error === true && { continueOnError: true as const }),
     retryOn: merged.retry_on,
     skipOn: merged.skip_on,
+    ...(waits && compileWait(context, source, site)),
     timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
     // The author's timeout limits deferred work too; the executor's default does not.
     deferTimeoutMs: parseDuration(merged.timeout) ?? undefined,

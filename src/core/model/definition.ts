@@ -140,8 +140,18 @@ export interface TaskDefinition {
   job?: string
   workflow?: string
   duration?: Duration
-  /** For `sleep`: the instant at which it finishes. */
+  /** For `sleep`: the instant at which it finishes. For `wait`: an expression over the response of the URL. */
   until?: string
+  /** For `wait`, beside `command`, `url` and `workflow`: a file or object, or a query. */
+  path?: string
+  sql?: string
+  /** Name of the configured database of `sql`. */
+  connection?: string
+  /** For `wait` with `workflow`: the logical date of the run. */
+  logical_date?: string
+  /** For `wait`: the time between two checks, and whether the task is skipped when it times out. */
+  every?: Duration
+  soft_fail?: boolean
   /** For `approval`: the question, and the decision after the timeout. */
   message?: string
   default?: "approve" | "reject"

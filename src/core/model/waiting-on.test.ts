@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest"
-import { isWaitingExecutor, type Poll, waitingText, waitingView, type WaitingOn } from "./waiting-on.ts"
+import { isWaitingExecutor, type Poll, waitingOf, waitingText, waitingView, type WaitingOn } from "./waiting-on.ts"
 
 const UNTIL = "2026-01-31T10:00:00.000Z"
 
@@ -29,6 +29,23 @@ describe("waitingView", () => {
   })
 })
 
-test("only sleep, approval and workflow are executors that wait", () => {
-  expect(["sleep", "approval", "workflow", "process"].map(isWaitingExecutor)).toEqual([true, true, true, false])
+test("a condition shows its next check, which follows from the start of the attempt, and what the last check saw", () => {
+  const waitingOn = { kind: "condition", condition: "/data/in.csv", everyMs: 10_000 } as const
+  const row = { waitingOn, resumeAt: null, startedAt: "2026-01-01T00:00:00.000Z", progress: { details: "it does not exist" } }
+  const view = waitingOf(row, Date.parse("2026-01-01T00:00:25.000Z"))!
+  expect(view).toEqual({
+    kind: "condition",
+    condition: "/data/in.csv",
+    every_ms: 10_000,
+    last: "it does not exist",
+    until: "2026-01-01T00:00:30.000Z",
+  })
+  expect(waitingText(view)).toBe(
+    "waits for /data/in.csv (checked every 10s, next at 2026-01-01T00:00:30.000Z); the last check: it does not exist",
+  )
+  expect(waitingOf({ ...row, waitingOn: null }, 0)).toBeNull()
+})
+
+test("only sleep, wait, approval and workflow are executors that wait", () => {
+  expect(["sleep", "wait", "approval", "workflow", "process"].map(isWaitingExecutor)).toEqual([true, true, true, true, false])
 })

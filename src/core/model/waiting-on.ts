@@ -1,10 +1,11 @@
-// What a running task waits on while it holds no slot: a time, a person, a child run, or work elsewhere. Stored with the row;
+// What a running task waits on while it holds no slot: a time, a person, a child run, work elsewhere, or a condition. Stored with the row;
 // times are durations since the attempt began, so that they do not depend on a server's clock.
 
 import type { Json } from "./json.ts"
+import { formatDuration } from "./quantities.ts"
 
 /** Executors that only wait. The gate begins their attempts; nothing is launched. */
-export const WAITING_EXECUTORS = ["sleep", "approval", "workflow"] as const
+export const WAITING_EXECUTORS = ["sleep", "wait", "approval", "workflow"] as const
 export type WaitingExecutor = (typeof WAITING_EXECUTORS)[number]
 
 export const isWaitingExecutor = (name: string): name is WaitingExecutor =>
@@ -42,6 +43,18 @@ export type WaitingOn =
   /** A durable function that is suspended until its time has come or an event arrives. `message`: what it waits for. */
   | { kind: "resume"; message: string }
 
+  /**
+   * A condition that is checked every `everyMs` after the start of the attempt. `last`: what the last check of a command saw, which was
+   * just made if `checked` is set. What checks of other conditions see is the progress of the attempt.
+   */
+  | { kind: "condition"; condition: string; everyMs: number; last?: string; checked?: true }
+
+/** The condition of a wait with a command. */
+export const COMMAND_CONDITION = "its command to succeed"
+
+/** Returns the milliseconds until the next check of a condition, after `elapsedMs` of the attempt. */
+export const untilNextCheck = (everyMs: number, elapsedMs: number): number => everyMs - (elapsedMs % everyMs)
+
 export type WaitKind = WaitingOn["kind"]
 
 /** Public part of `WaitingOn`: no headers, no bodies. */
@@ -52,8 +65,29 @@ export interface WaitingView {
   workflow?: string | undefined
   run_id?: string | undefined
   url?: string | undefined
-  /** Instant at which the task is resumed without an event; null: never. */
+  /** Condition that a wait is for, its interval, and what the last check saw. */
+  condition?: string | undefined
+  every_ms?: number | undefined
+  last?: string | undefined
+  /** Instant at which the task is resumed without an event, or its condition is checked again; null: never. */
   until: string | null
+}
+
+/** A row that waits, as far as `waitingOf` reads it. */
+interface WaitingRow {
+  waitingOn?: WaitingOn | null
+  resumeAt?: string | null
+  startedAt: string | null
+  progress?: { details: Json } | null
+}
+
+/** Returns the view of a row that waits; null for any other row. `now`: for the time of the next check. */
+export const waitingOf = ({ waitingOn, resumeAt = null, startedAt, progress }: WaitingRow, now: number): WaitingView | null => {
+  if (waitingOn == null) return null
+  if (waitingOn.kind !== "condition" || startedAt === null) return waitingView(waitingOn, resumeAt)
+  const seen = typeof progress?.details === "string" ? { last: progress.details } : {}
+  const next = now + untilNextCheck(waitingOn.everyMs, Math.max(0, now - Date.parse(startedAt)))
+  return waitingView({ ...waitingOn, ...seen }, resumeAt ?? new Date(next).toISOString())
 }
 
 export const waitingView = (waitingOn: WaitingOn, until: string | null): WaitingView => {
@@ -71,6 +105,10 @@ export const waitingView = (waitingOn: WaitingOn, until: string | null): Waiting
       return { kind: "workflow", workflow: waitingOn.workflow, ...(waitingOn.made && { run_id: waitingOn.runId }), until }
     case "poll":
       return { kind: "poll", url: waitingOn.poll.url, until }
+    case "condition": {
+      const { condition, everyMs: every_ms, last, checked } = waitingOn
+      return { kind: "condition", condition, every_ms, ...(last !== undefined && { last }), until: checked ? null : until }
+    }
     default:
       return waitingOn satisfies never
   }
@@ -96,6 +134,11 @@ export const waitingText = (waiting: WaitingView): string => {
       return `polls ${waiting.url ?? ""}`
     case "callback":
       return `waits for a callback${until}`
+    case "condition": {
+      const next =
+        waiting.until === null ? "" : ` (checked every ${formatDuration(waiting.every_ms ?? 0)}, next at ${waiting.until})`
+      return `waits for ${waiting.condition ?? ""}${next}${waiting.last === undefined ? "" : `; the last check: ${waiting.last}`}`
+    }
     case "resume":
       return `${waiting.message ?? "is suspended"}${until}`
     default:

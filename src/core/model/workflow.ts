@@ -20,6 +20,7 @@ export const BUILTIN_EXECUTORS = [
   "cloudrun",
   "workflow",
   "sleep",
+  "wait",
   "approval",
 ] as const
 
@@ -189,6 +190,13 @@ export interface Node {
   retryOn?: FailurePattern[]
   /** Failures after which the task is skipped. */
   skipOn?: FailurePattern[]
+  /**
+   * Set for a task that waits until a condition holds: the time between two checks, and an expression over the response of a URL. A
+   * command is checked by the executor `process`; all other conditions by the engine (executor `wait`).
+   */
+  wait?: { everyMs: number; until?: string }
+  /** The task is skipped when it times out. */
+  softFail?: true
   /** null: no timeout. */
   timeoutMs: number | null
   startTimeoutMs: number | null

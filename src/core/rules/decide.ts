@@ -2,6 +2,7 @@
 
 import type { AttemptResult, Change, Fence } from "../model/change.ts"
 import { backoffDelay, type BackoffStrategy, shouldRetry } from "./jobs.ts"
+import { COMMAND_CONDITION, type WaitingOn } from "../model/waiting-on.ts"
 import type { FailurePattern, Node, RetryPolicy } from "../model/workflow.ts"
 
 export interface AttemptHistory extends Fence {
@@ -36,6 +37,31 @@ const matches = (patterns: readonly FailurePattern[], { exitCode, error = "" }: 
 const isRetryable = ({ retryOn }: Node, result: AttemptResult): boolean =>
   result.retryable !== false && (retryOn === undefined || matches(retryOn, result))
 
+const isSkipped = ({ skipOn, softFail }: Node, result: AttemptResult): boolean =>
+  (softFail === true && result.state === "timeout") || (skipOn !== undefined && matches(skipOn, result))
+
+/** Exit codes of shells for a command that cannot be executed, and for one that does not exist. */
+const BROKEN_COMMAND = [126, 127]
+
+/** True when the command of a wait ran and said no. */
+const isNotYet = ({ state, exitCode }: AttemptResult): boolean =>
+  state === "failed" && exitCode !== undefined && !BROKEN_COMMAND.includes(exitCode)
+
+/** The row is due at once: only the store knows how long the attempt has waited, from which the time of the next check follows. */
+const nextCheck = (
+  { everyMs }: NonNullable<Node["wait"]>,
+  { error }: AttemptResult,
+): { waitingOn: WaitingOn; delayMs: number } => ({
+  waitingOn: {
+    kind: "condition",
+    condition: COMMAND_CONDITION,
+    everyMs,
+    ...(error !== undefined && { last: error }),
+    checked: true,
+  },
+  delayMs: 0,
+})
+
 export const decide = (history: AttemptHistory, node: Node, result: AttemptResult, random: number): Change => {
   const { row, attemptId, shardKey, cancelling } = history
   const fence = { row, attemptId, ...(shardKey !== undefined && { shardKey }) }
@@ -52,8 +78,8 @@ export const decide = (history: AttemptHistory, node: Node, result: AttemptResul
     case "failed":
     case "timeout": {
       if (cancelling) return { ...fence, kind: "finish", status: "cancelled", result }
-      if (node.skipOn !== undefined && matches(node.skipOn, result))
-        return { ...fence, kind: "finish", status: "skipped", result }
+      if (isSkipped(node, result)) return { ...fence, kind: "finish", status: "skipped", result }
+      if (node.wait !== undefined && isNotYet(result)) return { ...fence, kind: "wait", ...nextCheck(node.wait, result) }
       const failures = history.failures + 1
       if (!isRetryable(node, result) || !retriesFailure(node, failures)) {
         return { ...fence, kind: "finish", status: "failed", result }

@@ -11,6 +11,7 @@ const context = (rest: Partial<ExplainContext> = {}): ExplainContext => ({
   run,
   nodes: new Map([[0, "running"]]),
   slotUsers: new Map(),
+  now: 0,
   queue: () => IDLE,
   ...rest,
 })

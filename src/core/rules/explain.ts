@@ -9,7 +9,7 @@ import type { Json } from "../model/json.ts"
 import type { RowKind } from "../model/row.ts"
 import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
-import { waitingView, waitingText, type WaitingOn } from "../model/waiting-on.ts"
+import { waitingOf, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
 
 export interface ExplainedTask {
@@ -50,6 +50,8 @@ export interface ExplainedRun {
 export interface ExplainContext {
   workflow: CompiledWorkflow
   run: ExplainedRun
+  /** Milliseconds since the epoch. */
+  now: number
   /** Statuses of the top-level tasks, by node. */
   nodes: ReadonlyMap<number, TaskStatus>
   /** Statuses of tasks inside groups, by task key. */
@@ -154,7 +156,7 @@ const statusReason = (task: ExplainedTask, node: Node, context: ExplainContext):
     case "running":
       if (task.waitingOn) {
         const paused = task.parked === "paused" ? "; the run is paused" : ""
-        return `${waitingText(waitingView(task.waitingOn, task.resumeAt ?? null))}${paused}`
+        return `${waitingText(waitingOf(task, context.now)!)}${paused}`
       }
       return `runs on ${task.worker ?? "a worker"} since ${task.startedAt ?? "just now"} (attempt ${task.attempt})${progressText(task)}`
     case "dispatched":

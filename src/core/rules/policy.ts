@@ -98,7 +98,7 @@ const violations = (allowed: PolicyFields, { executor, image, runAs, fields, wor
     for (const option of userOptions(objectOf(fields["slurm"]))) reject(`the option ${option} of sbatch`, "run_as")
   }
   const url = fields["url"]
-  const forbidden = executor === "http" && typeof url === "string" ? hostViolation(allowed, url) : null
+  const forbidden = (executor === "http" || executor === "wait") && typeof url === "string" ? hostViolation(allowed, url) : null
   return forbidden === null ? found : [...found, forbidden]
 }
 

@@ -15,7 +15,7 @@ export interface PolicyFields {
   serviceAccounts: readonly string[]
   /** `root` stands for every user with the id 0. Where a pattern excludes users, numbers have to be listed themselves. */
   runAs: readonly string[]
-  /** Hosts of http tasks and of polls of deferred work, also along redirects. */
+  /** Hosts of http tasks, of waits and of polls of deferred work, also along redirects. */
   hosts: readonly string[]
   /** `off`: process tasks and functions run without confinement, as the user of Ork. */
   sandbox: "auto" | "off"

@@ -6,15 +6,15 @@ import { EnvFiles } from "./env-files.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
 import { findUpstreamArtifacts } from "./upstream-artifacts.ts"
-import { readSecret } from "./secret.ts"
+import { placeSecrets, readSecret } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Callbacks } from "./callbacks.ts"
 import type { Output } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { taskId } from "../../core/model/ids.ts"
-import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
 import { lastIndex, shortName } from "../../core/model/task-path.ts"
-import { type CompiledWorkflow, EXEC_EXECUTORS, type Node, type SecretField, type Template } from "../../core/model/workflow.ts"
+import { type CompiledWorkflow, EXEC_EXECUTORS, type Node, type Template } from "../../core/model/workflow.ts"
 import { allowedFor, policyViolation } from "../../core/rules/policy.ts"
 import type { Assignment } from "../../executors/executor.ts"
 import type { Claim, TaskClaim } from "../../store/contract/store.ts"
@@ -98,7 +98,7 @@ export class AssignmentBuilder {
     for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     this.#applyPolicy(workflow, assignment, wanted)
-    for (const field of node.secretFields ?? []) secrets.push(await this.#placeSecret(fields, field))
+    secrets.push(...(await placeSecrets(this.#options, fields, node)))
     if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)
@@ -197,14 +197,6 @@ export class AssignmentBuilder {
     return { files, reading }
   }
 
-  /** Copies on the way to the value: rendered literals are shared with the compiled node, which never contains a secret. */
-  async #placeSecret(fields: Assignment["fields"], { at, secret, prefix }: SecretField): Promise<string> {
-    const value = await readSecret(this.#options, secret)
-    const [field, ...path] = at as [string, ...string[]]
-    fields[field] = withValue(fields[field] ?? null, path, `${prefix ?? ""}${value}`)
-    return value
-  }
-
   /** Returns the command. The expressions of a shell script become variables, which are added to `env`. */
   async #command(
     command: NonNullable<Node["command"]>,
@@ -265,14 +257,6 @@ class Templates {
 
 const exceedsFanLimit = (output: Output): boolean =>
   ("key" in output ? output.bytes : JSON.stringify(output.inline).length) > FAN_LIMIT
-
-/** Returns a copy of `whole` with `value` at the given path. */
-const withValue = (whole: Json, [key, ...rest]: string[], value: string): Json => {
-  if (key === undefined) return value
-  if (Array.isArray(whole)) return whole.map((item, i) => (String(i) === key ? withValue(item, rest, value) : item))
-  const object: JsonObject = isObject(whole) ? whole : {}
-  return { ...object, [key]: withValue(object[key] ?? null, rest, value) }
-}
 
 /** Rejects a text that a program would read as an option. Numbers may be negative. */
 const checkOption = (what: string, value: Json): void => {

@@ -37,8 +37,9 @@ export class ChangeBuilder {
     const result = deferral === null ? given : this.#defer(claim, given, deferral, cancelling)
     if ("kind" in result) return result
     const { workflow, node } = nodeOf(this.#options.store, claim)
-    this.#options.observer?.attemptEnded?.(claim, node, result)
     const change = this.decide(claim, result, cancelling)
+    // The attempt of a wait goes on after a check that said no.
+    if (change.kind !== "wait") this.#options.observer?.attemptEnded?.(claim, node, result)
     if (change.kind !== "finish") return change
     if (result.state === "success") await this.#warnOfText(claim, workflow, node, result.output)
     if (claim.kind === "job") {

@@ -154,6 +154,8 @@ const expressionsIn = (node: Node): string[] => {
   for (const value of Object.values(node.env)) if ("value" in value) templates.push(value.value)
   if (node.command !== undefined && "argv" in node.command) templates.push(...node.command.argv)
   const vars = node.command !== undefined && "shell" in node.command ? node.command.vars.map((variable) => variable.expr) : []
-  const bare = [node.if, node.label, node.concurrencyKey, node.cache?.key].filter((source) => source !== undefined)
+  const bare = [node.if, node.label, node.concurrencyKey, node.cache?.key, node.wait?.until].filter(
+    (source) => source !== undefined,
+  )
   return [...bare, ...vars, ...templates.flatMap((template) => (template === undefined ? [] : expressionsOf(template)))]
 }

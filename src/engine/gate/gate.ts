@@ -138,7 +138,7 @@ export class Gate {
       const copy = output === null ? null : await copyFromCache(this.#options, claim, node.name, output)
       if (copy !== null) return { kind: "reuse", output: copy }
     }
-    if (isWaitingExecutor(node.executor)) return await this.#waiting.begin(node, node.executor, scope)
+    if (isWaitingExecutor(node.executor)) return await this.#waiting.begin(claim, node, node.executor, scope)
     const limits = limitsOf(workflow, claim.node, claim.runId)
     if (node.concurrencyKey !== undefined) {
       limits.push(keyLimit(node, claim.workflowId, toText(await evaluator.evaluate(node.concurrencyKey, scope))))

@@ -182,6 +182,7 @@ const readContext = async (
   return {
     workflow,
     run: { ...run, waitsFor, activeRuns: active.length, timedOut: run.error === timedOut(workflow.timeoutMs) },
+    now: Date.now(),
     nodes: new Map(nodes.map(({ node, status }) => [node, status])),
     inner: await innerUpstream(store, run, workflow, tasks),
     slotUsers: await slotUsersOf(store, tasks),

@@ -1,20 +1,24 @@
-// Tasks that wait without a slot: sleeps, approvals, sub-workflows, polls and callbacks. The gate begins a wait; when a row is due it is
-// resumed here, and waits on or finishes. Decisions are the same on every server that resumes a row: two servers may resume it in turn.
+// Tasks that wait without a slot: sleeps, approvals, sub-workflows, polls, callbacks and conditions. The gate begins a wait; when a row is
+// due it is resumed here, and waits on or finishes. Decisions are the same on every server that resumes a row: two servers may resume it in
+// turn. The engine that resumes a row with a condition keeps its claim and checks the condition (watches.ts).
 
 import { ChildRuns } from "./child-runs.ts"
+import { ConditionBuilder, NOT_HERE } from "./conditions.ts"
 import { DeferredPolls } from "./deferred-polls.ts"
+import { Watches, waitTimedOut } from "./watches.ts"
 import type { ChangeBuilder } from "../attempts/change-builder.ts"
 import { nodeOf } from "../attempts/claims.ts"
 import { type OutputReader, outputProblem, writeOutput } from "../attempts/outputs.ts"
 import { isTaskFault, TaskFailure } from "../attempts/task-failure.ts"
-import type { EngineOptions } from "../ports.ts"
-import { type AttemptResult, type Change, fenceOf, type Output } from "../../core/model/change.ts"
+import type { EngineOptions, Folders } from "../ports.ts"
+import { type AttemptResult, type Change, type Fence, fenceOf, type Output } from "../../core/model/change.ts"
 import type { ApprovalAnswer } from "../../core/model/function-signals.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
+import type { HolderId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/model/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import { DURATION_HINT, formatDuration, parseDuration } from "../../core/model/quantities.ts"
-import type { WaitingExecutor, WaitingOn } from "../../core/model/waiting-on.ts"
+import { untilNextCheck, type WaitingExecutor, type WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import { soonest } from "../../core/time/soonest.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
@@ -26,6 +30,23 @@ export type WaitStep = { waitingOn: WaitingOn; delayMs: number | null } | { resu
 export type WaitResult = Pick<AttemptResult, "state"> &
   Partial<Pick<AttemptResult, "error" | "retryable">> & { output?: Json; stored?: Output }
 
+interface WaitingParts {
+  outputs: OutputReader
+  changes: ChangeBuilder
+  folders: Folders
+  submit(change: Change): void
+  holderId(): HolderId
+}
+
+/** A resumed row that the engine keeps, and whose condition it checks. */
+type Held = { held: true }
+
+/** A resumed row whose command is checked again. */
+type Requeue = { requeue: true }
+
+/** Pause after which another engine may resume a row that this one cannot check. */
+const ELSEWHERE_MS = 1000
+
 type Wait = Omit<Extract<Change, { kind: "wait" }>, "row" | "attemptId">
 
 export class WaitingTasks {
@@ -34,22 +55,32 @@ export class WaitingTasks {
   readonly #changes: ChangeBuilder
   readonly #polls: DeferredPolls
   readonly #childRuns: ChildRuns
+  readonly #conditions: ConditionBuilder
+  /** Rows whose conditions this engine checks. */
+  readonly watches: Watches
 
-  constructor(options: EngineOptions, outputs: OutputReader, changes: ChangeBuilder) {
+  constructor(options: EngineOptions, { outputs, changes, folders, submit, holderId }: WaitingParts) {
     this.#options = options
     this.#outputs = outputs
     this.#changes = changes
     this.#polls = new DeferredPolls(options)
     this.#childRuns = new ChildRuns(options, outputs)
+    this.#conditions = new ConditionBuilder(options, outputs, folders)
+    this.watches = new Watches(options, {
+      submit,
+      finish: (fence, result) => this.#finishWatched(fence, result),
+      owned: async () => new Set((await options.store.listInFlight(holderId())).map(({ attemptId }) => attemptId)),
+    })
   }
 
-  /** Aborts the polls under way; their rows are released. */
+  /** Aborts the polls under way and ends the watches; their rows are released. */
   stop(): void {
     this.#polls.stop()
+    this.watches.stop()
   }
 
   /** Returns the wait that a task begins with. Throws a `TaskFailure` for invalid fields. */
-  async begin(node: Node, executor: WaitingExecutor, scope: ExpressionScope): Promise<Wait> {
+  async begin(claim: TaskClaim, node: Node, executor: WaitingExecutor, scope: ExpressionScope): Promise<Wait> {
     const { evaluator } = this.#options
     const field = async (name: string): Promise<Json | undefined> =>
       node.fields[name] === undefined ? undefined : await evaluator.render(node.fields[name], scope)
@@ -70,6 +101,10 @@ export class WaitingTasks {
       }
       case "workflow":
         return { kind: "wait", waitingOn: this.#childRuns.begin(toText((await field("workflow")) ?? null)), delayMs: 0 }
+      case "wait": {
+        const { text: condition } = await this.#conditions.build(claim, node)
+        return { kind: "wait", waitingOn: { kind: "condition", condition, everyMs: node.wait!.everyMs }, delayMs: 0 }
+      }
       default:
         return executor satisfies never
     }
@@ -88,16 +123,21 @@ export class WaitingTasks {
     return Math.max(0, at - this.#options.clock.now())
   }
 
-  /** Returns the change for a row that is due. Rejects for faults that are not the task's: its claim is then released. */
-  async resume(claim: TaskClaim): Promise<Change> {
+  /**
+   * Returns the change for a row that is due; null when the engine keeps its claim to check its condition. Rejects for faults that are not
+   * the task's: its claim is then released.
+   */
+  async resume(claim: TaskClaim): Promise<Change | null> {
     const { node } = nodeOf(this.#options.store, claim)
     if (claim.waitingOn!.for.kind === "resume" && !isCancelling(claim)) return { ...fenceOf(claim), kind: "requeue" }
     const step = await this.#step(claim, node)
+    if ("held" in step) return null
+    if ("requeue" in step) return { ...fenceOf(claim), kind: "requeue" }
     if ("result" in step) return await this.toChange(claim, node, step.result)
     return { ...fenceOf(claim), kind: "wait", ...step, resumes: claim.waitingOn!.resumes }
   }
 
-  async #step(claim: TaskClaim, node: Node): Promise<WaitStep> {
+  async #step(claim: TaskClaim, node: Node): Promise<WaitStep | Held | Requeue> {
     const { for: waitingOn, elapsedMs } = claim.waitingOn!
     try {
       if (isCancelling(claim)) return await this.#cancel(waitingOn)
@@ -116,7 +156,7 @@ export class WaitingTasks {
     }
   }
 
-  async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn, leftMs: number | null): Promise<WaitStep> {
+  async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn, leftMs: number | null): Promise<WaitStep | Held | Requeue> {
     switch (waitingOn.kind) {
       case "sleep":
         return { waitingOn, delayMs: waitingOn.ms - claim.waitingOn!.elapsedMs }
@@ -128,9 +168,31 @@ export class WaitingTasks {
         return await this.#childRuns.check(claim, node, waitingOn)
       case "poll":
         return await this.#polls.poll(waitingOn, claim, node, leftMs)
+      case "condition":
+        if (node.command !== undefined) return nextCommandCheck(claim, waitingOn)
+        // A program with an engine of its own checks nothing: a server that shares the database does.
+        if (this.#options.conditions === undefined)
+          return { waitingOn: { ...waitingOn, last: NOT_HERE }, delayMs: ELSEWHERE_MS }
+        return await this.#watch(claim, node)
       default:
         return waitingOn satisfies never
     }
+  }
+
+  async #watch(claim: TaskClaim, node: Node): Promise<Held> {
+    const condition = await this.#conditions.build(claim, node)
+    const { timeoutMs, wait } = node
+    if (!this.watches.add(claim, condition, { everyMs: wait!.everyMs, timeoutMs })) throw new Error("the engine stops")
+    return { held: true }
+  }
+
+  /** Reads the claim of a watched row again: its run may be being cancelled. */
+  async #finishWatched(fence: Fence, result: WaitResult): Promise<Change | null> {
+    const { store } = this.#options
+    const [claim] = await store.readClaims([fence])
+    if (claim === undefined || claim.kind === "job") return null
+    await store.compiled(claim.versionId)
+    return await this.toChange(claim, nodeOf(store, claim).node, result)
   }
 
   /** Cancels a child run first; the end of the child resumes this row again. */
@@ -147,8 +209,8 @@ export class WaitingTasks {
       return { result: approvalResult(answer, `rejected: ${comment}`) }
     }
     if (waitingOn.kind === "workflow") await this.#childRuns.cancel(waitingOn)
-    const last = waitingOn.kind === "poll" && waitingOn.last !== undefined ? `: ${waitingOn.last}` : ""
-    return { result: { state: "timeout", error: `timed out after ${formatDuration(limitMs)}${last}` } }
+    const last = "last" in waitingOn ? waitingOn.last : null
+    return { result: { state: "timeout", error: waitTimedOut(limitMs, last) } }
   }
 
   /** Returns the change for the result of a waiting row, decided here or by an external signal. */
@@ -189,5 +251,12 @@ const limitOf = (node: Node, waitingOn: WaitingOn): number | null => {
   return soonest(node.deferTimeoutMs ?? null, timeoutMs === undefined ? null : waitingOn.since + timeoutMs)
 }
 
-const withinLimit = (step: WaitStep, leftMs: number | null): WaitStep =>
+/** After a check, a command waits for the time of the next one. */
+const nextCommandCheck = (
+  { waitingOn: claimed }: TaskClaim,
+  { checked, ...waitingOn }: Extract<WaitingOn, { kind: "condition" }>,
+): WaitStep | Requeue =>
+  checked === true ? { waitingOn, delayMs: untilNextCheck(waitingOn.everyMs, claimed!.elapsedMs) } : { requeue: true }
+
+const withinLimit = <Step extends object>(step: WaitStep | Step, leftMs: number | null): WaitStep | Step =>
   "waitingOn" in step ? { ...step, delayMs: soonest(step.delayMs, leftMs) } : step

@@ -1,7 +1,7 @@
 // Sends requests that reach only the public Internet and what the configuration allows (`http_allow`): a workflow must not
 // reach the network of the server. Names are resolved here, each address is checked, and the connection goes to a checked
 // address, so that a name that changes between check and connect (DNS rebinding) has no effect. Redirects are followed here,
-// and each is checked. Used by http tasks, polls of deferred work and notifications. Proxies of the environment are not used.
+// and each is checked. Used by http tasks, waits, polls of deferred work and notifications. Proxies of the environment are not used.
 
 import { lookup } from "node:dns/promises"
 import { isIP, type LookupFunction } from "node:net"

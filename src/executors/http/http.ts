@@ -6,7 +6,6 @@ import type { Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
-import { hostViolation } from "../../core/rules/policy.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -15,9 +14,10 @@ import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../../core/model/error-message.ts"
 import { formatBytes } from "../../core/model/quantities.ts"
-import { responseOutput, describeBody, readBody, retryAfterMs } from "./response.ts"
-import { type Address, guardedFetch, type HttpPolicy, httpPolicy, BlockedRequest } from "./guarded-fetch.ts"
-import { BadRequest, type HttpRequest, httpRequest } from "./request.ts"
+import { responseOutput, describeBody, retryAfterMs } from "./response.ts"
+import { type Address, type HttpPolicy, httpPolicy } from "./guarded-fetch.ts"
+import { type HttpRequest, httpRequest } from "./request.ts"
+import { isPermanent, send } from "./send.ts"
 
 export interface HttpExecutorOptions {
   objects: ObjectStore
@@ -27,8 +27,6 @@ export interface HttpExecutorOptions {
 }
 
 type Outcome = Pick<AttemptResult, "output" | "error" | "retryable" | "retryAfterMs"> & { state: "success" | "failed" }
-
-type PermittedRequest = HttpRequest & { policy: Assignment["policy"] }
 
 export class HttpExecutor implements Executor {
   readonly name = "http"
@@ -72,7 +70,11 @@ export class HttpExecutor implements Executor {
     const began = this.#clock.now()
     const size = request.body === null ? "" : `, ${formatBytes(Buffer.byteLength(request.body))}`
     await log.write("stdout", `> ${request.method} ${request.redact(request.url)}${size}\n`)
-    const { response, body } = await this.#fetch({ ...request, policy: assignment.policy }, log, signal)
+    const onRedirect = (code: number, to: URL): void => void log.write("stdout", `< ${code}, on to ${request.redact(to)}\n`)
+    const { response, body } = await send(
+      { ...request, policy: assignment.policy },
+      { signal, onRedirect, policy: this.#policy },
+    )
     const type = response.headers.get("content-type") ?? "no type"
     const status = `${response.status} ${response.statusText}`.trim()
     await log.write("stdout", `< ${status}, ${type}, ${formatBytes(body.length)} in ${this.#clock.now() - began} ms\n`)
@@ -80,29 +82,6 @@ export class HttpExecutor implements Executor {
     const problem = `${request.method} ${request.redact(request.url)} responded ${status}${describeBody(body)}`
     await log.write("stderr", `${problem}\n`)
     return { state: "failed", error: maskText(problem, assignment.secrets), ...this.#retryOf(request, response) }
-  }
-
-  async #fetch(request: PermittedRequest, log: LogSink, signal: AbortSignal): Promise<{ response: Response; body: Buffer }> {
-    try {
-      const response = await guardedFetch(
-        request.url,
-        {
-          method: request.method,
-          headers: request.headers,
-          ...(request.body !== null && { body: request.body }),
-          redirects: request.redirects,
-          check: (url) => checkHost(request.policy, url),
-          onRedirect: (status, to) => void log.write("stdout", `< ${status}, on to ${request.redact(to)}\n`),
-          signal,
-        },
-        this.#policy,
-      )
-      const body = await readBody(response, request.maxBody)
-      if (body === null) throw tooLarge(response, request)
-      return { response, body }
-    } catch (error) {
-      throw isPermanent(error) ? error : new Error(`no response: ${reasonOf(error)}`, { cause: error })
-    }
   }
 
   async #success({ prefix, secrets, maxOutputBytes }: Assignment, response: Response, body: Buffer): Promise<Outcome> {
@@ -134,23 +113,4 @@ export class HttpExecutor implements Executor {
       // The result reports the failure.
     }
   }
-}
-
-const checkHost = (policy: Assignment["policy"], url: URL): void => {
-  const forbidden = policy === undefined ? null : hostViolation(policy, url)
-  if (forbidden !== null) throw new BlockedRequest(forbidden)
-}
-
-const tooLarge = (response: Response, { url, maxBody, redact }: HttpRequest): BadRequest =>
-  new BadRequest(
-    `${redact(url)} responded ${response.status} with a body of more than ${formatBytes(maxBody)}; raise http.max_body (up to max_output)`,
-  )
-
-const isPermanent = (error: unknown): boolean => error instanceof BadRequest || error instanceof BlockedRequest
-
-const reasonOf = (error: unknown): string => {
-  const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  // A host with several addresses has one error for each.
-  if (reason instanceof AggregateError && reason.errors.length > 0) return reason.errors.map(messageOf).join("; ")
-  return messageOf(reason)
 }

@@ -35,7 +35,11 @@ const statusSet = (list: readonly Json[]): StatusSet => {
   return (status) => patterns.some((pattern) => pattern === String(status) || pattern === `${Math.floor(status / 100)}xx`)
 }
 
-export const httpRequest = ({ fields, secrets, maxOutputBytes }: Assignment): HttpRequest => {
+export const httpRequest = ({
+  fields,
+  secrets,
+  maxOutputBytes,
+}: Pick<Assignment, "fields" | "secrets" | "maxOutputBytes">): HttpRequest => {
   const options = isObject(fields["http"]) ? fields["http"] : {}
   const url = fields["url"]
   if (typeof url !== "string" || !URL.canParse(url))

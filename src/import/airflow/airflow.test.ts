@@ -179,6 +179,30 @@ with DAG("mails", schedule=None, default_args={"email": ["ops@example.com"], "em
     expect(problems).toEqual([])
   })
 
+  it("waits as its sensors do", async () => {
+    const { definition, problems } = await convert(`
+with DAG("sensors", schedule=None):
+    a = FileSensor(task_id="a", filepath="/data/{{ ds }}.csv", poke_interval=30, timeout=3600, soft_fail=True, mode="reschedule")
+    b = S3KeySensor(task_id="b", bucket_name="in", bucket_key="day/*.csv", wildcard_match=True, poke_interval=timedelta(minutes=5))
+    c = HttpSensor(task_id="c", http_conn_id="billing", endpoint="status")
+    d = SqlSensor(task_id="d", conn_id="dwh", sql="select count(*) > 0 from t where day = '{{ ds }}'")
+    e = ExternalTaskSensor(task_id="e", external_dag_id="extract", external_task_id=None)
+    f = BashSensor(task_id="f", bash_command="test -f done")
+`)
+    expect(definition!.tasks).toEqual({
+      a: { executor: "wait", path: "/data/${{ run.date }}.csv", every: 30, timeout: 3600, soft_fail: true },
+      b: { executor: "wait", path: "s3://in/day/*.csv", every: 300 },
+      c: { executor: "wait", url: "https://billing/status", every: 60 },
+      d: { executor: "wait", sql: "select count(*) > 0 from t where day = ${{ run.date }}", connection: "dwh", every: 60 },
+      e: { executor: "wait", workflow: "extract", logical_date: "${{ run.logical_date }}", every: 60 },
+      f: { executor: "wait", command: "test -f done", shell: ["bash", "-c"], every: 60 },
+    })
+    expect(problems.map(({ message }) => message)).toEqual([
+      "c uses the connection billing; write its host into the url",
+      "d needs the connection dwh in ork.yaml, and the first column of its query must be true or false",
+    ])
+  })
+
   it("reports line by line what it cannot convert, and its task fails until somebody replaces it", async () => {
     const { definition, problems } = await convert(`
 with DAG("odd", schedule="@daily", sla_miss_callback=page):

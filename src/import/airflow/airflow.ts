@@ -5,6 +5,7 @@ import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { RunWhen } from "../../core/model/workflow.ts"
 import { type Imported, type ImportProblem, literalText, UniqueNames } from "../imported.ts"
 import { convertJinja } from "./jinja.ts"
+import { sensorWork } from "./sensors.ts"
 import { type AirflowDag, type AirflowFile, type AirflowTask, isObject, readAirflow, secondsOf, sourceOf } from "./read.ts"
 
 export const importAirflow = async (text: string): Promise<Imported> => {
@@ -261,9 +262,21 @@ class DagImport {
           used: ["trigger_dag_id", "conf", "wait_for_completion", "poke_interval"],
         }
       default:
-        this.#problem(line, `${operator} ${id} is not converted: its task fails until you replace its command`)
-        return { own: { command: `echo "replace ${operator} ${id}" >&2; exit 1` }, used: Object.keys(args) }
+        return this.#sensor(task) ?? this.#unconverted(task)
     }
+  }
+
+  #sensor(task: AirflowTask): { own: TaskDefinition; used: string[] } | null {
+    const { line } = task
+    return sensorWork(task, {
+      text: (value) => this.#text(value, line),
+      problem: (message) => this.#problem(line, message),
+    })
+  }
+
+  #unconverted({ args, operator, line, id }: AirflowTask): { own: TaskDefinition; used: string[] } {
+    this.#problem(line, `${operator} ${id} is not converted: its task fails until you replace its command`)
+    return { own: { command: `echo "replace ${operator} ${id}" >&2; exit 1` }, used: Object.keys(args) }
   }
 
   #call(task: AirflowTask): TaskDefinition {

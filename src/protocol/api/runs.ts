@@ -93,13 +93,18 @@ const attempt = z
 
 export const waiting = z
   .object({
-    kind: z.enum(["sleep", "approval", "workflow", "poll", "callback", "resume"]),
+    kind: z.enum(["sleep", "approval", "workflow", "poll", "callback", "resume", "condition"]),
     message: z.string().optional(),
     default: z.enum(["approve", "reject"]).optional(),
     workflow: z.string().optional(),
     run_id: z.string().optional(),
     url: z.string().optional(),
-    until: dateTime.nullable().meta({ description: "Time at which the task resumes by itself. null: never" }),
+    condition: z.string().optional().meta({ description: "What the task waits for" }),
+    every_ms: z.number().optional().meta({ description: "Time between two checks of the condition" }),
+    last: z.string().optional().meta({ description: "What the last check of the condition saw" }),
+    until: dateTime
+      .nullable()
+      .meta({ description: "Time at which the task resumes by itself, or its condition is checked again. null: never" }),
   })
   .meta({ id: "Waiting" })
 

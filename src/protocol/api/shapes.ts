@@ -11,7 +11,7 @@ import type { JobStatus } from "../../core/rules/jobs.ts"
 import type { Json, JsonObject } from "../../core/model/json.ts"
 import type { AttemptState, RunStatus, TaskStatus } from "../../core/model/status.ts"
 import { lastIndex } from "../../core/model/task-path.ts"
-import { waitingView, type WaitingView, type WaitingOn } from "../../core/model/waiting-on.ts"
+import { waitingOf, type WaitingView, type WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type * as runs from "./runs.ts"
 import type * as streams from "./streams.ts"
@@ -190,7 +190,7 @@ export const taskShape = (
   output: task.output !== null && "inline" in task.output ? task.output.inline : null,
   output_object: task.output !== null && "key" in task.output ? { key: task.output.key, bytes: task.output.bytes } : null,
   available_at: task.availableAt,
-  waiting: task.waitingOn === null ? null : waitingView(task.waitingOn, task.resumeAt),
+  waiting: waitingOf(task, Date.now()),
   progress: task.progress,
   ...detailsOf(task),
   attempts: more.attempts,

@@ -111,6 +111,8 @@ export interface Store {
       trigger?: NewRun["trigger"]
       createdAfter?: string
       createdBefore?: string
+      /** Requires `workflow`; other filters do not apply. */
+      logicalDate?: string
       limit: number
       before?: { createdAt: string; id: string }
     },

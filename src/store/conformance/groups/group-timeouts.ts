@@ -140,6 +140,27 @@ export const groupTimeoutTests = (open: Open): void => {
       expect((await world.task(run.id, "g.nap")).status).toBe("cancelled")
     })
 
+    it("past its timeout asks the holder of a waiting row to release it", async () => {
+      const world = await setup(open)
+      const flow = workflow({ g: timed, "g.file": { gated: true } })
+      const run = await world.start(flow)
+      const [gate] = await world.gate()
+      await world.turn({ changes: openChunks(flow, gate!) })
+      const [file] = await world.gate()
+      const waitingOn = { kind: "condition", condition: "/data/in.csv", everyMs: 10_000 } as const
+      await world.turn({ changes: [{ ...fence(file!), kind: "wait", waitingOn, delayMs: 0 }] })
+      const [held] = await world.gate()
+      world.clock.pass(MINUTE)
+      await world.turn()
+      expect((await world.turn()).stopRequests).toEqual([held!.attemptId])
+      await world.turn({ changes: [{ ...fence(held!), kind: "release" }] })
+      const [woken] = await world.gate()
+      expect(woken).toMatchObject({ attemptId: file!.attemptId, waitingOn: { mustEnd: true } })
+      await world.turn({ changes: [cancelled(world, woken!)] })
+      expect((await world.task(run.id, "g.file")).status).toBe("cancelled")
+      expect((await world.turn()).stopRequests).toEqual([])
+    })
+
     it("is timed per item, also inside other groups", async () => {
       const world = await setup(open)
       const flow = workflow({ o: { ...group, fan }, "o.g": timed, "o.g.a": {}, "o.g.b": { after: ["o.g.a"] }, "o.z": {} })

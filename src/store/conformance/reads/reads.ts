@@ -75,6 +75,24 @@ export const readTests = (open: Open): void => {
       expect(await list({ workflow: "nobody" })).toEqual([])
     })
 
+    it("of runs are limited to a workflow and a logical date", async () => {
+      const world = await setup(open)
+      const [day, next] = ["2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z"] as const
+      const start = async (name: string, logicalDate: string | null) => {
+        world.clock.pass(10)
+        return (await world.start({ ...one, name }, { logicalDate })).id
+      }
+      const first = await start("a", day)
+      const second = await start("a", day)
+      await start("a", next)
+      await start("a", null)
+      await start("b", day)
+      const list = async (limit: number) =>
+        (await world.store.listRuns({ workflow: "a", logicalDate: day, limit })).map(({ id }) => id)
+      expect(await list(9)).toEqual([second, first])
+      expect(await list(1)).toEqual([second])
+    })
+
     it("of tasks contain instances and hooks but no containers, in row order", async () => {
       const world = await setup(open)
       const run = await world.start(workflow({ each: { fan }, b: {}, "on_exit.0": {} }))

@@ -257,7 +257,7 @@ export const attemptTests = (open: Open): void => {
           error: "it broke",
           usage: null,
           dispatchedAt: iso(BEGIN),
-          startedAt: iso(BEGIN),
+          startedAt: iso(BEGIN + 5),
           finishedAt: iso(BEGIN),
         },
       ])

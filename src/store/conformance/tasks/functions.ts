@@ -65,6 +65,19 @@ const resumed = async (world: World<ServerStore>): Promise<TaskClaim[]> => {
 
 export const functionTests = (open: Open<ServerStore>): void => {
   describe("a durable function", () => {
+    it("that is resumed keeps the time of its first start", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [{ ...fence(claim), kind: "started", at: world.clock.now() }] })
+      const { startedAt } = await world.task(run.id, "main")
+      await world.turn({ changes: [suspends(claim, 1000)] })
+      world.clock.pass(1000)
+      const [again] = await resumed(world)
+      await world.turn({ changes: [{ ...fence(again!), kind: "started", at: world.clock.now() }] })
+      await world.turn({ changes: [world.ended(again!)] })
+      expect(await world.task(run.id, "main")).toMatchObject({ status: "success", attempt: 1, startedAt })
+    })
+
     it("reads the steps that it has recorded, the latest record of each", async () => {
       const world = await setup(open)
       const { run, claim } = await started(world)

@@ -368,6 +368,56 @@ export const waitingTests = (open: Open): void => {
     })
   })
 
+  describe("a waiting row that its holder keeps", () => {
+    const CONDITION: WaitingOn = { kind: "condition", condition: "/data/in.csv", everyMs: 10_000 }
+
+    const kept = async (world: World) => {
+      const run = await world.start(workflow({ a: { if: "true" } }))
+      const [gate] = await world.gate()
+      await world.turn({ changes: [waits(gate!, 0, CONDITION)] })
+      const [held] = await world.gate()
+      return { run, held: held! }
+    }
+
+    it("is given to nobody else, counts as running, and uses none of the holder's capacity", async () => {
+      const world = await setup(open)
+      const { run, held } = await kept(world)
+      world.clock.pass(3_600_000)
+      expect(await world.gate()).toEqual([])
+      expect(await world.store.listInFlight(world.holder)).toMatchObject([{ row: held.row }])
+      expect((await world.store.listHolders()).map(({ inFlight }) => inFlight)).toEqual([0])
+      expect((await world.run(run.id)).tasks).toMatchObject({ running: 1, pending: 0 })
+    })
+
+    it("reports progress and finishes under its attempt", async () => {
+      const world = await setup(open)
+      const { run, held } = await kept(world)
+      await world.turn({ changes: [{ ...fence(held), kind: "progress", fraction: null, details: "it does not exist" }] })
+      expect(await world.task(run.id, "a")).toMatchObject({ waitingOn: CONDITION, progress: { details: "it does not exist" } })
+      const { rejected } = await world.turn({ changes: [world.ended(held)] })
+      expect(rejected).toEqual([])
+      expect(await world.task(run.id, "a")).toMatchObject({ status: "success", attempt: 1, waitingOn: null })
+    })
+
+    it("is reported while its run is being cancelled, and must end after it is released", async () => {
+      const world = await setup(open)
+      const { run, held } = await kept(world)
+      await world.store.requestCancel(run.id, "cancel")
+      expect((await world.turn()).cancelling).toMatchObject([{ runSeq: run.seq }])
+      await world.turn({ changes: [{ ...fence(held), kind: "release" }] })
+      expect(await world.gate()).toMatchObject([{ row: held.row, waitingOn: { mustEnd: true } }])
+    })
+
+    it("is due for another holder when its holder is deregistered", async () => {
+      const world = await setup(open)
+      const { held } = await kept(world)
+      await world.store.deregisterHolder(world.holder)
+      await world.store.reapHolders(9, { workers: true })
+      const other = await world.join("other")
+      expect((await world.turn({ holder: other, gate: 9 })).gates).toMatchObject([{ row: held.row, attemptId: held.attemptId }])
+    })
+  })
+
   describe("the secret of a store", () => {
     it("is created once and long enough", async () => {
       const world = await setup(open)

@@ -96,7 +96,7 @@ const LIST = statement(
   `SELECT h.id, h.kind, h.name, h.process, h.run_id AS "runId", h.lease_ms AS "leaseMs", h.lease_until AS "leaseUntil", h.dead,
      h.capabilities, COALESCE(a.in_flight, 0)::int AS "inFlight"
    FROM holders h LEFT JOIN (
-     SELECT t.holder, count(*) AS in_flight FROM ${IN_FLIGHT_ROWS()} WHERE t.status <> 'pending' GROUP BY t.holder
+     SELECT t.holder, count(*) AS in_flight FROM ${IN_FLIGHT_ROWS()} WHERE t.status <> 'pending' AND t.waiting_on IS NULL GROUP BY t.holder
    ) a ON a.holder = h.id ORDER BY h.seq`,
 )
 

@@ -14,7 +14,7 @@ import type { AttemptChanges, FinalChange, Progressed, Started } from "./coalesc
 /** A start that is reported again, because the reply to the first report was lost, holds and changes nothing. */
 const START = statement(
   "start",
-  `UPDATE tasks t SET status = 'running', started_at = CASE WHEN t.status = 'dispatched' THEN c.at ELSE t.started_at END,
+  `UPDATE tasks t SET status = 'running', started_at = COALESCE(t.started_at, c.at),
      external_id = COALESCE(c.external_id, t.external_id)
    FROM unnest(:rows::bigint[], :attempts::uuid[], :startTimes::timestamptz[], :externalIds::text[]) AS c (id, attempt_id, at, external_id)
    WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("started", "t")}
@@ -36,7 +36,7 @@ const RETRY = statement(
      AS c (id, attempt_id, delay, lost, state, started_at, finished_at, error, exit_code, usage, external_id)
    ), past AS (
      SELECT t.id, t.attempt, t.attempt_id, c.state, t.worker, COALESCE(c.external_id, t.external_id) AS external_id, c.exit_code,
-       c.error, c.usage, t.dispatched_at, COALESCE(c.started_at, t.started_at) AS started_at, c.finished_at, c.delay, c.lost
+       c.error, c.usage, t.dispatched_at, COALESCE(t.started_at, c.started_at) AS started_at, c.finished_at, c.delay, c.lost
      FROM change c JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
      WHERE ${sourceState("retry", "t")}
      FOR UPDATE OF t

@@ -59,7 +59,7 @@ export const NOTHING_FINISHED: FinishResult = {
 /** Assignments of every finished row `t`, from its change `c`. */
 export const RESULT_COLUMNS = `output = c.output, output_key = c.output_key, output_bytes = c.output_bytes, exit_code = c.exit_code,
        usage = c.usage, external_id = COALESCE(c.external_id, t.external_id),
-       started_at = COALESCE(to_timestamp(c.started_at / 1000.0::float8), t.started_at),
+       started_at = COALESCE(t.started_at, to_timestamp(c.started_at / 1000.0::float8)),
        finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), ${NOW}), holder = NULL, waiting_on = NULL,
        resume_at = NULL, must_end = false, parked = NULL, inner_run = NULL`
 

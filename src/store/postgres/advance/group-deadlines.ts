@@ -168,7 +168,7 @@ const STOP_BELOW = statement(
   "deadlines_stop",
   `WITH RECURSIVE ${BELOW}
    INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
-   WHERE ${IS_IN_FLIGHT} AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
+   WHERE (${IS_IN_FLIGHT} OR ${IS_WAITING}) AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
 )
 
 const CANCEL_BELOW = statement(

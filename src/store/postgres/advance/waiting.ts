@@ -29,7 +29,7 @@ const WAIT = statement(
          WHEN c.seen_requests = COALESCE(t.resume_requests, 0) THEN ${NOW} + c.delay * interval '1 millisecond'
          ELSE ${NOW} END, resume_lane = c.lane, resumes = c.resumes, holder = NULL,
        dispatched_at = COALESCE(t.dispatched_at, ${NOW}),
-       started_at = COALESCE(c.started_at, CASE WHEN t.status = 'running' THEN t.started_at END, ${NOW}),
+       started_at = COALESCE(t.started_at, c.started_at, ${NOW}),
        progress = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, inner_run = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :waitingOnTexts::text[], :delays::bigint[], :lanes::text[], :startedAts::timestamptz[],
        :resumes::int[], :seenRequests::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes, seen_requests)

@@ -88,7 +88,7 @@ export const CHOOSE = (kind: ClaimKind, order = ""): string => `
 /** Assignments of a row that is claimed for work by the holder with this name. */
 export const DISPATCH = (holderName: string): string =>
   `status = 'dispatched', attempt = t.attempt + 1, holder = :holder::uuid, worker = (${holderName}), dispatched_at = ${NOW},
-    external_id = NULL, started_at = NULL, finished_at = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, usage = NULL,
+    external_id = NULL, finished_at = NULL, last_attempt_state = NULL, error = NULL, exit_code = NULL, usage = NULL,
     progress = NULL, inner_run = NULL`
 
 const ASSIGNMENTS = { gate: "holder = :holder::uuid", work: DISPATCH("SELECT name FROM claimer") } as const

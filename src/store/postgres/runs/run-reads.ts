@@ -69,6 +69,11 @@ const LIST_OF_WORKFLOW = statement(
   `${COLUMNS} WHERE ${OF_WORKFLOW} AND ${OLDER} ${NEWEST_OF} LIMIT :limit::int`,
 )
 
+const LIST_OF_LOGICAL_DATE = statement(
+  "runs_list_of_logical_date",
+  `${COLUMNS} WHERE ${OF_WORKFLOW} AND r.logical_date = :logicalDate::text AND ${OLDER} ${NEWEST_OF} LIMIT :limit::int`,
+)
+
 /** Reads a page of every matching kind and merges them. */
 const PAGES = (kinds: string, condition: string): string => `${COLUMNS} WHERE r.seq = ANY (ARRAY(
   SELECT p.seq FROM ${kinds} AS k (trigger, status) CROSS JOIN LATERAL (
@@ -113,11 +118,13 @@ const FIRST_ID = "00000000-0000-0000-0000-000000000000"
  * merges them, so that its cost does not depend on the number of other runs.
  */
 export const listRuns = async (connection: SqlRunner, query: RunQuery): Promise<RunRow[]> => {
-  const { status, trigger, workflow } = query
+  const { status, trigger, workflow, logicalDate } = query
   const { createdAt, id } = upperBound(query, LATEST, FIRST_ID)
   const page = { beforeAt: createdAt, beforeId: id, from: query.createdAfter ?? "-infinity", limit: query.limit }
   const allowed = query.only === undefined ? null : { ...page, workflow: workflow ?? null, only: allowedText(query) }
   const list = (): Promise<Columns[]> => {
+    if (workflow !== undefined && logicalDate !== undefined)
+      return connection.run(LIST_OF_LOGICAL_DATE, { ...page, workflow, logicalDate })
     if (status === undefined && trigger === undefined) {
       if (allowed !== null) return connection.run(LIST_ALLOWED, allowed)
       return workflow === undefined ? connection.run(LIST, page) : connection.run(LIST_OF_WORKFLOW, { ...page, workflow })

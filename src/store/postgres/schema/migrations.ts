@@ -19,6 +19,7 @@ import { STEP_ORDER } from "./009-step-order.ts"
 import { TRANSACTIONS } from "./010-transactions.ts"
 import { TRIGGERS } from "./011-triggers.ts"
 import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
+import { LOGICAL_DATES } from "./013-logical-dates.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -33,6 +34,7 @@ export const MIGRATIONS = [
   TRANSACTIONS,
   TRIGGERS,
   PATHS_AND_PAST,
+  LOGICAL_DATES,
 ] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")

@@ -69,7 +69,8 @@ const LIST = `
 SELECT id, kind, name, process, run_id AS "runId", lease_ms AS "leaseMs", lease_until AS "leaseUntil", dead, capabilities,
   coalesce(a.in_flight, 0) AS "inFlight"
 FROM holders LEFT JOIN (
-  SELECT holder, count(*) AS in_flight FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND status <> 'pending' GROUP BY holder
+  SELECT holder, count(*) AS in_flight FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND status <> 'pending' AND waiting_on IS NULL
+  GROUP BY holder
 ) a ON a.holder = holders.seq ORDER BY seq`
 
 type Columns = Omit<LeaseHolderRow, "dead" | "capabilities"> & { dead: number; capabilities: string | null }

@@ -100,7 +100,7 @@ type Of<Kind extends Change["kind"]> = Extract<Change, { kind: Kind }>
 // -- attempts --------------------------------------------------------------------------------------------------------------------
 
 const START = `
-UPDATE tasks SET status = 'running', started_at = ?, external_id = coalesce(?, external_id)
+UPDATE tasks SET status = 'running', started_at = coalesce(started_at, ?), external_id = coalesce(?, external_id)
 WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
 
 /** A second report of the start, after the reply to the first was lost, changes nothing. */
@@ -128,13 +128,13 @@ const emitMissingStart = (tx: Tx, row: LoadedRow, at: string | null): void => {
 
 const FINISH = `
 UPDATE tasks SET status = ?, last_attempt_state = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
-  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL
+  external_id = coalesce(?, external_id), started_at = coalesce(started_at, ?), finished_at = ?, holder = NULL
 WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`
 
 /** Separate from FINISH: SQLite checks the indexes of every column that a statement names. */
 const FINISH_WAITING = `
 UPDATE tasks SET status = ?, last_attempt_state = ?, output = ?, output_key = ?, output_bytes = ?, error = ?, exit_code = ?, usage = ?,
-  external_id = coalesce(?, external_id), started_at = coalesce(?, started_at), finished_at = ?, holder = NULL,
+  external_id = coalesce(?, external_id), started_at = coalesce(started_at, ?), finished_at = ?, holder = NULL,
   waiting_on = NULL, resume_at = NULL, must_end = 0, parked = NULL
 WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NOT NULL`
 
@@ -194,7 +194,7 @@ const cacheOutput = (
 const SUPERSEDE = `
 INSERT INTO attempts (task_id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at,
   finished_at)
-SELECT id, attempt, attempt_id, ?, worker, coalesce(?, external_id), ?, ?, ?, dispatched_at, coalesce(?, started_at), ?
+SELECT id, attempt, attempt_id, ?, worker, coalesce(?, external_id), ?, ?, ?, dispatched_at, coalesce(started_at, ?), ?
 FROM tasks WHERE id = ?`
 
 const RETRY = `

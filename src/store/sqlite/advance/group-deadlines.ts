@@ -11,7 +11,7 @@ import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { CANCELLABLE, CANCELLABLE_COLUMNS, type CancellableColumns, cancelRow } from "./cancel-pending.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import { deleteStopRequest, requestStop } from "./stop-requests.ts"
+import { deleteStopRequest, requestStop, requestStopOfHeld } from "./stop-requests.ts"
 import type { Tx } from "../tx.ts"
 import { resumeStopped } from "./waiting.ts"
 
@@ -99,8 +99,11 @@ const cancelBelow = (tx: Tx, effects: BatchEffects, { id, runSeq }: Pick<Row, "i
   const rows = tx.db.all<Columns>(BELOW, id, limit)
   for (const row of rows) {
     const [rowStatus, isWaiting] = row.slice(-2) as [TaskStatus, number]
-    if (isWaiting === 1) resumeStopped(tx, row[0])
-    else if (rowStatus === "pending") cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
+    if (isWaiting === 1) {
+      resumeStopped(tx, row[0])
+      requestStopOfHeld(tx, row[0])
+    } else if (rowStatus === "pending")
+      cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
     else requestStop(tx, row[0])
   }
   if (rows.length === 0) return 0

@@ -16,6 +16,14 @@ export const requestStop = (tx: Tx, row: number): void => {
   tx.wakeOthers = true
 }
 
+const REQUEST_OF_HELD = `
+INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, holder FROM tasks WHERE id = ? AND holder IS NOT NULL ON CONFLICT DO NOTHING`
+
+/** Requests the end of a waiting row if a holder has claimed it, to check its condition. */
+export const requestStopOfHeld = (tx: Tx, row: number): void => {
+  tx.db.run(REQUEST_OF_HELD, row)
+}
+
 const OF_HOLDER = "SELECT attempt_id FROM stop_requests WHERE holder = ? ORDER BY task_id"
 
 export const stopRequestsOf = (tx: Tx, claimer: Claimer): AttemptId[] =>

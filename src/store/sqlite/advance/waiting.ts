@@ -18,7 +18,7 @@ import type { Tx } from "../tx.ts"
 /** An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at once. */
 const waitStatement = (resumeAt: string): string => `
 UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = ${resumeAt}, resume_lane = ?4, resumes = ?9,
-  holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(?6, started_at), progress = NULL,
+  holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(started_at, ?6), progress = NULL,
   last_attempt_state = NULL, error = NULL, exit_code = NULL
 WHERE id = ?7 AND attempt_id = ?8`
 

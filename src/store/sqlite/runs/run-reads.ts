@@ -41,6 +41,10 @@ const LIST_OF_WORKFLOW_AND_KIND = `
 SELECT seq, created_at, id FROM runs INDEXED BY runs_of_workflow_by_kind
 WHERE workflow_id = ?5 AND "trigger" = ?6 AND status = ?7 AND ${OLDER} ${PAGE}`
 
+const LIST_OF_LOGICAL_DATE = `
+SELECT seq, created_at, id FROM runs INDEXED BY runs_logical_date
+WHERE workflow_id = ?5 AND logical_date = ?6 AND ${OLDER} ${PAGE}`
+
 const WORKFLOW = "SELECT id FROM workflows WHERE name = ?"
 
 const ALLOWED_WORKFLOWS = `SELECT w.id FROM workflows w WHERE (?1 IS NULL OR w.name = ?1) AND ${allowed("?2")}`
@@ -59,6 +63,8 @@ export const listRuns = (session: Session, query: RunQuery): RunRow[] => {
   const page = [createdAt, id, query.createdAfter ?? "", query.limit] as const
   const kinds = query.status === undefined && query.trigger === undefined ? null : kindsOf(query)
   const list = (workflow: number | null): ListedRun[] => {
+    if (query.logicalDate !== undefined)
+      return session.db.all<ListedRun>(LIST_OF_LOGICAL_DATE, ...page, workflow, query.logicalDate)
     if (kinds === null)
       return workflow === null
         ? session.db.all<ListedRun>(LIST, ...page)

@@ -203,11 +203,13 @@ CREATE TABLE runs (
   queue_behind INTEGER NOT NULL DEFAULT 0,
   removing INTEGER NOT NULL DEFAULT 0,
   timezone TEXT,
-  retry_plan TEXT, created_by TEXT, number INTEGER NOT NULL DEFAULT 0, idle_ms INTEGER NOT NULL DEFAULT 0,
+  retry_plan TEXT, created_by TEXT, number INTEGER NOT NULL DEFAULT 0, idle_ms INTEGER NOT NULL DEFAULT 0, cause TEXT, previous_run TEXT,
   CHECK ((status IN ('pending', 'running')) = (finished_at IS NULL))
 ) STRICT;
 
 CREATE INDEX runs_active ON runs (workflow_id, status) WHERE finished_at IS NULL;
+
+CREATE INDEX runs_after_previous ON runs (previous_run) WHERE previous_run IS NOT NULL AND finished_at IS NULL;
 
 CREATE INDEX runs_by_kind ON runs ("trigger", status, created_at, id);
 
@@ -220,6 +222,8 @@ CREATE INDEX runs_created ON runs (created_at, id);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_key ON runs (workflow_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
+CREATE INDEX runs_logical_date ON runs (workflow_id, logical_date, created_at, id) WHERE logical_date IS NOT NULL;
 
 CREATE UNIQUE INDEX runs_number ON runs (workflow_id, number) WHERE number > 0;
 
@@ -386,6 +390,52 @@ CREATE TABLE ticks (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX ticks_skipped ON ticks (workflow_id, schedule, tick_at) WHERE skipped IS NOT NULL;
+
+CREATE TABLE trigger_files (
+  workflow_id INTEGER NOT NULL,
+  pattern TEXT NOT NULL,
+  path TEXT NOT NULL,
+  version TEXT NOT NULL,
+  run_id TEXT,
+  PRIMARY KEY (workflow_id, pattern, path, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trigger_paths (
+  workflow_id INTEGER NOT NULL,
+  pattern TEXT NOT NULL,
+  since TEXT NOT NULL,
+  PRIMARY KEY (workflow_id, pattern)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trigger_successes (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  trigger_id INTEGER NOT NULL,
+  upstream TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  logical_date TEXT,
+  timezone TEXT
+) STRICT;
+
+CREATE INDEX trigger_successes_of_trigger ON trigger_successes (trigger_id, id);
+
+CREATE TABLE trigger_upstreams (
+  upstream TEXT NOT NULL,
+  trigger_id INTEGER NOT NULL,
+  PRIMARY KEY (upstream, trigger_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX trigger_upstreams_of_trigger ON trigger_upstreams (trigger_id);
+
+CREATE TABLE triggers (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  workflow_id INTEGER NOT NULL,
+  version_id INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  spec TEXT NOT NULL,
+  active INTEGER NOT NULL,
+  problem TEXT,
+  UNIQUE (workflow_id, position)
+) STRICT;
 
 CREATE TABLE used_messages (
   key TEXT PRIMARY KEY,

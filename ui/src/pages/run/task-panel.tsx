@@ -128,9 +128,16 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
           </Button>
         </div>
       )}
-      <Standing runId={runId} node={node} path={path} status={status} explained={waiting?.kind !== "approval"} />
+      <Standing
+        runId={runId}
+        node={node}
+        path={path}
+        status={status}
+        explained={waiting?.kind !== "approval" && waiting?.kind !== "condition"}
+      />
       {waiting?.kind === "approval" ? <ApprovalBox at={at} waiting={waiting} /> : null}
-      {waiting !== null && waiting.kind !== "approval" ? <Waits waiting={waiting} /> : null}
+      {waiting?.kind === "condition" ? <WaitsForCondition waiting={waiting} /> : null}
+      {waiting !== null && waiting.kind !== "approval" && waiting.kind !== "condition" ? <Waits waiting={waiting} /> : null}
       <TaskActions at={at} task={query.data ?? null} fanned={path !== ""} />
       {query.data === undefined ? (
         query.isError && instance !== undefined ? (
@@ -142,6 +149,19 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
     </div>
   )
 }
+
+const WaitsForCondition = ({ waiting }: { waiting: NonNullable<Task["waiting"]> }): ReactElement => (
+  <p className="task-waits">
+    Waits for {waiting.condition}
+    {waiting.until === null ? null : (
+      <>
+        {", next check at "}
+        <ExactTime at={waiting.until} />
+      </>
+    )}
+    {waiting.last === undefined ? null : `. The last check: ${waiting.last}`}
+  </p>
+)
 
 const Waits = ({ waiting }: { waiting: NonNullable<Task["waiting"]> }): ReactElement => (
   <p className="task-waits">

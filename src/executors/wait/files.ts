@@ -1,0 +1,72 @@
+// Finds files of this machine, and objects in buckets (`s3://`, `gs://`) with the credentials of the server, by a path or a pattern.
+
+import { stat } from "node:fs"
+import { isWildcard, PATH_PATTERN_HINT, parsePathPattern } from "../../core/settings/path-pattern.ts"
+import { MatchFinder, type MatchFinderOptions } from "../../objects/matches/matches.ts"
+import { ObjectStoreError } from "../../objects/errors.ts"
+import { BrokenCondition } from "./broken-condition.ts"
+
+const MAX_FOUND = 1000
+
+export class Files {
+  readonly #options: MatchFinderOptions
+  readonly #matches: MatchFinder
+  readonly #buckets = new Map<string, ReturnType<MatchFinderOptions["openObjects"]>>()
+
+  constructor(options: MatchFinderOptions) {
+    this.#options = options
+    this.#matches = new MatchFinder(options)
+  }
+
+  /** Returns existing files or objects, sorted, at most 1,000. Throws BrokenCondition when waiting cannot help. */
+  async find(path: string): Promise<string[]> {
+    const pattern = parsePathPattern(path)
+    if (pattern === null) throw new BrokenCondition(`${path} is not ${PATH_PATTERN_HINT}`)
+    const { store, parts, root } = pattern
+    try {
+      if (parts.some(isWildcard)) return await this.#match(path)
+      if (store === null) return (await fileExists(path)) ? [path] : []
+      const key = parts.join("/")
+      return (await (await this.#bucket(store)).size(key)) === null ? [] : [root + key]
+    } catch (error) {
+      if (isPermanent(error)) throw new BrokenCondition((error as Error).message, { cause: error })
+      throw error
+    }
+  }
+
+  async #match(pattern: string): Promise<string[]> {
+    const found: string[] = []
+    for await (const { path } of this.#matches.find(pattern)) {
+      found.push(path)
+      if (found.length >= MAX_FOUND) break
+    }
+    return found.sort()
+  }
+
+  async #bucket(address: string): ReturnType<MatchFinderOptions["openObjects"]> {
+    const opening = this.#buckets.get(address) ?? this.#options.openObjects(address)
+    this.#buckets.set(address, opening)
+    const bucket = await opening
+    return bucket.impatient ?? bucket
+  }
+}
+
+const MISSING = new Set(["ENOENT", "ENOTDIR"])
+
+/** Returns whether a file or folder exists. Rejects when the system does not say. */
+const fileExists = (path: string): Promise<boolean> =>
+  // A callback costs a fraction of a promise of the system, and thousands of tasks may wait.
+  new Promise((resolve, reject) => {
+    stat(path, (error) => {
+      if (error === null) resolve(true)
+      else if (MISSING.has(error.code ?? "")) resolve(false)
+      else reject(error)
+    })
+  })
+
+/** Errors of rights and addresses of buckets; a store that does not respond may work again soon. */
+const isPermanent = (error: unknown): boolean => {
+  if (error instanceof ObjectStoreError) return !error.transient
+  const status = (error as { $metadata?: { httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode
+  return status !== undefined && [301, 400, 401, 403].includes(status)
+}

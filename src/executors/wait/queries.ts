@@ -1,0 +1,104 @@
+// Sends the queries of waits to configured Postgres databases, each in a read-only transaction with a timeout.
+
+import pg from "pg"
+import type { Connections } from "../../core/settings/connections.ts"
+import type { JsonObject } from "../../core/model/json.ts"
+import type { SecretSource } from "../../core/model/ports.ts"
+import { BrokenCondition } from "./broken-condition.ts"
+
+const MAX_CONNECTIONS = 4
+const IDLE_MS = 30_000
+const CONNECT_MS = 10_000
+
+/** Classes of SQLSTATE after which the same query may succeed: connection, rollback, resources, state, intervention, system. */
+const TRANSIENT = ["08", "40", "53", "55", "57", "58"]
+
+interface Query {
+  connection: string | null
+  text: string
+  values: (string | null)[]
+  timeoutMs: number
+}
+
+export class Queries {
+  readonly #connections: Connections
+  readonly #secret: SecretSource
+  readonly #pools = new Map<string, Promise<pg.Pool>>()
+
+  constructor(connections: Connections, secret: SecretSource) {
+    this.#connections = connections
+    this.#secret = secret
+  }
+
+  /** Returns the first row; null without one. Throws BrokenCondition when waiting cannot help. */
+  async firstRow({ connection, text, values, timeoutMs }: Query): Promise<JsonObject | null> {
+    const name = this.#nameOf(connection)
+    const client = await (await this.#pool(name)).connect().catch((error: unknown) => {
+      throw queryError(error)
+    })
+    let failure: Error | undefined
+    try {
+      await client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${Math.ceil(timeoutMs)}`)
+      // The extended protocol accepts one statement only, which cannot end the transaction.
+      const query: pg.QueryConfig & { queryMode: "extended" } = { text, values, queryMode: "extended" }
+      const { rows } = await client.query<Record<string, unknown>>(query)
+      await client.query("ROLLBACK")
+      const [row] = rows
+      return row === undefined ? null : (JSON.parse(JSON.stringify(row)) as JsonObject)
+    } catch (error) {
+      failure = error as Error
+      throw queryError(error)
+    } finally {
+      client.release(failure)
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const pool of this.#pools.values()) await pool.then((open) => open.end()).catch(() => undefined)
+  }
+
+  #nameOf(given: string | null): string {
+    const names = Object.keys(this.#connections)
+    const known = names.length === 0 ? "none is configured" : `the connections are ${names.join(", ")}`
+    const where = `(connections in ork.yaml, or ORK_CONNECTIONS)`
+    if (given === null) {
+      if (names.length === 1) return names[0]!
+      throw new BrokenCondition(`the query needs connection, the name of a database; ${known} ${where}`)
+    }
+    if (Object.hasOwn(this.#connections, given)) return given
+    throw new BrokenCondition(`there is no connection ${JSON.stringify(given)}; ${known} ${where}`)
+  }
+
+  #pool(name: string): Promise<pg.Pool> {
+    const known = this.#pools.get(name)
+    if (known !== undefined) return known
+    const opening = this.#open(name)
+    this.#pools.set(name, opening)
+    opening.catch(() => this.#pools.delete(name))
+    return opening
+  }
+
+  async #open(name: string): Promise<pg.Pool> {
+    const connection = this.#connections[name]!
+    const url = "url" in connection ? connection.url : await this.#secret(connection.secret)
+    if (url === null) throw new BrokenCondition(`the connection ${name} needs a secret that does not exist where Ork runs`)
+    const pool = new pg.Pool({
+      connectionString: url,
+      max: MAX_CONNECTIONS,
+      idleTimeoutMillis: IDLE_MS,
+      connectionTimeoutMillis: CONNECT_MS,
+      allowExitOnIdle: true,
+      application_name: "ork wait",
+    })
+    // The next query opens another connection.
+    pool.on("error", () => {})
+    return pool
+  }
+}
+
+/** An error of the database has a SQLSTATE; one of the network has a code such as ECONNREFUSED. */
+const queryError = (error: unknown): unknown => {
+  if (!(error instanceof pg.DatabaseError)) return error
+  const { code = "", message } = error
+  return TRANSIENT.includes(code.slice(0, 2)) ? error : new BrokenCondition(message, { cause: error })
+}

@@ -1,0 +1,5 @@
+// Finds the runs of a workflow with a logical date, for tasks that wait for them.
+
+export const LOGICAL_DATES = `
+CREATE INDEX runs_logical_date ON runs (workflow_id, logical_date, created_at, id) WHERE logical_date IS NOT NULL;
+`
