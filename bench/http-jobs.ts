@@ -1,4 +1,4 @@
-// usage: node bench/http-jobs.ts [sqlite|postgres://…] [jobs] [rounds]
+// usage: node bench/http-jobs.ts [sqlite|postgres] [jobs] [rounds]
 // No-op jobs end to end, through `Ork.open` and over HTTP (`ork serve` in a process of its own, `startWorker` and `OrkClient` here), with
 // default settings. Both take turns, each on a fresh database. Needs a build. Prints one JSON line with the medians and their ratio.
 
@@ -54,7 +54,7 @@ const measure = async ({ submit, calls }: Side, count: number): Promise<number> 
 }
 
 const database = async (): Promise<{ url: string; drop(): Promise<void> }> => {
-  if (store.startsWith("postgres")) return await createDatabase()
+  if (store === "postgres") return await createDatabase()
   const folder = tempFolder()
   return { url: `sqlite:${join(folder.path, "ork.db")}`, drop: async () => folder.remove() }
 }
@@ -146,7 +146,7 @@ for (let round = 0; round < Number(rounds); round++) {
 const of = (field: keyof HttpRate): number[] => seen.http.map((each) => each[field])
 const ratio = median(of("rate")) / median(seen.direct)
 print({
-  bench: `http-jobs ${store.replace(/:.*/, "")}`,
+  bench: `http-jobs ${store}`,
   jobs: Number(jobs),
   direct_per_s: median(seen.direct),
   http_per_s: median(of("rate")),

@@ -1,4 +1,4 @@
-// usage: npm run bench [-- noop fanout foreach groups startup log functions workers] [-- --rounds N]
+// usage: npm run bench [-- noop fanout foreach groups startup log functions workers http-jobs] [-- --rounds N]
 //        npm run bench -- guard    the check before a release, in five minutes: ends with 1 when a figure misses its target
 //        npm run bench -- peers    compares Ork with other products (peers/main.ts)
 // Every figure is a ratio to a floor (a bare prototype, or a fixed budget) that is measured in the same run, because machines are noisy:
@@ -156,6 +156,14 @@ if (wanted("workers")) {
   const { server_mib, worker_mib } = line("workers.ts", ["sleep"])
   compare("500 processes on a worker: server memory in MiB, budget 30", [server_mib!], [30], "< 1")
   compare("500 processes on a worker: worker memory in MiB, budget 60", [worker_mib!], [60], "< 1")
+}
+
+if (wanted("http-jobs")) {
+  process.env["TEST_DATABASE_URL"] ??= (await startPostgres({ durable: true })).url
+  for (const store of ["sqlite", "postgres"]) {
+    const { http_per_s, direct_per_s } = line("http-jobs.ts", [store, "20000", String(rounds)])
+    compare(`${store}: jobs/s over HTTP, relative to Ork.open`, [http_per_s!], [direct_per_s!], ">= 0.4")
+  }
 }
 
 if (wanted("log")) {

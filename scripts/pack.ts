@@ -85,7 +85,7 @@ const scriptPath = (specifier: string): string | null =>
   /^\..*\.ts$/.test(specifier) ? specifier.replace(/\.ts$/, ".js") : null
 
 /** Leaves out maps, compressed copies, which the server makes on request, and what only builds and tests read. */
-const isWanted = (path: string): boolean => !/\.(?:map|gz|br|pyc)$|\/(?:__pycache__|manifest\.json)$/.test(path)
+const isWanted = (path: string): boolean => !/\.(?:map|gz|br|pyc)$|\/(?:__pycache__|python\/tests|manifest\.json)$/.test(path)
 
 /** Writes the packages and returns their folders. */
 export const writePackages = async (folder: string): Promise<string[]> => {

@@ -15,7 +15,8 @@ import { ServerError } from "../worker/connection/server-error.ts"
 import { Worker } from "../worker/worker.ts"
 import type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
 
-const DEFAULT_CAPACITY = 16
+/** As `Ork.open` has it. */
+const DEFAULT_CAPACITY = 100
 const DEFAULT_GRACE_MS = 10_000
 const MANIFEST = new URL("../../package.json", import.meta.url)
 

@@ -21,7 +21,7 @@ export interface WorkerSettings {
   queues?: readonly string[]
   /** Labels of the worker. */
   labels?: readonly string[]
-  /** Limit of concurrent functions. Default: 16. */
+  /** Limit of concurrent functions. Default: 100. */
   capacity?: number
   /** Name of the worker in lists. Default: host and process. */
   name?: string

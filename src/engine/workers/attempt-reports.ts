@@ -50,8 +50,15 @@ export class AttemptReports {
     if (this.#claims.size > MAX_CACHED) this.#claims.delete(this.#claims.keys().next().value!)
   }
 
-  /** Commits a report. Returns the attempts of rejected entries: those that are not authentic, or whose fence no longer held. */
-  async report({ now, entries }: Report, isAuthentic: (entry: Entry) => boolean): Promise<string[]> {
+  /**
+   * Commits a report. Returns the attempts of rejected entries: those that are not authentic, or whose fence no longer held. `submitted` is
+   * called when the changes are on their way to the store.
+   */
+  async report(
+    { now, entries }: Report,
+    isAuthentic: (entry: Entry) => boolean,
+    submitted: () => void = () => {},
+  ): Promise<string[]> {
     const { clock, engine } = this.#options
     const skew = clock.now() - now
     const shift = Math.abs(skew) < MIN_SKEW_MS ? 0 : skew
@@ -67,7 +74,9 @@ export class AttemptReports {
       if (claim === undefined) rejected.add(entry.attempt_id)
       else changes.push(await this.#change(claim, entry, shift))
     }
-    for (const { attemptId } of await engine.report(changes)) rejected.add(attemptId)
+    const committed = engine.report(changes)
+    submitted()
+    for (const { attemptId } of await committed) rejected.add(attemptId)
     this.#committed(entries, claims, rejected)
     return [...rejected]
   }

@@ -173,15 +173,22 @@ export class WorkerService {
     if (!poll.respond({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
   }
 
-  /** Claims work for the response to a report. */
-  async #claimNow(worker: RegisteredWorker, free: number, signal: AbortSignal): Promise<Claimed["assignments"]> {
-    const { claims, more } = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, maxClaims: free })
-    if (more) this.#polls.wake(false)
-    if (claims.length === 0) return []
-    const assignments = await this.#assignAll(worker, claims)
-    if (!signal.aborted) return assignments
-    await this.#release(claims).catch(() => {})
-    return []
+  /** Claims work for the response to a report. A failure only means that the worker polls next. */
+  async #claimNow(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
+    try {
+      const { claims, more } = await this.#engine.claimFor(worker.id, { lanes: worker.lanes, maxClaims: free })
+      if (more) this.#polls.wake(false)
+      return claims
+    } catch (error) {
+      this.#options.log.warn({ worker: worker.id, error: messageOf(error) }, "failed to claim work with a report")
+      return []
+    }
+  }
+
+  /** Claims after the changes that were just submitted, in the same transaction if the store groups its writes. */
+  async #claimBehind(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
+    await new Promise<void>((resolve) => void this.#options.clock.after(0, resolve))
+    return this.#claimNow(worker, free)
   }
 
   async #assignAll(worker: RegisteredWorker, claims: readonly Claim[]): Promise<Claimed["assignments"]> {
@@ -214,19 +221,30 @@ export class WorkerService {
   // -- attempts ----------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; then
-   * nothing is claimed.
+   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; claims are
+   * released then, and when the worker has disconnected.
    */
   async report(
     id: HolderId,
     body: z.output<typeof wire.reportBody>,
     signal: AbortSignal,
   ): Promise<z.output<typeof wire.reportReply> | null> {
+    const { entries, free } = body
     const worker = await this.#registry.get(id)
-    const refused = await this.#reports.report(body, (entry) => isAttemptToken(worker.stored, entry.attempt_id, entry.token))
-    const reported = new Set(body.entries.map((entry) => entry.attempt_id)).size
-    if (refused.length === reported) return null
-    return body.free === 0 ? { refused } : { refused, assignments: await this.#claimNow(worker, body.free, signal) }
+    const isAuthentic = (entry: (typeof entries)[number]): boolean =>
+      isAttemptToken(worker.stored, entry.attempt_id, entry.token)
+    let claiming: Promise<readonly Claim[]> = Promise.resolve([])
+    const refused = await this.#reports.report(body, isAuthentic, () => {
+      if (free > 0) claiming = this.#claimBehind(worker, free)
+    })
+    const isRejected = refused.length === new Set(entries.map((entry) => entry.attempt_id)).size
+    let claims = await claiming
+    // What the report has made ready may have been committed after the claim.
+    if (claims.length === 0 && free > 0 && !isRejected) claims = await this.#claimNow(worker, free)
+    const assignments = isRejected ? [] : await this.#assignAll(worker, claims)
+    if (claims.length > 0 && (isRejected || signal.aborted)) await this.#release(claims).catch(() => {})
+    if (isRejected) return null
+    return free === 0 ? { refused } : { refused, assignments: signal.aborted ? [] : assignments }
   }
 
   /** Returns where each log continues; null for an attempt that the worker does not own. */
