@@ -207,14 +207,14 @@ export class OrkClient implements Orkable {
 
   async *#follow(
     items: AsyncGenerator<StreamItem>,
-    first: ReturnType<typeof items.next>,
+    first: Promise<IteratorResult<StreamItem>>,
     options: EventOptions,
   ): AsyncGenerator<OrkEvent> {
     const names = new RunNames(async (id) => (await this.#find<RunBody>(`/runs/${id}`))?.workflow ?? null)
     try {
-      for (let { done, value } = await first; done !== true; { done, value } = await items.next()) {
-        if (value.type === "gap") throw eventsAreGone(options.after ?? "the last one")
-        const event = value.type === "event" ? await eventOf(value, names) : null
+      for (let item = await first; item.done !== true; item = await items.next()) {
+        if (item.value.type === "gap") throw eventsAreGone(options.after ?? "the last one")
+        const event = item.value.type === "event" ? await eventOf(item.value, names) : null
         if (event !== null && isWanted(event, options)) yield event
       }
     } catch (error) {

@@ -125,6 +125,20 @@ export class NonDeterminismError extends OrkError {
   }
 }
 
+/** A value cannot be written as JSON: a function, a bigint, a cycle. Nothing was written. */
+export class NotJsonError extends OrkError {
+  static {
+    this.prototype.name = "NotJsonError"
+  }
+}
+
+/** A newer Ork has migrated the database. Nothing was changed. */
+export class NewerDatabaseError extends OrkError {
+  static {
+    this.prototype.name = "NewerDatabaseError"
+  }
+}
+
 /** The user's transaction cannot be used: it is on another database, has not begun, or has ended. Nothing was written. */
 export class TransactionError extends OrkError {
   static {

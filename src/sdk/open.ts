@@ -12,6 +12,8 @@ import { openObjectStore } from "../objects/open.ts"
 import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
+import { SchemaTooNew } from "../store/contract/errors.ts"
+import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
 import { defaultName, type OrkOptions, type OrkParts } from "./ork.ts"
 
@@ -29,7 +31,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     await store.migrate()
   } catch (error) {
     await store.close()
-    throw error
+    throw error instanceof SchemaTooNew ? new NewerDatabaseError(error.message, { cause: error }) : error
   }
   reportOpened({ database, objects: objectStore })
   const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }

@@ -25,6 +25,7 @@ import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { Triggers } from "../engine/services/triggers.ts"
 import { planStepRetry } from "../engine/services/step-retry.ts"
+import { UnhandledJobs } from "../engine/services/unhandled-jobs.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
 import { answerFunction } from "../engine/waiting/function-approvals.ts"
 import type { Executor } from "../executors/executor.ts"
@@ -64,6 +65,7 @@ import type {
 } from "./orkable.ts"
 import { Results } from "./results.ts"
 import { validate } from "./schema.ts"
+import { toJson } from "./to-json.ts"
 
 export interface OrkOptions {
   /** `sqlite:FILE` or `postgres://…`. Default: ORK_DATABASE_URL, or sqlite:.ork/ork.db. */
@@ -125,6 +127,7 @@ export class Ork implements Orkable {
   readonly #triggers: Triggers | null
   readonly #results: Results
   readonly #events: EventReader
+  readonly #unhandled: UnhandledJobs
   readonly #outputs: WholeOutputs
   readonly #workflows = new Map<string, Promise<StoredWorkflow>>()
   /** Graphs of this process, by name. */
@@ -141,6 +144,7 @@ export class Ork implements Orkable {
     this.#outputs = new WholeOutputs(parts)
     this.#results = new Results(parts.store, parts.clock, this.#engine)
     this.#events = new EventReader(parts.store)
+    this.#unhandled = new UnhandledJobs(parts)
     this.#engine?.onEvent(() => this.#events.wake())
     parts.store.onWake(() => this.#events.wake())
   }
@@ -289,7 +293,7 @@ export class Ork implements Orkable {
     await validate(schema, payload, `the signal ${name}`)
     const id = typeof run === "string" ? run : run.id
     const runId = parseRunId(id)
-    const sent = { name, payload: jsonOf(payload, `the signal ${name}`), key: key ?? null }
+    const sent = { name, payload: toJson(payload, `the signal ${name}`), key: key ?? null }
     const found = runId === null ? null : await this.#parts.store.getRun(runId)
     const isDurable = found !== null && (await this.#parts.store.compiled(found.versionId)).nodes[0]?.durable === true
     const outcome = isDurable ? await this.#parts.store.sendSignal({ runId: found.id, ...sent }) : "unknown"
@@ -362,7 +366,7 @@ export class Ork implements Orkable {
       id: uuidv7(clock.now(), random.hex128()),
       name,
       queue,
-      payload: jsonOf(input, `the input of ${name}`),
+      payload: toJson(input, `the input of ${name}`),
       priority: options.priority ?? definition.priority,
       dependencies: [],
       retryPolicy: DEFAULT_JOB_RETRY,
@@ -387,9 +391,16 @@ export class Ork implements Orkable {
     const created = await (isInTransaction(options)
       ? this.#createJobsIn(jobs, options)
       : this.#parts.store.createJobs(jobs, options).finally(() => this.#engine?.wake()))
-    if (!("rejected" in created)) return created.map((job) => this.#jobWork(job))
+    if (!("rejected" in created)) {
+      if (!isInTransaction(options) && !this.#runs(jobs[0])) await this.#unhandled.check(jobs)
+      return created.map((job) => this.#jobWork(job))
+    }
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
+  }
+
+  #runs(job: NewJob | undefined): boolean {
+    return job === undefined || this.#definitions.some(({ name }) => name === job.name)
   }
 
   async #createJobsIn(
@@ -782,14 +793,8 @@ const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition
   priority: null,
 })
 
-const jsonOf = (value: unknown, what: string): Json => {
-  const text = JSON.stringify(value ?? null) as string | undefined
-  if (text === undefined) throw new TypeError(`${what} is not JSON: it is a ${typeof value}`)
-  return JSON.parse(text) as Json
-}
-
 const paramsOf = (input: unknown, name: string): JsonObject => {
-  const params = jsonOf(input ?? {}, `the input of ${name}`)
+  const params = toJson(input ?? {}, `the input of ${name}`)
   if (isObject(params)) return params
   throw new TypeError(`the input of workflow ${name} must be an object`)
 }

@@ -21,11 +21,12 @@ import type { FunctionState, NewStep, Step, StepKind } from "../../store/contrac
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
-import { CancelledError, TaskFailedError } from "../errors.ts"
+import { CancelledError, NotJsonError, TaskFailedError } from "../errors.ts"
 import { validate } from "../schema.ts"
+import { toJson } from "../to-json.ts"
 import { Cancellation } from "./cancellation.ts"
 import { LostFunction } from "./journal.ts"
-import { keyOf, nonDeterminism, signalOf, toJson, untilOf } from "./step-record.ts"
+import { keyOf, nonDeterminism, signalOf, untilOf } from "./step-record.ts"
 import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
 
 export type ChildEnd = { output: Output | null } | { error: string; cancelled: boolean }
@@ -139,7 +140,7 @@ export class Activation implements StepTools {
     options?: StepOptions,
   ): Promise<Result> =>
     this.#try("run", name, options, async (step, context) => {
-      const value = toJson(await code(context), `step ${name}`)
+      const value = toJson(await code(context), `the result of step ${name}`)
       return async () => await this.#succeed(step, value as Result & Json)
     })
 
@@ -150,7 +151,7 @@ export class Activation implements StepTools {
   ): Promise<Result> =>
     this.#try("tx", name, options, async (step, context) => {
       await this.flush()
-      const run = async (tx: SqlTransaction): Promise<Json> => toJson(await code(tx, context), `step ${name}`)
+      const run = async (tx: SqlTransaction): Promise<Json> => toJson(await code(tx, context), `the result of step ${name}`)
       const value = await this.#ports.transact(step, run, context.signal)
       return async () => ({ value: value as Result })
     })
@@ -180,7 +181,8 @@ export class Activation implements StepTools {
           if (signal.aborted) throw this.#cancellation.isRequested ? this.#cancellation.error({ cause: error }) : error
           const { terminal, retryAfterMs } = markOf(error)
           const failures = step.failures + 1
-          if (terminal === true || failures >= policy.maxAttempts) return await this.#fail(step, error)
+          const isFinal = terminal === true || error instanceof NotJsonError || failures >= policy.maxAttempts
+          if (isFinal) return await this.#fail(step, error)
           const delayMs = retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next())
           step = { ...step, failures, error: messageOf(error), details: { until: this.#ports.clock.now() + delayMs } }
           await this.#record(step)

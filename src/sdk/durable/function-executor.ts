@@ -22,10 +22,10 @@ import type { SqlTransaction, TransactionStep } from "../../store/contract/trans
 import type { AnyTask, AnyWorkflow, Definition, TxTaskContext } from "../definitions.ts"
 import { CancelledError, NonDeterminismError, TransactionError } from "../errors.ts"
 import { validate } from "../schema.ts"
+import { toJson } from "../to-json.ts"
 import { Activation, type ActivationEnd, type ActivationPorts, type ChildDefinition } from "./activation.ts"
 import { isCancelled } from "./cancellation.ts"
 import { Journal, LostFunction } from "./journal.ts"
-import { toJson } from "./step-record.ts"
 import { Transactions } from "./transactions.ts"
 
 /** Larger results of steps are objects. */
@@ -111,7 +111,7 @@ export class FunctionExecutor implements Executor {
       const earlier = assignment.attempt === 1 ? null : await this.#transactions.find(step)
       if (earlier !== null) return await readOutput(objects, earlier)
       return await this.#transactions.run(step, {
-        run: async (tx) => toJson(await handlerOf(task, tx)(input, context), `task ${task.name}`),
+        run: async (tx) => toJson(await handlerOf(task, tx)(input, context), `the result of task ${task.name}`),
         signal: context.signal,
         readOutput: (output) => readOutput(objects, output),
         writeOutput: (each, value) => writeOutput(objects, assignment, each, value),

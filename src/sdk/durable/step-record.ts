@@ -1,6 +1,5 @@
 // Records of steps: their keys, what they say about a wait, and what they say against the code that runs now.
 
-import { messageOf } from "../../core/model/error-message.ts"
 import { isObject, type Json } from "../../core/model/json.ts"
 import type { Step, StepKind } from "../../store/contract/functions.ts"
 import { NonDeterminismError } from "../errors.ts"
@@ -14,18 +13,6 @@ export const untilOf = (details: Json): number | null =>
 /** Returns the id of the signal that a step has received; null: none. */
 export const signalOf = (details: Json): number | null =>
   isObject(details) && typeof details["signal"] === "number" ? details["signal"] : null
-
-/** Returns a result as JSON carries it. */
-export const toJson = (value: unknown, what: string): Json => {
-  if (value === undefined) return null
-  try {
-    const text = JSON.stringify(value) as string | undefined
-    if (text !== undefined) return JSON.parse(text) as Json
-  } catch (error) {
-    throw new TypeError(`the result of ${what} is not JSON: ${messageOf(error)}`, { cause: error })
-  }
-  throw new TypeError(`the result of ${what} is not JSON: it is a ${typeof value}`)
-}
 
 const KIND_TEXT = {
   run: "step.run",
