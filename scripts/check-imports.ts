@@ -65,7 +65,7 @@ const LAYERS: Record<string, Layers> = {
     ["target"],
     ["completion", "progress"],
     ["run", "cases", "dev", "report"],
-    ["simulate", "replay"],
+    ["simulate", "replay", "mcp"],
     ["commands"],
     ["program.ts"],
   ],

@@ -20,6 +20,7 @@ export const SECTIONS: readonly NavigationSection[] = [
       "how-to/files",
       "how-to/artifacts",
       "how-to/replay",
+      "how-to/agents",
       "how-to/approvals",
       "how-to/sensors",
       "how-to/postgres-and-workers",

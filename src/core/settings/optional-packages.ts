@@ -9,6 +9,7 @@ export const OPTIONAL_PACKAGES = {
   "the executor kubernetes": ["@kubernetes/client-node"],
   "the executor cloudrun": ["google-auth-library"],
   "the setting smtp": ["nodemailer"],
+  "ork mcp": ["@modelcontextprotocol/sdk"],
   "OpenTelemetry tracing": ["@opentelemetry/exporter-trace-otlp-http", "@opentelemetry/resources", "@opentelemetry/sdk-trace"],
 } as const satisfies Record<string, readonly string[]>
 

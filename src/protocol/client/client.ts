@@ -56,6 +56,7 @@ export type AuditEntry = z.output<typeof service.auditEntry>
 export type Key = z.output<typeof service.key>
 export type CreatedKey = z.output<typeof service.createdKey>
 export type KeyScope = Key["scopes"][number]
+export type Session = z.output<typeof service.session>
 export type Stats = z.output<typeof service.stats>
 export type Problem = z.output<typeof common.problem>
 
@@ -338,6 +339,11 @@ export class Client {
 
   async listWorkers(): Promise<Worker[]> {
     return (await this.#http.json<{ items: Worker[] }>({ path: "/workers" })).items
+  }
+
+  /** Returns who the key belongs to, and what it may do. */
+  session(): Promise<Session> {
+    return this.#http.json({ path: "/session" })
   }
 
   /** Creates a link that signs a browser in as the caller, once, and then shows a page of the web UI. */

@@ -32,6 +32,14 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import("../serve.ts")).serve,
   },
   {
+    usage: "mcp",
+    description:
+      "serve the Model Context Protocol on the standard streams: list, show, explain, logs, trigger and retry, as far as the key allows",
+    options: [...SERVER_OPTIONS],
+    examples: ["ORK_URL=https://ork.example.com ORK_API_KEY=… ork mcp"],
+    load: async () => (await import("../mcp.ts")).mcp,
+  },
+  {
     usage: "dev <file> [args...]",
     description: "run a program that opens Ork, again after each change, and serve the API and the web UI on its database",
     options: [
