@@ -1,6 +1,6 @@
 // Rewrites alternative forms of a definition to the canonical one, before it is validated: the list form of tasks
-// (`{ id, tasks: [ { id, command, dependencies, max_retries } ] }`), `max_retries`, a task's `on_failure: run | skip`, and a single
-// `depends_on`. Accepts values of any shape. Records where everything was in the author's document.
+// (`{ id, tasks: [ { id, command, dependencies, max_retries } ] }`), `max_retries`, a task's `on_failure: run | skip` or list
+// of hooks, and a single `depends_on`. Accepts values of any shape. Records where everything was in the author's document.
 
 import { quote } from "../core/compile/names.ts"
 import { isObject } from "../core/model/json.ts"
@@ -41,7 +41,7 @@ class AliasResolver {
     if (raw["defaults"] !== undefined) value["defaults"] = this.#task(raw["defaults"], ["defaults"])
     for (const hook of HOOK_EVENTS) {
       const tasks = raw[hook]
-      if (Array.isArray(tasks)) value[hook] = tasks.map((task, i) => this.#task(task, [hook, i]))
+      if (Array.isArray(tasks)) value[hook] = tasks.map((task, i) => this.#hook(task, [hook, i]))
     }
     return value
   }
@@ -58,7 +58,45 @@ class AliasResolver {
   #tasks(raw: unknown, path: Path): unknown {
     if (Array.isArray(raw)) return this.#taskList(raw, path)
     if (!isObject(raw)) return raw
-    return Object.fromEntries(Object.entries(raw).map(([name, task]) => [name, this.#task(task ?? {}, [...path, name])]))
+    const tasks = Object.entries(raw).map(([name, task]) => [name, this.#task(task ?? {}, [...path, name])])
+    return this.#withHooks(Object.fromEntries(tasks) as Fields, path)
+  }
+
+  /** Makes the hooks of a task tasks of their own, below it, which run after its failure and never change the outcome of the run. */
+  #withHooks(tasks: Fields, path: Path): Fields {
+    const all: Fields = {}
+    for (const [name, task] of Object.entries(tasks)) {
+      all[name] = task
+      if (!isObject(task) || !Array.isArray(task["on_failure"])) continue
+      const { on_failure: hooks, ...own } = task
+      all[name] = own
+      for (const [i, hook] of (hooks as unknown[]).entries()) {
+        const hookName = `${name}-on_failure-${i}`
+        const place = [...path, name, "on_failure", i]
+        this.#moved.set(pathText([...path, hookName]), place)
+        if (Object.hasOwn(tasks, hookName)) this.#add(place, `is named ${quote(hookName)}, like another task; rename that task`)
+        else all[hookName] = this.#taskHook(this.#hook(hook, [...path, hookName]), [...path, hookName], name)
+      }
+    }
+    return all
+  }
+
+  #taskHook(hook: unknown, path: Path, task: string): unknown {
+    if (!isObject(hook)) return hook
+    for (const field of ["depends_on", "run_when", "continue_on_error", "tasks"]) {
+      if (hook[field] !== undefined)
+        this.#add([...path, field], "is not for hooks: a hook is a single task, which runs after the failure")
+    }
+    const { tasks: _, ...fields } = hook
+    return { ...fields, depends_on: [task], run_when: "any_failed", continue_on_error: true }
+  }
+
+  #hook(raw: unknown, path: Path): unknown {
+    const task = this.#task(raw, path)
+    if (!isObject(task) || !Array.isArray(task["on_failure"])) return task
+    this.#add([...path, "on_failure"], "a hook cannot have hooks")
+    const { on_failure: _, ...fields } = task
+    return fields
   }
 
   /** Converts a list of tasks to a map by id. */
@@ -77,7 +115,7 @@ class AliasResolver {
         )
       } else tasks[id] = this.#listedTask(item, id, i, path)
     }
-    return tasks
+    return this.#withHooks(tasks, path)
   }
 
   #listedTask(item: Fields, id: string, i: number, path: Path): unknown {
@@ -103,7 +141,7 @@ class AliasResolver {
   #onFailure(task: Fields, path: Path): void {
     const value = task["on_failure"]
     if (value !== "run" && value !== "skip") {
-      const message = "must be run (the task runs even if an upstream failed) or skip; only a workflow can have hooks"
+      const message = "must be a list of hooks, run (the task runs even if an upstream failed) or skip"
       this.#add([...path, "on_failure"], message)
     } else {
       task["on_failure"] = value === "run" ? "all_done" : "all_success"

@@ -174,6 +174,11 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
     about: "a failure does not fail the run and counts as a success for the tasks below; the task stays `failed`",
     default: "false",
   },
+  on_failure: {
+    about:
+      "hooks: tasks that run after the task has failed, without an effect on the run; `run` means `run_when: all_done`, and `skip` the default",
+    see: "#hooks-of-a-task",
+  },
   retry_on: {
     about: "exit codes and parts of error texts: the task is retried after these failures only",
     default: "all failures",

@@ -150,7 +150,7 @@ const taskShape = {
     .optional(),
   worker: text.optional(),
   priority: priority.optional(),
-} satisfies Record<Exclude<keyof TaskDefinition, "tasks">, z.ZodType>
+} satisfies Record<Exclude<keyof TaskDefinition, "tasks" | "on_failure">, z.ZodType>
 
 const taskFields = describedShape(taskShape, TASK_FIELDS)
 
@@ -160,6 +160,11 @@ export const taskSchema: z.ZodType = strictObject({
   ...taskFields,
   get tasks() {
     return z.record(z.string(), taskSchema).optional().meta({ description: TASK_FIELDS.tasks.about })
+  },
+  get on_failure() {
+    return either("a list of hooks, run or skip", [z.array(taskSchema), z.enum(["run", "skip"])])
+      .optional()
+      .meta({ description: TASK_FIELDS.on_failure.about })
   },
 })
 

@@ -164,3 +164,43 @@ describe("run.date", () => {
     expect(fixture.inputs("a")).toEqual([{ day: "2025-12-31" }, { day: "2026-01-01" }])
   })
 })
+
+describe("a hook of a task", () => {
+  const TEXT = `
+name: w
+tasks:
+  load: { command: x, on_failure: [{ command: "page \${{ tasks.load.status }}" }, { command: y }] }
+  after: { command: x, depends_on: [load], run_when: all_done }`
+
+  it("runs after the failure of its task, and does not change the status of the run or of other tasks", async () => {
+    const fixture = await setup({ load: () => fail("no disk"), "load-on_failure-1": () => fail() })
+    const runId = await fixture.trigger(TEXT)
+    expect((await fixture.ended(runId)).error).toContain("load")
+    expect(await fixture.statuses(runId)).toEqual({
+      load: "failed",
+      "load-on_failure-0": "success",
+      "load-on_failure-1": "failed",
+      after: "success",
+    })
+    const [hook] = fixture.launched.filter(({ task }) => task === "load-on_failure-0")
+    expect(hook!.env).toMatchObject({ ORK_VALUE_0: "failed" })
+  })
+
+  it("is skipped after the success of its task", async () => {
+    const fixture = await setup()
+    const runId = await fixture.trigger(TEXT)
+    expect((await fixture.ended(runId)).status).toBe("success")
+    expect(await fixture.statuses(runId)).toMatchObject({ load: "success", "load-on_failure-0": "skipped", after: "success" })
+  })
+
+  it("runs once after a fan-out, and inside a group", async () => {
+    const fixture = await setup({ each: () => fail(), "g.a": () => fail() })
+    const runId = await fixture.trigger(`
+name: w
+tasks:
+  each: { command: x, parallel: 3, on_failure: [{ command: x }] }
+  g: { tasks: { a: { command: x, on_failure: [{ command: x }] } } }`)
+    await fixture.ended(runId)
+    expect(await fixture.statuses(runId)).toMatchObject({ "each-on_failure-0": "success", "g.a-on_failure-0": "success" })
+  })
+})

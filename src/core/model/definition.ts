@@ -194,6 +194,8 @@ export interface TaskDefinition {
   /** Allows arguments of the command that begin with a value to start with `-`. */
   allow_option_values?: boolean
   // Failures, retries and timeouts.
+  /** Tasks that run after the task has failed. definition/aliases.ts makes them tasks of their own. */
+  on_failure?: TaskDefinition[]
   /** A failure does not fail the run, and counts as a success for the tasks below. */
   continue_on_error?: boolean
   /** Exit codes and error texts after which the task is retried; it fails at once after others. */
