@@ -9,7 +9,7 @@ import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
 import type { Evaluator, Logger } from "../../../src/engine/ports.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import { Rng } from "../rng.ts"
-import type { EngineSpec } from "../scenario/scenario.ts"
+import type { EngineSpec, Scenario } from "../scenario/scenario.ts"
 import type { Simulation } from "../simulation.ts"
 import { FakeExecutor } from "./fake-executor.ts"
 import { faultyStore } from "./faulty-store.ts"
@@ -75,7 +75,7 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
     log: SILENT,
     holder: { kind: spec.privateRun === null ? "server" : "run", name: spec.name, process: name },
     privateRun: spec.privateRun === null ? null : (simulation.runIdOf(spec.privateRun) as RunId),
-    lanes: [queueLane("default", [])],
+    lanes: lanesOf(simulation.scenario),
     concurrency: spec.concurrency,
     maxFanout: 100_000,
     // Above the gathered outputs of the largest scenarios, which the checks expect to succeed.
@@ -90,6 +90,11 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
       }),
   })
 }
+
+/** Returns the lanes of all tasks. */
+const lanesOf = ({ workflows }: Scenario): string[] => [
+  ...new Set(workflows.flatMap(({ nodes }) => nodes.map(({ node }) => queueLane(node.queue, [])))),
+]
 
 const faultyEvaluator = (simulation: Simulation, name: string): Evaluator => {
   const { seed, faults } = simulation.scenario

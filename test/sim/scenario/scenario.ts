@@ -2,6 +2,7 @@
 
 import type { JsonObject } from "../../../src/core/model/json.ts"
 import type { RetryRequest } from "../../../src/core/rules/retry-plan.ts"
+import { manyRuns, manyWorkflows } from "./crossed-bounds.ts"
 import { addGroups } from "./groups.ts"
 import { Rng } from "../rng.ts"
 import { addWaitingTasks, makeChild } from "./waiting-tasks.ts"
@@ -71,6 +72,8 @@ const LAST_ACTION_MS = 60_000
 
 /** Every n-th seed has a fan-out that takes several transactions to expand, and crashes during them. */
 const HUGE_FAN_OUT_EVERY = 40
+/** Every n-th seed, from this one on, crosses the bounds of the stores. */
+const CROSSED_BOUNDS = { every: 100, first: 33 }
 
 export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean }): Scenario => {
   const rng = new Rng("scenario", seed)
@@ -94,10 +97,11 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   const faults = makeFaults(rng, engines.length, huge, leases)
   // Leases expire under running attempts only if these take a while.
   if (leases && faults.verySlow > 0) for (const { rates } of workflows) rates.slow = 0.4
+  const crossesBounds = seed % CROSSED_BOUNDS.every === CROSSED_BOUNDS.first
   return {
     seed,
-    workflows: [...workflows, child],
-    runs,
+    workflows: [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), child],
+    runs: [...runs, ...(crossesBounds ? manyRuns(seed, workflows.length) : [])],
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
     faults,
