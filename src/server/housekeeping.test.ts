@@ -27,6 +27,7 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
       return 0
     },
     cachedKeysInUse: async () => [],
+    currentTime: async () => 0,
     expiredRuns: async (query: object) => {
       calls.push(["expired", query])
       return []

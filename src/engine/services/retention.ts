@@ -11,6 +11,7 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { JobStore } from "../../store/contract/jobs.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
+import { Conflict } from "../../store/contract/errors.ts"
 import type { Store } from "../../store/contract/store.ts"
 
 const BATCH = 100
@@ -25,20 +26,28 @@ export interface RetentionRule {
 
 /** Returns the number of removed runs. */
 export const removeExpired = async (
-  { store, objects, dataDir }: { store: Store; objects: ObjectStore; dataDir: string },
+  { store, objects, dataDir }: { store: Store & Pick<Catalog, "currentTime">; objects: ObjectStore; dataDir: string },
   rule: RetentionRule,
   signal?: AbortSignal,
 ): Promise<number> => {
   let removed = 0
   for (;;) {
+    const before = removed
+    const listedAt = await store.currentTime()
     const expired = await store.expiredRuns({ ...rule, limit: BATCH })
     for (const runId of expired) {
       if (signal?.aborted === true) return removed
-      await removeRun({ store, objects, dataDir }, runId)
-      removed += 1
+      const isRemoved = await removeRun({ store, objects, dataDir }, runId, listedAt).then(() => true, ignoreConflict)
+      if (isRemoved) removed += 1
     }
-    if (expired.length < BATCH) return removed
+    if (expired.length < BATCH || removed === before) return removed
   }
+}
+
+/** A run that was retried since it was listed stays. */
+const ignoreConflict = (error: unknown): false => {
+  if (error instanceof Conflict) return false
+  throw error
 }
 
 /** Removes jobs that finished this long ago, with their logs and outputs. A job goes after all that depend on it. Returns their number. */
@@ -104,9 +113,10 @@ export const removeUnusedCachedOutputs = async (
 export const removeRun = async (
   { store, objects, dataDir }: { store: Pick<Store, "removeRun">; objects: Pick<ObjectStore, "deletePrefix">; dataDir: string },
   runId: RunId,
+  endedBefore?: number,
 ): Promise<void> => {
   // Marks the run first, so that nobody retries it without its outputs.
-  if (await store.removeRun(runId, 0)) return
+  if (await store.removeRun(runId, 0, endedBefore)) return
   await objects.deletePrefix(`runs/${runId}/`)
   for (const folder of [runFolder(dataDir, runId), upstreamFolder(dataDir, runId)]) {
     await rm(folder, { recursive: true, force: true })

@@ -143,9 +143,10 @@ export interface Store {
   expiredRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
   /**
    * Removes at most `maxRows` tasks of a closed run; 0 only marks it. From the first call on the run cannot be retried. Returns true
-   * when the whole run is removed.
+   * when the whole run is removed. Rejects with a Conflict if the run has not ended, or not before `endedBefore` (epoch milliseconds): it was
+   * retried meanwhile.
    */
-  removeRun(runId: RunId, maxRows: number): Promise<boolean>
+  removeRun(runId: RunId, maxRows: number, endedBefore?: number): Promise<boolean>
   /** Returns whether a run with this idempotency key was created by a webhook in the last hour, and removed since. */
   isMessageUsed(key: string): Promise<boolean>
   /** Deletes limits of concurrency keys under which no unfinished task or job is. Returns their number, at most `limit`. */

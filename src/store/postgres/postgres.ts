@@ -248,7 +248,7 @@ const operations = (access: Access, random: Random) => {
     getCached: (query) => read((connection) => getCached(connection, query)),
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
     expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
-    removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+    removeRun: (runId, maxRows, endedBefore) => write((tx) => removeRun(tx, runId, maxRows, endedBefore)),
     isMessageUsed: (key) => read((connection) => isMessageUsed(connection, key)),
     trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),
   } satisfies Partial<ServerStore>

@@ -253,7 +253,7 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     getCached: (query) => read((s) => getCached(s, query, iso(s.clock.now()))),
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
     expiredRuns: (query) => read((s) => expiredRuns(s, query)),
-    removeRun: (runId, maxRows) => write((tx) => removeRun(tx, runId, maxRows)),
+    removeRun: (runId, maxRows, endedBefore) => write((tx) => removeRun(tx, runId, maxRows, endedBefore)),
     isMessageUsed: (key) => read((s) => isMessageUsed(s, key)),
     trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),
   } satisfies Partial<ServerStore>

@@ -280,6 +280,24 @@ export const readTests = (open: Open): void => {
       expect(await world.store.listTasks({ runId: other.id, limit: 9 })).toHaveLength(3)
     })
 
+    it("does not remove a run that was retried and ended again after it was listed", async () => {
+      const world = await setup(open)
+      const run = await world.start(one)
+      await endAll(world)
+      world.clock.pass(1000)
+      const listedAt = world.clock.now()
+      expect(await world.store.expiredRuns({ olderThanMs: 500, limit: 9 })).toEqual([run.id])
+      const upstream = { failed: 0, unmet: 0, waived: 0 }
+      const reset = { node: 0, path: "", extent: "all", upstreamPending: 0, upstream } as const
+      await world.store.retryRun(run.id, { nodes: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
+      world.clock.pass(1)
+      await endAll(world)
+      await expect(world.store.removeRun(run.id, 0, listedAt)).rejects.toMatchObject({ name: "Conflict" })
+      expect(await world.run(run.id)).toMatchObject({ status: "success" })
+      world.clock.pass(1000)
+      expect(await world.store.removeRun(run.id, 9, world.clock.now())).toBe(true)
+    })
+
     it("does not remove an unfinished run", async () => {
       const world = await setup(open)
       const run = await world.start(one)

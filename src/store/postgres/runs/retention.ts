@@ -43,7 +43,8 @@ export const expiredRuns = async (
 
 const RUN = statement(
   "remove_find",
-  `SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 AS "isFinished" FROM runs WHERE id = :runId::uuid FOR UPDATE`,
+  `SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0
+     AND finished_at < COALESCE(:endedBefore::timestamptz, 'infinity') AS "isFinished" FROM runs WHERE id = :runId::uuid FOR UPDATE`,
 )
 
 const REMOVE_TASKS = statement(
@@ -107,10 +108,11 @@ export const isMessageUsed = async (connection: SqlRunner, key: string): Promise
   (await connection.run(IS_USED, { key })).length > 0
 
 /** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
-export const removeRun = async (tx: Tx, runId: RunId, maxRows: number): Promise<boolean> => {
-  const [run] = await tx.run<{ seq: number; isFinished: boolean }>(RUN, { runId })
+export const removeRun = async (tx: Tx, runId: RunId, maxRows: number, endedBefore?: number): Promise<boolean> => {
+  const before = endedBefore === undefined ? null : new Date(endedBefore).toISOString()
+  const [run] = await tx.run<{ seq: number; isFinished: boolean | null }>(RUN, { runId, endedBefore: before })
   if (run === undefined) return true
-  if (!run.isFinished)
+  if (run.isFinished !== true)
     throw new Conflict(`run ${runId} has not ended: cancel it and wait for it and its hooks before removing it`)
   const [deleted] = await tx.run<{ count: number }>(REMOVE_TASKS, { seq: run.seq, maxRows })
   if (deleted!.count === maxRows) {

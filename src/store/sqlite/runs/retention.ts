@@ -26,7 +26,8 @@ export const expiredRuns = (session: Session, query: { olderThanMs?: number; kee
   return found.map(([id]) => id)
 }
 
-const RUN = "SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 FROM runs WHERE id = ?"
+const RUN = `
+SELECT seq, finished_at IS NOT NULL AND hooks_pending = 0 AND (?2 IS NULL OR finished_at < ?2) FROM runs WHERE id = ?1`
 
 const SOME = "SELECT id FROM tasks INDEXED BY tasks_of_run WHERE run_seq = ?1 ORDER BY id LIMIT ?2 + 0"
 
@@ -61,8 +62,8 @@ const IS_USED = "SELECT 1 FROM used_messages WHERE key = ?"
 export const isMessageUsed = (session: Session, key: string): boolean => session.db.get(IS_USED, key) !== undefined
 
 /** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
-export const removeRun = (tx: Tx, runId: RunId, maxRows: number): boolean => {
-  const run = tx.db.get<[number, number]>(RUN, runId)
+export const removeRun = (tx: Tx, runId: RunId, maxRows: number, endedBefore?: number): boolean => {
+  const run = tx.db.get<[number, number]>(RUN, runId, endedBefore === undefined ? null : iso(endedBefore))
   if (run === undefined) return true
   const [seq, isFinished] = run
   if (isFinished === 0)
