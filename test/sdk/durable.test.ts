@@ -15,7 +15,7 @@ const databaseUrl = async (): Promise<string> => {
   return database.url
 }
 
-const FUNCTIONS = 60
+const FUNCTIONS = process.env["ORK_TEST_ALL"] === "1" ? 1000 : 60
 const STEPS = 5
 const KILLS = 3
 
@@ -66,7 +66,8 @@ const killAfter = async (child: ChildProcess, folder: string, effects: number): 
 }
 
 it.each(["sqlite", "postgres"] as const)(
-  "functions of a killed program continue on %s: no step is lost, and none that was recorded is repeated",
+  `${FUNCTIONS} functions of a killed program continue on %s: no step is lost, and none that was recorded is repeated`,
+  { timeout: 240_000 },
   async (kind) => {
     const folder = temporaryFolder()
     mkdirSync(join(folder, "node_modules"))

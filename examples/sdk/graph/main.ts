@@ -1,5 +1,5 @@
-// A graph in code and one in YAML, on one engine with the same tasks. Run: node examples/sdk/graph.ts
-// The graph as YAML: ork export examples/sdk/etl.ts
+// A graph in code and one in YAML, on one engine with the same tasks. Run: node examples/sdk/graph/main.ts
+// The graph as YAML: ork export examples/sdk/graph/etl.ts
 import { Ork, yaml } from "ork"
 import { etl, load } from "./etl.ts"
 

@@ -1,4 +1,4 @@
-// A durable function: it waits for a signal without a process, and continues after a crash. Run: node examples/sdk/order.ts
+// A durable function: it waits for a signal without a process, and continues after a crash. Run: node examples/sdk/order/main.ts
 import { Ork, signal, workflow } from "ork"
 
 const paid = signal<{ cents: number }>("paid")

@@ -1,10 +1,10 @@
 // Tests: the real engine on a database in memory, under a clock that passes only when the test says so; two weeks take milliseconds.
-// Run: node examples/sdk/testing.ts
+// Run: node examples/sdk/testing/main.ts
 import assert from "node:assert/strict"
 import { signal, task, workflow } from "ork"
 import { testOrk } from "ork/test"
 import { z } from "zod"
-import { etl, load } from "./etl.ts"
+import { etl, load } from "../graph/etl.ts"
 
 const paid = signal("paid", z.object({ cents: z.int() }))
 const sendEmail = task("send-email", { input: z.object({ to: z.email() }) }, (): { messageId: string } => {

@@ -1,5 +1,5 @@
 // The program's own transaction: a job that exists if an order is committed, and a charge that is committed with the completion of its
-// job. Run: node examples/sdk/transaction.ts, with DATABASE_URL=postgres://… or sqlite:FILE.
+// job. Run: node examples/sdk/transaction/main.ts, with DATABASE_URL=postgres://… or sqlite:FILE.
 import { DatabaseSync } from "node:sqlite"
 import { Ork, txTask } from "ork"
 import pg from "pg"

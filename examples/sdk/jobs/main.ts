@@ -1,0 +1,34 @@
+// Jobs in a program: a typed task, a key, a delay, failed jobs again, a schedule and an awaited result. Run: node examples/sdk/jobs/main.ts
+import { Ork, task, TaskFailedError } from "ork"
+import { z } from "zod"
+
+let isMailServerUp = false
+
+const sendEmail = task(
+  "send-email",
+  {
+    input: z.object({ to: z.email(), tenant: z.string() }),
+    retry: { attempts: 2, delay: "20ms" },
+    timeout: "30s",
+    group: ({ tenant }) => tenant,
+    limit: { concurrency: 50, perGroup: 2 },
+  },
+  ({ to }) => {
+    if (!isMailServerUp) throw new Error("the mail server does not respond")
+    return { text: `Hello ${to}` }
+  },
+)
+
+await using ork = await Ork.open({ database: process.env["DATABASE_URL"] ?? "sqlite:.ork/sdk.db", run: [sendEmail] })
+const input = { to: "ada@example.com", tenant: "acme" }
+const job = await ork.enqueue(sendEmail, input, { key: "welcome:7", delay: "50ms", priority: 8 })
+const same = await ork.enqueue(sendEmail, input, { key: "welcome:7" })
+console.log(job.created, same.created)
+await job.result().catch((error: unknown) => console.log(error instanceof TaskFailedError))
+
+isMailServerUp = true
+for await (const failed of ork.list({ def: sendEmail, status: ["failed"] })) await failed.retry()
+console.log((await job.result()).text)
+
+await ork.schedule("digest", "0 8 * * 1", sendEmail, input, { timezone: "Europe/Berlin" })
+await ork.unschedule("digest")
