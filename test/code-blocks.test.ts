@@ -40,8 +40,8 @@ test("every code block names its language", () => {
 
 // -- YAML and JSON -----------------------------------------------------------------------------------------------------------------
 
-/** Keys of files of other programs. */
-const FOREIGN = ["groups", "scrape_configs", "apiVersion", "services"]
+/** Keys of files of other programs, and of the output that defers work. */
+const FOREIGN = ["groups", "scrape_configs", "apiVersion", "services", "mcpServers", "Statement", "ork_defer"]
 const SETTING_KEYS: readonly string[] = Object.values(SETTINGS).map(({ key }) => key)
 const WORKFLOW_KEYS = Object.keys(workflowSchema.shape)
 
@@ -57,7 +57,7 @@ const parsePart = (text: string): ParsedDefinition => {
 
 const problemsOf = (text: string): unknown => {
   const value = parse(text) as Record<string, unknown>
-  if (FOREIGN.some((key) => key in value) || "ork_defer" in value || "Statement" in value) return []
+  if (FOREIGN.some((key) => key in value)) return []
   if (isSettings(value)) {
     const resolved = resolveConfig({ flags: {}, env: {}, file: value, machine: { cores: 2 } })
     return "problems" in resolved ? resolved.problems : []
