@@ -196,6 +196,13 @@ describe("an author who is limited to some workflows", () => {
     expect(await starting(FOREIGN)).toBe(403)
     expect(await starting("${{ params.name }}")).not.toBe(200)
   })
+
+  test("follows no other workflow by a trigger", async () => {
+    const { deploy } = await setupAuthor({ workflows: ["sales-*"] })
+    const following = (after: string) => deploy({ name: "sales-new", triggers: [{ after }] })
+    expect(await following(SALES)).toBe(201)
+    expect(await following(FOREIGN)).toBe(403)
+  })
 })
 
 test("the session shows the scopes for a workflow, and those for the server", async () => {

@@ -119,3 +119,19 @@ test("statistics by the minute are returned on request", async () => {
   const put = await api.call("PUT", "/queues/mail", { body: { paused: true } })
   expect(put.body).toMatchObject({ name: "mail", ended_per_minute: 4 })
 })
+
+test("a workflow shows its triggers, and a cycle of triggers is a conflict with its names", async () => {
+  await using api = await setup()
+  const flow = (name: string, triggers: object[]) => ({ name, triggers, tasks: { a: { command: "echo hi" } } })
+  await api.call("POST", "/workflows", { body: flow("report", [{ after: ["load"] }, { path: "/in/*", every: "1m" }]) })
+  const triggers = [
+    { after: ["load"], when: "all", path: null, every_seconds: null, problem: null },
+    { after: null, when: null, path: "/in/*", every_seconds: 60, problem: null },
+  ]
+  expect((await api.call("GET", "/workflows/report")).body["triggers"]).toEqual(triggers)
+  expect((await api.call("GET", "/workflows")).body["items"]).toMatchObject([{ name: "report", triggers }])
+  const rejected = await api.call("POST", "/workflows", { body: flow("load", [{ after: ["report"] }]) })
+  expect([rejected.status, rejected.body.error!.code]).toEqual([409, "CONFLICT"])
+  expect(rejected.body.error!.message).toContain("load → report → load")
+  expect((await api.call("GET", "/workflows/load")).status).toBe(404)
+})

@@ -27,6 +27,15 @@ async function* pieces(count: number, size: number): AsyncGenerator<Uint8Array> 
   for (let i = 0; i < count; i++) yield Buffer.alloc(size, i)
 }
 
+test("objects are listed with what names their content", async () => {
+  const store = open()
+  await store.put("in/a.csv", "x")
+  await store.put("in/b.csv", "y")
+  const object = { version: expect.any(String), changedAt: expect.any(Number) }
+  expect(await store.listObjects("in/", { after: "in/a.csv" })).toEqual([{ key: "in/b.csv", ...object }])
+  expect(await store.listObjects("in/")).toHaveLength(2)
+})
+
 describe("resumable uploads", () => {
   test("a large stream is stored in chunks, byte for byte", async () => {
     const store = open()
