@@ -79,8 +79,9 @@ export const ENGINE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/dispatcher.ts",
-        find: "for (const change of changes) submit(change)",
+        find: "for (const change of changes) if (change !== null) submit(change)",
         replace: `for (const change of changes) {
+        if (change === null) continue
         submit(change)
         if (change.kind === "enqueue") void this.launch(claim)
       }`,

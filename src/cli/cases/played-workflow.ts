@@ -4,10 +4,10 @@ import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 
 /**
- * Lets a mock play what a test does not have: functions, other workflows, and approvals that have a mock. Secrets have any value, and every
+ * Lets a mock play what a test does not have: functions, other workflows, and approvals and `wait` tasks that have a mock. Secrets have any value, and every
  * label is there.
  */
-export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (approval: string) => boolean): CompiledWorkflow => ({
+export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (waiting: string) => boolean): CompiledWorkflow => ({
   ...workflow,
   nodes: workflow.nodes.map((node) => {
     const { secretFields: _, ...rest } = node
@@ -15,8 +15,9 @@ export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (approval: s
   }),
 })
 
-const executorOf = ({ executor, name }: Node, hasMock: (approval: string) => boolean): string => {
-  const isPlayed = executor === FUNCTION_EXECUTOR || executor === "workflow" || (executor === "approval" && hasMock(name))
+const executorOf = ({ executor, name }: Node, hasMock: (waiting: string) => boolean): string => {
+  const mayWait = executor === "approval" || executor === "wait"
+  const isPlayed = executor === FUNCTION_EXECUTOR || executor === "workflow" || (mayWait && hasMock(name))
   return isPlayed ? "process" : executor
 }
 

@@ -96,6 +96,7 @@ tasks:
   send: { executor: http, url: "http://x", depends_on: [load], ${RETRY} }
   wait: { executor: sleep, duration: 1h, depends_on: [send] }
   check: { executor: approval, timeout: 1d, depends_on: [wait] }
+  file: { executor: wait, path: /none, timeout: 1d }
 on_failure: [{ ${ROBUST} }]`)
     const { code, findings, statuses, faults } = await report("--runs", "60")
     expect([code, findings]).toEqual([0, []])

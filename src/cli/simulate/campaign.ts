@@ -70,7 +70,7 @@ const targetsOf = ({ nodes }: CompiledWorkflow, { attempts, tasks }: SimulatedRu
 
 const targetOf = (key: string, { executor }: Node): Target => ({
   key,
-  kind: executor === "approval" ? "approval" : "task",
+  kind: executor === "approval" || executor === "wait" ? "wait" : "task",
   // Another server continues to watch remote work. A task that starts a workflow only waits.
   onWorker: executor === FUNCTION_EXECUTOR || !(REMOTE_EXECUTORS.includes(executor) || executor === "workflow"),
 })

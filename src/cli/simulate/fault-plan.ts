@@ -12,7 +12,7 @@ export type Fault =
   | { kind: "slowness"; key: string; factor: number }
   /** The worker is lost, during the work or after it and before the result is recorded. */
   | { kind: "lost_worker"; key: string; afterWork: boolean }
-  /** Nobody answers the approval. */
+  /** Nobody answers the approval, or what a task waits for does not happen. */
   | { kind: "silence"; key: string }
   /** All processes of Ork are killed and start again. */
   | { kind: "restart"; atMs: number }
@@ -32,7 +32,7 @@ export const FAULT_KINDS = [
 /** A task or instance that faults can hit. */
 export interface Target {
   key: string
-  kind: "task" | "approval"
+  kind: "task" | "wait"
   /** A worker runs it, and can be lost. */
   onWorker: boolean
 }
@@ -66,7 +66,7 @@ const taskFault = (random: Random, left: Target[]): Fault | null => {
   if (target === undefined) return null
   const { key } = target
   const [roll, size] = [random.next(), random.next()]
-  if (target.kind === "approval") return { kind: "silence", key }
+  if (target.kind === "wait") return { kind: "silence", key }
   if (roll < 0.3) return { kind: "failure", key }
   if (roll < 0.45) return { kind: "outage", key, ms: Math.floor(MIN_OUTAGE_MS + size * (MAX_OUTAGE_MS - MIN_OUTAGE_MS)) }
   if (roll < 0.65 || !target.onWorker) return { kind: "slowness", key, factor: 1 + size * (MAX_SLOWNESS - 1) }

@@ -59,7 +59,7 @@ const endless = ({ tasks, attempts }: SimulatedRun): Finding[] => {
   return [...new Set(waiting)].map((task) => ({
     kind: "endless",
     task,
-    message: "nobody answered, and the run did not end within 30 days",
+    message: "waited in vain, and the run did not end within 30 days",
     advice: "timeout: 2d",
     losesWork: true,
   }))

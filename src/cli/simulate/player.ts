@@ -129,7 +129,7 @@ export class Player {
         await context.sleep(usualMs)
         throw new Error(usual.error)
       case "silence":
-        this.note(`fault: nobody answers ${key}`)
+        this.note(`fault: ${key} waits in vain`)
         await new Promise<never>((_, reject) => context.signal.addEventListener("abort", () => reject(new Error("stopped"))))
         break
       case "slowness":

@@ -1,5 +1,6 @@
 // Decides from its definition whether a task may do its work twice.
 
+import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
 
 /** Methods of HTTP that may be repeated (RFC 9110, section 9.2.2). */
@@ -8,12 +9,9 @@ const IDEMPOTENT_METHODS = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
 /** Values that are the same in every attempt, and that a task can pass on as a key. */
 const KEYS = /\brun\.id\b|\bORK_RUN_ID\b|\bORK_TASK_ID\b|idempotency[-_]key/i
 
-/** Executors that wait and do no work of their own. */
-const WAITING = ["sleep", "approval", "workflow"]
-
 /** Returns true for a request that may be repeated, and for a task that gives what it calls a key that is the same in every attempt. */
 export const isRepeatable = (node: Node): boolean => {
-  if (WAITING.includes(node.executor)) return true
+  if (isWaitingExecutor(node.executor)) return true
   if (node.executor === "http" && hasIdempotentMethod(node)) return true
   const { command, fields, input, env } = node
   return KEYS.test(JSON.stringify({ command, fields, input, env }))
