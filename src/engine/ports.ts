@@ -67,8 +67,11 @@ export interface ConcurrencyLimit {
  * BROKEN_CONDITION: then waiting cannot help.
  */
 export interface Conditions {
-  /** Returns the existing files or objects that an absolute path, an address or a pattern of them names, sorted, at most 1,000. */
-  paths(path: string): Promise<string[]>
+  /**
+   * Returns the existing files or objects that an absolute path, an address or a pattern of them names, sorted, at most 1,000. A pattern
+   * matches files in the data folder only below `ownFolder`, that of the run.
+   */
+  paths(path: string, ownFolder?: string): Promise<string[]>
   /** Sends a request as an http task does, with a timeout. `expected`: the response has an expected status. */
   respond(request: ConditionRequest): Promise<{ response: JsonObject; expected: boolean }>
   /** Returns the first row of a query in a configured database; null when there is none. */

@@ -1,6 +1,6 @@
 // Tasks that wait until a condition holds (`executor: wait`).
 
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -98,6 +98,33 @@ tasks:
     const runId = await fixture.trigger(`name: w\ntasks: { a: { executor: wait, path: ${link}/secret } }`)
     await fixture.ended(runId)
     expect((await fixture.task(runId, "a")).error).toContain("inside the data folder of Ork")
+  })
+
+  it("matches patterns relative to the folder of its run, but no other files of the data folder", async () => {
+    const make: Script = ({ workingDir }) => {
+      for (const folder of [workingDir, join(workingDir, "../other run")]) {
+        mkdirSync(join(folder, "out dir"), { recursive: true })
+        writeFileSync(join(folder, "out dir", "ä b.csv"), "")
+      }
+      return null
+    }
+    const dataDir = temporaryFolder()
+    const files = new Files({ dataDir, openObjects: () => Promise.reject(new Error("no bucket")) })
+    const fixture = await setup({ paths: (path, ownFolder) => files.find(path, ownFolder) }, { dataDir }, { make })
+    const runId = await fixture.trigger(
+      `
+name: w
+tasks:
+  make: { command: x }
+  own: { executor: wait, depends_on: [make], path: "**/*.csv", timeout: 1m }
+  other: { executor: wait, depends_on: [make], path: "../other run/**/*.csv", timeout: 1m }`,
+      {},
+      { workingDir: null },
+    )
+    await fixture.ended(runId)
+    const path = join(dataDir, "work", runId, "out dir/ä b.csv")
+    expect((await fixture.task(runId, "own")).output).toEqual({ inline: { path, paths: [path] } })
+    expect((await fixture.task(runId, "other")).error).toBe("timed out after 1m: no match")
   })
 
   it("ends at its timeout with what the last check saw, and is retried like any failure", async () => {

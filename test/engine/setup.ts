@@ -152,7 +152,11 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
     return { parsed, version: await store.putWorkflow({ compiled: parsed.workflow, ...parsed, deploy: true }) }
   }
 
-  const trigger = async (text: string, params: JsonObject = {}, rest: { priority?: number } = {}): Promise<RunId> => {
+  const trigger = async (
+    text: string,
+    params: JsonObject = {},
+    rest: { priority?: number; workingDir?: null } = {},
+  ): Promise<RunId> => {
     const { parsed, version } = await deploy(text)
     const bound = bindParams(parsed.workflow, { values: params })
     if (!bound.ok) throw new Error(JSON.stringify(bound.problems))
@@ -165,7 +169,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       priority: rest.priority ?? null,
       logicalDate: null,
       idempotencyKey: null,
-      workingDir: folder,
+      workingDir: rest.workingDir === undefined ? folder : null,
     })
     return run.id
   }

@@ -74,9 +74,10 @@ export class ConditionBuilder {
   async #path(claim: TaskClaim, node: Node, fields: Fields, scope: ExpressionScope): Promise<Condition> {
     const given = toText(fields["path"] ?? null).replace(/^file:\/\/(?=\/)/, "")
     if (given === "") throw new TaskFailure("the path is empty")
-    if (isAddress(given)) return new PathCondition(this.#conditions, given, given.split("/", 3).join("/"))
+    if (given.includes("\0")) throw new TaskFailure("the path contains a null character")
+    if (isAddress(given)) return new PathCondition(given, given.split("/", 3).join("/"), () => this.#conditions.paths(given))
     const path = isAbsolute(given) ? resolve(given) : resolve(await this.#workingDir(claim, node, scope), given)
-    return new PathCondition(this.#conditions, path, "files", (found) => this.#checkPlace(claim, found))
+    return new PathCondition(path, "files", () => this.#findFiles(claim, path))
   }
 
   async #workingDir(claim: TaskClaim, node: Node, scope: ExpressionScope): Promise<string> {
@@ -85,7 +86,14 @@ export class ConditionBuilder {
   }
 
   /** Tasks do not see the data folder of Ork, except for the folder of their run. */
-  async #checkPlace({ runId }: TaskClaim, found: readonly string[]): Promise<void> {
+  async #findFiles({ runId }: TaskClaim, path: string): Promise<string[]> {
+    const found = await this.#conditions.paths(path, runFolder(this.#options.dataDir, runId))
+    if (found.length > 0) await this.#checkPlace(runId, found)
+    return found
+  }
+
+  /** Links may lead into the data folder. */
+  async #checkPlace(runId: string, found: readonly string[]): Promise<void> {
     const dataDir = await realpath(this.#options.dataDir).catch(() => this.#options.dataDir)
     const own = runFolder(dataDir, runId)
     for (const path of found) {
@@ -177,14 +185,12 @@ export class ConditionBuilder {
 class PathCondition implements Condition {
   readonly key: string
   readonly #path: string
-  readonly #conditions: Conditions
-  readonly #checkPlace: ((found: readonly string[]) => Promise<void>) | null
+  readonly #find: () => Promise<string[]>
 
-  constructor(conditions: Conditions, path: string, key: string, checkPlace?: (found: readonly string[]) => Promise<void>) {
-    this.#conditions = conditions
+  constructor(path: string, key: string, find: () => Promise<string[]>) {
     this.#path = path
     this.key = key
-    this.#checkPlace = checkPlace ?? null
+    this.#find = find
   }
 
   get text(): string {
@@ -192,9 +198,8 @@ class PathCondition implements Condition {
   }
 
   async check(): Promise<Finding> {
-    const found = await this.#conditions.paths(this.#path)
+    const found = await this.#find()
     if (found.length === 0) return { met: false, seen: isPattern(this.#path) ? "no match" : "it does not exist" }
-    await this.#checkPlace?.(found)
     return { met: true, output: { path: found[0]!, paths: found } }
   }
 }

@@ -29,8 +29,8 @@ export class SystemConditions {
     this.#files = new Files(options)
   }
 
-  paths(path: string): Promise<string[]> {
-    return this.#files.find(path)
+  paths(path: string, ownFolder?: string): Promise<string[]> {
+    return this.#files.find(path, ownFolder)
   }
 
   async respond(request: Parameters<Requests["respond"]>[0]): Promise<{ response: JsonObject; expected: boolean }> {

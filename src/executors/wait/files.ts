@@ -19,14 +19,14 @@ export class Files {
   }
 
   /** Returns existing files or objects, sorted, at most 1,000. Throws BrokenCondition when waiting cannot help. */
-  async find(path: string): Promise<string[]> {
+  async find(path: string, ownFolder?: string): Promise<string[]> {
     // Thousands of tasks may wait for files, so that their paths are not parsed for each check.
     if (path.startsWith("/") && !isWildcard(path)) return (await fileExists(path)) ? [path] : []
     const pattern = parsePathPattern(path)
     if (pattern === null) throw new BrokenCondition(`${path} is not ${PATH_PATTERN_HINT}`)
     const { store, parts, root } = pattern
     try {
-      if (store === null || parts.some(isWildcard)) return await this.#match(path)
+      if (store === null || parts.some(isWildcard)) return await this.#match(path, ownFolder)
       const key = parts.join("/")
       return (await (await this.#bucket(store)).size(key)) === null ? [] : [root + key]
     } catch (error) {
@@ -35,9 +35,9 @@ export class Files {
     }
   }
 
-  async #match(pattern: string): Promise<string[]> {
+  async #match(pattern: string, ownFolder?: string): Promise<string[]> {
     const found: string[] = []
-    for await (const { path } of this.#matches.find(pattern)) {
+    for await (const { path } of this.#matches.find(pattern, ownFolder)) {
       found.push(path)
       if (found.length >= MAX_FOUND) break
     }

@@ -13,6 +13,23 @@ export class ArtifactError extends Error {}
 /** The data folder of `ork run`, which lies in the folder that its tasks run in. */
 const DATA_FOLDER = ".ork"
 
+/**
+ * Returns the real path of the working folder. Throws an `ArtifactError` when it is outside of the folder of the run: Ork may read files
+ * that the task must not, such as its own.
+ */
+export const artifactFolder = async ({ baseDir, workingDir }: { baseDir: string; workingDir: string }): Promise<string> => {
+  const base = await realpath(baseDir)
+  const folder = await realpath(workingDir).catch((error: unknown) => {
+    throw new ArtifactError(`its working folder ${workingDir} cannot be read: ${messageOf(error)}`)
+  })
+  if (isInside(folder, base)) return folder
+  throw new ArtifactError(
+    `its working folder ${workingDir} is outside of the folder of the run; remove working_dir, and let the command copy the files into the folder that it starts in`,
+  )
+}
+
+const isInside = (path: string, folder: string): boolean => `${path}/`.startsWith(folder.endsWith("/") ? folder : `${folder}/`)
+
 /** Returns the paths of all matching files, in order. Throws an `ArtifactError` when a pattern matches none. */
 export const findArtifacts = async (folder: string, patterns: readonly string[]): Promise<string[]> => {
   const found = new Set<string>()
@@ -54,10 +71,9 @@ const checkedPath = (match: string): string => {
   return path
 }
 
-/** Opens a file of the folder. Throws an `ArtifactError` when it is no regular file, or when a link leads to it. */
+/** Opens a file of the folder, which is a real path. Throws an `ArtifactError` when it is no regular file, or when a link leads to it. */
 export const openArtifact = async (folder: string, path: string): Promise<OpenedFile> => {
-  const root = await realpath(folder)
-  const expected = join(root, path)
+  const expected = join(folder, path)
   let opened: OpenedFile | null
   try {
     opened = await openRegularFile(expected)

@@ -18,8 +18,9 @@ const setup = (files: { [path: string]: string } = {}) => {
   }
   for (const [path, text] of Object.entries(files)) write(path, text)
   const objects = new MemoryObjectStore()
-  const store = async (patterns: string[], maxBytes = 1000) => {
-    const work = { task: "task", workingDir: folder, prefix: "runs/run-1/task/attempt/", artifacts: { patterns, maxBytes } }
+  const store = async (patterns: string[], maxBytes = 1000, workingDir = folder) => {
+    const owner = { task: "task", baseDir: folder, workingDir, prefix: "runs/run-1/task/attempt/" }
+    const work = { ...owner, artifacts: { patterns, maxBytes } }
     const error = await storeArtifacts(objects, work)
     const list = await readArtifactList(objects, work.prefix)
     const read = async (path: string) => Buffer.from((await objects.get(artifactKey(work.prefix, path)))!).toString()
@@ -72,11 +73,26 @@ test("a link in the path of the working folder itself is allowed", async () => {
   const { root, folder } = setup({ "a.txt": "a" })
   symlinkSync(folder, join(root, "alias"))
   const artifacts = { patterns: ["a.txt"], maxBytes: 10 }
-  const work = { task: "task", workingDir: join(root, "alias"), prefix: "runs/run-1/task/attempt/", artifacts }
+  const alias = join(root, "alias")
+  const work = { task: "task", baseDir: alias, workingDir: alias, prefix: "runs/run-1/task/attempt/", artifacts }
   expect(await storeArtifacts(new MemoryObjectStore(), work)).toBeNull()
 })
 
 test("the data folder of ork run is never stored", async () => {
   const { store } = setup({ ".ork/admin.key": "key", "a.txt": "a" })
   expect((await store(["**"])).list).toEqual([{ path: "a.txt", bytes: 1 }])
+})
+
+test("files outside of the folder of the run are never stored, whatever the working folder is", async () => {
+  const { root, folder, store } = setup({ "in/a.txt": "a" })
+  mkdirSync(join(root, "work-private"))
+  writeFileSync(join(root, "work-private", "secret.txt"), "secret")
+  symlinkSync(join(root, "work-private"), join(folder, "alias"))
+  const folders = [join(root, "work-private"), root, join(folder, "alias"), join(folder, ".."), "/proc/self"]
+  for (const workingDir of folders) {
+    const { error, list } = await store(["**/secret.txt", "environ"], 1000, workingDir)
+    expect(error).toContain(`its working folder ${workingDir} is outside of the folder of the run`)
+    expect(list).toBeNull()
+  }
+  expect((await store(["a.txt"], 1000, join(folder, "in"))).error).toBeNull()
 })

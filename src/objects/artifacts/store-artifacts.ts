@@ -1,6 +1,6 @@
 // Stores the artifacts of a successful attempt, byte for byte: unlike logs and outputs they are not masked, because that would damage them.
 
-import { ArtifactError, findArtifacts, openArtifact } from "./find-artifacts.ts"
+import { ArtifactError, artifactFolder, findArtifacts, openArtifact } from "./find-artifacts.ts"
 import type { Artifact } from "../../core/model/artifacts.ts"
 import { formatBytes } from "../../core/model/quantities.ts"
 import { artifactKey, writeArtifactList } from "./artifact-list.ts"
@@ -10,6 +10,8 @@ import { fileBytes } from "../shared/regular-file.ts"
 /** What is known about an attempt that has succeeded. */
 export interface ArtifactOwner {
   task: string
+  /** Folder that the working folder has to be in. */
+  baseDir: string
   workingDir: string
   /** Prefix of the objects of the attempt. */
   prefix: string
@@ -18,13 +20,14 @@ export interface ArtifactOwner {
 
 /** Returns why the artifacts cannot be stored; null when they are. Does nothing for a task without artifacts. */
 export const storeArtifacts = async (objects: ObjectStore, owner: ArtifactOwner): Promise<string | null> => {
-  const { artifacts, workingDir, prefix, task } = owner
+  const { artifacts, prefix, task } = owner
   if (artifacts === undefined) return null
   try {
     const files: Artifact[] = []
     let left = artifacts.maxBytes
-    for (const path of await findArtifacts(workingDir, artifacts.patterns)) {
-      const bytes = await storeFile(objects, owner, path, left)
+    const folder = await artifactFolder(owner)
+    for (const path of await findArtifacts(folder, artifacts.patterns)) {
+      const bytes = await storeFile(objects, { folder, prefix }, path, left)
       if (bytes > left) throw tooLarge(artifacts.maxBytes)
       left -= bytes
       files.push({ path, bytes })
@@ -39,11 +42,11 @@ export const storeArtifacts = async (objects: ObjectStore, owner: ArtifactOwner)
 
 const storeFile = async (
   objects: ObjectStore,
-  { workingDir, prefix }: ArtifactOwner,
+  { folder, prefix }: { folder: string; prefix: string },
   path: string,
   left: number,
 ): Promise<number> => {
-  const { file, size } = await openArtifact(workingDir, path)
+  const { file, size } = await openArtifact(folder, path)
   try {
     return size > left ? size : (await objects.putStream(artifactKey(prefix, path), fileBytes(file))).bytes
   } finally {

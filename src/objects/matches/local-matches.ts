@@ -6,11 +6,17 @@ import { join } from "node:path"
 import { fitsPart, isWildcard } from "../../core/settings/path-pattern.ts"
 import type { Match } from "./matches.ts"
 
-/** Yields nothing below the folder `excluded`. A missing folder has no matches; one that cannot be read rejects. */
-export async function* localMatches(parts: readonly string[], excluded: string): AsyncGenerator<Match> {
+/** Folder whose files do not match, and a folder below it whose files do. */
+export interface Exclusion {
+  excluded: string
+  except?: string
+}
+
+/** A missing folder has no matches; one that cannot be read rejects. */
+export async function* localMatches(parts: readonly string[], exclusion: Exclusion): AsyncGenerator<Match> {
   const found = new Set<string>()
   for await (const path of walk("/", parts)) {
-    if (found.has(path) || path.startsWith(`${excluded}/`)) continue
+    if (found.has(path) || isExcluded(path, exclusion)) continue
     found.add(path)
     const info = await orMissing(stat(path))
     if (info?.isFile() !== true) continue
@@ -18,6 +24,9 @@ export async function* localMatches(parts: readonly string[], excluded: string):
     yield { path, version: `${size} ${mtimeMs}`, changedAt: Math.max(mtimeMs, ctimeMs), complete: false }
   }
 }
+
+const isExcluded = (path: string, { excluded, except }: Exclusion): boolean =>
+  path.startsWith(`${excluded}/`) && (except === undefined || !path.startsWith(`${except}/`))
 
 /** Yields the paths below a folder that fit the parts. `**` does not follow links. */
 async function* walk(folder: string, [part, ...rest]: readonly string[]): AsyncGenerator<string> {

