@@ -52,6 +52,28 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
+test("an export has no value of a secret of the workflow, also not where a param contains it", async () => {
+  const cwd = temporaryFolder()
+  const env = { ORK_SECRET_API_TOKEN: "hunter2-and-more" }
+  writeFileSync(
+    join(cwd, "w.yaml"),
+    `name: w
+params: { url: string }
+tasks:
+  a: { env: { TOKEN: { secret: API_TOKEN } }, command: "true" }
+  b: { input: { url: "\${{ params.url }}" }, command: 'cat "$ORK_INPUT"' }
+`,
+  )
+  await ork(["run", "w.yaml", "-p", "url=https://host/?key=hunter2-and-more"], { cwd, env })
+  await ork(["export-run", "latest", "-o", "run.json"], { cwd, env })
+  const exported = readFileSync(join(cwd, "run.json"), "utf8")
+  expect(exported).not.toContain("hunter2")
+  expect(JSON.parse(exported)).toMatchObject({
+    run: { params: { url: "https://host/?key=***" } },
+    tasks: [{ name: "a" }, { name: "b", input: { url: "https://host/?key=***" } }],
+  })
+})
+
 test("an export has definition, params, inputs, outputs, attempts and logs, and no secrets", () => {
   expect(text).not.toContain("hunter2")
   const run = JSON.parse(text) as { definition: string; run: { params: unknown }; tasks: Record<string, unknown>[] }
@@ -105,4 +127,16 @@ test("the files of a deployed version are part of its export", async () => {
   const elsewhere = temporaryFolder()
   await ork(["export-run", "count", "-o", join(elsewhere, "run.json")], { cwd })
   expect(await ork(["replay", "run.json", "--task", "count"], { cwd: elsewhere })).toMatchObject({ code: 0, stdout: "2\n" })
+})
+
+test.each([
+  ["without tasks in its workflow", { workflow: {} }, "workflow.nodes"],
+  ["with another workflow", { workflow: { nodes: [] } }, "the workflow in the export has no task extract"],
+  ["with a bundle of a strange name", { bundle: { hash: "../../x", tar: "" } }, "bundle.hash"],
+])("an edited export %s is rejected, and the message says where", async (_what, change, message) => {
+  const cwd = temporaryFolder()
+  writeFileSync(join(cwd, "run.json"), JSON.stringify({ ...(JSON.parse(text) as object), ...change }))
+  const { code, stderr } = await ork(["replay", "run.json", "--task", "extract"], { cwd })
+  expect(stderr).toContain(message)
+  expect(code).toBe(2)
 })

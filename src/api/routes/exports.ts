@@ -20,7 +20,8 @@ export const exportRoutes = [
     async handle({ params, caller, request, reply, api }) {
       const run = await findRun(api, params.id)
       const workflow = { name: run.workflow, tags: (await api.store.getTags(run.workflow)) ?? [] }
-      const pieces = exportRun(api, run, { now: api.clock.now(), files: may(caller, "author", workflow) })
+      const files = may(caller, "author", workflow)
+      const pieces = exportRun(api, run, { now: api.clock.now(), files, secret: api.secret })
       // An error before the first piece is a response; later ones abort the stream.
       const first = await pieces.next()
       const stream = api.streams.open(request, reply, { type: "application/json; charset=utf-8" })

@@ -1,8 +1,11 @@
 // Exports a run as one JSON document (protocol/api/run-export.ts), piece by piece: one task after the other.
 
 import { type Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { SecretSource } from "../../core/model/ports.ts"
+import { type CompiledWorkflow, secretNames } from "../../core/model/workflow.ts"
 import { bundleKey } from "../../objects/bundles/bundles.ts"
+import { maskJson, maskText } from "../../objects/mask.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import { EXPORT_FORMAT, type exportedTask, type runExport } from "../../protocol/api/run-export.ts"
@@ -23,32 +26,48 @@ const LOG_BYTES = 256 * 1024
 
 type ExportedTask = z.output<typeof exportedTask>
 
-/** Yields the text of the document. `files`: with the files of the version. */
+export interface ExportOptions {
+  now: number
+  /** With the files of the version. */
+  files: boolean
+  /** The values of the workflow's secrets are masked wherever the run has them, such as in a param. */
+  secret: SecretSource
+}
+
+/** Yields the text of the document. */
 export async function* exportRun(
   source: ExportSource,
   run: RunRow,
-  { now, files }: { now: number; files: boolean },
+  { now, files, secret }: ExportOptions,
 ): AsyncGenerator<string> {
   const { store } = source
   const workflow = await store.compiled(run.versionId)
+  const secrets = await secretsOf(workflow, secret)
+  const shape = runShape(run)
   const [version] = await store.listVersions({ name: run.workflow, before: run.version + 1, limit: 1 })
   const head: Omit<z.output<typeof runExport>, "tasks"> = {
     format: EXPORT_FORMAT,
     version: 1,
     exported_at: new Date(now).toISOString(),
-    run: runShape(run),
+    run: { ...shape, params: maskJson(shape.params as JsonObject, secrets) as JsonObject },
     definition: version?.versionId === run.versionId ? version.source : null,
-    workflow: workflow as unknown as Record<string, unknown>,
+    workflow: workflow as unknown as z.output<typeof runExport>["workflow"],
     bundle: files && workflow.bundle !== undefined ? await bundleOf(source, workflow.bundle) : null,
   }
   yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "tasks": [`
   const inputs = new TaskInputs(source, run, workflow, { listed: false })
   let separator = "\n"
   for await (const row of tasksOf(store, run)) {
-    yield `${separator}${JSON.stringify(await exportTask(source, row, { inputs, workflow }))}`
+    yield `${separator}${JSON.stringify(await exportTask(source, row, { inputs, workflow, secrets }))}`
     separator = ",\n"
   }
   yield "\n ]\n}\n"
+}
+
+const secretsOf = async ({ nodes }: CompiledWorkflow, secret: SecretSource): Promise<string[]> => {
+  const values: string[] = []
+  for (const name of new Set(nodes.flatMap(secretNames))) values.push((await secret(name)) ?? "")
+  return values
 }
 
 const bundleOf = async ({ objects }: ExportSource, hash: string): Promise<{ hash: string; tar: string } | null> => {
@@ -67,15 +86,25 @@ async function* tasksOf(store: ExportSource["store"], { id: runId }: RunRow): As
 
 interface ExportedRun {
   inputs: TaskInputs
-  workflow: Awaited<ReturnType<Store["compiled"]>>
+  workflow: CompiledWorkflow
+  secrets: readonly string[]
 }
 
-const exportTask = async (source: ExportSource, row: TaskRow, { inputs, workflow }: ExportedRun): Promise<ExportedTask> => {
+const exportTask = async (
+  source: ExportSource,
+  row: TaskRow,
+  { inputs, workflow, secrets }: ExportedRun,
+): Promise<ExportedTask> => {
   const attempts = attemptShapes(row, await source.store.listAttempts(row.row))
   const shape = taskShape(row, workflow.nodes[row.node]!, { input: await inputs.of(row), attempts })
   const logs: ExportedTask["logs"] = []
-  for (const { id, attempt } of attempts) logs.push({ attempt, ...(await logOf(source.objects, row, id)) })
-  return { ...shape, ...(await outputOf(source.objects, row.output)), logs }
+  for (const { id, attempt } of attempts) {
+    const { text, cut } = await logOf(source.objects, row, id)
+    logs.push({ attempt, text: maskText(text, secrets), cut })
+  }
+  const { output, output_omitted } = await outputOf(source.objects, row.output)
+  const masked = { input: maskJson(shape.input as Json, secrets), output: maskJson(output as Json, secrets) }
+  return { ...shape, ...masked, output_omitted, logs }
 }
 
 const logOf = async (

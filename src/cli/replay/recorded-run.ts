@@ -25,6 +25,8 @@ export const findTask = ({ tasks, workflow }: ExportedRun, { task: name, path, l
   if (task === undefined) {
     throw new InputError(instances.length > 0 ? `task ${name} has no such instance` : unknownTask(nodesOf({ workflow }), name))
   }
+  if (!nodesOf({ workflow }).some((node) => node.name === name))
+    throw new InputError(`the workflow in the export has no task ${name}`)
   if (another !== undefined)
     throw new InputError(`task ${name} has several instances; select one, such as ${name}[${task.path}]`)
   if (task.attempt === 0) throw new InputError(`task ${taskDisplayName(name, task.path)} did not run: it is ${task.status}`)

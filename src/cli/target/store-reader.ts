@@ -50,7 +50,9 @@ export const storeReader = (context: Context, stores: OpenStores): RunReader => 
   async *export({ id }) {
     const { exportRun } = await import("../../api/views/run-export.ts")
     const run = (await stores.store.getRun(id as RunId))!
-    yield* exportRun(stores, run, { now: context.backends.clock.now(), files: true })
+    const { clock, openSecrets } = context.backends
+    const secrets = await openSecrets(stores.config, context)
+    yield* exportRun(stores, run, { now: clock.now(), files: true, secret: (name) => secrets.find(name) })
   },
   async *logBytes(request) {
     const { log, ended } = await openLog(context, stores, request)

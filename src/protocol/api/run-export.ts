@@ -26,9 +26,9 @@ export const runExport = z
     exported_at: z.string(),
     run,
     definition: z.string().nullable().meta({ description: "The definition as it was written; null: it is not stored" }),
-    workflow: object.meta({ description: "The compiled definition" }),
+    workflow: z.looseObject({ nodes: z.array(object) }).meta({ description: "The compiled definition" }),
     bundle: z
-      .object({ hash: z.string(), tar: z.string().meta({ description: "A tar archive in base64" }) })
+      .object({ hash: z.string().regex(/^[0-9a-f]+$/), tar: z.string().meta({ description: "A tar archive in base64" }) })
       .nullable()
       .meta({ description: "The files of the version; null: it has none, or the key lacks the scope author" }),
     tasks: z.array(exportedTask),
