@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import type { CausingRun } from "../../src/core/model/cause.ts"
 import type { RunId } from "../../src/core/model/ids.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { explain } from "../../src/engine/services/explain.ts"
@@ -83,6 +84,27 @@ describe("a trigger after other workflows", () => {
     expect(await fixture.runs("report")).toHaveLength(1)
     await finish(fixture, "extract")
     expect(await fixture.runs("report")).toHaveLength(2)
+  })
+
+  it("creates the same runs when it finds many successes at once, as after a restart", async () => {
+    const fixture = await setup()
+    await fixture.deploy(flow("report", "triggers: [{ after: [extract, load] }]"))
+    await fixture.deploy(flow("mail", "triggers: [{ after: load }]"))
+    const [, extract, load] = [
+      await finish(fixture, "extract"),
+      await finish(fixture, "extract"),
+      await finish(fixture, "load"),
+    ]
+    const [extract2, load2] = [await finish(fixture, "extract"), await finish(fixture, "load")]
+    const load3 = await finish(fixture, "load")
+    fixture.start()
+    await fixture.pass(100)
+    const causes = async (name: string) =>
+      (await fixture.runs(name))
+        .map(({ cause }) => (cause as { runs: CausingRun[] }).runs.map(({ id }) => id).join())
+        .toSorted()
+    expect(await causes("report")).toEqual([`${extract},${load}`, `${extract2},${load2}`])
+    expect(await causes("mail")).toEqual([load, load2, load3])
   })
 
   it("with `when: any` creates a run for each success of one of them", async () => {

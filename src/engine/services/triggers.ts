@@ -74,17 +74,25 @@ interface CauseGroup {
 }
 
 /**
- * Groups successes by the runs that they cause. With `any`, each causes a run. With `all`, the newest of each workflow cause one together,
- * when there is one of every workflow; until then only the newest of each is kept.
+ * Groups successes, oldest first, by the runs that they cause. With `any`, each causes a run. With `all`, the newest of each workflow cause
+ * one together as soon as there is one of every workflow; until then only the newest of each is kept. The groups are the same whether the
+ * successes are read one by one or, as after a restart, together.
  */
-export const groupCauses = ({ after, when }: AfterTrigger, successes: readonly UpstreamSuccess[]): CauseGroup[] => {
+const groupCauses = ({ after, when }: AfterTrigger, successes: readonly UpstreamSuccess[]): CauseGroup[] => {
   if (when === "any") return successes.map((success) => ({ causes: [success], used: [success] }))
-  const newest = new Map(successes.map((success) => [success.workflow, success]))
-  if (after.every((name) => newest.has(name))) {
-    return [{ causes: after.map((name) => newest.get(name)!), used: [...successes] }]
+  const groups: CauseGroup[] = []
+  let newest = new Map<string, UpstreamSuccess>()
+  let used: UpstreamSuccess[] = []
+  for (const success of successes) {
+    newest.set(success.workflow, success)
+    used.push(success)
+    if (!after.every((name) => newest.has(name))) continue
+    groups.push({ causes: after.map((name) => newest.get(name)!), used })
+    newest = new Map()
+    used = []
   }
-  const replaced = successes.filter((success) => newest.get(success.workflow) !== success)
-  return replaced.length === 0 ? [] : [{ causes: null, used: replaced }]
+  const replaced = used.filter((success) => newest.get(success.workflow) !== success)
+  return replaced.length === 0 ? groups : [...groups, { causes: null, used: replaced }]
 }
 
 /** The run stands for the latest logical date of its causes. */
