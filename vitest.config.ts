@@ -7,7 +7,8 @@ const exclude = ["**/node_modules/**", "dist/**", ...(all ? [] : ["**/*.slow.tes
 export default defineConfig({
   test: {
     pool: "forks",
-    maxWorkers: 2,
+    // One more than the cores of a small machine: many tests wait for processes.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     globalSetup: ["test/support/global-setup.ts"],

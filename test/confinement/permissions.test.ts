@@ -24,7 +24,7 @@ const modes = (folder: string): Record<string, string> =>
 /** Files and folders that another user could use, if the data folder itself did not stop them. */
 const open = (folder: string): string[] =>
   Object.entries(modes(folder)).flatMap(([name, mode]) =>
-    mode.endsWith("00") || /^(work|upstream|bundles|io|pushed)(\/|$)/.test(name) ? [] : [`${name} ${mode}`],
+    mode.endsWith("00") || /^(work|upstream|bundles|io|python|pushed)(\/|$)/.test(name) ? [] : [`${name} ${mode}`],
   )
 
 test("data folder, database, logs and outputs belong to their user alone", async () => {

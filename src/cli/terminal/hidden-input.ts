@@ -11,9 +11,10 @@ interface Key {
 
 /** Rejects with an InputError on Ctrl-C and Ctrl-D. */
 export const readHidden = (stdin: ReadStream, screen: WriteStream, question: string): Promise<string> => {
-  screen.write(question)
   emitKeypressEvents(stdin)
+  // The question comes after this, because the terminal shows what is typed before.
   stdin.setRawMode(true)
+  screen.write(question)
   stdin.resume()
   let typed = ""
   return new Promise((resolve, reject) => {

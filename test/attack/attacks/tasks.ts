@@ -74,6 +74,30 @@ export const taskAttacks: Attack[] = [
     'rm -f "$ORK_OUTPUT"; ln "$HOME/.ork/admin.key" "$ORK_OUTPUT" 2>/dev/null; true',
   ),
   {
+    name: "task: stores files of the server as its artifacts",
+    quick: true,
+    async run(target) {
+      const data = join(target.folder, ".ork")
+      const tries = [
+        { command: "true", working_dir: data, artifacts: ["admin.key"] },
+        { command: "true", working_dir: target.folder, artifacts: [".ork/admin.key"] },
+        { command: "true", working_dir: "/etc", artifacts: ["shadow"] },
+        { command: `ln -s ${data}/admin.key key`, artifacts: ["key"] },
+        { command: `ln -s ${data} data`, artifacts: ["data/admin.key"] },
+      ]
+      for (const fields of tries) {
+        const rejected = await target.deploy({ name: "stores", tasks: { a: { timeout: "20s", ...fields } } })
+        if (rejected !== null) continue
+        const ended = await target.run("stores")
+        if (!("id" in ended)) continue
+        const { body } = await target.call("GET", `/runs/${ended.id}/tasks/a/artifacts`)
+        const stored = body["items"] as { path: string }[]
+        if (stored.length > 0) return `stored ${stored.map(({ path }) => path).join(", ")} of ${JSON.stringify(fields)}`
+      }
+      return null
+    },
+  },
+  {
     name: "task: makes its output a pipe that nobody writes to",
     async run(target) {
       const rejected = await target.deploy({
