@@ -28,7 +28,7 @@ type ExportedTask = z.output<typeof exportedTask>
 
 export interface ExportOptions {
   now: number
-  /** With the files of the version. */
+  /** The export contains the files of the version. */
   files: boolean
   /** The values of the workflow's secrets are masked wherever the run has them, such as in a param. */
   secret: SecretSource

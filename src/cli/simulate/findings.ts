@@ -30,7 +30,7 @@ export interface Finding {
   /** null: the workflow. */
   task: string | null
   message: string
-  /** What to change. */
+  /** The change that the user should make. */
   advice: string
   /** The run failed or never ended, or a hook that was due did not succeed. */
   losesWork: boolean

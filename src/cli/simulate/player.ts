@@ -37,7 +37,7 @@ export interface StoryLine {
   text: string
 }
 
-/** What an attempt does without faults. */
+/** The result and the duration of an attempt without faults. */
 export interface UsualAttempt {
   output: Json
   /** Error of a simulated failure. */
@@ -67,7 +67,7 @@ const LEASE_MS = 10_000
 
 export class Player {
   readonly attempts: AttemptRecord[] = []
-  /** What happened, in its order. */
+  /** The events of the run, oldest first. */
   readonly story: StoryLine[] = []
   readonly #options: PlayerOptions
   readonly #faults: ReadonlyMap<string, TaskFault>

@@ -16,7 +16,7 @@ import { keyOf } from "../cases/task-keys.ts"
 import type { Fault } from "./fault-plan.ts"
 import { type AttemptRecord, Player, type StoryLine, type UsualAttempt } from "./player.ts"
 
-/** What is simulated. */
+/** The workflow that is simulated, its params, and the results of its tasks without faults. */
 export interface Scenario {
   definition: GraphDefinition<JsonObject, JsonObject>
   workflow: CompiledWorkflow
@@ -27,7 +27,7 @@ export interface Scenario {
   outputs: ReadonlyMap<string, Json>
 }
 
-/** What happened in a run. Times are milliseconds after its start. */
+/** The record of a run. Times are milliseconds after its start. */
 export interface SimulatedRun {
   seed: number
   faults: Fault[]

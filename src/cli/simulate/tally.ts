@@ -1,4 +1,4 @@
-// What many simulated runs had in common: numbers of ends and faults, findings, and tasks that ran. Plain data, which threads send.
+// Sums up many simulated runs: numbers of ends and faults, findings, and tasks that ran. Threads send a tally as plain data.
 
 import type { Campaign } from "./campaign.ts"
 import { FAULT_KINDS } from "./fault-plan.ts"

@@ -61,7 +61,7 @@ const compileOne = (
     cron: cron.trim(),
     timezone,
     catchup: rest.catchup ?? "none",
-    // With catchup: all, missed ticks fire at the same time; `skip` would run only one of them. A run that waits for the past is active.
+    // Missed ticks of `catchup: all` fire at the same time, and a run that waits for the past is active: `skip` would drop their ticks.
     overlap: rest.overlap ?? (rest.catchup === "all" || dependsOnPast ? "queue" : "skip"),
     jitterMs,
     start: rest.start,
