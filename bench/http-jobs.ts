@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { Ork, startWorker, task, type Work } from "ork"
 import { OrkClient } from "ork/client"
 import { print, tempFolder } from "./support.ts"
-import { createDatabase } from "../test/support/postgres.ts"
+import { createDatabase } from "../test/support/components/postgres.ts"
 
 const KEY = "bench-key-0123456789"
 const CHUNK = 1000

@@ -8,8 +8,8 @@ import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { tempFolder } from "./support.ts"
-import { createDatabase } from "../test/support/postgres.ts"
-import { startPostgres } from "../test/support/postgres-server.ts"
+import { createDatabase } from "../test/support/components/postgres.ts"
+import { startPostgres } from "../test/support/components/postgres-server.ts"
 
 const HISTORY = 1_000_000
 

@@ -4,7 +4,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { launchChromium } from "../test/support/chromium.ts"
+import { launchChromium } from "../test/support/components/chromium.ts"
 import { serve } from "../test/support/serve.ts"
 
 const LINES = 1_000_000

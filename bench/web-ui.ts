@@ -7,7 +7,7 @@ import { once } from "node:events"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { CDPSession, Page } from "playwright-core"
-import { launchChromium } from "../test/support/chromium.ts"
+import { launchChromium } from "../test/support/components/chromium.ts"
 import { serverAt } from "../test/support/server.ts"
 import { print, tempFolder } from "./support.ts"
 

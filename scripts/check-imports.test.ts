@@ -24,7 +24,7 @@ function expectProblem(file: string, source: string, problem: string): void {
 test("a file may import lower layers", () => {
   const root = tree({
     "engine/loop/loop.ts":
-      'import type { Store } from "../../store/contract/store.ts"\nimport { decide } from "../../core/rules/decide.ts"\n',
+      'import type { Store } from "../../store/contract/store.ts"\nimport { decide } from "../../core/rules/changes/decide.ts"\n',
     "engine/engine.ts": 'import { Gate } from "./gate/gate.ts"\nimport { Loop } from "./loop/loop.ts"\n',
     "backends.ts": 'import { SqliteStore } from "./store/sqlite/sqlite.ts"\n',
     "sdk/start-worker.ts": 'import { FileObjectStore } from "../objects/file/file.ts"\n',
@@ -35,7 +35,7 @@ test("a file may import lower layers", () => {
 })
 
 test.each([
-  ["core/rules/decide.ts", 'import { loop } from "../../engine/loop.ts"', "core must not import engine"],
+  ["core/rules/changes/a.ts", 'import { loop } from "../../../engine/loop.ts"', "core must not import engine"],
   ["store/sqlite/a.ts", 'import { b } from "../../objects/objects.ts"', "store must not import objects"],
   ["engine/ports.ts", 'export * from "../cli/run.ts"', "engine must not import cli"],
   ["engine/ports.ts", 'const cli = await import("../cli/run.ts")', "engine must not import cli"],
@@ -45,6 +45,9 @@ test.each([
 
 test.each([
   ["core/model/a.ts", 'import { b } from "../rules/b.ts"', "core/model must not import core/rules"],
+  ["core/values/a.ts", 'import { b } from "../model/b.ts"', "core/values must not import core/model"],
+  ["core/rules/jobs/a.ts", 'import { b } from "../runs/b.ts"', "core/rules/jobs must not import core/rules/runs"],
+  ["core/compile/code/a.ts", 'import { b } from "../task/b.ts"', "core/compile/code must not import core/compile/task"],
   ["core/time/a.ts", 'import { b } from "../routing/b.ts"', "core/time must not import core/routing"],
   ["protocol/api/a.ts", 'import { b } from "../client/b.ts"', "protocol/api must not import protocol/client"],
   ["engine/loop/a.ts", 'import { b } from "../gate/b.ts"', "engine/loop must not import engine/gate"],

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { PLANTED_BUGS } from "../test/mutants/all.ts"
 import { plant, type PlantedBug } from "../test/mutants/planted-bug.ts"
-import { startPostgres } from "../test/support/postgres-server.ts"
+import { startPostgres } from "../test/support/components/postgres-server.ts"
 
 const run = promisify(execFile)
 const ROOT = dirname(import.meta.dirname)

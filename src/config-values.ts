@@ -2,7 +2,7 @@
 
 import { parseBoolean, parseWords } from "./core/settings/network.ts"
 import { OBJECT_ADDRESS_HINT, parseObjectAddress } from "./core/settings/object-address.ts"
-import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/model/quantities.ts"
+import { DURATION_HINT, MEMORY_HINT, parseDuration, parseMemory } from "./core/values/quantities.ts"
 
 const MIB = 2 ** 20
 

@@ -23,7 +23,7 @@ import {
 import { type AllowedHost, HTTP_ALLOW_HINT, parseHttpAllow } from "./core/settings/http-allow.ts"
 import { parseQueues, QUEUES_HINT, type QueueConfig } from "./core/settings/queue-config.ts"
 import { MIN_SERVER_LEASE_MS, MIN_WORKER_LEASE_MS, SERVER_LEASE_MS, WORKER_LEASE_MS } from "./core/settings/leases.ts"
-import { nearest } from "./core/model/nearest.ts"
+import { nearest } from "./core/values/nearest.ts"
 import { TASK_VARIABLES, VARIABLE_PREFIXES } from "./core/model/task-variables.ts"
 import { CONNECTIONS_HINT, type Connections, parseConnections } from "./core/settings/connections.ts"
 import { parsePolicy, type Policy, POLICY_HINT } from "./core/settings/policy.ts"

@@ -3,7 +3,7 @@
 import { cpSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, test } from "vitest"
-import { createDatabase, type TestDatabase } from "./support/postgres.ts"
+import { createDatabase, type TestDatabase } from "./support/components/postgres.ts"
 import { ork, orkRun, REPO, temporaryFolder, type OrkEvent } from "./support/ork.ts"
 
 const EXAMPLES = join(REPO, "examples")

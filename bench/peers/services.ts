@@ -3,7 +3,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer } from "node:net"
-import { startPostgres } from "../../test/support/postgres-server.ts"
+import { startPostgres } from "../../test/support/components/postgres-server.ts"
 
 export interface Servers {
   postgres: string

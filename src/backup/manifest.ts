@@ -8,7 +8,7 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { z } from "zod"
-import { messageOf } from "../core/model/error-message.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import { BackupError } from "./errors.ts"
 
 export const FORMAT = 1

@@ -2,8 +2,8 @@
 // (`{ id, tasks: [ { id, command, dependencies, max_retries } ] }`), `max_retries`, a task's `on_failure: run | skip` or list
 // of hooks, and a single `depends_on`. Accepts values of any shape. Records where everything was in the author's document.
 
-import { quote } from "../core/compile/names.ts"
-import { isObject } from "../core/model/json.ts"
+import { quote } from "../core/compile/context/names.ts"
+import { isObject } from "../core/values/json.ts"
 import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
 import { HOOK_EVENTS } from "../core/model/workflow.ts"

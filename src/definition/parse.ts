@@ -1,12 +1,12 @@
 // Parses and compiles a definition: from text (YAML or JSON), or from a value (the API, the SDK). Reports all problems at once: first
 // those of limits and syntax, otherwise those of shape, graph and expressions together.
 
-import type { CommandFile } from "../core/compile/command-files.ts"
+import type { CommandFile } from "../core/compile/code/command-files.ts"
 import { compile } from "../core/compile/compile.ts"
 import { definedAt } from "../core/compile/inherited-problems.ts"
 import { contentHash } from "../core/compile/hash.ts"
 import type { WorkflowDefinition } from "../core/model/definition.ts"
-import { isObject } from "../core/model/json.ts"
+import { isObject } from "../core/values/json.ts"
 import { type DefinitionProblem, type Path, pathText, type Problem } from "../core/model/problems.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import type { WorkerProfiles } from "../core/settings/worker-profiles.ts"

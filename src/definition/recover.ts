@@ -2,7 +2,7 @@
 // Removes what is wrong; renames a misspelt field to the suggested one.
 
 import type { WorkflowDefinition } from "../core/model/definition.ts"
-import { isObject } from "../core/model/json.ts"
+import { isObject } from "../core/values/json.ts"
 import { type DefinitionProblem, type Path, pathText } from "../core/model/problems.ts"
 import { problemsOfIssues } from "./schema-issues.ts"
 import { workflowSchema } from "./workflow-schema.ts"

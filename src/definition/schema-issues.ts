@@ -1,8 +1,8 @@
 // Converts issues of zod to problems: one for each unknown field, and for a union the problems of the alternative that was meant.
 
 import type { z } from "zod"
-import { quote } from "../core/compile/names.ts"
-import { nearest } from "../core/model/nearest.ts"
+import { quote } from "../core/compile/context/names.ts"
+import { nearest } from "../core/values/nearest.ts"
 import type { DefinitionProblem, Path } from "../core/model/problems.ts"
 
 type Issue = z.core.$ZodIssue

@@ -1,8 +1,8 @@
 // Building blocks of the schemas of a definition: objects that suggest the nearest field, alternatives with a description, quantities.
 
 import { z } from "zod"
-import { nearest } from "../core/model/nearest.ts"
-import { CPU_HINT, DURATION_HINT, MEMORY_HINT } from "../core/model/quantities.ts"
+import { nearest } from "../core/values/nearest.ts"
+import { CPU_HINT, DURATION_HINT, MEMORY_HINT } from "../core/values/quantities.ts"
 import type { FieldDescriptions } from "./field-descriptions.ts"
 
 /** Names of fields in other systems. */

@@ -16,8 +16,8 @@ import {
   type YAMLMap,
   type YAMLParseError,
 } from "yaml"
-import { messageOf } from "../core/model/error-message.ts"
-import type { Json, JsonObject } from "../core/model/json.ts"
+import { messageOf } from "../core/values/error-message.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
 import type { Path, Problem } from "../core/model/problems.ts"
 import { pathText } from "../core/model/problems.ts"
 import { DUPLICATE_KEY, FORBIDDEN_KEY, jsonTextProblems } from "./json-text.ts"

@@ -2,7 +2,7 @@
 // The static types are in core/model/definition.ts.
 
 import { z } from "zod"
-import { SHELL_NAMES } from "../core/compile/script-interpreter.ts"
+import { SHELL_NAMES } from "../core/compile/code/script-interpreter.ts"
 import type { TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
 import { RUN_WHEN } from "../core/model/workflow.ts"
 import {

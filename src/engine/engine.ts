@@ -24,7 +24,7 @@ import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/retry-plan.ts"
+import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { Advanced, Batch, NewRun, RunRow } from "../store/contract/store.ts"
 

@@ -2,7 +2,7 @@
 
 import type { ArtifactSource } from "../core/model/artifacts.ts"
 import type { Clock, Fetch, Random, SecretSource } from "../core/model/ports.ts"
-import type { Json, JsonObject } from "../core/model/json.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { AttemptResult, Output } from "../core/model/change.ts"
 import type { Node, Template } from "../core/model/workflow.ts"

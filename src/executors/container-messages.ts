@@ -1,6 +1,6 @@
 // Messages about containers that ended or could not be started, for every executor that runs containers.
 
-import { formatBytes } from "../core/model/quantities.ts"
+import { formatBytes } from "../core/values/quantities.ts"
 import { signalName } from "./messages.ts"
 
 const SIGNAL_BASE = 128

@@ -1,7 +1,7 @@
 // Errors by which a function controls its retries. They are recognised by a mark and not by their class, because a function may
 // have loaded another copy of this file.
 
-import { parseDuration } from "../core/model/quantities.ts"
+import { parseDuration } from "../core/values/quantities.ts"
 
 const MARK = Symbol.for("ork.error")
 

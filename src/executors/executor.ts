@@ -2,7 +2,7 @@
 
 import type { ArtifactSource } from "../core/model/artifacts.ts"
 import type { AttemptResult } from "../core/model/change.ts"
-import type { Json } from "../core/model/json.ts"
+import type { Json } from "../core/values/json.ts"
 import { DEFAULT_INTERPRETER, type Node } from "../core/model/workflow.ts"
 import type { PolicyFields } from "../core/settings/policy.ts"
 

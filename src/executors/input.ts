@@ -3,7 +3,7 @@
 
 import { createReadStream } from "node:fs"
 import { join } from "node:path"
-import type { Json } from "../core/model/json.ts"
+import type { Json } from "../core/values/json.ts"
 import type { Assignment } from "./executor.ts"
 
 type Input = Pick<Assignment, "input" | "inputFiles" | "upstreamDir">

@@ -1,7 +1,7 @@
 // Checks that a stream of bytes is one JSON value, without building it and in constant memory (one entry per level of nesting).
 // Used for outputs that are stored as objects, which may be large. Numbers that would change on their way to other tasks are problems.
 
-import { inexactNumber } from "../core/model/exact-json.ts"
+import { inexactNumber } from "../core/values/exact-json.ts"
 
 const MAX_DEPTH = 10_000
 const MAX_WORD = 1024

@@ -1,7 +1,7 @@
 // An executor whose module is loaded on first use, so that commands that never use it do not load it. main.ts creates one for
 // each backend.
 
-import { messageOf } from "../core/model/error-message.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import type { AttemptResult } from "../core/model/change.ts"
 import type { Clock } from "../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext } from "./executor.ts"

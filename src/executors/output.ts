@@ -2,17 +2,17 @@
 // stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
 import type { Output } from "../core/model/change.ts"
-import { InexactNumber, isInexactMessage, parseExactJson } from "../core/model/exact-json.ts"
+import { InexactNumber, isInexactMessage, parseExactJson } from "../core/values/exact-json.ts"
 import type { OutputFormat } from "../core/model/workflow.ts"
-import { isDeferral } from "../core/rules/defer.ts"
+import { isDeferral } from "../core/rules/changes/defer.ts"
 import { streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskStream } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { Assignment } from "./executor.ts"
 import { JsonValidator } from "./json-validator.ts"
-import { messageOf } from "../core/model/error-message.ts"
-import { formatBytes } from "../core/model/quantities.ts"
+import { messageOf } from "../core/values/error-message.ts"
+import { formatBytes } from "../core/values/quantities.ts"
 import { fileBytes, type OpenedFile, openRegularFile } from "../objects/shared/regular-file.ts"
 
 export type OutputResult = { output: Output } | { error: string }

@@ -5,7 +5,7 @@ import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { messageOf } from "../core/model/error-message.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
 import { explainMissing } from "../core/settings/optional-packages.ts"
 

@@ -2,7 +2,7 @@
 // it starts a worker.
 
 import { type AnyFunction, FUNCTION_NAME_HINT, isFunctionName, type TaskFunction } from "../core/model/function.ts"
-import type { JsonObject } from "../core/model/json.ts"
+import type { JsonObject } from "../core/values/json.ts"
 
 const registry = new Map<string, AnyFunction>()
 

@@ -3,7 +3,7 @@
 
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type YAMLMap } from "yaml"
 import type { EnvDefinition, RetryDefinition, TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
-import type { Json, JsonObject } from "../core/model/json.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
 import { type Imported, type ImportProblem, literalText, notImported, UniqueNames } from "./imported.ts"
 
 export interface DaguOptions {

@@ -1,7 +1,7 @@
 // Masks secrets in logs and outputs: every occurrence of a value becomes `***`, also if it is split between two writes or escaped in
 // JSON. Each line of a multi-line value is masked too. native/mask.c does the same for process tasks.
 
-import type { Json } from "../core/model/json.ts"
+import type { Json } from "../core/values/json.ts"
 
 const MASK_TEXT = "***"
 const MASK_BYTES = Buffer.from(MASK_TEXT)

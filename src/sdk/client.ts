@@ -1,7 +1,7 @@
 // The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only. The command line
 // sends its requests through the same transport.
 
-import type { Json, JsonObject } from "../core/model/json.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
 import { ClientError } from "../protocol/client/errors.ts"
 import { followEvents, type StreamItem } from "../protocol/client/streams.ts"
 import { type Request, Transport } from "../protocol/client/transport.ts"

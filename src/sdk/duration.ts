@@ -1,6 +1,6 @@
 // Durations as programs write them: milliseconds, or a text with a unit.
 
-import { parseDuration } from "../core/model/quantities.ts"
+import { parseDuration } from "../core/values/quantities.ts"
 
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`
 

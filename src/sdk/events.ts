@@ -1,6 +1,6 @@
 // Events of jobs, runs and tasks as a program sees them, and the reader that iterates over those of the database.
 
-import type { Json } from "../core/model/json.ts"
+import type { Json } from "../core/values/json.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { TaskStatus } from "../core/model/status.ts"
 import type { LoggedEvent } from "../store/contract/event-log.ts"

@@ -18,7 +18,7 @@ export {
   retryDelay,
   selectNextJobs,
   shouldRetry,
-} from "../core/rules/jobs.ts"
+} from "../core/rules/jobs/jobs.ts"
 export type {
   BackoffStrategy,
   CycleDetectionResult,
@@ -27,7 +27,7 @@ export type {
   JobStatus,
   LinkedJob,
   OrderedJob,
-} from "../core/rules/jobs.ts"
+} from "../core/rules/jobs/jobs.ts"
 export { signal, task, txTask, workflow } from "./definitions.ts"
 export { graph } from "./graph/graph.ts"
 export { yaml } from "./graph/yaml.ts"
@@ -49,7 +49,7 @@ export {
   TransactionError,
 } from "./errors.ts"
 export type { AnyFunction, FunctionContext, FunctionLog, TaskFunction } from "../core/model/function.ts"
-export type { Json, JsonObject } from "../core/model/json.ts"
+export type { Json, JsonObject } from "../core/values/json.ts"
 export type { SqlTransaction } from "../store/contract/transactions.ts"
 export type {
   Definition,

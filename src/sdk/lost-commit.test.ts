@@ -6,7 +6,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
-import { ask, createDatabase } from "../../test/support/postgres.ts"
+import { ask, createDatabase } from "../../test/support/components/postgres.ts"
 import { txTask, workflow } from "./definitions.ts"
 import { Ork } from "./ork.ts"
 

@@ -5,7 +5,7 @@ import type { Definition, SignalDefinition, TaskDefinition, WorkflowDefinition }
 import type { Duration } from "./duration.ts"
 import type { EventOptions, OrkEvent, Progress } from "./events.ts"
 import type { GraphDefinition } from "./graph/graph.ts"
-import type { Json } from "../core/model/json.ts"
+import type { Json } from "../core/values/json.ts"
 
 export interface EnqueueOptions {
   /** A second job of the same task with this key is not created. */

@@ -1,7 +1,7 @@
 // Values as JSON carries them.
 
-import { messageOf } from "../core/model/error-message.ts"
-import type { Json } from "../core/model/json.ts"
+import { messageOf } from "../core/values/error-message.ts"
+import type { Json } from "../core/values/json.ts"
 import { NotJsonError } from "./errors.ts"
 
 const ADVICE = "use texts, numbers, booleans, null, and lists and objects of them"

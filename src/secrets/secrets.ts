@@ -4,7 +4,7 @@
 
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { messageOf } from "../core/model/error-message.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
 import { SECRET_NAME, type SecretUri, type SecretUris } from "../core/settings/secret-uris.ts"
 

@@ -1,7 +1,7 @@
 // Tells why the object store cannot be used, for explanations of runs.
 
 import { finishesWithin } from "../engine/finishes-within.ts"
-import { messageOf } from "../core/model/error-message.ts"
+import { messageOf } from "../core/values/error-message.ts"
 import type { Clock } from "../core/model/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 

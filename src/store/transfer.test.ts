@@ -2,8 +2,8 @@
 
 import { DatabaseSync } from "node:sqlite"
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { ask, createDatabase, type TestDatabase } from "../../test/support/postgres.ts"
-import { enforceRules } from "../../test/support/postgres-rules.ts"
+import { ask, createDatabase, type TestDatabase } from "../../test/support/components/postgres.ts"
+import { enforceRules } from "../../test/support/components/postgres-rules.ts"
 import { newHolderId } from "../core/model/ids.ts"
 import { iso } from "../core/model/ports.ts"
 import { workflow } from "../core/testing.ts"

@@ -1,6 +1,6 @@
 // A server for one attack, with variables of its own, and a database that no other server uses.
 
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 import { Target, type TargetOptions } from "./target.ts"
 
 /** Runs an attack on a server that only this attack uses, on the same kind of store and by the same user. */

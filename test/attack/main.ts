@@ -18,7 +18,7 @@ import { taskAttacks } from "./attacks/tasks.ts"
 import { workerAttacks } from "./attacks/workers.ts"
 import { ORK, programForNobody } from "./nobody.ts"
 import { Target } from "./target.ts"
-import { ask, createDatabase } from "../support/postgres.ts"
+import { ask, createDatabase } from "../support/components/postgres.ts"
 
 const { values: flags } = parseArgs({
   options: {

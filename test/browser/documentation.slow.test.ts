@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { expect, onTestFinished, test } from "vitest"
 import { buildSite } from "../../scripts/docs/site.ts"
-import { launchChromium } from "../support/chromium.ts"
+import { launchChromium } from "../support/components/chromium.ts"
 import { REPO, temporaryFolder } from "../support/ork.ts"
 import { axeViolations } from "../support/web-ui.ts"
 

@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 
 export type StoreKind = "sqlite" | "postgres"
 

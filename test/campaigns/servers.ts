@@ -4,7 +4,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { Client } from "./client.ts"
 import { type ChildOptions, startChild } from "./ork-child.ts"
-import { freePort } from "../support/component.ts"
+import { freePort } from "../support/components/component.ts"
 import type { OrkProcess } from "../support/ork-process.ts"
 import { serverAt } from "../support/server.ts"
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { containing } from "../support/matchers.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 import { type Server, startServer } from "../support/server.ts"
 
 const KEY = { ORK_API_KEY: "a-key-of-many-letters" }

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { containing } from "../support/matchers.ts"
 import { startOrk } from "../support/ork-process.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
-import { ask, createDatabase } from "../support/postgres.ts"
+import { ask, createDatabase } from "../support/components/postgres.ts"
 import { startServer } from "../support/server.ts"
 
 const KEY = { ORK_API_KEY: "a-key-of-many-letters" }

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from "vitest"
 import { containing, having, matching } from "../support/matchers.ts"
 import { processesOf, startOrk } from "../support/ork-process.ts"
 import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 
 const setup = async (text: string) => {
   const database = await createDatabase()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import type { Json } from "../../src/core/model/json.ts"
+import type { Json } from "../../src/core/values/json.ts"
 import { fail, setup } from "./setup.ts"
 
 const REGIONS = `

@@ -4,7 +4,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { type Script, setup } from "./setup.ts"
 import type { RunId } from "../../src/core/model/ids.ts"
-import type { Json } from "../../src/core/model/json.ts"
+import type { Json } from "../../src/core/values/json.ts"
 import { createEvaluator } from "../../src/engine/gate/evaluator.ts"
 import { shortInputText } from "../../src/executors/input.ts"
 

@@ -3,7 +3,7 @@ import { assignment } from "../../src/executors/conformance/fixture.ts"
 import { writeSpec } from "../../src/executors/exec/exec.ts"
 import { S3ObjectStore } from "../../src/objects/s3/s3.ts"
 import { ork, temporaryFolder } from "../support/ork.ts"
-import { createBucket } from "../support/s3.ts"
+import { createBucket } from "../support/components/s3.ts"
 import { execSuite } from "./suite.ts"
 
 const { bucket, endpoint, address, env } = await createBucket()

@@ -6,7 +6,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "An instance of a fan-out gets the item of its neighbour.",
     edits: [
       {
-        file: "src/core/rules/gate.ts",
+        file: "src/core/rules/changes/gate.ts",
         find: "foreach[Math.floor(index / perItem)]!",
         replace: "foreach[Math.floor((index + 1) / perItem) % foreach.length]!",
       },
@@ -18,7 +18,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "run_when none_failed does not hold when an upstream task was skipped because of a failure.",
     edits: [
       {
-        file: "src/core/rules/gate.ts",
+        file: "src/core/rules/changes/gate.ts",
         find: "none_failed: (up) => up.failed === 0,",
         replace: "none_failed: (up) => unsuccessful(up) === 0,",
       },
@@ -30,7 +30,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "A task in a group unblocks the downstream tasks of the first item.",
     edits: [
       {
-        file: "src/core/rules/effects.ts",
+        file: "src/core/rules/changes/effects.ts",
         find: "return { node: below, path: row.path, end,",
         replace: 'return { node: below, path: row.path.replace(/\\d+$/, "0"), end,',
       },
@@ -42,7 +42,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "A success is retried now and then.",
     edits: [
       {
-        file: "src/core/rules/decide.ts",
+        file: "src/core/rules/changes/decide.ts",
         find: 'return { ...fence, kind: "finish", status: "success", result }',
         replace:
           'return random < 0.05 ? { ...fence, kind: "retry", delayMs: 0, lost: false, result } : { ...fence, kind: "finish", status: "success", result }',
@@ -55,7 +55,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "A cancelled run executes the hooks of a failed one.",
     edits: [
       {
-        file: "src/core/rules/new-rows.ts",
+        file: "src/core/rules/runs/new-rows.ts",
         find: 'cancelled: ["on_cancel", "on_exit"],',
         replace: 'cancelled: ["on_failure", "on_exit"],',
       },
@@ -67,7 +67,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "A result that arrives again is applied again.",
     edits: [
       {
-        file: "src/core/rules/transitions.ts",
+        file: "src/core/rules/changes/transitions.ts",
         find: 'finish: { kinds: ["task"], from: IN_FLIGHT,',
         replace: 'finish: { kinds: ["task"], from: ["dispatched", "running", "success", "failed"],',
       },
@@ -79,7 +79,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "max_active_runs admits one more run.",
     edits: [
       {
-        file: "src/core/rules/activation.ts",
+        file: "src/core/rules/runs/activation.ts",
         find: "if (full.has(workflowId) || count >= maxActiveRuns) {",
         replace: "if (full.has(workflowId) || count > maxActiveRuns) {",
       },

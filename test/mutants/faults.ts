@@ -58,16 +58,20 @@ export const FAULT_BUGS: PlantedBug[] = [
   {
     name: "fault-long-key-in-index",
     bug: "A long concurrency_key is stored as it is, which an index of Postgres rejects.",
-    edits: [{ file: "src/core/model/index-key.ts", find: "text.length <= MAX_LENGTH && text", replace: "text" }],
+    edits: [{ file: "src/core/values/index-key.ts", find: "text.length <= MAX_LENGTH && text", replace: "text" }],
     foundBy: { tests: ["src/store/postgres/conformance.test.ts", "-t", "limit|key"] },
   },
   {
     name: "fault-fractional-times",
     bug: "Times of a worker with fractions of a millisecond reach the store.",
     edits: [
-      { file: "src/core/rules/clamp-change.ts", find: "if (isStorable(result)) return result", replace: "return result" },
+      {
+        file: "src/core/rules/changes/clamp-change.ts",
+        find: "if (isStorable(result)) return result",
+        replace: "return result",
+      },
     ],
-    foundBy: { tests: ["src/core/rules/clamp-change.test.ts"] },
+    foundBy: { tests: ["src/core/rules/changes/clamp-change.test.ts"] },
   },
   {
     name: "fault-stale-upstream-file",
@@ -128,7 +132,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     bug: "A sub-workflow waits for the end of the run that waits for it.",
     edits: [
       {
-        file: "src/core/rules/activation.ts",
+        file: "src/core/rules/runs/activation.ts",
         find: "(workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)",
         replace: "workflow.maxActiveRuns !== undefined",
       },

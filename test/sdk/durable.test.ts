@@ -6,7 +6,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 
 /** Returns the address of a new database, which is dropped after the test. */
 const databaseUrl = async (): Promise<string> => {

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 import { startServer } from "../support/server.ts"
 
 /** Returns the address of a new database, which is dropped after the test. */

@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite"
 import pg from "pg"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 
 interface App {
   /** Runs the program until it ends, or until it is killed. Returns what it printed. */

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { Journal } from "../campaigns/journal.ts"
 import { temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 import { probe, type Server, startServer } from "../support/server.ts"
 
 const RUNS = 100_000

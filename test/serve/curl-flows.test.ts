@@ -4,7 +4,7 @@ import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 import { startServer } from "../support/server.ts"
 
 const KEY = "airflow-mini-secret-key"

@@ -5,7 +5,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { createDatabase, type TestDatabase } from "../support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../support/components/postgres.ts"
 import { startServer } from "../support/server.ts"
 import { reached, startWorker } from "../support/worker.ts"
 

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
 import { processesOf } from "../support/ork-process.ts"
-import { createDatabase, type TestDatabase } from "../support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../support/components/postgres.ts"
 import { probe, startServer } from "../support/server.ts"
 
 let database: TestDatabase

@@ -3,7 +3,7 @@
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { createDatabase, type TestDatabase } from "../support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../support/components/postgres.ts"
 import { probe, type Server, startServer } from "../support/server.ts"
 
 let database: TestDatabase

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { installVenv } from "../support/packages.ts"
+import { installVenv } from "../support/components/packages.ts"
 import { startServer } from "../support/server.ts"
 
 const run = promisify(execFile)

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { S3ObjectStore } from "../../src/objects/s3/s3.ts"
 import { TaskLog } from "../../src/objects/logs/task-log.ts"
 import { ork, orkRun, temporaryFolder } from "../support/ork.ts"
-import { createBucket, type TestBucket } from "../support/s3.ts"
+import { createBucket, type TestBucket } from "../support/components/s3.ts"
 import { probe, startServer } from "../support/server.ts"
 import { startWorker } from "../support/worker.ts"
 

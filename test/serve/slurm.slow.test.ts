@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest"
 import { FUNCTION_RESULTS, writeFunctions } from "../support/function-files.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
-import { type SlurmCluster, startSlurm } from "../support/slurm.ts"
+import { type SlurmCluster, startSlurm } from "../support/components/slurm.ts"
 
 let cluster: SlurmCluster
 beforeAll(async () => {

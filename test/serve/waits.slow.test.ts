@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { createDatabase, type TestDatabase } from "../support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../support/components/postgres.ts"
 import { probe, type Server, startServer } from "../support/server.ts"
 
 let database: TestDatabase

@@ -3,8 +3,8 @@
 
 import { setImmediate as immediate } from "node:timers/promises"
 import type { AttemptResult } from "../../src/core/model/change.ts"
-import type { Json } from "../../src/core/model/json.ts"
-import type { RetryRequest } from "../../src/core/rules/retry-plan.ts"
+import type { Json } from "../../src/core/values/json.ts"
+import type { RetryRequest } from "../../src/core/rules/runs/retry-plan.ts"
 import type { Assignment, StopReason } from "../../src/executors/executor.ts"
 import type { LeaseHolderRow } from "../../src/store/contract/store.ts"
 import { AttemptLog, describeTask, isDeferred, type LaunchedAttempt } from "./checks/attempt-log.ts"

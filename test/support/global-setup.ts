@@ -2,8 +2,8 @@
 
 import { once } from "node:events"
 import { createServer, type AddressInfo } from "node:net"
-import { startPostgres } from "./postgres-server.ts"
-import { startS3 } from "./s3-server.ts"
+import { startPostgres } from "./components/postgres-server.ts"
+import { startS3 } from "./components/s3-server.ts"
 
 interface Started {
   url: string

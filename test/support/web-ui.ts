@@ -3,7 +3,7 @@
 import axe from "axe-core"
 import type { Browser, BrowserContext, Page } from "playwright-core"
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest"
-import { launchChromium } from "./chromium.ts"
+import { launchChromium } from "./components/chromium.ts"
 import { temporaryFolder } from "./ork.ts"
 import { type Server, startServer } from "./server.ts"
 

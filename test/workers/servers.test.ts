@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { temporaryFolder } from "../support/ork.ts"
-import { createDatabase, type TestDatabase } from "../support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../support/components/postgres.ts"
 import { probe, startServer } from "../support/server.ts"
 import { reached, startWorker, tasksOf } from "../support/worker.ts"
 

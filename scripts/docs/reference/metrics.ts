@@ -1,6 +1,6 @@
 // The table of the metrics of a server.
 
-import { Metrics } from "../../../src/server/metrics.ts"
+import { Metrics } from "../../../src/server/metrics/metrics.ts"
 import { codeText, markdownTable } from "./table.ts"
 
 type MetricsStore = ConstructorParameters<typeof Metrics>[0]

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { schemaText } from "../../../src/cli/commands/schema.ts"
+import { schemaText } from "../../../src/cli/commands/workflows/schema.ts"
 import { generatedPages, withoutAlignment, withRegions } from "./regions.ts"
 
 const REPO = join(import.meta.dirname, "../../..")

@@ -1,7 +1,7 @@
 // The audit log: every change in the transaction of the change, sign-ins and refusals.
 
 import { expect, onTestFinished, test, vi } from "vitest"
-import { brokenEntry } from "../../core/rules/audit-chain.ts"
+import { brokenEntry } from "../../core/rules/access/audit-chain.ts"
 import { ADMIN_KEY, setup as setupApi, type SetupOptions, untilWaiting } from "../testing/setup.ts"
 
 interface Entry {

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto"
 import type { HolderId } from "../../core/model/ids.ts"
-import { covers, type Limited, type LimitedWorkflow } from "../../core/rules/permissions.ts"
+import { covers, type Limited, type LimitedWorkflow } from "../../core/rules/access/permissions.ts"
 import type { WorkflowLimits } from "../../core/settings/workflow-limits.ts"
 import type { KeyScope } from "../../store/contract/keys.ts"
 

@@ -1,7 +1,7 @@
 // Reads request bodies: bounded bytes from a stream, JSON of bounded depth from a text. fastify hands over the raw text, so that every
 // error has the shape of this API.
 
-import { checkExactJson, InexactNumber } from "../../core/model/exact-json.ts"
+import { checkExactJson, InexactNumber } from "../../core/values/exact-json.ts"
 import { ApiError, invalidField } from "../shared/errors.ts"
 
 export const BODY_LIMIT = 1_048_576

@@ -2,7 +2,7 @@
 // by the store. To a caller, workflows and runs that it may not read do not exist.
 
 import { toText } from "../../core/expressions/expressions.ts"
-import type { LimitedWorkflow } from "../../core/rules/permissions.ts"
+import type { LimitedWorkflow } from "../../core/rules/access/permissions.ts"
 import { describeLimits } from "../../core/settings/workflow-limits.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RunId } from "../../core/model/ids.ts"

@@ -1,7 +1,7 @@
 // The logs of the attempts that a request asks for: the log of one attempt; or, for a followed task or job, the log of its latest attempt
 // and of every later attempt until it finishes.
 
-import { isJobFinished } from "../../core/rules/jobs.ts"
+import { isJobFinished } from "../../core/rules/jobs/jobs.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"

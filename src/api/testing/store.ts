@@ -1,7 +1,7 @@
 // The store of the API in tests: SQLite in a folder, or with ORK_API_STORE=postgres a schema of its own in a real Postgres.
 
 import { join } from "node:path"
-import { createDatabase, type TestDatabase } from "../../../test/support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../../../test/support/components/postgres.ts"
 import { systemClock, systemRandom } from "../../engine/system.ts"
 import { STORE_READS } from "../http/ports.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"

@@ -1,9 +1,9 @@
 // Finds the task instance that a request names: by the task's name, and by `index` or `path` in a fan-out. Builds its JSON.
 
-import { nearest } from "../../core/model/nearest.ts"
+import { nearest } from "../../core/values/nearest.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
-import type { RetryRequest } from "../../core/rules/retry-plan.ts"
+import type { RetryRequest } from "../../core/rules/runs/retry-plan.ts"
 import { attemptShapes, type TaskShape, taskShape } from "../../protocol/api/shapes.ts"
 import type { AttemptRow, RunRow, TaskRow } from "../../store/contract/store.ts"
 import { invalidField, notFound } from "../shared/errors.ts"

@@ -1,7 +1,7 @@
 // Exports a run as one JSON document (protocol/api/run-export.ts), piece by piece: one task after the other.
 
 import { type Output } from "../../core/model/change.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { SecretSource } from "../../core/model/ports.ts"
 import { type CompiledWorkflow, secretNames } from "../../core/model/workflow.ts"
 import { bundleKey } from "../../objects/bundles/bundles.ts"

@@ -1,9 +1,9 @@
 // Converts rows of the store to the JSON of the API. Runs and tasks are in protocol/api/shapes.ts, which the CLI uses too.
 
 import type { z } from "zod"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import { iso } from "../../core/model/ports.ts"
-import { formatDuration } from "../../core/model/quantities.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
 import { nextFirings } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, RetryPolicy, ScheduleSpec, TriggerSpec } from "../../core/model/workflow.ts"
 import { scheduleKey } from "../../engine/services/deploy.ts"

@@ -10,7 +10,7 @@ import {
   render,
   type ExpressionScope,
 } from "../../core/expressions/expressions.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import { lastIndex, enclosingPath, shortName } from "../../core/model/task-path.ts"
 import { logicalDay } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"

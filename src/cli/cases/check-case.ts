@@ -1,9 +1,9 @@
 // Compares what a run did with what its case expects.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Path } from "../../core/model/problems.ts"
-import { formatDuration, parseDuration } from "../../core/model/quantities.ts"
+import { formatDuration, parseDuration } from "../../core/values/quantities.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { TaskState } from "../../sdk/test.ts"
 import { lineDiff } from "./line-diff.ts"

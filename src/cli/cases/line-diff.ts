@@ -1,6 +1,6 @@
 // The difference of two values as lines of JSON.
 
-import { isObject, type Json } from "../../core/model/json.ts"
+import { isObject, type Json } from "../../core/values/json.ts"
 
 /** Returns the lines of both values: `- ` only expected, `+ ` only found, `  ` in both. */
 export const lineDiff = (expected: Json, found: Json): string[] => {

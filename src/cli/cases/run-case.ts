@@ -1,7 +1,7 @@
 // Runs a case: the real engine in virtual time, with a mock in place of what each task runs.
 
-import type { Json } from "../../core/model/json.ts"
-import { parseDuration } from "../../core/model/quantities.ts"
+import type { Json } from "../../core/values/json.ts"
+import { parseDuration } from "../../core/values/quantities.ts"
 import { isRunClosed, isTaskFinished, type RunStatus } from "../../core/model/status.ts"
 import { HOOK_EVENTS } from "../../core/model/workflow.ts"
 import { FatalError } from "../../executors/errors.ts"

@@ -5,7 +5,7 @@ import type { Command, Option } from "commander"
 import type { NameKind } from "./names.ts"
 import { GRAPH_FORMATS } from "../../core/model/render-graph.ts"
 import { RUN_STATUSES } from "../../core/model/status.ts"
-import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { KEY_SCOPES } from "../../store/contract/keys.ts"
 import { TRIGGERS } from "../../store/contract/store.ts"
 

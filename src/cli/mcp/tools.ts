@@ -4,7 +4,7 @@
 import { z } from "zod"
 import { findServerRun } from "../target/find-run.ts"
 import { firstItems } from "../target/pages.ts"
-import { omitUndefined } from "../../core/model/omit-undefined.ts"
+import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { RUN_STATUSES } from "../../core/model/status.ts"
 import type { Client, KeyScope, LogLine, Run, Task } from "../../protocol/client/client.ts"
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { endedCount, stateOf } from "./run-view.ts"
 import { resetForRetry, loadView } from "./load-view.ts"
 import { RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
-import type { NodeState, ResetNode } from "../../core/rules/retry-plan.ts"
+import type { NodeState, ResetNode } from "../../core/rules/runs/retry-plan.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const iso = (seconds: number): string => new Date(T0 + seconds * 1000).toISOString()

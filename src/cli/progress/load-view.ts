@@ -2,7 +2,7 @@
 
 import { applyEvent, newView, type RunEvent, type RunView } from "./run-view.ts"
 import { isGroup } from "../../core/model/task-path.ts"
-import type { NodeState, ResetNode } from "../../core/rules/retry-plan.ts"
+import type { NodeState, ResetNode } from "../../core/rules/runs/retry-plan.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"

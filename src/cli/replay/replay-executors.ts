@@ -4,7 +4,7 @@
 import { type ExportedRun, type ExportedTask, RECORDED_EXECUTOR } from "./recorded-run.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { writeOutput } from "../../engine/attempts/outputs.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"

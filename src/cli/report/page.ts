@@ -6,7 +6,7 @@ import { timelineSvg } from "./timeline-svg.ts"
 import { taskLabel } from "../progress/event-text.ts"
 import { duration } from "../terminal/text.ts"
 import { zonedText } from "../terminal/times.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Task } from "../../protocol/client/client.ts"
 
 const STYLE = `

@@ -1,9 +1,9 @@
 // Finds what went wrong in simulated runs that a change of the workflow would avoid.
 
-import { formatDuration } from "../../core/model/quantities.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
 import { isRunClosed, isTaskFinished } from "../../core/model/status.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import { retryDelayMs } from "../../core/rules/decide.ts"
+import { retryDelayMs } from "../../core/rules/changes/decide.ts"
 import type { TaskState } from "../../sdk/test.ts"
 import { MAX_SLOWNESS } from "./fault-plan.ts"
 import type { AttemptRecord } from "./player.ts"

@@ -1,6 +1,6 @@
 // Plays the attempts of one run: each takes its usual time and gives its usual output, unless a fault of the run hits it.
 
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { StopReason } from "../../executors/executor.ts"
 import { LostWorker } from "../../sdk/test-kit/mocked-executor.ts"
 import { seededRandom } from "../../sdk/test-kit/seeded-random.ts"

@@ -1,6 +1,6 @@
 // Outputs that tasks need to have so that the expressions of other tasks hold: by their schema, otherwise by what expressions read.
 
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 
 /** The parts of a value that expressions read; `list`: it is a list, with items of this shape. */

@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { GraphDefinition } from "../../sdk/graph/graph.ts"

@@ -2,10 +2,10 @@
 // its seed alone, not on the runs before it.
 
 import type { Random } from "../../core/model/ports.ts"
-import { parseDuration } from "../../core/model/quantities.ts"
+import { parseDuration } from "../../core/values/quantities.ts"
 import { isRunClosed, type RunStatus } from "../../core/model/status.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { GraphDefinition } from "../../sdk/graph/graph.ts"
 import { type MockContext, openKit, type TaskState, type TestOrk } from "../../sdk/test.ts"
 import { seededRandom } from "../../sdk/test-kit/seeded-random.ts"

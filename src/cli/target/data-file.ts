@@ -1,7 +1,7 @@
 // Parses YAML and JSON files that hold one object: ork.yaml and --params-file. Loaded only if there is such a file.
 
 import { InputError } from "../terminal/errors.ts"
-import { isObject, type JsonObject } from "../../core/model/json.ts"
+import { isObject, type JsonObject } from "../../core/values/json.ts"
 import { problemText } from "../../core/model/problems.ts"
 import { readDocument } from "../../definition/text-document.ts"
 

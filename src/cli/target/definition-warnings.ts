@@ -1,6 +1,6 @@
 // Finds what `ork validate` warns about beyond a definition itself: workflows that tasks start, and templates of other tools. Pure.
 
-import { nearest } from "../../core/model/nearest.ts"
+import { nearest } from "../../core/values/nearest.ts"
 import { nodePath } from "../../core/model/node-path.ts"
 import type { DefinitionProblem, Problem } from "../../core/model/problems.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"

@@ -2,7 +2,7 @@
 
 import { firstItems } from "./pages.ts"
 import { InputError } from "../terminal/errors.ts"
-import { nearest } from "../../core/model/nearest.ts"
+import { nearest } from "../../core/values/nearest.ts"
 import { type Client, ClientError, type Workflow } from "../../protocol/client/client.ts"
 
 const MAX_COMPARED = 1000

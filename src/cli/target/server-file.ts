@@ -3,7 +3,7 @@
 
 import { mkdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { isObject } from "../../core/model/json.ts"
+import { isObject } from "../../core/values/json.ts"
 
 const fileOf = (dataDir: string): string => join(dataDir, "server.json")
 

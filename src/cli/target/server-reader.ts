@@ -4,7 +4,7 @@ import { findServerRun } from "./find-run.ts"
 import { allItems, firstItems } from "./pages.ts"
 import type { ArtifactRequest, LogRequest, RunReader } from "./reader.ts"
 import { InputError } from "../terminal/errors.ts"
-import { omitUndefined } from "../../core/model/omit-undefined.ts"
+import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { type ByteStream, type Client, ClientError, type TaskAddress } from "../../protocol/client/client.ts"
 
 export const serverReader = (client: Client): RunReader => ({

@@ -4,7 +4,7 @@ import type { Context } from "./context.ts"
 import { InputError } from "../terminal/errors.ts"
 import { loadConfig, type StoreFlags } from "./load-config.ts"
 import type { Config } from "../../config.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 

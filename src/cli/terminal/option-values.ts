@@ -3,7 +3,7 @@
 import { InputError } from "./errors.ts"
 import { MAX_LABELS } from "../../core/routing/capabilities.ts"
 import { isDateText } from "../../core/time/cron.ts"
-import { nearest } from "../../core/model/nearest.ts"
+import { nearest } from "../../core/values/nearest.ts"
 
 /** Undefined if the option may be absent. */
 type Absent<Text> = Extract<Text, undefined>

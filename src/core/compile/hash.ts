@@ -1,7 +1,7 @@
 // Content hash of a compiled workflow, which identifies its version. Formatting, comments and the order of keys do not change it.
 
 import { createHash } from "node:crypto"
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import type { CompiledWorkflow } from "../model/workflow.ts"
 
 export const contentHash = (workflow: CompiledWorkflow): string =>

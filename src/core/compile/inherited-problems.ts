@@ -2,7 +2,7 @@
 // reported there once instead of for every task.
 
 import type { WorkflowDefinition } from "../model/definition.ts"
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import { type DefinitionProblem, type Path, pathText } from "../model/problems.ts"
 import { HOOK_EVENTS } from "../model/workflow.ts"
 

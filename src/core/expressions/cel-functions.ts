@@ -2,7 +2,7 @@
 // testing/conformance.ts runs the specification's tests. Texts are sequences of code points, as in `size`.
 
 import type { CelFunc, CelList } from "@bufbuild/cel"
-import { compilePattern } from "../model/pattern.ts"
+import { compilePattern } from "../values/regex.ts"
 
 type Library = typeof import("@bufbuild/cel")
 

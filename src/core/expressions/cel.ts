@@ -5,8 +5,8 @@ import { createRequire } from "node:module"
 import type { CelInput, CelResult, parse as parseType } from "@bufbuild/cel"
 import { correctMaps, replacedFunctions } from "./cel-functions.ts"
 import type { Reference } from "./expression-path.ts"
-import { isObject, type Json } from "../model/json.ts"
-import { nearest } from "../model/nearest.ts"
+import { isObject, type Json } from "../values/json.ts"
+import { nearest } from "../values/nearest.ts"
 
 type Library = typeof import("@bufbuild/cel")
 type Expr = ReturnType<typeof parseType>["expr"]

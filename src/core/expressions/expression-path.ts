@@ -1,7 +1,7 @@
 // Plain paths (`params.x`, `tasks.a.output.b[0]`, `item["k"]`) are the most common expressions. They are parsed and evaluated here
 // without CEL, with the meaning that CEL gives them, which saves its load time and most of the work of an evaluation.
 
-import { isObject, type Json } from "../model/json.ts"
+import { isObject, type Json } from "../values/json.ts"
 
 /** A variable that an expression reads, and the literal steps below it. */
 export interface Reference {

@@ -1,6 +1,6 @@
 // What an expression reads. In a file of its own, so that types that mention it do not depend on the CEL library.
 
-import type { Json, JsonObject } from "../model/json.ts"
+import type { Json, JsonObject } from "../values/json.ts"
 
 /** Values of the variables of an expression. `tasks` is keyed by short names, without the group. */
 export interface ExpressionScope {

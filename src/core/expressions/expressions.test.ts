@@ -11,7 +11,7 @@ import {
   type ExpressionScope,
   toText,
 } from "./expressions.ts"
-import type { Json } from "../model/json.ts"
+import type { Json } from "../values/json.ts"
 
 const scope: ExpressionScope = {
   params: { limit: 100, ratio: 0.5, name: "eu", list: [1, 2, 3], "a-b": { c: true }, max: 2 ** 53 - 1, none: null },

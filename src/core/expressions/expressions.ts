@@ -2,10 +2,10 @@
 // evaluated by the engine over an ExpressionScope of plain JSON. Evaluation is synchronous; engine/gate/evaluator.ts evaluates those
 // that are not `isBounded` in a thread that can be killed.
 
-import { messageOf } from "../model/error-message.ts"
+import { messageOf } from "../values/error-message.ts"
 import { fromCel, parseCel, toCel, type CelExpression } from "./cel.ts"
 import { parsePath, walkPath, type Reference } from "./expression-path.ts"
-import { isObject, type Json } from "../model/json.ts"
+import { isObject, type Json } from "../values/json.ts"
 import type { Template } from "../model/workflow.ts"
 import type { ExpressionScope, LargeText } from "./expression-scope.ts"
 

@@ -3,7 +3,7 @@
 
 import type { AuditFields } from "./audit-fields.ts"
 import type { AttemptId } from "./ids.ts"
-import type { Json } from "./json.ts"
+import type { Json } from "../values/json.ts"
 import type { Limit, NewRow } from "./row.ts"
 import type { AttemptState, SkipReason, TaskEnd } from "./status.ts"
 import type { WaitingOn } from "./waiting-on.ts"

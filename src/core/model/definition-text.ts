@@ -1,6 +1,6 @@
 // Compiled commands and templates as in the definition, with unresolved expressions and without secrets, for display.
 
-import type { Json } from "./json.ts"
+import type { Json } from "../values/json.ts"
 import type { CommandSpec, Template } from "./workflow.ts"
 
 const expressionText = (expr: string): string => `\${{ ${expr} }}`

@@ -1,7 +1,7 @@
 // Types of a workflow definition as its author writes it (YAML, JSON, `defineWorkflow`). definition/workflow-schema.ts validates the
 // shape, `compile` turns it into a CompiledWorkflow. Field names are those of the file, hence snake_case.
 
-import type { Json, JsonObject } from "./json.ts"
+import type { Json, JsonObject } from "../values/json.ts"
 import type { FailurePattern, HookEvent, RunWhen } from "./workflow.ts"
 
 /** Seconds, or "90s", "10m", "2h", "1d", "500ms". */

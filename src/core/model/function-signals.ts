@@ -1,6 +1,6 @@
 // Signals that Ork itself sends to durable functions. The names of users' signals do not begin with `ork:`.
 
-import { isObject, type Json } from "./json.ts"
+import { isObject, type Json } from "../values/json.ts"
 
 const RESERVED = "ork:"
 

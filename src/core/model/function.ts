@@ -1,6 +1,6 @@
 // Types of functions that tasks call, and the rule for names of registered functions (`register`, `startWorker`).
 
-import type { Json, JsonObject } from "./json.ts"
+import type { Json, JsonObject } from "../values/json.ts"
 
 /** Value of `executor` for a task that calls a registered function, named by `function`. */
 export const FUNCTION_EXECUTOR = "function"

@@ -1,6 +1,6 @@
 // Labels, which name the instances of a fan-out for people.
 
-import type { Json } from "./json.ts"
+import type { Json } from "../values/json.ts"
 
 const MAX_LENGTH = 100
 // Line breaks and other control characters would break tables and terminals.

@@ -1,8 +1,8 @@
 // What a running task waits on while it holds no slot: a time, a person, a child run, work elsewhere, or a condition. Stored with the row;
 // times are durations since the attempt began, so that they do not depend on a server's clock.
 
-import type { Json } from "./json.ts"
-import { formatDuration } from "./quantities.ts"
+import type { Json } from "../values/json.ts"
+import { formatDuration } from "../values/quantities.ts"
 
 /** Executors that only wait. The gate begins their attempts; nothing is launched. */
 export const WAITING_EXECUTORS = ["sleep", "wait", "approval", "workflow"] as const

@@ -1,7 +1,7 @@
 // Compiled workflows. Every definition (YAML, JSON, list form, TypeScript) compiles to this form; stores keep it, and the engine
 // reads nothing else. Plain JSON: expressions stay CEL source.
 
-import type { Json, JsonObject } from "./json.ts"
+import type { Json, JsonObject } from "../values/json.ts"
 
 export const RUN_WHEN = ["all_success", "all_done", "any_failed", "all_failed", "any_success", "none_failed"] as const
 export type RunWhen = (typeof RUN_WHEN)[number]

@@ -7,7 +7,7 @@
 //   k:limit:KEY         jobs with the same key among their `limits`
 //   q:QUEUE             tasks and jobs of a queue (its `concurrency`)
 
-import { indexKey } from "../model/index-key.ts"
+import { indexKey } from "../values/index-key.ts"
 
 const RUN = "r:"
 const TASK = "t:"

@@ -3,9 +3,9 @@
 
 import type { RunCause } from "../model/cause.ts"
 import { FUNCTION_EXECUTOR } from "../model/function.ts"
-import { HANDLER_EXECUTOR } from "./job-node.ts"
-import type { JobStatus } from "./jobs.ts"
-import type { Json } from "../model/json.ts"
+import { HANDLER_EXECUTOR } from "./jobs/job-node.ts"
+import type { JobStatus } from "./jobs/jobs.ts"
+import type { Json } from "../values/json.ts"
 import type { RowKind } from "../model/row.ts"
 import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"

@@ -1,6 +1,6 @@
 // Error texts that the stores write into rows.
 
-import { formatDuration } from "../model/quantities.ts"
+import { formatDuration } from "../values/quantities.ts"
 
 export const timedOut = (ms: number | undefined): string =>
   ms === undefined ? "timed out" : `timed out after ${formatDuration(ms)}`

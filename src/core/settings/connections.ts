@@ -2,7 +2,7 @@
 // that contains it.
 
 import { mapSetting } from "./map-setting.ts"
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 
 export type Connections = { [name: string]: { url: string } | { secret: string } }
 

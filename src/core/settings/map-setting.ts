@@ -1,4 +1,4 @@
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 
 /** Returns a setting that is a map in ork.yaml, or a JSON object in an environment variable; null for anything else. */
 export const mapSetting = (value: unknown): Record<string, unknown> | null => {

@@ -1,6 +1,6 @@
 // Sign-in of users through OpenID Connect, as `oidc` in ork.yaml describes it, and the roles that their groups give them.
 
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import { describeLimits, parseLimits, type WorkflowLimits } from "./workflow-limits.ts"
 import { mapSetting } from "./map-setting.ts"
 import { SECRET_NAME } from "./secret-uris.ts"

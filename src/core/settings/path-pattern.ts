@@ -2,7 +2,7 @@
 // `**` for any number of folders; neither stands for names that begin with a dot, which writers use for unfinished files.
 
 import { parseObjectAddress } from "./object-address.ts"
-import { fits } from "../model/patterns.ts"
+import { fits } from "../values/name-patterns.ts"
 
 export interface PathPattern {
   /** Address of the object store, without the key; null: files of this machine. */

@@ -1,7 +1,7 @@
 // The administrator's policy (`policy` in ork.yaml): what tasks may use of the machine and its clusters. Fields hold patterns with `*`;
 // a pattern that starts with `!` excludes. `rules` replace fields for the workflows that they match.
 
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import { mapSetting } from "./map-setting.ts"
 
 export interface PolicyFields {

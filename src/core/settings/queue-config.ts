@@ -1,6 +1,6 @@
 // Settings of queues in ork.yaml (or as JSON in ORK_QUEUES), with the field names of the API. A server applies them at start.
 
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import { mapSetting } from "./map-setting.ts"
 import { QUEUE_NAME } from "../model/queue-name.ts"
 

@@ -1,7 +1,7 @@
 // Limits of every process of a task, in ork.yaml or as JSON in ORK_TASK_LIMITS.
 
 import { mapSetting } from "./map-setting.ts"
-import { parseMemory } from "../model/quantities.ts"
+import { parseMemory } from "../values/quantities.ts"
 
 export interface TaskLimits {
   /** Processes and threads of the user that tasks run as. */

@@ -2,7 +2,7 @@
 // JSON in ORK_WORKER_PROFILES) of the process that compiles the definition: a server, or `ork run`. Fields of the task win.
 
 import type { TaskDefinition } from "../model/definition.ts"
-import { isObject } from "../model/json.ts"
+import { isObject } from "../values/json.ts"
 import { mapSetting } from "./map-setting.ts"
 
 /** Fields of a task that a profile may set: they concern where it runs, not what it does. */

@@ -2,7 +2,7 @@
 // imports croner, which searches local times; this file places them in time zones.
 
 import { Cron } from "croner"
-import { messageOf } from "../model/error-message.ts"
+import { messageOf } from "../values/error-message.ts"
 import { intervalProblem, isInterval, nextMultiples, previousMultiples } from "./interval.ts"
 import { type Period, periodAt } from "./zone.ts"
 

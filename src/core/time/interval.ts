@@ -1,6 +1,6 @@
 // Schedules by interval, in the form `@every 5m`: they tick at the multiples of the interval since 1970 in UTC, whatever their time zone.
 
-import { formatDuration, parseDuration } from "../model/quantities.ts"
+import { formatDuration, parseDuration } from "../values/quantities.ts"
 
 const PREFIX = "@every "
 export const SHORTEST_INTERVAL_MS = 1000

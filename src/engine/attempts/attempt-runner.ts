@@ -1,13 +1,13 @@
 // Runs one assignment on its executor: enforces the start timeout and the timeout, passes on the reason to stop, masks secrets and checks
 // the output. Independent of stores and claims. Used by the engine for its own attempts, and by workers.
 
-import { messageOf } from "../../core/model/error-message.ts"
-import { formatDuration } from "../../core/model/quantities.ts"
+import { messageOf } from "../../core/values/error-message.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
 import { type Deadline, Deadlines } from "./deadlines.ts"
 import type { AttemptResult, Output } from "../../core/model/change.ts"
-import { isDeferral } from "../../core/rules/defer.ts"
+import { isDeferral } from "../../core/rules/changes/defer.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { EXEC_EXECUTORS, type Node } from "../../core/model/workflow.ts"
 import type { Assignment, Executor, LaunchContext, Progress, StopReason } from "../../executors/executor.ts"

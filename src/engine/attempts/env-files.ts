@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { parseEnv } from "node:util"
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
-import { envNameProblem } from "../../core/compile/names.ts"
+import { envNameProblem } from "../../core/compile/context/names.ts"
 import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 
 type Variables = { [name: string]: string }

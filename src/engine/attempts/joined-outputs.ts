@@ -4,7 +4,7 @@
 import { INLINE_LIMIT, outputBytes } from "./outputs.ts"
 import type { EngineOptions } from "../ports.ts"
 import type { Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 
 /** An output; null is stored as null. */
 export interface Member {

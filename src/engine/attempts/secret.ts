@@ -1,6 +1,6 @@
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
-import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
+import { isObject, type Json, type JsonObject } from "../../core/values/json.ts"
 import { type Node, secretNames } from "../../core/model/workflow.ts"
 
 /** Returns the value of a secret that a task names. Throws a `TaskFailure` that lists the sources when no source has it. */

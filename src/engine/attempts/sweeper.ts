@@ -1,6 +1,6 @@
 // Removes work in clusters whose attempt has ended: what a server started that died, or whose attempt could not be adopted.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { type AttemptId, parseRunId, rowOf } from "../../core/model/ids.ts"
 import type { UnfollowedWork } from "../../executors/executor.ts"
 import type { EngineOptions } from "../ports.ts"

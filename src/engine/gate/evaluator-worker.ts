@@ -3,7 +3,7 @@
 
 import { getHeapStatistics } from "node:v8"
 import { parentPort } from "node:worker_threads"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { warmUp } from "../../core/expressions/cel.ts"
 import {
   evaluate,
@@ -12,9 +12,9 @@ import {
   MAX_OPERANDS,
   withOutputs,
 } from "../../core/expressions/expressions.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
-import { checkSchema } from "../../core/model/json-schema.ts"
-import { parseInPieces } from "../../core/model/large-json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
+import { checkSchema } from "../../core/values/json-schema.ts"
+import { parseInPieces } from "../../core/values/large-json.ts"
 
 /** Reads the texts with the given keys, by task. `contents`: those that the thread did not have before, by key. */
 interface TextRequest {

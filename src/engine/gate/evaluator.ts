@@ -22,8 +22,8 @@ import {
   withOutputs,
   type ExpressionScope,
 } from "../../core/expressions/expressions.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
-import { checkSchema } from "../../core/model/json-schema.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
+import { checkSchema } from "../../core/values/json-schema.ts"
 import type { Template } from "../../core/model/workflow.ts"
 
 /** Evaluates everything in this thread and without a limit: for simulations and tests. */

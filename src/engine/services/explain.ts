@@ -12,10 +12,10 @@ import {
   type ExplainContext,
   type QueueState,
 } from "../../core/rules/explain.ts"
-import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/job-node.ts"
+import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/jobs/job-node.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
-import type { NodeState } from "../../core/rules/retry-plan.ts"
+import type { NodeState } from "../../core/rules/runs/retry-plan.ts"
 import { isRunClosed, type TaskStatus } from "../../core/model/status.ts"
 import { accepts, hasFunction } from "../../core/routing/capabilities.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/model/workflow.ts"

@@ -2,7 +2,7 @@
 
 import type { Evaluator } from "../ports.ts"
 import { toText } from "../../core/expressions/expressions.ts"
-import type { NotificationKind } from "../../core/rules/notifications.ts"
+import type { NotificationKind } from "../../core/rules/runs/notifications.ts"
 import { logicalDay } from "../../core/time/schedule.ts"
 import type { CompiledWorkflow, NotifySpec, Template } from "../../core/model/workflow.ts"
 import type { RunRow } from "../../store/contract/store.ts"

@@ -3,7 +3,7 @@
 
 import { DueLoop } from "./due-loop.ts"
 import { triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Match, MatchFinder } from "../../objects/matches/matches.ts"
 import type { Store } from "../../store/contract/store.ts"
 import type { FileTake, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../store/contract/triggers.ts"

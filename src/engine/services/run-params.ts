@@ -2,10 +2,10 @@
 
 import type { Evaluator } from "../ports.ts"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
-import { messageOf } from "../../core/model/error-message.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import { messageOf } from "../../core/values/error-message.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { CompiledWorkflow, Template } from "../../core/model/workflow.ts"
-import { bindParams } from "../../core/rules/params.ts"
+import { bindParams } from "../../core/rules/runs/params.ts"
 
 /** `given`: params whose expressions can refer to the run. */
 export const renderParams = async (

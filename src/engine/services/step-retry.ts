@@ -1,7 +1,7 @@
 // Plans the retry of a durable function from one of its steps: that step and those that began after it run again.
 
 import type { RunId } from "../../core/model/ids.ts"
-import type { RetryRequest, StepKey } from "../../core/rules/retry-plan.ts"
+import type { RetryRequest, StepKey } from "../../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { FunctionStore } from "../../store/contract/functions.ts"
 import type { Store } from "../../store/contract/store.ts"

@@ -4,7 +4,7 @@
 import { OutputReader } from "../attempts/outputs.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { RowKind } from "../../core/model/row.ts"
 import { isGroup, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"

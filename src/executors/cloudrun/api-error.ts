@@ -1,6 +1,6 @@
 // Errors of Cloud Run and Cloud Logging: whether a retry may help, and what to do about the others.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { partsOf } from "./shapes.ts"
 
 export class ApiError extends Error {

@@ -2,7 +2,7 @@
 // the container runs `ork exec`.
 
 import type { AttemptResult } from "../../core/model/change.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { NO_OUTPUT, type OutputResult } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
 import { backoff, delay, retryTransient } from "../remote/retry.ts"

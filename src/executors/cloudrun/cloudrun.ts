@@ -2,7 +2,7 @@
 // and time limit. One poller observes all executions, and one reader per project reads their logs. An execution outlives the
 // server that started it: the next server finds it by the attempt id.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"

@@ -1,7 +1,7 @@
 // Converts entries of Cloud Logging to lines, and builds the filter that requests them. Pure.
 // https://cloud.google.com/logging/docs/reference/v2/rest/v2/LogEntry
 
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 

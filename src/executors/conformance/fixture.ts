@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { randomBytes } from "node:crypto"
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { node as nodeOf } from "../../core/testing.ts"
 import type { Node } from "../../core/model/workflow.ts"

@@ -3,7 +3,7 @@
 // before the start, until its timeout afterwards.
 
 import { type Duplex, Readable } from "node:stream"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"

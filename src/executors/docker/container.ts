@@ -2,7 +2,7 @@
 
 import type { DockerDefinition } from "../../core/model/definition.ts"
 import { functionArgv } from "../../core/model/function.ts"
-import { MEMORY_HINT, parseMemory } from "../../core/model/quantities.ts"
+import { MEMORY_HINT, parseMemory } from "../../core/values/quantities.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import { interpreterOf, type Assignment } from "../executor.ts"
 import { ARTIFACTS_TARGET, ATTEMPT_TARGET, type Mount, optionsOf, UPSTREAM_TARGET, workTarget } from "./mounts.ts"

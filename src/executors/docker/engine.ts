@@ -5,7 +5,7 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as httpRequest, type RequestOptions } from "node:http"
 import { Agent as TlsAgent, request as httpsRequest } from "node:https"
 import type { Duplex } from "node:stream"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { EngineAddress } from "./address.ts"
 
 /** The newest API version that this client was written for. */

@@ -2,7 +2,7 @@
 
 import type { AttemptResult } from "../../core/model/change.ts"
 import { describeExitCode, outOfMemory, describeMissingProgram } from "../container-messages.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { EngineError } from "./engine.ts"
 import { MissingImage } from "./image.ts"
 import { ForbiddenMount } from "./mounts.ts"

@@ -4,7 +4,7 @@
 import { lstat, realpath } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
 import type { DockerDefinition } from "../../core/model/definition.ts"
-import { mountViolation } from "../../core/rules/policy.ts"
+import { mountViolation } from "../../core/rules/access/policy.ts"
 import type { Assignment } from "../executor.ts"
 
 export const ATTEMPT_TARGET = "/ork"

@@ -1,7 +1,7 @@
 // Removes containers without a live attempt: those of dead Ork processes, which outlive the process that started them, and those that
 // this process could not remove while the engine was away.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { AttemptFolders } from "./attempt-folders.ts"
 import { LABELS } from "./container.ts"
 import { type Engine, EngineError } from "./engine.ts"

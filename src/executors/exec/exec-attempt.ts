@@ -2,10 +2,10 @@
 // are never compared: a heartbeat is stale when successful reads have returned the same one for 60 s.
 
 import type { AttemptResult, Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import { type ExecStatus, execStatus, OUTPUT_FILE, STALE_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 import type { StopReason } from "../executor.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { stoppedResult } from "../stopped.ts"
 import { INLINE_MAX } from "../output.ts"
 import type { ContainerEnd, WatchOptions } from "./exec.ts"

@@ -1,8 +1,8 @@
 // Builds a request from the fields of an http task. Throws a BadRequest for invalid fields, which no retry can change.
 
-import type { Json } from "../../core/model/json.ts"
-import { isObject } from "../../core/model/json.ts"
-import { parseMemory } from "../../core/model/quantities.ts"
+import type { Json } from "../../core/values/json.ts"
+import { isObject } from "../../core/values/json.ts"
+import { parseMemory } from "../../core/values/quantities.ts"
 import type { Assignment } from "../executor.ts"
 import { DEFAULT_REDIRECTS } from "./guarded-fetch.ts"
 

@@ -1,8 +1,8 @@
 // Converts a response to the output of an http task: { status, headers, body }, with a parsed body if its type is JSON.
 
 import type { Response } from "undici"
-import { parseExactJson } from "../../core/model/exact-json.ts"
-import type { Json } from "../../core/model/json.ts"
+import { parseExactJson } from "../../core/values/exact-json.ts"
+import type { Json } from "../../core/values/json.ts"
 
 const MAX_RETRY_AFTER_MS = 3_600_000
 /** Characters of a body that an error quotes. */

@@ -1,10 +1,10 @@
 // Sends a request of a task, with its redirects, to a host that the administrator's policy allows.
 
 import type { Response } from "undici"
-import { messageOf } from "../../core/model/error-message.ts"
-import { hostViolation } from "../../core/rules/policy.ts"
+import { messageOf } from "../../core/values/error-message.ts"
+import { hostViolation } from "../../core/rules/access/policy.ts"
 import type { Assignment } from "../executor.ts"
-import { formatBytes } from "../../core/model/quantities.ts"
+import { formatBytes } from "../../core/values/quantities.ts"
 import { BlockedRequest, type GuardedInit, guardedFetch, type HttpPolicy } from "./guarded-fetch.ts"
 import { BadRequest, type HttpRequest } from "./request.ts"
 import { readBody } from "./response.ts"

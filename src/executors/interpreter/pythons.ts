@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto"
 import { mkdir, symlink } from "node:fs/promises"
 import { join, resolve } from "node:path"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import { openLog } from "../../objects/logs/log-sink.ts"
 import { maskText } from "../../objects/mask.ts"

@@ -1,6 +1,6 @@
 // Errors of requests to the API server, and whether a retry may help.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
 /** A response other than 2xx. */

@@ -2,7 +2,7 @@
 
 import type { V1Container, V1Job, V1JobSpec, V1PodSpec, V1Secret, V1Volume, V1VolumeMount } from "@kubernetes/client-node"
 import type { KubernetesDefinition, KubernetesSecurity } from "../../core/model/definition.ts"
-import { parseDuration } from "../../core/model/quantities.ts"
+import { parseDuration } from "../../core/values/quantities.ts"
 import { SECRET_VARIABLE } from "../../protocol/wire/exec-files.ts"
 import { type Environment, orkVariables } from "../environment.ts"
 import { interpreterOf, type Assignment } from "../executor.ts"

@@ -2,7 +2,7 @@
 
 import { format } from "node:util"
 import type { FunctionContext, FunctionLog } from "../../core/model/function.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { TaskInfo } from "../pool/frames.ts"
 

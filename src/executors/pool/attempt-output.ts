@@ -7,7 +7,7 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
 import { JsonValidator } from "../json-validator.ts"
 import { type OutputResult, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { FunctionError } from "./frames.ts"
 import type { TaskListener } from "./worker.ts"
 

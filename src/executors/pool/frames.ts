@@ -1,7 +1,7 @@
 // The protocol between a pool and its worker processes: lines on two pipes, so that stdout and stderr belong to the function.
 // The pool sends one JSON object per task. A worker sends a letter, a blank and JSON on one line.
 
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Assignment, Progress } from "../executor.ts"
 import { inputText } from "../input.ts"
 

@@ -4,10 +4,10 @@
 // killed at once.
 
 import { resolve, sep } from "node:path"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import { allowsRoot } from "../../core/rules/policy.ts"
+import { allowsRoot } from "../../core/rules/access/policy.ts"
 import { environmentProblem } from "../environment.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
 import { currentOwner } from "../../objects/owner.ts"

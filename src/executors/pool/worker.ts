@@ -8,7 +8,7 @@ import type { Progress } from "../executor.ts"
 import type { Helper } from "../process/helper.ts"
 import type { Exited, StartRequest } from "../process/protocol.ts"
 import { startFailureReason } from "../process/messages.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import {
   type CodeFile,
   type FrameInput,

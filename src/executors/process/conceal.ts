@@ -1,7 +1,7 @@
 // Keeps the secrets in the environment and memory of this process from other processes of its user (native/conceal).
 
 import { rmSync } from "node:fs"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
 import { concealLibrary } from "./native.ts"
 

@@ -2,7 +2,7 @@
 
 import { rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Assignment } from "../executor.ts"
 import { Helper } from "./helper.ts"
 import { nativeHelper } from "./native.ts"

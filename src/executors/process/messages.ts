@@ -1,7 +1,7 @@
 // Messages about processes that failed or could not be started.
 
-import { ROOT_VIOLATION } from "../../core/rules/policy.ts"
-import { formatBytes } from "../../core/model/quantities.ts"
+import { ROOT_VIOLATION } from "../../core/rules/access/policy.ts"
+import { formatBytes } from "../../core/values/quantities.ts"
 import { errnoName, signalName } from "../messages.ts"
 import type { Exited, Failed } from "./protocol.ts"
 

@@ -7,7 +7,7 @@ import { type FileHandle, open, stat } from "node:fs/promises"
 import { constants } from "node:os"
 import { join, resolve } from "node:path"
 import { promisify } from "node:util"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Failed, Stage, StartRequest } from "./protocol.ts"
 
 export const errnoOf = (error: unknown): number => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createBucket } from "../../../test/support/s3.ts"
+import { createBucket } from "../../../test/support/components/s3.ts"
 import { S3ObjectStore } from "../../objects/s3/s3.ts"
 import { realClock } from "../conformance/fixture.ts"
 import { executorSuite } from "../conformance/suite.ts"

@@ -1,7 +1,7 @@
 // Runs commands of Ork on behalf of a task by the spawn helper.
 
 import { constants } from "node:os"
-import { allowsRoot } from "../../core/rules/policy.ts"
+import { allowsRoot } from "../../core/rules/access/policy.ts"
 import { maskValues } from "../../objects/mask.ts"
 import type { Environment } from "../environment.ts"
 import type { Assignment } from "../executor.ts"

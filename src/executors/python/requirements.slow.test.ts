@@ -3,7 +3,7 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { installVenv } from "../../../test/support/packages.ts"
+import { installVenv } from "../../../test/support/components/packages.ts"
 import { buildWheel } from "../../../test/support/wheel.ts"
 import { type FunctionFixture, functionFixture, launcherFor } from "../conformance/function-fixture.ts"
 import { allLines } from "../conformance/fixture.ts"

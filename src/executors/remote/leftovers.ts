@@ -1,7 +1,7 @@
 // Removes work in clusters whose attempt has ended. Work counts as left over when two sweeps in a row find it without an attempt of this
 // process that follows it: work that has just ended completes, or is removed, by itself.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Executor, UnfollowedWork } from "../executor.ts"
 
 /** A part of a cluster that may hold leftover work, such as a namespace. */

@@ -4,7 +4,7 @@
 import type { AttemptResult } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import type { LastLine } from "../../objects/logs/log-writer.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { NO_OUTPUT, outputTarget, readOutput } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
 import { backoff, delay } from "../remote/retry.ts"

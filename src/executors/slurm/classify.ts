@@ -1,7 +1,7 @@
 // Classifies how a job ended and why a submission failed. Pure.
 
 import { describeExitCode } from "../container-messages.ts"
-import { formatBytes } from "../../core/model/quantities.ts"
+import { formatBytes } from "../../core/values/quantities.ts"
 import { signalName } from "../messages.ts"
 import type { Outcome } from "../remote/remote-attempt.ts"
 import type { QueuedJob } from "./queue.ts"

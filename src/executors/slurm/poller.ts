@@ -1,7 +1,7 @@
 // Polls the queue for all jobs together: every second while jobs change, down to every 10 s while nothing changes, and never
 // while there is no job. A controller that does not respond is polled at the same pace.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { SlurmCli } from "./cli.ts"
 import { isOver, parseScontrol, parseSqueue, QueueUnavailable, type QueuedJob } from "./queue.ts"

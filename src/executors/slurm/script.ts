@@ -1,7 +1,7 @@
 // Builds a submission: the options of sbatch, the script that runs a task's folder, and the script in that folder. Pure.
 
 import type { SlurmDefinition } from "../../core/model/definition.ts"
-import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import { DURATION_HINT, parseDuration } from "../../core/values/quantities.ts"
 import { functionArgv } from "../../core/model/function.ts"
 import { orkVariables } from "../environment.ts"
 import { argvOf, type Assignment } from "../executor.ts"

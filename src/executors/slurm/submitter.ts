@@ -2,7 +2,7 @@
 // cluster that accepts no jobs for now is asked again. When the response of sbatch is lost, the queue and the shared
 // folder are searched for the jobs before they are submitted again.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Assignment } from "../executor.ts"
 import { backoff, delay } from "../remote/retry.ts"

@@ -2,7 +2,7 @@
 
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { Connections } from "../../core/settings/connections.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { SecretSource } from "../../core/model/ports.ts"
 import type { MatchFinderOptions } from "../../objects/matches/matches.ts"
 import { Files } from "./files.ts"

@@ -2,7 +2,7 @@
 
 import pg from "pg"
 import type { Connections } from "../../core/settings/connections.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { SecretSource } from "../../core/model/ports.ts"
 import { BrokenCondition } from "./broken-condition.ts"
 

@@ -1,7 +1,7 @@
 // Sends the requests of waits, under the same rules as http tasks.
 
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import type { Assignment } from "../executor.ts"
 import { type HttpPolicy, httpPolicy } from "../http/guarded-fetch.ts"
 import { BadRequest, httpRequest } from "../http/request.ts"

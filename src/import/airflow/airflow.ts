@@ -1,7 +1,7 @@
 // Converts an Airflow file: one workflow per DAG, and a Python file with the functions that its tasks call.
 
 import type { RetryDefinition, ScheduleDefinition, TaskDefinition, WorkflowDefinition } from "../../core/model/definition.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { RunWhen } from "../../core/model/workflow.ts"
 import { type Imported, type ImportProblem, literalText, UniqueNames } from "../imported.ts"
 import { convertJinja } from "./jinja.ts"

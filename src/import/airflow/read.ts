@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process"
 import { text as readAll } from "node:stream/consumers"
 import { fileURLToPath } from "node:url"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { ImportProblem } from "../imported.ts"
 
 const READER = fileURLToPath(new URL("../../../python/read_airflow.py", import.meta.url))

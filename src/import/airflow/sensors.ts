@@ -1,9 +1,9 @@
 // Converts the sensors of Airflow to tasks that wait.
 
 import type { TaskDefinition } from "../../core/model/definition.ts"
-import { sqlExpressionProblem } from "../../core/compile/sql-text.ts"
-import { splitText } from "../../core/compile/templates.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import { sqlExpressionProblem } from "../../core/compile/code/sql-text.ts"
+import { splitText } from "../../core/compile/code/templates.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import { type AirflowTask, isObject, secondsOf } from "./read.ts"
 
 /** The part of the import of a DAG that sensors use. */

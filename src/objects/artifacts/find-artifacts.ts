@@ -4,7 +4,7 @@
 import { glob, lstat, readlink, realpath } from "node:fs/promises"
 import { join, sep } from "node:path"
 import { artifactPathProblem, artifactPatternProblem, MAX_ARTIFACTS } from "../../core/model/artifacts.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { type OpenedFile, openRegularFile } from "../shared/regular-file.ts"
 
 /** The working folder does not contain what the definition of the task says. */

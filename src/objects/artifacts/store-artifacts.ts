@@ -2,7 +2,7 @@
 
 import { ArtifactError, artifactFolder, findArtifacts, openArtifact } from "./find-artifacts.ts"
 import type { Artifact } from "../../core/model/artifacts.ts"
-import { formatBytes } from "../../core/model/quantities.ts"
+import { formatBytes } from "../../core/values/quantities.ts"
 import { artifactKey, writeArtifactList } from "./artifact-list.ts"
 import type { ObjectStore } from "../objects.ts"
 import { fileBytes } from "../shared/regular-file.ts"

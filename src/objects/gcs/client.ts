@@ -2,7 +2,7 @@
 // connection) for minutes. Every request is idempotent.
 
 import { GoogleAuth } from "google-auth-library"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import { NETWORK_CODES, type Patience, patiently } from "../shared/patience.ts"
 
 export interface GcsRequest {

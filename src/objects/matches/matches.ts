@@ -1,7 +1,7 @@
 // Finds the files and objects that fit a pattern.
 
 import { localMatches } from "./local-matches.ts"
-import { omitUndefined } from "../../core/model/omit-undefined.ts"
+import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { fitsPattern, literalParts, parsePathPattern, type PathPattern } from "../../core/settings/path-pattern.ts"
 import type { ObjectStore } from "../objects.ts"
 

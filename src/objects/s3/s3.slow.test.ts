@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3"
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
-import { createBucket, type TestBucket } from "../../../test/support/s3.ts"
+import { createBucket, type TestBucket } from "../../../test/support/components/s3.ts"
 import { objectStoreSuite } from "../conformance/suite.ts"
 import { S3ObjectStore, type S3Options } from "./s3.ts"
 

@@ -7,7 +7,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { buffer } from "node:stream/consumers"
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 
 const COMMON = ["alt", "fields", "prettyPrint", "key", "quotaUser", "userProject", "projection", "$.xgafv"]
 const PRECONDITIONS = ["ifGenerationMatch", "ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"]

@@ -3,8 +3,8 @@
 
 import { z } from "zod"
 import { isDateText } from "../../core/time/cron.ts"
-import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
-import { nearest } from "../../core/model/nearest.ts"
+import { DURATION_HINT, parseDuration } from "../../core/values/quantities.ts"
+import { nearest } from "../../core/values/nearest.ts"
 
 const MAX_SUGGESTIONS = 100
 

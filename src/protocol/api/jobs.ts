@@ -1,9 +1,9 @@
-// Schemas of jobs in requests and responses. The limits are those of core/rules/jobs.ts.
+// Schemas of jobs in requests and responses. The limits are those of core/rules/jobs/jobs.ts.
 
 import { z } from "zod"
-import { parseDuration } from "../../core/model/quantities.ts"
+import { parseDuration } from "../../core/values/quantities.ts"
 import { QUEUE_NAME } from "../../core/model/queue-name.ts"
-import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import {
   dateTime,

@@ -2,7 +2,7 @@
 
 import { z } from "zod"
 import { WORKFLOW_PATTERN } from "../../core/settings/workflow-limits.ts"
-import { DURATION_HINT, parseDuration } from "../../core/model/quantities.ts"
+import { DURATION_HINT, parseDuration } from "../../core/values/quantities.ts"
 import { dateTime, list, page, strictObject, text, uuid, workflowName } from "./common.ts"
 import { queueName } from "./jobs.ts"
 

@@ -1,7 +1,7 @@
 // Schemas of event and log streams: their queries and their entries.
 
 import { z } from "zod"
-import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import { dateTime, strictObject } from "./common.ts"
 import { instanceQuery, progress, waiting } from "./runs.ts"

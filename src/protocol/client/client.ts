@@ -22,7 +22,7 @@ import {
   type TaskAddress,
 } from "./streams.ts"
 import type { ByteStream } from "./sse.ts"
-import { omitUndefined } from "../../core/model/omit-undefined.ts"
+import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { Transport, type TransportOptions } from "./transport.ts"
 
 export type { ByteStream } from "./sse.ts"

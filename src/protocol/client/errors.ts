@@ -1,8 +1,8 @@
 // The error of the client: a request that the server rejected, or that got no response.
 
-import { messageOf } from "../../core/model/error-message.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import type { Problem } from "../../core/model/problems.ts"
-import { isObject } from "../../core/model/json.ts"
+import { isObject } from "../../core/values/json.ts"
 import type { ErrorCode } from "../api/common.ts"
 
 /** `UNREACHABLE`: no response. `UNREADABLE`: a response that is not from an Ork server. */

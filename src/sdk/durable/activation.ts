@@ -1,8 +1,8 @@
 // One activation of a durable function: runs it from its beginning with the recorded results of its steps, until it ends or has nothing
 // left to do but wait. A step that has to wait returns a promise that does not settle; the activation ends instead. Only a cancel settles it.
 
-import type { Json } from "../../core/model/json.ts"
-import { messageOf } from "../../core/model/error-message.ts"
+import type { Json } from "../../core/values/json.ts"
+import { messageOf } from "../../core/values/error-message.ts"
 import {
   type ApprovalAnswer,
   type ApprovalRequest,
@@ -12,8 +12,8 @@ import {
   childOf,
 } from "../../core/model/function-signals.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
-import { formatDuration } from "../../core/model/quantities.ts"
-import { retryDelayMs } from "../../core/rules/decide.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
+import { retryDelayMs } from "../../core/rules/changes/decide.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { FunctionLog } from "../../core/model/function.ts"
 import { markOf } from "../../executors/errors.ts"

@@ -1,6 +1,6 @@
 // Records of steps: their keys, what they say about a wait, and what they say against the code that runs now.
 
-import { isObject, type Json } from "../../core/model/json.ts"
+import { isObject, type Json } from "../../core/values/json.ts"
 import type { Step, StepKind } from "../../store/contract/functions.ts"
 import { NonDeterminismError } from "../errors.ts"
 

@@ -3,7 +3,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { SqlTransaction, TransactionStep } from "../../store/contract/transactions.ts"
 import { UnusableTransaction } from "../../store/contract/errors.ts"

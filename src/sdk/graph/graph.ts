@@ -2,7 +2,7 @@
 // definition that a YAML file contains; definition/parse.ts compiles both.
 
 import type { WorkflowDefinition as Source } from "../../core/model/definition.ts"
-import { formatDuration } from "../../core/model/quantities.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
 import type { Definition } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import { InvalidDefinitionError } from "../errors.ts"

@@ -1,6 +1,6 @@
 // Converts the schema of a graph's params to the declarations of a definition, by means of its JSON Schema.
 
-import { isObject, type Json, type JsonObject } from "../../core/model/json.ts"
+import { isObject, type Json, type JsonObject } from "../../core/values/json.ts"
 import { PARAM_TYPES } from "../../core/model/workflow.ts"
 import { InvalidDefinitionError } from "../errors.ts"
 import type { StandardSchema } from "../schema.ts"

@@ -2,7 +2,7 @@
 
 import type { TaskDefinition as TaskFields } from "../../core/model/definition.ts"
 import { formatPath } from "../../core/expressions/expression-path.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { Definition } from "../definitions.ts"
 import { InvalidDefinitionError } from "../errors.ts"
 import { isReference, type Origin, originOf, type RefOf, stepsText } from "./refs.ts"

@@ -1,8 +1,8 @@
 // References to values that exist only while a graph runs: its params, outputs of its tasks and items of its fan-outs. A reference is a
 // proxy whose fields are references, so that `found.files[0].path` stands for the expression of that path.
 
-import type { Json } from "../../core/model/json.ts"
-import { isObject } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
+import { isObject } from "../../core/values/json.ts"
 
 /** Key of the origin of a reference; its type is that of the value. */
 export const REFERENCE: unique symbol = Symbol("ork.reference")

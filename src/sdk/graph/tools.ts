@@ -1,7 +1,7 @@
 // The argument of a graph's function: params, and methods that add tasks and return references to their outputs.
 
 import type { TaskDefinition as TaskFields } from "../../core/model/definition.ts"
-import { formatDuration } from "../../core/model/quantities.ts"
+import { formatDuration } from "../../core/values/quantities.ts"
 import { DEFAULT_PRIORITY, type RetryPolicy, type RunWhen } from "../../core/model/workflow.ts"
 import { type AnyTask, type RetryOptions, retryPolicyOf, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"

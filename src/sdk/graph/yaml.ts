@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { messageOf } from "../../core/model/error-message.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import { messageOf } from "../../core/values/error-message.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import { InvalidDefinitionError } from "../errors.ts"
 import type { GraphDefinition } from "./graph.ts"
 import { callerPlace } from "./place.ts"

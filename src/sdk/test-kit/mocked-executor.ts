@@ -1,7 +1,7 @@
 // An executor of a test: calls the mock of a task if there is one, and otherwise another executor.
 
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { BUILTIN_EXECUTORS } from "../../core/model/workflow.ts"
 import { isWaitingExecutor } from "../../core/model/waiting-on.ts"

@@ -2,7 +2,7 @@
 
 import type { CompiledWorkflow, ScheduleSpec } from "../../core/model/workflow.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import type { Limited } from "../../core/rules/permissions.ts"
+import type { Limited } from "../../core/rules/access/permissions.ts"
 import type { NewRun, RunRow } from "./store.ts"
 
 export interface WorkflowRow {

@@ -3,7 +3,7 @@
 import type { RunCause } from "../../core/model/cause.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { RowKind } from "../../core/model/row.ts"
 import type { RunStatus, TaskStatus } from "../../core/model/status.ts"
 import type { WaitingOn } from "../../core/model/waiting-on.ts"

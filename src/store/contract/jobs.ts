@@ -1,10 +1,10 @@
-// Single jobs from priority queues, by the rules of core/rules/jobs.ts. A job is a row of `tasks` without a run, with the same
+// Single jobs from priority queues, by the rules of core/rules/jobs/jobs.ts. A job is a row of `tasks` without a run, with the same
 // claims, fences and retries. `jobs` stores its name, payload and retry policy, `job_edges` its dependencies.
 
 import type { Output } from "../../core/model/change.ts"
-import type { JobRejection } from "../../core/rules/job-plan.ts"
-import type { JobRetryPolicy, JobStatus } from "../../core/rules/jobs.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { JobRejection } from "../../core/rules/jobs/job-plan.ts"
+import type { JobRetryPolicy, JobStatus } from "../../core/rules/jobs/jobs.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { Progress } from "./store.ts"
 import type { RetryPolicy } from "../../core/model/workflow.ts"
@@ -81,7 +81,7 @@ export interface JobRow extends NewJob {
   parked: { limit: string; cap: number; used: number } | null
 }
 
-export type { JobRejection } from "../../core/rules/job-plan.ts"
+export type { JobRejection } from "../../core/rules/jobs/job-plan.ts"
 
 export interface JobChange {
   name?: string

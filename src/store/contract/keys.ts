@@ -1,7 +1,7 @@
 // API keys and sessions (both stored as hashes), and the audit log.
 
 import type { AuditFields } from "../../core/model/audit-fields.ts"
-import type { ChainedEntry } from "../../core/rules/audit-chain.ts"
+import type { ChainedEntry } from "../../core/rules/access/audit-chain.ts"
 import type { WorkflowLimits } from "../../core/settings/workflow-limits.ts"
 
 export const KEY_SCOPES = ["read", "trigger", "author", "worker", "admin"] as const

@@ -2,7 +2,7 @@
 // them and removes delivered ones. None is lost; one may be delivered twice.
 
 import type { RunId } from "../../core/model/ids.ts"
-import type { NewNotification } from "../../core/rules/notifications.ts"
+import type { NewNotification } from "../../core/rules/runs/notifications.ts"
 
 export interface NotificationRow extends NewNotification {
   id: number

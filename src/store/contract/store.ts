@@ -6,7 +6,7 @@
 //    has no effect: it unblocks nothing and counts nothing.
 //  * A row is ready when its status is pending, it has no attempt id, `upstream_pending` is 0, it is not parked, and it has no
 //    `available_at` in the future.
-//  * Every write about an attempt names the attempt id and the legal source states of the change (core/rules/transitions.ts).
+//  * Every write about an attempt names the attempt id and the legal source states of the change (core/rules/changes/transitions.ts).
 //  * The store creates instants from its clock (SQLite: the injected clock; Postgres: the clock of the database, unless one is
 //    injected). Callers pass durations. Times are returned as ISO 8601 in UTC with milliseconds.
 //  * Slots of limits are counted in the transaction that claims or finishes. A ready row that meets a full limit is parked under
@@ -16,15 +16,15 @@
 import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { RunCause } from "../../core/model/cause.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
-import type { NodeState, RetryReset } from "../../core/rules/retry-plan.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
+import type { NodeState, RetryReset } from "../../core/rules/runs/retry-plan.ts"
 import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
 import type { WaitingOn, WaitingView } from "../../core/model/waiting-on.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { CancelReason, Claim, OrphanedAttempt, RowKind, TaskClaim } from "./claim.ts"
-import type { JobStatus } from "../../core/rules/jobs.ts"
-import type { Limited } from "../../core/rules/permissions.ts"
+import type { JobStatus } from "../../core/rules/jobs/jobs.ts"
+import type { Limited } from "../../core/rules/access/permissions.ts"
 
 export type * from "./claim.ts"
 
@@ -72,7 +72,7 @@ export interface Store {
   requestCancel(runId: RunId, reason: CancelReason): Promise<boolean>
   /** Pauses or continues a run: ready rows are parked or unparked. Returns false when the run is closed. */
   setPaused(runId: RunId, paused: boolean): Promise<boolean>
-  /** Resets rows of a closed run by a plan of core/rules/retry-plan.ts and reopens it. Returns false when it is not closed. */
+  /** Resets rows of a closed run by a plan of core/rules/runs/retry-plan.ts and reopens it. Returns false when it is not closed. */
   retryRun(runId: RunId, plan: RetryReset): Promise<boolean>
 
   // -- lease holders ---------------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ export interface Batch {
   holder: HolderId
   /** At most 1,000, applied in order. Several changes of one row may follow each other (started, finish). */
   changes: Change[]
-  /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claim-order.ts. */
+  /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claims/claim-order.ts. */
   claim: { lanes: string[]; maxClaims: number }
   /** Claims for the gate. */
   gate: { lanes: string[]; maxClaims: number }

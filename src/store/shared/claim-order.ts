@@ -1,6 +1,6 @@
-// The claim order of core/rules/claim-order.ts as SQL.
+// The claim order of core/rules/claims/claim-order.ts as SQL.
 
-import { CLAIM_ORDER } from "../../core/rules/claim-order.ts"
+import { CLAIM_ORDER } from "../../core/rules/claims/claim-order.ts"
 
 const COLUMN = { priority: "priority", runSeq: "run_seq", row: "id" } as const satisfies Record<
   (typeof CLAIM_ORDER)[number]["key"],

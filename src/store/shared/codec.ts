@@ -4,9 +4,9 @@
 // text in SQLite (connection/limit-column.ts), `bigint[]` in Postgres. A statement of Postgres about one row takes a list of numbers; one
 // about many rows takes a text for each row (`arrayParam`) and casts it, because an array of arrays would have to be rectangular.
 
-import { PARKED_BY_GROUP } from "../../core/rules/admit.ts"
+import { PARKED_BY_GROUP } from "../../core/rules/claims/admit.ts"
 import type { Output } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { TaskRow } from "../contract/store.ts"
 
 export const toJson = (value: Json): string | null => (value === null ? null : JSON.stringify(value))

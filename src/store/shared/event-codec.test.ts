@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { RunId } from "../../core/model/ids.ts"
-import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
 import { RUN_STATUSES, TASK_STATUSES } from "../../core/model/status.ts"
 import { decodeEvents, encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "./event-codec.ts"

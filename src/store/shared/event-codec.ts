@@ -2,7 +2,7 @@
 // task: lists in place of objects, ids of runs and names of tasks once, instants as milliseconds since the first one.
 
 import type { RunId } from "../../core/model/ids.ts"
-import { JOB_STATUSES } from "../../core/rules/jobs.ts"
+import { JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { iso } from "../../core/model/ports.ts"
 import { RUN_STATUSES, type RunStatus, TASK_STATUSES } from "../../core/model/status.ts"
 import type { LoggedEvent } from "../contract/event-log.ts"

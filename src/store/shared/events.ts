@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../core/model/ids.ts"
 import { queueOfLane } from "../../core/routing/lanes.ts"
-import type { JobStatus } from "../../core/rules/jobs.ts"
+import type { JobStatus } from "../../core/rules/jobs/jobs.ts"
 import { NO_RUN } from "./event-codec.ts"
 import type { TaskStatus } from "../../core/model/status.ts"
 import type { WaitingView } from "../../core/model/waiting-on.ts"

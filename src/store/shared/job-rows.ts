@@ -1,11 +1,11 @@
 // Jobs as task rows in both stores: rows without a run, whose path is the id of the job.
 
 import { createHash } from "node:crypto"
-import { indexKey } from "../../core/model/index-key.ts"
+import { indexKey } from "../../core/values/index-key.ts"
 import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
-import type { JobPlan } from "../../core/rules/job-plan.ts"
-import { DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs.ts"
-import type { Json, JsonObject } from "../../core/model/json.ts"
+import type { JobPlan } from "../../core/rules/jobs/job-plan.ts"
+import { DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
+import type { Json, JsonObject } from "../../core/values/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
 import type { TaskStatus } from "../../core/model/status.ts"

@@ -2,7 +2,7 @@
 
 import { causeOf } from "../../core/model/cause.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import type { JsonObject } from "../../core/model/json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import { RUN_STATUSES, type RunStatus } from "../../core/model/status.ts"
 import { type NewRun, type RunRow, type Store, TRIGGERS } from "../contract/store.ts"
 

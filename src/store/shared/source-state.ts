@@ -1,7 +1,7 @@
 // The SQL condition for the legal source states of a change, generated from the table of transitions.
 
 import type { Change } from "../../core/model/change.ts"
-import { type Transition, TRANSITIONS } from "../../core/rules/transitions.ts"
+import { type Transition, TRANSITIONS } from "../../core/rules/changes/transitions.ts"
 
 const oneOf = (column: string, values: readonly string[]): string =>
   values.length === 1 ? `${column} = '${values[0]!}'` : `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`

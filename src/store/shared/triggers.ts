@@ -1,6 +1,6 @@
 // Triggers of a deployed version in both stores.
 
-import { cycleMessage, triggerCycle, type TriggerEdge } from "../../core/rules/trigger-cycle.ts"
+import { cycleMessage, triggerCycle, type TriggerEdge } from "../../core/rules/runs/trigger-cycle.ts"
 import type { CompiledWorkflow, TriggerSpec } from "../../core/model/workflow.ts"
 import { Conflict } from "../contract/errors.ts"
 import type { TriggerRow } from "../contract/triggers.ts"

@@ -2,7 +2,7 @@
 // the end. Writes never overlap. A failed write is replaced by the next one; the last one is retried for minutes.
 
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type ExecStatus, HEARTBEAT_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"

@@ -2,7 +2,7 @@
 
 import { sleep } from "../connection/sleep.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
-import type { Json } from "../../core/model/json.ts"
+import type { Json } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Logger } from "../../engine/ports.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"

@@ -2,7 +2,7 @@
 
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
-import { ask } from "../../support/postgres.ts"
+import { ask } from "../../support/components/postgres.ts"
 import type { Attack } from "../attack.ts"
 import { onFreshServer } from "../fresh-server.ts"
 import { pause, type Target } from "../target.ts"

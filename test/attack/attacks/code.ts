@@ -117,7 +117,7 @@ const ROOT = join(import.meta.dirname, "../../..")
 export const hostileValueTest = {
   name: "value as code: hostile values in every accepted form create no file",
   async run(count: number): Promise<string | null> {
-    const args = ["node_modules/vitest/vitest.mjs", "run", "src/core/compile/values-as-code.test.ts", "--maxWorkers=1"]
+    const args = ["node_modules/vitest/vitest.mjs", "run", "src/core/compile/code/values-as-code.test.ts", "--maxWorkers=1"]
     const env = { ...process.env, NO_COLOR: "1", ORK_HOSTILE_VALUES: String(count) }
     return await new Promise((resolve) => {
       execFile(process.execPath, args, { cwd: ROOT, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {

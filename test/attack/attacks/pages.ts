@@ -1,6 +1,6 @@
 // Hostile texts in every page of the web UI, in a real browser.
 
-import { launchChromium } from "../../support/chromium.ts"
+import { launchChromium } from "../../support/components/chromium.ts"
 import { openHostilePages } from "../../support/hostile-pages.ts"
 import type { Attack } from "../attack.ts"
 

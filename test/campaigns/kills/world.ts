@@ -11,7 +11,7 @@ import { startWithFailpoints } from "../ork-child.ts"
 import { CHAIN, TICKS } from "../workload.ts"
 import { ANY_MOMENT, type Points } from "./points.ts"
 import type { Rng } from "../../sim/rng.ts"
-import { freePort } from "../../support/component.ts"
+import { freePort } from "../../support/components/component.ts"
 import type { OrkProcess } from "../../support/ork-process.ts"
 import { serverAt } from "../../support/server.ts"
 

@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises"
 import type { Rng } from "../../sim/rng.ts"
-import { type PostgresServer, startPostgres } from "../../support/postgres-server.ts"
-import { TcpProxy } from "../../support/tcp-proxy.ts"
+import { type PostgresServer, startPostgres } from "../../support/components/postgres-server.ts"
+import { TcpProxy } from "../../support/components/tcp-proxy.ts"
 
 const FAULTS = ["cut", "half open", "lost replies", "slow", "silent"] as const
 

@@ -7,8 +7,8 @@ import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import { type ChildOptions, startTruncating } from "../ork-child.ts"
 import type { OrkProcess } from "../../support/ork-process.ts"
-import { createBucket } from "../../support/s3.ts"
-import { TcpProxy } from "../../support/tcp-proxy.ts"
+import { createBucket } from "../../support/components/s3.ts"
+import { TcpProxy } from "../../support/components/tcp-proxy.ts"
 
 /** A store that can be broken and repaired. */
 export interface Site {

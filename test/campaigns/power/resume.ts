@@ -4,7 +4,7 @@ import { once } from "node:events"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
-import { messageOf } from "../../../src/core/model/error-message.ts"
+import { messageOf } from "../../../src/core/values/error-message.ts"
 import { serveFlows } from "./serve-flows.ts"
 import type { Recording, Told } from "./workload.ts"
 

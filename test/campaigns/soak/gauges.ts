@@ -1,7 +1,7 @@
 // What must not grow while a server runs: its memory, open files and connections, and the rows per run.
 
 import { readdirSync, readFileSync } from "node:fs"
-import { ask } from "../../support/postgres.ts"
+import { ask } from "../../support/components/postgres.ts"
 
 export interface Sample {
   /** Hours since the first sample. */

@@ -3,7 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util"
 import type { Change, Fence } from "../../../src/core/model/change.ts"
-import type { RetryReset } from "../../../src/core/rules/retry-plan.ts"
+import type { RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
 import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"

@@ -1,7 +1,7 @@
 // Compares a finished run with the model: every status must follow from the rules, the attempt log and the requests of users.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json } from "../../../src/core/model/json.ts"
+import type { Json } from "../../../src/core/values/json.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import type { ExpressionScope, SimNode, SimWorkflow } from "../scenario/workflows.ts"
 import type { Simulation } from "../simulation.ts"

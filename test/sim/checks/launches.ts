@@ -1,7 +1,7 @@
 // Checks what must hold when a task is launched, from the committed tables and the attempt log.
 
 import { isDeepStrictEqual } from "node:util"
-import type { Json, JsonObject } from "../../../src/core/model/json.ts"
+import type { Json, JsonObject } from "../../../src/core/values/json.ts"
 import type { Assignment } from "../../../src/executors/executor.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import type { Simulation } from "../simulation.ts"

@@ -1,6 +1,6 @@
 // The rules of the specification in their simplest form: lists and counts, without code of the engine.
 
-import type { Json } from "../../../src/core/model/json.ts"
+import type { Json } from "../../../src/core/values/json.ts"
 import type { HookEvent, RetryPolicy, RunWhen } from "../../../src/core/model/workflow.ts"
 import type { RunRecord, TableReader, TaskRecord } from "../database/table-reader.ts"
 import type { MemoryObjects } from "../engine/memory-objects.ts"

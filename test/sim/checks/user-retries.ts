@@ -2,7 +2,7 @@
 // engine's plan and the tables after it.
 
 import { isDeepStrictEqual } from "node:util"
-import type { RetryRequest, RetryReset } from "../../../src/core/rules/retry-plan.ts"
+import type { RetryRequest, RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import type { SimWorkflow } from "../scenario/workflows.ts"
 import type { Simulation } from "../simulation.ts"

@@ -1,7 +1,7 @@
 // The folders of attempts, in memory: a simulation does no work outside its virtual time. All engines share them, as on one machine.
 
 import type { Output } from "../../../src/core/model/change.ts"
-import type { Json } from "../../../src/core/model/json.ts"
+import type { Json } from "../../../src/core/values/json.ts"
 import type { Folders } from "../../../src/engine/ports.ts"
 import { outputsName, upstreamFolder } from "../../../src/engine/attempts/upstream-files.ts"
 import type { Claim, TaskClaim } from "../../../src/store/contract/store.ts"

@@ -1,7 +1,7 @@
 // Everything that a seed decides in advance: workflows, engines, the actions of users and the faults.
 
-import type { JsonObject } from "../../../src/core/model/json.ts"
-import type { RetryRequest } from "../../../src/core/rules/retry-plan.ts"
+import type { JsonObject } from "../../../src/core/values/json.ts"
+import type { RetryRequest } from "../../../src/core/rules/runs/retry-plan.ts"
 import { manyRuns, manyWorkflows } from "./crossed-bounds.ts"
 import { addGroups } from "./groups.ts"
 import { Rng } from "../rng.ts"

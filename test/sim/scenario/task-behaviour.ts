@@ -1,6 +1,6 @@
 // Plans what a fake task does from the seed and the task's identity, so that an attempt behaves the same in every replay.
 
-import type { Json } from "../../../src/core/model/json.ts"
+import type { Json } from "../../../src/core/values/json.ts"
 import { Rng } from "../rng.ts"
 import type { FailureRates, SimNode } from "./workflows.ts"
 

@@ -1,7 +1,7 @@
 // Random workflows in compiled form. Each expression that the engine evaluates (conditions, lists, keys) comes with a function that
 // computes its expected value without code of the engine.
 
-import type { Json, JsonObject } from "../../../src/core/model/json.ts"
+import type { Json, JsonObject } from "../../../src/core/values/json.ts"
 import {
   type CompiledWorkflow,
   GROUP_EXECUTOR,

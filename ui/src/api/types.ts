@@ -11,8 +11,8 @@ import type * as service from "../../../src/protocol/api/service.ts"
 import type * as streams from "../../../src/protocol/api/streams.ts"
 import type * as workflows from "../../../src/protocol/api/workflows.ts"
 
-export type { JobStatus } from "../../../src/core/rules/jobs.ts"
-export type { Json, JsonObject } from "../../../src/core/model/json.ts"
+export type { JobStatus } from "../../../src/core/rules/jobs/jobs.ts"
+export type { Json, JsonObject } from "../../../src/core/values/json.ts"
 export type { AttemptState, RunStatus, TaskStatus } from "../../../src/core/model/status.ts"
 
 export interface Page<Item> {

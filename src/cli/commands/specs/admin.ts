@@ -10,7 +10,7 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
     isDefault: true,
     description: "list keys",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../keys.ts")).listKeys,
+    load: async () => (await import("../admin/keys.ts")).listKeys,
   },
   {
     usage: "create <name>",
@@ -28,7 +28,7 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
       "ork keys create ci --scope trigger > ci.key",
       "ork keys create sales --scope trigger --workflows 'sales-*' --tag sales > sales.key",
     ],
-    load: async () => (await import("../keys.ts")).createKey,
+    load: async () => (await import("../admin/keys.ts")).createKey,
   },
   {
     usage: "rotate",
@@ -40,14 +40,14 @@ const KEY_SUBCOMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork keys rotate 0190… --overlap 1d > ci.key"],
-    load: async () => (await import("../keys.ts")).rotateKey,
+    load: async () => (await import("../admin/keys.ts")).rotateKey,
   },
   {
     usage: "revoke",
     argument: new Argument("<key>", "the id that `ork keys` shows"),
     description: "revoke a key",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../keys.ts")).revokeKey,
+    load: async () => (await import("../admin/keys.ts")).revokeKey,
   },
 ]
 
@@ -57,21 +57,21 @@ const AUDIT_SUBCOMMANDS: readonly CommandSpec[] = [
     isDefault: true,
     description: "list the newest entries",
     options: [["--limit <n>", "number of entries, up to 100 (20)"], JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../audit.ts")).listAudit,
+    load: async () => (await import("../admin/audit.ts")).listAudit,
   },
   {
     usage: "export",
     description: "print the whole log as JSON lines, oldest first",
     options: [...SERVER_OPTIONS],
     examples: ["ork audit export > audit.ndjson"],
-    load: async () => (await import("../audit.ts")).exportAudit,
+    load: async () => (await import("../admin/audit.ts")).exportAudit,
   },
   {
     usage: "verify",
     description: "check that no entry was changed, removed or inserted; exit 1 if one was",
     options: [["--file <file>", "check an export instead of the server's log"], JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork audit verify", "ork audit verify --file audit.ndjson"],
-    load: async () => (await import("../audit.ts")).verifyAudit,
+    load: async () => (await import("../admin/audit.ts")).verifyAudit,
   },
 ]
 
@@ -83,14 +83,14 @@ const SECRET_SUBCOMMANDS: readonly CommandSpec[] = [
     description: "list the secrets that definitions use, and whether this machine has them; exit 1 if one is missing",
     options: [JSON_OPTION],
     examples: ["ork secrets", "ork secrets list workflows"],
-    load: async () => (await import("../secrets.ts")).secrets,
+    load: async () => (await import("../admin/secrets.ts")).secrets,
   },
   {
     usage: "set <name>",
     description:
       "store a secret in the folder secrets_dir; the value is read from standard input, or asked for without showing it",
     examples: ["ork secrets set API_TOKEN", "pass show api | ork secrets set API_TOKEN"],
-    load: async () => (await import("../set-secret.ts")).setSecret,
+    load: async () => (await import("../admin/set-secret.ts")).setSecret,
   },
 ]
 
@@ -111,7 +111,7 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
       ...STORE_OPTIONS,
     ],
     examples: ["ork migrate --database-url postgres://ork@db/ork", "ork migrate --to postgres://ork@db/ork"],
-    load: async () => (await import("../migrate.ts")).migrate,
+    load: async () => (await import("../admin/migrate.ts")).migrate,
   },
   {
     usage: "backup",
@@ -123,7 +123,7 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
       ...STORE_OPTIONS,
     ],
     examples: ["ork backup", "ork backup /backups/ork-monday"],
-    load: async () => (await import("../backup.ts")).backup,
+    load: async () => (await import("../admin/backup.ts")).backup,
   },
   {
     usage: "restore",
@@ -131,7 +131,7 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
     description: "verify a backup and restore it into an empty database and an empty object store",
     options: [JSON_OPTION, ...STORE_OPTIONS],
     examples: ["ork restore /backups/ork-monday", "ork restore /backups/ork-monday --database-url postgres://ork@db/ork"],
-    load: async () => (await import("../restore.ts")).restore,
+    load: async () => (await import("../admin/restore.ts")).restore,
   },
   {
     usage: "gc",
@@ -143,38 +143,38 @@ export const ADMIN_COMMANDS: readonly CommandSpec[] = [
       ...STORE_OPTIONS,
     ],
     examples: ["ork gc --older-than 30d --keep 100"],
-    load: async () => (await import("../gc.ts")).gc,
+    load: async () => (await import("../admin/gc.ts")).gc,
   },
   {
     usage: "doctor",
     description: "show what this machine supports, and check the stores and the server; exit 1 if a check fails",
     options: [JSON_OPTION, ...READER_OPTIONS],
     examples: ["ork doctor"],
-    load: async () => (await import("../doctor.ts")).doctor,
+    load: async () => (await import("../admin/doctor.ts")).doctor,
   },
   {
     usage: "completion",
     argument: new Argument("<shell>", "the shell").choices(SHELLS),
     description: "print a script that completes commands, options and names in bash, zsh or fish",
     examples: ['eval "$(ork completion bash)"'],
-    load: async () => (await import("../completion.ts")).completion,
+    load: async () => (await import("../admin/completion.ts")).completion,
   },
   {
     usage: "help [command...]",
     description: "show the commands, or the options of one command",
     examples: ["ork help jobs submit"],
-    load: async () => (await import("../help.ts")).help,
+    load: async () => (await import("../admin/help.ts")).help,
   },
   {
     usage: "version",
     description: "show the version",
     options: [JSON_OPTION],
-    load: async () => (await import("../help.ts")).version,
+    load: async () => (await import("../admin/help.ts")).version,
   },
   {
     usage: "__complete [words...]",
     hidden: true,
     description: "print completions; called by the script of `ork completion`",
-    load: async () => (await import("../completion.ts")).complete,
+    load: async () => (await import("../admin/completion.ts")).complete,
   },
 ]

@@ -19,7 +19,7 @@ const JOB_SUBCOMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork jobs --queue mail --status failed"],
-    load: async () => (await import("../jobs.ts")).listJobs,
+    load: async () => (await import("../jobs/jobs.ts")).listJobs,
   },
   {
     usage: "submit [name]",
@@ -46,31 +46,31 @@ const JOB_SUBCOMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork jobs submit report --queue mail --command 'echo hello'", "ork jobs submit --file jobs.yaml"],
-    load: async () => (await import("../jobs.ts")).submitJob,
+    load: async () => (await import("../jobs/jobs.ts")).submitJob,
   },
   {
     usage: "show <job>",
     description: "show a job and its result",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../jobs.ts")).showJob,
+    load: async () => (await import("../jobs/jobs.ts")).showJob,
   },
   {
     usage: "cancel <job>",
     description: "cancel a job: it becomes FAILED, and the jobs that depend on it BLOCKED",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../jobs.ts")).cancelJob,
+    load: async () => (await import("../jobs/jobs.ts")).cancelJob,
   },
   {
     usage: "retry <job>",
     description: "run a FAILED job again",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../jobs.ts")).retryJob,
+    load: async () => (await import("../jobs/jobs.ts")).retryJob,
   },
   {
     usage: "explain <job>",
     description: "explain what a job waits for, or why it failed",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../jobs.ts")).explainJob,
+    load: async () => (await import("../jobs/jobs.ts")).explainJob,
   },
   {
     usage: "logs <job>",
@@ -80,7 +80,7 @@ const JOB_SUBCOMMANDS: readonly CommandSpec[] = [
       ["--json", "print one JSON object per line: at, stream, line"],
       ...SERVER_OPTIONS,
     ],
-    load: async () => (await import("../jobs.ts")).jobLogs,
+    load: async () => (await import("../jobs/jobs.ts")).jobLogs,
   },
 ]
 
@@ -90,7 +90,7 @@ const QUEUE_SUBCOMMANDS: readonly CommandSpec[] = [
     isDefault: true,
     description: "list queues with their depth and limits",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
-    load: async () => (await import("../queues.ts")).listQueues,
+    load: async () => (await import("../jobs/queues.ts")).listQueues,
   },
   {
     usage: "set <queue>",
@@ -104,7 +104,7 @@ const QUEUE_SUBCOMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork queues set mail --concurrency 4 --rate 10/1m"],
-    load: async () => (await import("../queues.ts")).setQueue,
+    load: async () => (await import("../jobs/queues.ts")).setQueue,
   },
 ]
 

@@ -29,7 +29,7 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       ...STORE_OPTIONS,
     ],
     examples: ["ork serve --dir workflows", "ORK_PORT=8000 ork serve --queue fast"],
-    load: async () => (await import("../serve.ts")).serve,
+    load: async () => (await import("../processes/serve.ts")).serve,
   },
   {
     usage: "mcp",
@@ -37,7 +37,7 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       "serve the Model Context Protocol on the standard streams: list, show, explain, logs, trigger and retry, as far as the key allows",
     options: [...SERVER_OPTIONS],
     examples: ["ORK_URL=https://ork.example.com ORK_API_KEY=… ork mcp"],
-    load: async () => (await import("../mcp.ts")).mcp,
+    load: async () => (await import("../processes/mcp.ts")).mcp,
   },
   {
     usage: "dev <file> [args...]",
@@ -47,7 +47,7 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       ["--port <port>", "port to listen on, 0 for a free one (ORK_PORT; 4000)"],
     ],
     examples: ["ork dev app.ts"],
-    load: async () => (await import("../dev.ts")).dev,
+    load: async () => (await import("../processes/dev.ts")).dev,
   },
   {
     usage: "worker",
@@ -63,7 +63,7 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       ["--listen <port>", "claim no work: listen on ORK_HOST for tasks that servers with ORK_WORKERS push"],
     ],
     examples: ["ork worker --server http://ork:4000 --queue etl --label gpu --capacity 8", "ork worker --listen 8001"],
-    load: async () => (await import("../worker.ts")).worker,
+    load: async () => (await import("../processes/worker.ts")).worker,
   },
   {
     usage: "open",
@@ -71,14 +71,14 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
     description: "open the web UI in a browser and sign it in",
     options: [["--print", "print the link, which signs a browser in once within an hour"], JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork open", "ork open etl"],
-    load: async () => (await import("../open.ts")).open,
+    load: async () => (await import("../processes/open.ts")).open,
   },
   {
     usage: "workers",
     description: "list the processes that run tasks",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork workers"],
-    load: async () => (await import("../workers.ts")).workers,
+    load: async () => (await import("../processes/workers.ts")).workers,
   },
   {
     usage: "exec",
@@ -91,6 +91,6 @@ export const PROCESS_COMMANDS: readonly CommandSpec[] = [
       ["--object-store <url>", "object store of the spec, the log and the output (ORK_OBJECT_STORE)"],
     ],
     examples: ["TASK_SPEC_PATH=runs/…/spec.json ORK_OBJECT_STORE=s3://bucket/ork ork exec"],
-    load: async () => (await import("../exec.ts")).exec,
+    load: async () => (await import("../processes/exec.ts")).exec,
   },
 ]

@@ -1,7 +1,7 @@
 // Commands for definitions and deployed workflows.
 
 import { Argument } from "commander"
-import type { ImportSource } from "../import.ts"
+import type { ImportSource } from "../workflows/import.ts"
 import {
   type CommandSpec,
   JSON_OPTION,
@@ -27,7 +27,7 @@ const importSpec = (
     JSON_OPTION,
   ],
   examples: [example],
-  load: async () => (await import("../import.ts")).importFrom(source),
+  load: async () => (await import("../workflows/import.ts")).importFrom(source),
 })
 
 export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
@@ -36,14 +36,14 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     description: "create a first workflow in a folder (this one); changes no file that exists",
     options: [["--typescript", "create a program in TypeScript that runs Ork as a library"]],
     examples: ["ork init", "ork init nightly && cd nightly && ork run hello.yaml", "ork init app --typescript"],
-    load: async () => (await import("../init.ts")).init,
+    load: async () => (await import("../workflows/init.ts")).init,
   },
   {
     usage: "validate <files...>",
     description: "check definitions and list every problem, without storing anything; exit 2 if there is a problem",
     options: [JSON_OPTION],
     examples: ["ork validate etl.yaml", "ork validate workflows/*.yaml --json"],
-    load: async () => (await import("../validate.ts")).validate,
+    load: async () => (await import("../workflows/validate.ts")).validate,
   },
   {
     usage: "import",
@@ -69,7 +69,7 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       ["--json", "print a report as JSON"],
     ],
     examples: ["ork test", "ork test workflows --filter retries"],
-    load: async () => (await import("../test.ts")).test,
+    load: async () => (await import("../workflows/test.ts")).test,
   },
   {
     usage: "simulate <file>",
@@ -83,34 +83,34 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       ["--json", "print the report as JSON"],
     ],
     examples: ["ork simulate etl.yaml", "ork simulate etl.yaml --seed 17", "ork simulate etl.yaml --ignore runs_twice:load"],
-    load: async () => (await import("../simulate.ts")).simulate,
+    load: async () => (await import("../workflows/simulate.ts")).simulate,
   },
   {
     usage: "export <file>",
     description: "print the graphs that a TypeScript or JavaScript file exports as YAML",
     options: [["--out <folder>", "write each graph to NAME.yaml in this folder"]],
     examples: ["ork export graphs.ts", "ork export graphs.ts --out workflows"],
-    load: async () => (await import("../export.ts")).exportGraphs,
+    load: async () => (await import("../workflows/export.ts")).exportGraphs,
   },
   {
     usage: "types <files...>",
     description: "write a TypeScript module with the params of definitions (files or folders), for yaml() in programs",
     options: [["--out <file>", "the module", { default: "ork-workflows.d.ts" }]],
     examples: ["ork types workflows"],
-    load: async () => (await import("../types.ts")).types,
+    load: async () => (await import("../workflows/types.ts")).types,
   },
   {
     usage: "schema",
     description: "print the JSON Schema of definitions, for editors and other tools",
     examples: ["ork schema > workflow.schema.json"],
-    load: async () => (await import("../schema.ts")).schema,
+    load: async () => (await import("../workflows/schema.ts")).schema,
   },
   {
     usage: "graph <file>",
     description: "show the tasks of a workflow and their dependencies",
     options: [["--format <format>", "text, mermaid or dot", { default: "text" }]],
     examples: ["ork graph etl.yaml", "ork graph etl.yaml --format dot | dot -Tsvg > etl.svg"],
-    load: async () => (await import("../graph.ts")).graph,
+    load: async () => (await import("../workflows/graph.ts")).graph,
   },
   {
     usage: "deploy <files...>",
@@ -118,7 +118,7 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       "deploy definitions (files, or folders of files) with the files that they name; deploys none if one has a problem",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork deploy etl.yaml", "ork deploy workflows/*.yaml --url https://ork.example.com"],
-    load: async () => (await import("../deploy.ts")).deploy,
+    load: async () => (await import("../workflows/deploy.ts")).deploy,
   },
   {
     usage: "workflows",
@@ -131,7 +131,7 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork workflows --tag sales"],
-    load: async () => (await import("../workflows.ts")).workflows,
+    load: async () => (await import("../workflows/workflows.ts")).workflows,
   },
   {
     usage: "delete",
@@ -139,7 +139,7 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
     description: "delete a workflow and keep its runs, or delete a finished run with its logs and outputs",
     options: [JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork delete etl", "ork delete 0190f3c2"],
-    load: async () => (await import("../delete.ts")).deleteTarget,
+    load: async () => (await import("../workflows/delete.ts")).deleteTarget,
   },
   {
     usage: "trigger <workflow>",
@@ -155,7 +155,7 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork trigger etl --param date=2026-01-31 --wait"],
-    load: async () => (await import("../trigger.ts")).trigger,
+    load: async () => (await import("../workflows/trigger.ts")).trigger,
   },
   {
     usage: "backfill <workflow>",
@@ -169,13 +169,13 @@ export const WORKFLOW_COMMANDS: readonly CommandSpec[] = [
       ...SERVER_OPTIONS,
     ],
     examples: ["ork backfill etl --from 2026-01-01 --to 2026-01-31 --plan"],
-    load: async () => (await import("../backfill.ts")).backfill,
+    load: async () => (await import("../workflows/backfill.ts")).backfill,
   },
   {
     usage: "schedules",
     description: "list schedules with their next five ticks",
     options: [["--workflow <workflow>", "schedules of this workflow"], LIMIT_OPTION, JSON_OPTION, ...SERVER_OPTIONS],
     examples: ["ork schedules --workflow etl"],
-    load: async () => (await import("../schedules.ts")).schedules,
+    load: async () => (await import("../workflows/schedules.ts")).schedules,
   },
 ]

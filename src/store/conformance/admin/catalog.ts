@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
-import { covers, type Limited } from "../../../core/rules/permissions.ts"
+import { covers, type Limited } from "../../../core/rules/access/permissions.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { Catalog } from "../../contract/catalog.ts"
 import type { NewVersion, Store } from "../../contract/store.ts"

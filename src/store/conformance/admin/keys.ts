@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
-import { brokenEntry } from "../../../core/rules/audit-chain.ts"
+import { brokenEntry } from "../../../core/rules/access/audit-chain.ts"
 import { workflow } from "../../../core/testing.ts"
 import { withAudit } from "../../contract/audit-scope.ts"
 import type { HolderId } from "../../../core/model/ids.ts"

@@ -1,7 +1,7 @@
 // Triggers: which successes they record, and that each success is used once.
 
 import { describe, expect, it } from "vitest"
-import { planRetry, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { planRetry, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow, TriggerSpec } from "../../../core/model/workflow.ts"
 import type { Catalog } from "../../contract/catalog.ts"

@@ -1,7 +1,7 @@
 // An advance with free capacity also claims the rows that it unblocks, in claim order. A store may do both in one write.
 
 import { describe, expect, it } from "vitest"
-import { planRetry } from "../../../core/rules/retry-plan.ts"
+import { planRetry } from "../../../core/rules/runs/retry-plan.ts"
 import { group, workflow } from "../../../core/testing.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { statesOf } from "../runs/property.ts"

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
-import { keyLimit } from "../../../core/rules/new-rows.ts"
-import { planRetry } from "../../../core/rules/retry-plan.ts"
+import { keyLimit } from "../../../core/rules/runs/new-rows.ts"
+import { planRetry } from "../../../core/rules/runs/retry-plan.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { RunRow, TaskClaim } from "../../contract/store.ts"
 import { BEGIN, expandAll, fence, type Open, setup, WORK, type World } from "../world.ts"

@@ -2,9 +2,9 @@
 
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { evaluateRule } from "../../../core/rules/gate.ts"
+import { evaluateRule } from "../../../core/rules/changes/gate.ts"
 import { groupMembers } from "../../../core/model/task-path.ts"
-import type { NodeState } from "../../../core/rules/retry-plan.ts"
+import type { NodeState } from "../../../core/rules/runs/retry-plan.ts"
 import { isTaskFinished, upstreamEnd } from "../../../core/model/status.ts"
 import { group, type NodeInput, workflow } from "../../../core/testing.ts"
 import { type CompiledWorkflow, rootNodes, RUN_WHEN } from "../../../core/model/workflow.ts"

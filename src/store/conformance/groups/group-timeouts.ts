@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
-import { planRetry } from "../../../core/rules/retry-plan.ts"
+import { planRetry } from "../../../core/rules/runs/retry-plan.ts"
 import { group, workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { TaskClaim, RunRow } from "../../contract/store.ts"

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
-import { planRetry } from "../../../core/rules/retry-plan.ts"
-import { innerRows, limitsOf } from "../../../core/rules/new-rows.ts"
+import { planRetry } from "../../../core/rules/runs/retry-plan.ts"
+import { innerRows, limitsOf } from "../../../core/rules/runs/new-rows.ts"
 import { group, workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { TaskClaim } from "../../contract/store.ts"

@@ -1,6 +1,6 @@
 // Changes of existing jobs by users: update, cancel, delete.
 
-import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
+import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs/jobs.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"

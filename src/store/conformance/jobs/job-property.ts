@@ -1,4 +1,4 @@
-// Random graphs of jobs with random results: after each advance every status follows the rules of core/rules/jobs.ts.
+// Random graphs of jobs with random results: after each advance every status follows the rules of core/rules/jobs/jobs.ts.
 
 import { describe, expect, it } from "vitest"
 import {
@@ -8,7 +8,7 @@ import {
   type JobStatus,
   propagateCompletion,
   propagateFailure,
-} from "../../../core/rules/jobs.ts"
+} from "../../../core/rules/jobs/jobs.ts"
 import type { JobStore } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"
 import { create, newJob } from "./jobs.ts"

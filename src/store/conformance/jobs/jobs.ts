@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { uuidv7 } from "../../../core/model/ids.ts"
-import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
+import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs/jobs.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { JOB_DEFAULTS, type JobRow, type JobStore, type NewJob } from "../../contract/jobs.ts"
 import type { JobClaim, Store } from "../../contract/store.ts"

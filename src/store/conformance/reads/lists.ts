@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
-import { covers } from "../../../core/rules/permissions.ts"
+import { covers } from "../../../core/rules/access/permissions.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { RunRow, Store } from "../../contract/store.ts"
 import { BEGIN, type Open, setup } from "../world.ts"

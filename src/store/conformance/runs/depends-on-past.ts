@@ -1,7 +1,7 @@
 // Runs that wait for the success of an earlier run (`depends_on_past`).
 
 import { describe, expect, it } from "vitest"
-import { planRetry, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { planRetry, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { RunRow, Store } from "../../contract/store.ts"
 import type { StatsStore } from "../../contract/stats.ts"

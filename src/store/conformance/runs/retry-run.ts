@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
 import { iso } from "../../../core/model/ports.ts"
-import { planRetry, type RetryRequest, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { planRetry, type RetryRequest, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { RunRow } from "../../contract/store.ts"
 import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } from "../world.ts"

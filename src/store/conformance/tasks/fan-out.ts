@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest"
 import type { Change } from "../../../core/model/change.ts"
-import type { Json } from "../../../core/model/json.ts"
+import type { Json } from "../../../core/values/json.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { TaskClaim } from "../../contract/store.ts"

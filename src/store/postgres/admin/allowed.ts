@@ -1,6 +1,6 @@
 // Selects the workflows that a limited caller may see.
 
-import type { Limited } from "../../../core/rules/permissions.ts"
+import type { Limited } from "../../../core/rules/access/permissions.ts"
 import { allowedParam } from "../../shared/allowed.ts"
 
 /** Condition of a workflow `w`. `:only` is the result of `allowedText`. */

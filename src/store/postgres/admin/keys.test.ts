@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import { createDatabase } from "../../../../test/support/postgres.ts"
-import { brokenEntry } from "../../../core/rules/audit-chain.ts"
+import { createDatabase } from "../../../../test/support/components/postgres.ts"
+import { brokenEntry } from "../../../core/rules/access/audit-chain.ts"
 import { systemRandom } from "../../../engine/system.ts"
 import { openPostgres } from "../postgres.ts"
 

@@ -1,6 +1,6 @@
 // API keys and sessions, found by the hash of their secret, and the audit log.
 
-import { auditHash } from "../../../core/rules/audit-chain.ts"
+import { auditHash } from "../../../core/rules/access/audit-chain.ts"
 import type { AuditRow, KeyRow, KeyStore, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
 import { changePattern, trimEntry } from "../../shared/audit.ts"
 import { type KeyColumns, keyOf, keyTexts } from "../../shared/key-rows.ts"

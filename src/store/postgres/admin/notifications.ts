@@ -1,7 +1,7 @@
 // Notifications to deliver: each is a row until it was delivered.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewNotification } from "../../../core/rules/notifications.ts"
+import type { NewNotification } from "../../../core/rules/runs/notifications.ts"
 import type { NotificationProblem, NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"

@@ -1,7 +1,7 @@
 // Triggers of deployed workflows, and the successes that they wait for. A trigger keeps its row and id as long as it keeps its position in
 // the definition. Callers lock the row of the workflow before they change its triggers.
 
-import type { TriggerEdge } from "../../../core/rules/trigger-cycle.ts"
+import type { TriggerEdge } from "../../../core/rules/runs/trigger-cycle.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { RunRow } from "../../contract/store.ts"
 import type { AfterTriggerRow, SuccessUse, TriggerStore, UpstreamSuccess } from "../../contract/triggers.ts"

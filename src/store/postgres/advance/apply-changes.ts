@@ -1,7 +1,7 @@
 // Applies the changes of a batch: one statement per kind of change, all sent together, then read. Changes whose fence is lost have no
 // effect and are rejected.
 
-import type { LimitState } from "../../../core/rules/admit.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import type { Fence } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Limit } from "../../../core/model/row.ts"

@@ -2,7 +2,7 @@
 // instances stay until those have ended, for the gate to gather. Edges are not followed: all downstream rows are pending in the same
 // run, and are cancelled too.
 
-import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../../core/rules/messages.ts"

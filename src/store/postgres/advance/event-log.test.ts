@@ -1,6 +1,6 @@
 import pg from "pg"
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest"
-import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { newRunId } from "../../../core/model/ids.ts"
 import { workflow } from "../../../core/testing.ts"

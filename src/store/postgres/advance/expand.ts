@@ -3,7 +3,7 @@
 //
 // Instances of an earlier expansion (before a user's retry) are reset in place; those beyond the new total are deleted.
 
-import type { LimitState } from "../../../core/rules/admit.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
 import type { CachedAttempt } from "../cache/cache.ts"

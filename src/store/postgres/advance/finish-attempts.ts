@@ -3,7 +3,7 @@
 // locks runs first, in order, so that transactions on overlapping runs cannot wait for each other.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import { countedEnd, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
+import { countedEnd, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { Workflows } from "../cache/workflows.ts"

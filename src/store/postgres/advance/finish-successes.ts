@@ -6,9 +6,9 @@
 // workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
 import { isExactLane, wildcardRange } from "../../../core/routing/lanes.ts"
-import { compareReady } from "../../../core/rules/claim-order.ts"
-import type { Edge } from "../../../core/rules/effects.ts"
-import { taskPriority } from "../../../core/rules/new-rows.ts"
+import { compareReady } from "../../../core/rules/claims/claim-order.ts"
+import type { Edge } from "../../../core/rules/changes/effects.ts"
+import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { precedesQueued } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"

@@ -1,7 +1,7 @@
 // Jobs in a turn: the state of their rows before the changes, and the effects of their finishes on dependent jobs. Nothing here is
 // sent for a batch without jobs.
 
-import { amendJobChange } from "../../../core/rules/amend-change.ts"
+import { amendJobChange } from "../../../core/rules/changes/amend-change.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"

@@ -4,8 +4,8 @@
 // Rows of an earlier opening (before a user's retry) are reset in place. A change without rows continues a group after a retry: its rows
 // exist, and are held back until it has its slots again.
 
-import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
-import type { LimitState } from "../../../core/rules/admit.ts"
+import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import type { CachedAttempt } from "../cache/cache.ts"

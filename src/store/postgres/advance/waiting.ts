@@ -2,7 +2,7 @@
 // `holder` is NULL; a resumed row is claimed by the gate, under the id of its attempt.
 
 import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
-import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"

@@ -1,7 +1,7 @@
 // Reads what never changes of runs, through the cache.
 
 import { causeOf } from "../../../core/model/cause.ts"
-import type { JsonObject } from "../../../core/model/json.ts"
+import type { JsonObject } from "../../../core/values/json.ts"
 import type { Cache, RunInfo } from "./cache.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 

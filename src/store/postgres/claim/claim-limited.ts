@@ -1,7 +1,7 @@
 // Rows under limits, and rows of paused runs: a claim statement has locked them, core `admit` decides which are claimed, and which
 // are parked until a slot is free or the run goes on.
 
-import { admit } from "../../../core/rules/admit.ts"
+import { admit } from "../../../core/rules/claims/admit.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { type ClaimReply, DISPATCH, IS_PAUSED, RUN_COLUMNS } from "./candidates.ts"

@@ -1,7 +1,7 @@
 // Slots of limits. A transaction locks limits in order of their ids before it gives slots back. A claim uses those that no other
 // transaction has locked; core `admit` leaves rows under the others for the next turn. Parked rows wait under the limit that was full.
 
-import type { LimitState } from "../../../core/rules/admit.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
 import { RESTRICTED_LANES, isExactLane, wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
 import { isKeyLimit } from "../../../core/routing/limit-keys.ts"

@@ -1,12 +1,18 @@
 // Budgets of the queues of a claim's lanes within one transaction: read and locked once, counted in memory, written back by `save`. A queue
 // without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again. The rules
-// are in core/rules/queue-budget.ts.
+// are in core/rules/claims/queue-budget.ts.
 
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { RESTRICTED_LANES, wildcardRequirements, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
-import type { LimitState } from "../../../core/rules/admit.ts"
-import { availableStarts, freeSlots, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/queue-budget.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
+import {
+  availableStarts,
+  freeSlots,
+  nextStartMs,
+  openBucket,
+  type QueueBudget,
+} from "../../../core/rules/claims/queue-budget.ts"
 import { REQUIREMENT_OF, tryLockLimits } from "./limits.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"

@@ -2,7 +2,7 @@
 // expressions read, and their run. One query per kind for the whole batch, all sent together; recent results come from the cache.
 
 import type { Output } from "../../../core/model/change.ts"
-import type { Json } from "../../../core/model/json.ts"
+import type { Json } from "../../../core/values/json.ts"
 import { enclosingPath } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import type { WaitingOn } from "../../../core/model/waiting-on.ts"

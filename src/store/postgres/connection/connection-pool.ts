@@ -1,7 +1,7 @@
 // Connections by purpose, opened on demand, and transactions on them. A broken connection is replaced by the next caller, so the
 // store recovers by itself.
 
-import { messageOf } from "../../../core/model/error-message.ts"
+import { messageOf } from "../../../core/values/error-message.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Connection, type ConnectionOptions, hostOf, isCollision, type Target } from "./connection.ts"
 import type { PlanAge } from "./plan-age.ts"

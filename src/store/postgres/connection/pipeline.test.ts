@@ -3,7 +3,7 @@
 import { Socket } from "node:net"
 import pg from "pg"
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest"
-import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 import { Connection } from "./connection.ts"

@@ -2,10 +2,10 @@
 
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
-import { enforceRules } from "../../../../test/support/postgres-rules.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
+import { enforceRules } from "../../../../test/support/components/postgres-rules.ts"
 import { newHolderId, uuidv7 } from "../../../core/model/ids.ts"
-import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs.ts"
+import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs/jobs.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { UnusableTransaction } from "../../contract/errors.ts"
 import { JOB_DEFAULTS, type NewJob } from "../../contract/jobs.ts"

@@ -1,7 +1,7 @@
 // Creates jobs in a transaction of the user: one call of the SQL function `enqueue` (schema/010-transactions.ts) by the user's driver.
 
-import { messageOf } from "../../../core/model/error-message.ts"
-import { formatDuration } from "../../../core/model/quantities.ts"
+import { messageOf } from "../../../core/values/error-message.ts"
+import { formatDuration } from "../../../core/values/quantities.ts"
 import { UnusableTransaction } from "../../contract/errors.ts"
 import type { JobRejection, NewJob } from "../../contract/jobs.ts"
 import type { JobInTransaction, SqlTransaction, TransactionStore } from "../../contract/transactions.ts"

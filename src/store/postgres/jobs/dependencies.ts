@@ -1,8 +1,8 @@
 // Edges between jobs. The dependencies of a job can change while it is PENDING. A transaction that adds an edge locks the rows of
 // the dependencies before it reads their statuses, so that none of them finishes in between.
 
-import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
-import type { JobStatus } from "../../../core/rules/jobs.ts"
+import { planJob, rejectDependencies } from "../../../core/rules/jobs/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { jobEvent } from "../../shared/events.ts"

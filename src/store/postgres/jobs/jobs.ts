@@ -1,6 +1,6 @@
 // Creates, changes, cancels and deletes jobs. Each operation locks the row of the job and checks everything before it writes.
 
-import { planJob, rejectChange } from "../../../core/rules/job-plan.ts"
+import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"

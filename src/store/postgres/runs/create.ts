@@ -2,8 +2,8 @@
 // workflow or an earlier run of its schedule holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/activation.ts"
-import { runPriority } from "../../../core/rules/new-rows.ts"
+import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { activate, lockWorkflows, planRun } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"

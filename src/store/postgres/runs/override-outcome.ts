@@ -1,7 +1,7 @@
-// Sets the outcome of a task by hand, by the rules of core/rules/overrides.ts. Closes the run in the same transaction when nothing is
+// Sets the outcome of a task by hand, by the rules of core/rules/runs/overrides.ts. Closes the run in the same transaction when nothing is
 // open.
 
-import { countedEnd, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
+import { countedEnd, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import {
   type RunStatus,
@@ -19,7 +19,7 @@ import {
   overrideError,
   overrideTarget,
   recomputeRunStatus,
-} from "../../../core/rules/overrides.ts"
+} from "../../../core/rules/runs/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { activate, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
 import { logEvents } from "../advance/event-log.ts"

@@ -2,9 +2,9 @@
 // continue, retry budgets start again.
 
 import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
-import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
-import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
-import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
+import { nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
+import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { setDeadlines } from "../advance/group-deadlines.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { RESET_COLUMNS, HAS_ATTEMPT, OWN_LIMITS, SUPERSEDE_FROM } from "./reset.ts"

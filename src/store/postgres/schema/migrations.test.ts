@@ -1,6 +1,6 @@
 import pg from "pg"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
-import { ask, createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { ask, createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
 import { migrationLockSuite } from "../../conformance/admin/migrations.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { SchemaTooNew } from "../../contract/errors.ts"

@@ -3,7 +3,7 @@
 
 import pg from "pg"
 import { expect, it, onTestFinished, vi } from "vitest"
-import { createDatabase, type TestDatabase } from "../../../../test/support/postgres.ts"
+import { createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
 import { newHolderId, newRunId } from "../../../core/model/ids.ts"
 import { workflow } from "../../../core/testing.ts"
 import { seededRandom, WORK } from "../../conformance/world.ts"

@@ -1,7 +1,7 @@
 // API keys and sessions, found by the hash of their secret, and the audit log.
 
 import type { AuditRow, KeyRow, KeyStore, NewAuditEntry, NewKey, NewSession } from "../../contract/keys.ts"
-import { auditHash } from "../../../core/rules/audit-chain.ts"
+import { auditHash } from "../../../core/rules/access/audit-chain.ts"
 import { changePattern, trimEntry } from "../../shared/audit.ts"
 import { type KeyColumns, keyOf, keyTexts } from "../../shared/key-rows.ts"
 import { iso } from "../../../core/model/ports.ts"

@@ -1,7 +1,7 @@
 // Notifications that are due: each is a row until it was delivered.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import type { NewNotification } from "../../../core/rules/notifications.ts"
+import type { NewNotification } from "../../../core/rules/runs/notifications.ts"
 import { iso } from "../../../core/model/ports.ts"
 import type { NotificationProblem, NotificationRow, NotificationStore } from "../../contract/notifications.ts"
 import type { Access, Tx } from "../tx.ts"

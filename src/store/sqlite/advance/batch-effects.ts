@@ -1,7 +1,7 @@
 // Effects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
 // below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
 
-import { countedEnd, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/effects.ts"
+import { countedEnd, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import type { Node } from "../../../core/model/workflow.ts"

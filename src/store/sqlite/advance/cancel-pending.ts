@@ -1,7 +1,7 @@
 // Cancels the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in
 // flight. Containers with children stay until the children have finished, for the gate to gather.
 
-import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"

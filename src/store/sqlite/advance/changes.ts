@@ -1,11 +1,11 @@
 // Applies changes one after the other, each under its fence: the row must still have the attempt id, and a status that the change
-// may leave (core/rules/transitions.ts). A change whose fence is lost has no effect and is rejected, as are later changes of the
+// may leave (core/rules/changes/transitions.ts). A change whose fence is lost has no effect and is rejected, as are later changes of the
 // batch with the same attempt id.
 
 import type { Change, Fence, Output } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
-import { isLegal } from "../../../core/rules/transitions.ts"
+import { isLegal } from "../../../core/rules/changes/transitions.ts"
 import { isRestrictedLane } from "../../../core/routing/lanes.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"

@@ -1,11 +1,11 @@
 // Closes runs in which nothing is open: sets the status, adds the hooks, and starts pending runs that waited for the place.
 
-import { planStart, runsToStart } from "../../../core/rules/activation.ts"
-import { closeStatus, nodesAllowedToFail } from "../../../core/rules/effects.ts"
-import { endNotifications } from "../../../core/rules/notifications.ts"
-import { hookRows } from "../../../core/rules/new-rows.ts"
+import { planStart, runsToStart } from "../../../core/rules/runs/activation.ts"
+import { closeStatus, nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
+import { endNotifications } from "../../../core/rules/runs/notifications.ts"
+import { hookRows } from "../../../core/rules/runs/new-rows.ts"
 import { taskFailed } from "../../../core/rules/messages.ts"
-import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { MAX_STARTS } from "../../shared/bounds.ts"
 import type { Advanced, CancelReason } from "../../contract/store.ts"
 import type { CancellingRun } from "./cancel-pending.ts"

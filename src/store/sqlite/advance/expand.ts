@@ -5,7 +5,7 @@
 
 import type { Change } from "../../../core/model/change.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
-import { freeSlots } from "../../../core/rules/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
 import { countChunk, isNextChunk, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"

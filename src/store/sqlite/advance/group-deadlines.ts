@@ -1,9 +1,9 @@
 // Timeouts of groups. An open group with a timeout has a deadline row. Once it has passed, the transaction cancels pending rows
 // inside the group, resumes waiting ones and requests a stop of attempts in flight; the gather finishes the group as timed out. A
-// row that becomes pending inside later (core/rules/amend-change.ts) is cancelled in the same transaction, so that a passed
+// row that becomes pending inside later (core/rules/changes/amend-change.ts) is cancelled in the same transaction, so that a passed
 // deadline needs no further timer.
 
-import { amendOverdueChange } from "../../../core/rules/amend-change.ts"
+import { amendOverdueChange } from "../../../core/rules/changes/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"

@@ -4,10 +4,10 @@
 // Rows of an earlier opening, before a retry of the run, are reset in place. A change without rows continues a group that a retry
 // keeps: its rows exist, parked until the group has its slots again.
 
-import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
+import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { freeSlots } from "../../../core/rules/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"

@@ -1,7 +1,7 @@
 // Requests to stop an attempt in flight: of a job that was cancelled or deleted, or inside an overdue group. The holder receives
 // its requests with every `advance` until the attempt has finished.
 
-import { amendJobChange } from "../../../core/rules/amend-change.ts"
+import { amendJobChange } from "../../../core/rules/changes/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
 import type { AttemptId } from "../../../core/model/ids.ts"
 import type { Claimer } from "../claim/claim.ts"

@@ -1,7 +1,7 @@
 // Rows that wait: running without a slot, `waiting_on` set. A row is resumed when its time has come or an event arrives
 // (`resume_at`); the gate then claims it under the attempt id that it has. `holder` is NULL while nobody has claimed it.
 
-import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"

@@ -1,10 +1,10 @@
 // Slots of limits inside one transaction. Each limit is read once, counted in memory (the transaction is the only writer) and
 // written back by `save`.
 
-import type { LimitState } from "../../../core/rules/admit.ts"
+import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { freeSlots } from "../../../core/rules/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import type { Database } from "../connection/database.ts"
 

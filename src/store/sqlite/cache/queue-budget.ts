@@ -1,5 +1,5 @@
 // Settings of the queues of a claim's lanes inside one transaction: read once, counted in memory, tokens written back by `save`.
-// A queue without a row has no settings and allows every start. The rules are in core/rules/queue-budget.ts.
+// A queue without a row has no settings and allows every start. The rules are in core/rules/claims/queue-budget.ts.
 
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
@@ -11,7 +11,7 @@ import {
   openBucket,
   type QueueBudget,
   type TokenBucket,
-} from "../../../core/rules/queue-budget.ts"
+} from "../../../core/rules/claims/queue-budget.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Database } from "../connection/database.ts"
 import type { LimitUsage } from "./limits.ts"

@@ -2,7 +2,7 @@
 
 import { causeOf } from "../../../core/model/cause.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import type { JsonObject } from "../../../core/model/json.ts"
+import type { JsonObject } from "../../../core/values/json.ts"
 import type { ClaimedRun } from "../../contract/claim.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"

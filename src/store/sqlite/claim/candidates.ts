@@ -2,7 +2,7 @@
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
-import { compareReady } from "../../../core/rules/claim-order.ts"
+import { compareReady } from "../../../core/rules/claims/claim-order.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
 import { claimOrder } from "../../shared/claim-order.ts"

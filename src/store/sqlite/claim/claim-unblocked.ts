@@ -1,10 +1,10 @@
-// Claims rows in the same write that unblocks them, when no queued row would be claimed first (core/rules/claim-order.ts). All
+// Claims rows in the same write that unblocks them, when no queued row would be claimed first (core/rules/claims/claim-order.ts). All
 // other rows are unblocked and wait for a claim. It spares one of four writes of a task, see docs/decisions/fast-paths.md.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
 import { wildcardRequirements, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
-import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claim-order.ts"
-import { taskPriority } from "../../../core/rules/new-rows.ts"
+import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claims/claim-order.ts"
+import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { queueOrder } from "../../shared/claim-order.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"

@@ -5,7 +5,7 @@
 // run until `cancelPending` finishes them, so that claims do not read them again. Postgres, where parking costs a second write
 // in the ready queue, leaves them there, and its claims filter them.
 
-import { admit } from "../../../core/rules/admit.ts"
+import { admit } from "../../../core/rules/claims/admit.ts"
 import { type HolderId, newAttemptId } from "../../../core/model/ids.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"

@@ -1,7 +1,7 @@
 // Builds claims from claimed rows: the row, its run, and the results of the nodes that it reads, each read once.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import type { Json } from "../../../core/model/json.ts"
+import type { Json } from "../../../core/values/json.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { enclosingPath, taskKey } from "../../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"

@@ -1,8 +1,8 @@
 // Steps and signals of durable functions.
 
 import type { AttemptId, RunId } from "../../../core/model/ids.ts"
-import { indexKey } from "../../../core/model/index-key.ts"
-import type { Json } from "../../../core/model/json.ts"
+import { indexKey } from "../../../core/values/index-key.ts"
+import type { Json } from "../../../core/values/json.ts"
 import { isRunClosed, type RunStatus } from "../../../core/model/status.ts"
 import type { FunctionState, FunctionStore, NewSignal, NewStep, Signal, SignalOutcome, Step } from "../../contract/functions.ts"
 import { outputColumns, outputOf } from "../../shared/codec.ts"

@@ -1,6 +1,6 @@
-// Creates jobs, all of a call or none. core/rules/job-plan.ts rejects them or plans their keys and their first state.
+// Creates jobs, all of a call or none. core/rules/jobs/job-plan.ts rejects them or plans their keys and their first state.
 
-import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/job-plan.ts"
+import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
 import { availableAtMs, createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn } from "../../shared/job-rows.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"

@@ -1,7 +1,7 @@
 // Edges between jobs. The dependencies of a job can change while it is PENDING.
 
-import { planJob, rejectDependencies } from "../../../core/rules/job-plan.ts"
-import type { JobStatus } from "../../../core/rules/jobs.ts"
+import { planJob, rejectDependencies } from "../../../core/rules/jobs/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import { jobLane } from "../../shared/job-rows.ts"
 import { becomeReady, blockDependents, setJobStatus } from "./edges.ts"

@@ -1,7 +1,7 @@
 // The status of jobs: it follows the job's task row, and the end of a job changes the jobs that depend on it. The statements
-// implement `propagateCompletion` and `propagateFailure` of core/rules/jobs.ts; the conformance suite checks that they agree.
+// implement `propagateCompletion` and `propagateFailure` of core/rules/jobs/jobs.ts; the conformance suite checks that they agree.
 
-import type { JobStatus } from "../../../core/rules/jobs.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
 import { jobStatus } from "../../shared/job-rows.ts"
 import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"

@@ -1,8 +1,8 @@
 // Creates, changes, cancels and deletes jobs. Each operation checks everything before it writes anything.
 
 import { iso } from "../../../core/model/ports.ts"
-import { planJob, rejectChange } from "../../../core/rules/job-plan.ts"
-import type { JobStatus } from "../../../core/rules/jobs.ts"
+import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"

@@ -1,7 +1,7 @@
 // Searches jobs, newest first, then by id. It reads one page per matching status and priority by the index of the other filters and
 // merges them, so that the cost of a page does not depend on the number of jobs. RUNNING jobs are found among the rows in flight.
 
-import type { JobStatus } from "../../../core/rules/jobs.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
 import { JOB_RUN_SEQ, planSearch, searchedStatuses } from "../../shared/job-rows.ts"
 import type { Value } from "../connection/database.ts"

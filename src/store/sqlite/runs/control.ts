@@ -1,6 +1,6 @@
 // Requests about an unfinished run: cancel, pause, unpause.
 
-import { PARKED_BY_PAUSE } from "../../../core/rules/admit.ts"
+import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CancelReason } from "../../contract/store.ts"
 import { beginCancel } from "../advance/cancel-pending.ts"

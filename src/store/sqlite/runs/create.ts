@@ -1,8 +1,8 @@
 // Creates runs. Each is inserted pending and started in the same transaction, unless `max_active_runs` of its workflow or an
 // earlier run of its schedule holds it back.
 
-import { startsPending } from "../../../core/rules/activation.ts"
-import { runPriority } from "../../../core/rules/new-rows.ts"
+import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
 import { activate, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"

@@ -1,6 +1,6 @@
-// Sets the outcome of a task by hand, by the rules of core/rules/overrides.ts.
+// Sets the outcome of a task by hand, by the rules of core/rules/runs/overrides.ts.
 
-import { countedEnd, edgesOf } from "../../../core/rules/effects.ts"
+import { countedEnd, edgesOf } from "../../../core/rules/changes/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd } from "../../../core/model/status.ts"
 import {
@@ -9,7 +9,7 @@ import {
   overrideError,
   overrideTarget,
   recomputeRunStatus,
-} from "../../../core/rules/overrides.ts"
+} from "../../../core/rules/runs/overrides.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
 import { activate } from "../advance/close-runs.ts"

@@ -2,9 +2,9 @@
 // continue, retry budgets start again.
 
 import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
-import { PARKED_BY_GROUP } from "../../../core/rules/admit.ts"
-import { nodesAllowedToFail } from "../../../core/rules/effects.ts"
-import { resetsWhole, type RetryReset } from "../../../core/rules/retry-plan.ts"
+import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
+import { nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
+import { resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import type { RowKind } from "../../contract/store.ts"
 import { startDeadline } from "../advance/group-deadlines.ts"
 import { emitRun } from "../advance/events.ts"

@@ -1,8 +1,8 @@
 // Retries a finished run: it is pending with the plan of its retry, and starts at once unless `max_active_runs` holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/activation.ts"
-import type { RetryReset } from "../../../core/rules/retry-plan.ts"
+import { startsPending } from "../../../core/rules/runs/activation.ts"
+import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { activate, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
 import type { Tx } from "../tx.ts"

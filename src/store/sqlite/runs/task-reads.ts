@@ -3,7 +3,7 @@
 import type { Output } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
-import type { NodeState } from "../../../core/rules/retry-plan.ts"
+import type { NodeState } from "../../../core/rules/runs/retry-plan.ts"
 import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { outputOf } from "../../shared/codec.ts"

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { JOB_STATUSES } from "../../../core/rules/jobs.ts"
+import { JOB_STATUSES } from "../../../core/rules/jobs/jobs.ts"
 import { systemClock as clock, systemRandom as random } from "../../../engine/system.ts"
 import type { JobFilter } from "../../contract/jobs.ts"
 import type { Store } from "../../contract/store.ts"

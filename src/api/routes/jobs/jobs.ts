@@ -1,0 +1,412 @@
+// Jobs: create, list, get, change, delete, cancel, retry, explain. The schemas are in protocol/api/jobs.ts, the rules in core/rules/.
+
+import { isDeepStrictEqual } from "node:util"
+import { omitUndefined } from "../../../core/values/omit-undefined.ts"
+import { policyProblems } from "../../../core/rules/access/policy.ts"
+import { OPEN_POLICY } from "../../../core/settings/policy.ts"
+import { isWaitingExecutor } from "../../../core/model/waiting-on.ts"
+import type { FastifyReply } from "fastify"
+import type { z } from "zod"
+import { uuidv7 } from "../../../core/model/ids.ts"
+import type { Json, JsonObject } from "../../../core/values/json.ts"
+import {
+  job,
+  jobBatch,
+  jobChange,
+  jobList,
+  jobParams,
+  jobQuery,
+  jobResult,
+  jobResultQuery,
+  MAX_BELOW_BASE,
+  newJob,
+  newJobQuery,
+  newJobs,
+  READ_ONLY_FIELDS,
+} from "../../../protocol/api/jobs.ts"
+import { durationMs } from "../../../protocol/api/common.ts"
+import { explanations } from "../../../protocol/api/runs.ts"
+import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../../../core/rules/jobs/jobs.ts"
+import { jobWorkflow } from "../../../core/rules/jobs/job-node.ts"
+import { FUNCTION_EXECUTOR, FUNCTION_NAME_HINT, isFunctionName } from "../../../core/model/function.ts"
+import type { RetryPolicy } from "../../../core/model/workflow.ts"
+import { ChangeWatcher, type WatchTarget } from "../../streams/change-watcher.ts"
+import { parseValue } from "../../../definition/parse.ts"
+import type { CreateJobsOptions, JobChange, JobFilter, JobRejection, JobRow, NewJob } from "../../../store/contract/jobs.ts"
+import { type Caller, may } from "../../auth/auth.ts"
+import { pageOf, parseTimeCursor, timeCursor } from "../../http/cursors.ts"
+import { ApiError, conflict, invalid, invalidField, notFound } from "../../shared/errors.ts"
+import type { Api } from "../../http/ports.ts"
+import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { route } from "../../http/route.ts"
+import { jobResultShape, jobShape } from "../../views/shapes.ts"
+
+export const findJob = async (api: Api, id: string): Promise<JobRow> => {
+  const found = await api.store.getJob(id)
+  if (found === null) throw notFound(`there is no job ${id}`)
+  return found
+}
+
+const rejectionError = (rejection: JobRejection, id = ""): Error => {
+  switch (rejection.rejected) {
+    case "exists":
+      return conflict(`the job ${rejection.id} already exists`)
+    case "missing_dependency":
+      return invalidField("dependencies", `job ${rejection.id} depends on ${rejection.dependency}, which does not exist`)
+    case "cycle":
+      return conflict(`the dependencies form a cycle: ${[...rejection.path, rejection.path[0]].join(" → ")}`)
+    case "terminal":
+      return conflict(`the job has ended as ${rejection.status} and cannot be changed`)
+    case "has_dependents":
+      return conflict("other jobs depend on this one; delete them first")
+    case "not_pending":
+      return conflict("dependencies can be changed only while the job is PENDING")
+    case "key_exists":
+      return conflict(`the job ${rejection.id} has the same name and key`)
+    case "not_failed":
+      return conflict(`the job is ${rejection.status}; only a FAILED job can be retried`)
+    case "not_found":
+      return notFound(`there is no job ${id}`)
+    default:
+      return rejection satisfies never
+  }
+}
+
+/** Returns the job, or throws the error of its rejection. */
+const accepted = <T extends JobRow | JobRow[]>(result: T | JobRejection, id?: string): T => {
+  if ("rejected" in result) throw rejectionError(result, id)
+  return result
+}
+
+/** Fields of a task that a job has itself, or that only make sense in a workflow. */
+const WORKFLOW_FIELDS = (
+  "queue priority retries max_retries retry input concurrency concurrency_key " +
+  "depends_on dependencies run_when on_failure if continue_on_error skip_on foreach parallel tasks cache file artifacts artifacts_from"
+).split(" ")
+
+/** A task is compiled while the request waits, so it must be small. */
+const MAX_TASK = 65_536
+
+/**
+ * Compiles the task of a job to a node, and adds the given task as `source`. Requires the same scope as deploying, because the task's
+ * command runs on the workers like that of a workflow.
+ */
+const compileTask = (
+  { config: { profiles = {}, policy = OPEN_POLICY } }: Api,
+  caller: Caller,
+  task: Record<string, unknown>,
+  path: string,
+): JsonObject => {
+  if (!may(caller, "author", null)) {
+    throw new ApiError("FORBIDDEN", "a job with a task of its own requires a key with the scope author")
+  }
+  if (JSON.stringify(task).length > MAX_TASK)
+    throw invalidField(path, `is larger than ${MAX_TASK} bytes; deploy a workflow instead`)
+  const foreign = WORKFLOW_FIELDS.filter((field) => task[field] !== undefined)
+  if (foreign.length > 0) {
+    throw invalid(foreign.map((field) => ({ path: `${path}.${field}`, message: "is not allowed in the task of a job" })))
+  }
+  if (isWaitingExecutor(String(task["executor"]))) {
+    throw invalidField(`${path}.executor`, "is not allowed in a job: only tasks of a workflow can wait")
+  }
+  const parsed = parseValue({ name: "job", tasks: { job: task } }, { profiles })
+  if (!parsed.ok) {
+    throw invalid(parsed.problems.map((problem) => ({ ...problem, path: problem.path.replace(/^tasks\.job/, path) })))
+  }
+  const forbidden = policyProblems(policy, parsed.workflow)
+  if (forbidden.length > 0) throw invalid(forbidden.map(({ message }) => ({ path, message })))
+  const [node] = parsed.workflow.nodes
+  return { ...(JSON.parse(JSON.stringify(node)) as JsonObject), source: task as JsonObject }
+}
+
+type NewJobBody = z.output<typeof newJob>
+
+/** Returns the function that the job calls, if its task has no other field. A worker has registered it, so it needs no author. */
+const calledFunction = ({ function: name, task }: NewJobBody): string | null => {
+  if (name !== undefined) return name
+  const isCall = task?.["executor"] === FUNCTION_EXECUTOR && Object.keys(task).length === 2
+  return isCall && typeof task["function"] === "string" ? task["function"] : null
+}
+
+/** Returns the fields of a compiled node that the job has; null: a handler of the queue runs it. `path`: of the job in the body. */
+const toTask = (api: Api, caller: Caller, body: NewJobBody, path: string): JsonObject | null => {
+  const called = calledFunction(body)
+  if (called === null) return body.task === undefined ? null : compileTask(api, caller, body.task, `${path}task`)
+  if (!isFunctionName(called)) throw invalidField(`${path}task.function`, FUNCTION_NAME_HINT)
+  const task = { executor: FUNCTION_EXECUTOR, function: called }
+  const { name, queue } = body
+  const workflow = jobWorkflow({ name, queue, task, retryPolicy: DEFAULT_JOB_RETRY, retry: null, timeoutMs: null })
+  const forbidden = policyProblems(api.config.policy ?? OPEN_POLICY, workflow)
+  if (forbidden.length > 0) throw invalid(forbidden.map(({ message }) => ({ path: `${path}task`, message })))
+  return task
+}
+
+const toRetry = ({ retry }: NewJobBody): RetryPolicy | null =>
+  retry === undefined
+    ? null
+    : {
+        maxAttempts: retry.max_attempts,
+        backoff: retry.backoff,
+        baseDelayMs: durationMs(retry.base_delay),
+        maxDelayMs: durationMs(retry.max_delay),
+        jitter: retry.jitter,
+      }
+
+const optionalMs = (value: string | number | undefined): number | null => (value === undefined ? null : durationMs(value))
+
+const toNewJob = (api: Api, caller: Caller, body: NewJobBody, path = ""): NewJob => ({
+  id: body.id ?? uuidv7(api.clock.now(), api.random.hex128()),
+  name: body.name,
+  queue: body.queue,
+  payload: (body.payload ?? null) as Json,
+  priority: body.priority,
+  dependencies: [...new Set(body.dependencies)],
+  retryPolicy: body.retry_policy ?? DEFAULT_JOB_RETRY,
+  retry: toRetry(body),
+  task: toTask(api, caller, body, path),
+  concurrencyKey: body.concurrency_key ?? null,
+  concurrencyLimit: body.concurrency_limit ?? 1,
+  limits: [],
+  key: body.idempotency_key ?? null,
+  runAt: body.run_at ?? null,
+  delayMs: optionalMs(body.delay),
+  timeoutMs: optionalMs(body.timeout),
+  expiresMs: optionalMs(body.expires),
+  group: body.group ?? null,
+})
+
+const onConflictOf = ({ on_conflict: onConflict }: z.output<typeof newJobQuery>): CreateJobsOptions =>
+  onConflict === undefined ? {} : { onConflict }
+
+/** Returns what the body changes. Throws when it changes a read-only field. */
+const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {
+  const current = jobShape(row)
+  const changed = READ_ONLY_FIELDS.filter(
+    (field) => body[field] !== undefined && !isDeepStrictEqual(body[field], current[field]),
+  )
+  if (changed.length > 0) throw invalid(changed.map((field) => ({ path: field, message: "cannot be changed" })))
+  return {
+    ...(body.name !== undefined && { name: body.name }),
+    ...(body.queue !== undefined && { queue: body.queue }),
+    ...(body.payload !== undefined && { payload: body.payload as Json }),
+    ...(body.priority !== undefined && { priority: body.priority }),
+    ...dependencyChange(row, body.dependencies),
+    ...(body.retry_policy !== undefined && { retryPolicy: mergePolicy(row, body.retry_policy) }),
+  }
+}
+
+/** Returns no change for the same dependencies in any order: the store rejects a change of dependencies unless the job is PENDING. */
+const dependencyChange = (row: JobRow, given: readonly string[] | undefined): Pick<JobChange, "dependencies"> => {
+  const dependencies = new Set(given ?? row.dependencies)
+  return isDeepStrictEqual(dependencies, new Set(row.dependencies)) ? {} : { dependencies: [...dependencies] }
+}
+
+const mergePolicy = (
+  { retryPolicy }: JobRow,
+  given: NonNullable<z.output<typeof jobChange>["retry_policy"]>,
+): JobRow["retryPolicy"] => {
+  const merged = { ...retryPolicy, ...omitUndefined(given) }
+  if (merged.max_delay_seconds < merged.base_delay_seconds) throw invalidField("retry_policy.max_delay_seconds", MAX_BELOW_BASE)
+  return merged
+}
+
+const toFilter = (query: z.output<typeof jobQuery>): JobFilter => ({
+  ...(query.name !== undefined && { name: query.name }),
+  ...(query.queue !== undefined && { queue: query.queue }),
+  ...(query.status !== undefined && { status: query.status.split(",") as JobStatus[] }),
+  ...(query.priority_min !== undefined && { priorityMin: query.priority_min }),
+  ...(query.priority_max !== undefined && { priorityMax: query.priority_max }),
+  ...(query.created_after !== undefined && { createdAfter: query.created_after }),
+  ...(query.created_before !== undefined && { createdBefore: query.created_before }),
+})
+
+/**
+ * Returns the job when it has finished, or as it is after the time or when the client has disconnected. It reads the job when it may have
+ * changed: the server's event feed, which all requests share, reports that.
+ */
+const finishedJob = async (api: Api, id: string, waitMs: number, reply: FastifyReply): Promise<JobRow> => {
+  const found = await findJob(api, id)
+  if (waitMs === 0 || isJobFinished(found.status)) return found
+  const stop = new AbortController()
+  const cancelTimer = api.clock.after(waitMs, () => stop.abort())
+  reply.raw.once("close", () => stop.abort())
+  const signal = AbortSignal.any([stop.signal, api.streams.closing])
+  try {
+    const matches: WatchTarget["matches"] = (event) => event.type === "job" && event.jobId === id && isJobFinished(event.status)
+    const watcher = await ChangeWatcher.open(api.feed, { runId: null, matches }, signal)
+    for (;;) {
+      const current = await findJob(api, id)
+      if (isJobFinished(current.status) || signal.aborted) return current
+      await watcher.nextChange()
+    }
+  } finally {
+    cancelTimer()
+    stop.abort()
+  }
+}
+
+export const jobRoutes = [
+  route({
+    method: "POST",
+    path: "/jobs",
+    summary: "Create a job",
+    scope: "trigger",
+    concerns: "server",
+    query: newJobQuery,
+    body: { schema: newJob, required: true },
+    responses: {
+      200: { description: "The job that has the idempotency key", schema: job },
+      201: { description: "The new job", schema: job },
+    },
+    errors: [409],
+    audit: "job.create",
+    async handle({ query, body, caller, api }) {
+      describeChange({ target: (jobs: JobRow[]) => jobs[0]!.id })
+      const [row] = accepted(await api.jobs.create([toNewJob(api, caller, body)], onConflictOf(query)))
+      const { id, created } = row!
+      const reply = { status: created ? 201 : 200, body: jobShape(row!), headers: { location: `/api/v1/jobs/${id}` } }
+      return created ? reply : { ...reply, audit: false }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/jobs/batch",
+    summary: "Create up to 1,000 jobs, all or none; they may depend on each other",
+    scope: "trigger",
+    concerns: "server",
+    query: newJobQuery,
+    body: { schema: newJobs, required: true },
+    responses: {
+      200: { description: "The jobs in the given order, which all existed: by their idempotency keys", schema: jobBatch },
+      201: { description: "The jobs in the given order, of which some are new", schema: jobBatch },
+    },
+    errors: [409],
+    audit: "job.batch",
+    async handle({ query, body, caller, api }) {
+      const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.`))
+      const ids = new Set(jobs.map(({ id }) => id))
+      if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
+      describeChange({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
+      const rows = accepted(await api.jobs.create(jobs, onConflictOf(query)))
+      const reply = { items: rows.map(jobShape) }
+      return rows.some(({ created }) => created) ? { status: 201, body: reply } : { status: 200, body: reply, audit: false }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs",
+    summary: "List jobs, newest first, then by id",
+    scope: "read",
+    concerns: "server",
+    query: jobQuery,
+    responses: { 200: { description: "A page of jobs", schema: jobList } },
+    async handle({ query, api }) {
+      const { limit, cursor } = query
+      const after = cursor === undefined ? {} : { after: parseTimeCursor(cursor) }
+      const rows = await api.store.searchJobs({ filter: toFilter(query), limit: limit + 1, ...after })
+      return { status: 200, body: pageOf(rows, limit, jobShape, timeCursor) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}",
+    summary: "Get a job",
+    scope: "read",
+    concerns: "server",
+    params: jobParams,
+    responses: { 200: { description: "The job", schema: job } },
+    async handle({ params, api }) {
+      return { status: 200, body: jobShape(await findJob(api, params.job_id)) }
+    },
+  }),
+  route({
+    method: "PUT",
+    path: "/jobs/{job_id}",
+    summary: "Change a job that has not ended; fields that cannot be changed may be sent with their present values",
+    scope: "trigger",
+    concerns: "server",
+    params: jobParams,
+    body: { schema: jobChange, required: true },
+    responses: { 200: { description: "The changed job", schema: job } },
+    errors: [409],
+    audit: "job.update",
+    async handle({ params, body, api }) {
+      const change = toChange(await findJob(api, params.job_id), body)
+      const changed = accepted(await api.jobs.update(params.job_id, change), params.job_id)
+      return { status: 200, body: jobShape(changed) }
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/jobs/{job_id}",
+    summary: "Delete a job that no other job depends on; a running job is killed",
+    scope: "trigger",
+    concerns: "server",
+    params: jobParams,
+    responses: { 204: { description: "Deleted" } },
+    errors: [409],
+    audit: "job.delete",
+    async handle({ params, api }) {
+      const rejection = await api.jobs.delete(params.job_id)
+      if (rejection !== null) throw rejectionError(rejection, params.job_id)
+      return { status: 204 }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/jobs/{job_id}/cancel",
+    summary: "Cancel a job: it becomes FAILED with the error `cancelled`, and jobs that depend on it become BLOCKED",
+    scope: "trigger",
+    concerns: "server",
+    params: jobParams,
+    responses: { 202: { description: "The job; a running job ends when its process has exited", schema: job } },
+    errors: [409],
+    audit: "job.cancel",
+    async handle({ params, api }) {
+      const cancelled = accepted(await api.jobs.cancel(params.job_id), params.job_id)
+      return { status: 202, body: jobShape(cancelled) }
+    },
+  }),
+  route({
+    method: "POST",
+    path: "/jobs/{job_id}/retry",
+    summary: "Run a FAILED job again, with all of its attempts; jobs that it has blocked stay BLOCKED",
+    scope: "trigger",
+    concerns: "server",
+    params: jobParams,
+    responses: { 202: { description: "The job", schema: job } },
+    errors: [409],
+    audit: "job.retry",
+    async handle({ params, api }) {
+      return { status: 202, body: jobShape(accepted(await api.jobs.retry(params.job_id), params.job_id)) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/explain",
+    summary: "Explain the status of a job: what it waits for, or why it failed",
+    scope: "read",
+    concerns: "server",
+    params: jobParams,
+    requires: "explainJob",
+    responses: { 200: { description: "One sentence about the job", schema: explanations } },
+    async handle({ params, api }) {
+      const found = await findJob(api, params.job_id)
+      return { status: 200, body: { items: [await api.parts.explainJob!(found)] } }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/result",
+    summary: "Get the result of a job: its status, output and error; with `wait`, once the job has finished",
+    scope: "read",
+    concerns: "server",
+    params: jobParams,
+    query: jobResultQuery,
+    responses: { 200: { description: "The result; output and error are null while the job has none", schema: jobResult } },
+    async handle({ params, query, reply, api }) {
+      const waitMs = query.wait === undefined ? 0 : durationMs(query.wait)
+      return { status: 200, body: jobResultShape(await finishedJob(api, params.job_id, waitMs, reply)) }
+    },
+  }),
+]

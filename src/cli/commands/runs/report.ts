@@ -1,0 +1,53 @@
+// `ork report RUN -o FILE`: writes a run as one HTML page: graph, timeline, tasks with input, output and the end of their logs.
+
+import { writeFile } from "node:fs/promises"
+import { resolve } from "node:path"
+import { lastLines } from "./logs.ts"
+import { reportPage } from "../../report/page.ts"
+import type { Context } from "../../target/context.ts"
+import { type ReaderFlags, type RunReader, withReader } from "../../target/reader.ts"
+import { print } from "../../terminal/output.ts"
+import { localZone } from "../../terminal/times.ts"
+import { collect, type Run, type Task } from "../../../protocol/client/client.ts"
+
+/** Instances and lines per log that a page shows. */
+const MAX_TASKS = 1000
+const MAX_LINES = 1000
+
+export interface ReportOptions extends ReaderFlags {
+  output?: string
+}
+
+export const report = (context: Context, runText: string, options: ReportOptions): Promise<number> =>
+  withReader(context, options, async (reader) => {
+    const run = await reader.findRun(runText)
+    const graph = await reader.graph(run)
+    const order = new Map(graph.tasks.map(({ name }, i) => [name, i]))
+    const all = await collect(reader.tasks(run))
+    const tasks = all.toSorted((a, b) => order.get(a.name)! - order.get(b.name)!).slice(0, MAX_TASKS)
+    const page = reportPage({
+      run,
+      graph,
+      tasks,
+      omitted: all.length - tasks.length,
+      logs: await readLogs(reader, run, tasks),
+      zone: localZone(context),
+      now: context.backends.clock.now(),
+    })
+    const file = options.output ?? `${run.workflow}-${run.number}.html`
+    await writeFile(resolve(context.cwd, file), page)
+    print(context, `wrote ${file}`)
+    return 0
+  })
+
+const readLogs = async (reader: RunReader, run: Run, tasks: readonly Task[]) => {
+  const logs = new Map<string, { text: string; cut: boolean }>()
+  for (const { id, name, path, attempt } of tasks) {
+    if (attempt === 0) continue
+    const request = { runId: run.id, task: name, follow: false, ...(path !== "" && { path }) }
+    const lines: string[] = []
+    for await (const { line } of lastLines(reader, request, MAX_LINES + 1)) lines.push(line)
+    logs.set(id, { text: lines.slice(-MAX_LINES).join("\n"), cut: lines.length > MAX_LINES })
+  }
+  return logs
+}

@@ -1,0 +1,75 @@
+// Presents a job to the engine as a workflow of one node: the compiled `task` with the job's queue and retry policy.
+
+import type { BackoffStrategy, JobRetryPolicy } from "./jobs.ts"
+import type { JsonObject } from "../../values/json.ts"
+import type { CompiledWorkflow, Node, RetryPolicy } from "../../model/workflow.ts"
+
+export interface RunnableJob {
+  name: string
+  queue: string
+  retryPolicy: JobRetryPolicy
+  /** Retries as tasks have them; null: `retryPolicy` applies. */
+  retry: RetryPolicy | null
+  /** null: that of the task. */
+  timeoutMs: number | null
+  /** Fields of a compiled node that differ from NODE; null for a job that a handler runs. */
+  task: JsonObject | null
+}
+
+const BACKOFF = {
+  FIXED: "fixed",
+  LINEAR: "linear",
+  EXPONENTIAL: "exponential",
+} as const satisfies Record<BackoffStrategy, RetryPolicy["backoff"]>
+
+/** Executor of jobs without a task. */
+export const HANDLER_EXECUTOR = "handler"
+
+/** Node of a job without a task. */
+const NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
+  group: null,
+  hook: null,
+  executor: HANDLER_EXECUTOR,
+  upstream: [],
+  downstream: [],
+  reads: [],
+  rule: "all_success",
+  gated: false,
+  fields: {},
+  env: {},
+  timeoutMs: 3_600_000,
+  startTimeoutMs: 300_000,
+  labels: [],
+  priority: null,
+}
+
+/** Lost retries of a job with `retry`, as tasks have them by default. */
+const LOST_RETRIES = 3
+
+export const jobWorkflow = ({ name, queue, retryPolicy, retry, timeoutMs, task }: RunnableJob): CompiledWorkflow => {
+  const node: Node = {
+    ...NODE,
+    ...(task as Partial<Node> | null),
+    name,
+    queue,
+    retry: retry ?? {
+      maxAttempts: retryPolicy.max_attempts,
+      backoff: BACKOFF[retryPolicy.backoff_strategy],
+      baseDelayMs: retryPolicy.base_delay_seconds * 1000,
+      maxDelayMs: retryPolicy.max_delay_seconds * 1000,
+      jitter: false,
+    },
+    lostRetries: retry === null ? retryPolicy.max_attempts - 1 : LOST_RETRIES,
+    ...(timeoutMs !== null && { timeoutMs }),
+  }
+  return { format: 1, name: "", tags: [], params: [], schedules: [], notify: [], include: [], nodes: [node] }
+}
+
+interface RetryCounts {
+  failures: number
+  losses: number
+}
+
+/** Returns the counts for `decide`. A job without `retry` has one budget: every earlier attempt counts, failed or lost. */
+export const jobRetryCounts = ({ retry }: Pick<RunnableJob, "retry">, { failures, losses }: RetryCounts): RetryCounts =>
+  retry === null ? { failures: failures + losses, losses: failures + losses } : { failures, losses }
