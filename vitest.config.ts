@@ -11,6 +11,8 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // `expect.poll` gives up after one second by default, which a busy machine exceeds.
+    expect: { poll: { timeout: 30_000 } },
     globalSetup: ["test/support/global-setup.ts"],
     reporters: process.env.CI ? ["dot", "./test/support/count-reporter.ts"] : ["default", "./test/support/count-reporter.ts"],
     projects: [

@@ -5,7 +5,7 @@ import type { Output } from "../core/model/change.ts"
 import { InexactNumber, isInexactMessage, parseExactJson } from "../core/values/exact-json.ts"
 import type { OutputFormat } from "../core/model/workflow.ts"
 import { isDeferral } from "../core/rules/changes/defer.ts"
-import { streamBytes } from "../objects/logs/log-index.ts"
+import { IncompleteLog, streamBytes } from "../objects/logs/log-index.ts"
 import type { LastLine } from "../objects/logs/log-writer.ts"
 import { maskBytes, maskStream } from "../objects/mask.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -61,7 +61,7 @@ export const outputFromStdout = async (target: OutputTarget, format: OutputForma
   }
 }
 
-const WHOLE_STDOUT = { stream: "stdout", offset: 0, length: Number.MAX_SAFE_INTEGER } as const
+const WHOLE_STDOUT = { stream: "stdout", offset: 0, length: Number.POSITIVE_INFINITY } as const
 
 const notPrinted = (reason: string): OutputResult => unusable("what it printed (output: json)", reason)
 
@@ -193,18 +193,34 @@ export const storeFile = async (path: string, target: OutputTarget): Promise<Out
 
 /** Reads the output from the stored log: from all of stdout if the task has a format, else from its last line. */
 export const outputFromLog = async (line: LastLine, target: OutputTarget): Promise<OutputResult> => {
-  if (target.format !== undefined) return outputFromStdout(target, target.format)
-  const bytes = () => streamBytes(target.objects, target.prefix, { stream: "stdout", offset: line.offset, length: line.length })
-  let first: string | null = null
-  for await (const chunk of bytes()) {
+  try {
+    if (target.format === undefined) return await outputFromLine(line, target)
+    await reachEnd(line, target)
+    return await outputFromStdout(target, target.format)
+  } catch (error) {
+    if (error instanceof IncompleteLog) return { error: "its output is in its log, which cannot be read to its end" }
+    throw error
+  }
+}
+
+const lineBytes = ({ offset, length }: LastLine, { objects, prefix }: OutputTarget): AsyncIterable<Uint8Array> =>
+  streamBytes(objects, prefix, { stream: "stdout", offset, length })
+
+/** Rejects if the stored log does not contain the last line of stdout. */
+const reachEnd = async (line: LastLine, target: OutputTarget): Promise<void> => {
+  for await (const _ of lineBytes(line, target)) continue
+}
+
+const outputFromLine = async (line: LastLine, target: OutputTarget): Promise<OutputResult> => {
+  let first = ""
+  for await (const chunk of lineBytes(line, target)) {
     first = Buffer.from(chunk.subarray(0, 64)).toString().trimStart()
     break
   }
-  if (first === null && line.length > 0) return { error: "its output is the last line of its log, which cannot be read" }
-  if (first?.[0] !== "{" && first?.[0] !== "[") return NO_OUTPUT
+  if (first[0] !== "{" && first[0] !== "[") return NO_OUTPUT
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
-  if (line.length <= INLINE_MAX) return parseLine(await collect(bytes()), target.maxBytes)
-  const stored = await store(bytes(), target)
+  if (line.length <= INLINE_MAX) return parseLine(await collect(lineBytes(line, target)), target.maxBytes)
+  const stored = await store(lineBytes(line, target), target)
   return "problem" in stored ? noLine(stored.problem) : { output: stored }
 }
 

@@ -24,6 +24,11 @@ export interface PlantedBug {
 export const SIM_ON_SQLITE: Finder = { sim: ["--seeds", "400"] }
 export const SIM_ON_POSTGRES: Finder = { sim: ["--store", "postgres", "--seeds", "60"] }
 
+/** The conformance tests of a store whose full names match. */
+export const conformanceOf =
+  (store: "sqlite" | "postgres") =>
+  (pattern: string): Finder => ({ tests: [`src/store/${store}/conformance.test.ts`, "-t", pattern] })
+
 /** Returns why an edit cannot be applied to a checkout; null: it can. */
 export const editProblem = (root: string, { file, find, replace }: Edit): string | null => {
   const count = readFileSync(join(root, file), "utf8").split(find).length - 1

@@ -1,7 +1,6 @@
-import { type Finder, type PlantedBug, SIM_ON_POSTGRES } from "./planted-bug.ts"
+import { conformanceOf, type PlantedBug, SIM_ON_POSTGRES } from "./planted-bug.ts"
 
-/** The conformance tests on Postgres whose full names match. */
-const conformance = (pattern: string): Finder => ({ tests: ["src/store/postgres/conformance.test.ts", "-t", pattern] })
+const conformance = conformanceOf("postgres")
 
 export const POSTGRES_BUGS: PlantedBug[] = [
   // -- claims ----------------------------------------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
         replace: "lost: finals.map(() => false),",
       },
     ],
-    foundBy: SIM_ON_POSTGRES,
+    foundBy: conformance("attempt"),
   },
   {
     name: "postgres-retries-early",

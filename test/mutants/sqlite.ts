@@ -1,4 +1,6 @@
-import { type PlantedBug, SIM_ON_SQLITE } from "./planted-bug.ts"
+import { conformanceOf, type PlantedBug, SIM_ON_SQLITE } from "./planted-bug.ts"
+
+const conformance = conformanceOf("sqlite")
 
 export const SQLITE_BUGS: PlantedBug[] = [
   {
@@ -130,7 +132,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
         replace: "",
       },
     ],
-    foundBy: SIM_ON_SQLITE,
+    foundBy: conformance("wait"),
   },
   {
     name: "sqlite-loss-counts-as-failure",

@@ -5,7 +5,6 @@ import { errnoName } from "../messages.ts"
 import {
   type OutputResult,
   outputFromLog,
-  outputFromStdout,
   NO_OUTPUT,
   type OutputTarget,
   parseLine,
@@ -41,7 +40,7 @@ export const reportedOutput = (
   if (outputSize > target.maxBytes) return tooLarge("output", outputSize, target.maxBytes)
   if (inlineOutput?.from === "output") return parseOutput(inlineOutput.bytes, target.secrets)
   if (outputSize > 0) return storeFile(outputPath, target)
-  if (target.format !== undefined) return outputFromStdout(target, target.format)
+  if (target.format !== undefined) return outputFromLog(line, target)
   if (inlineOutput?.from === "line") return parseLine(inlineOutput.bytes, target.maxBytes)
   return line.length > INLINE_MAX || line.split ? outputFromLog(line, target) : NO_OUTPUT
 }

@@ -51,6 +51,21 @@ test("a large last line is read from the uploaded log", async () => {
   expect(await fixture.objects.size(output.key)).toBe(300_004)
 })
 
+test.each(["log", "log.idx"])("a large output fails the attempt when the stored %s lacks its end", async (name) => {
+  const { objects } = fixture
+  const putStream = objects.putStream.bind(objects)
+  objects.putStream = async (key, data) => {
+    const stored = await putStream(key, data)
+    if (key.endsWith(`/${name}`)) await objects.put(key, (await objects.get(key))!.subarray(0, stored.bytes / 2))
+    return stored
+  }
+  const print = `printf '["'; head -c 300000 /dev/zero | tr '\\0' x; echo '"]'`
+  for (const node of [{ shell: print }, { shell: print, outputFormat: "text" as const }]) {
+    const end = await launch(fixture, assignment(fixture.folder, node)).result
+    expect(end).toMatchObject({ state: "failed", error: "its output is in its log, which cannot be read to its end" })
+  }
+})
+
 test("a stopped or lost attempt keeps its log", async () => {
   const running = launch(fixture, assignment(fixture.folder, { shell: "echo up; exec sleep 600" }))
   await running.line("up")

@@ -77,7 +77,11 @@ export async function* chunkBytes(files: LogFiles, chunks: Chunk[], position: nu
   }
 }
 
-/** Yields `length` bytes of one stream from an offset of the raw log on: a line, which chunks of the other stream may interrupt. */
+/** A stored log lacks bytes that its reader expects. */
+export class IncompleteLog extends Error {}
+
+/** Yields `length` bytes of one stream from an offset of the raw log on: a line, which chunks of the other stream may interrupt. An infinite
+ * length means all that the index lists. */
 export async function* streamBytes(
   objects: ObjectStore,
   prefix: string,
@@ -87,15 +91,18 @@ export async function* streamBytes(
   let left = range.length
   for (let record = await findRecord(files, range.offset); left > 0;) {
     const chunks = await readChunks(files, record)
-    if (chunks.length === 0) return
+    if (chunks.length === 0) break
     record += chunks.length
     const ofStream = chunks.filter((chunk) => chunk.stream === range.stream)
-    for await (const { bytes } of chunkBytes(files, ofStream, range.offset)) {
+    for await (const { chunk, bytes } of chunkBytes(files, ofStream, range.offset)) {
       if (left <= 0) return
+      const expected = Math.min(left, chunk.offset + chunk.length - Math.max(chunk.offset, range.offset))
+      if (bytes.byteLength < expected) throw new IncompleteLog(`the log ${prefix}log ends too early`)
       yield bytes.subarray(0, left)
       left -= bytes.byteLength
     }
   }
+  if (left > 0 && Number.isFinite(left)) throw new IncompleteLog(`the index of the log ${prefix}log ends too early`)
 }
 
 /** Counts the leading records of an index whose chunks have at most `maxBytes` together; at least one if there is one. */
