@@ -19,7 +19,7 @@ import { Callbacks } from "./attempts/callbacks.ts"
 import { cancelRun } from "./waiting/cancel-run.ts"
 import { ExternalSignals } from "./waiting/external-signals.ts"
 import { WaitingTasks } from "./waiting/waiting-tasks.ts"
-import type { Change, Fence } from "../core/model/change.ts"
+import type { Change, Fence, Output } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
@@ -80,7 +80,7 @@ export class Engine {
     this.#loop = new Loop(options, {
       dispatcher: this.#dispatcher,
       holderId: () => this.#holder.id,
-      publish: (advanced) => this.#publish(advanced),
+      publish: (changes, advanced) => this.#publish(changes, advanced),
       recovered: () => this.#events.recheck(),
     })
     this.externalSignals = new ExternalSignals({
@@ -148,7 +148,7 @@ export class Engine {
   async trigger(request: TriggerRequest): Promise<{ run: RunRow; created: boolean }> {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [result] = await this.#thenWake(store.createRuns([{ ...request, id, private: privateRun !== null }]))
+    const [result] = await this.create(() => store.createRuns([{ ...request, id, private: privateRun !== null }]))
     const { run, created } = result!
     if (created) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
     return { run, created }
@@ -206,6 +206,13 @@ export class Engine {
     return this.#events.on(listener)
   }
 
+  /** Makes a call that creates work, and a turn that claims it: in the same commit where the store commits calls together. */
+  create<T>(call: () => Promise<T>): Promise<T> {
+    // Before the call, so that the turn follows it in the same commit.
+    if (this.#options.store.commitsTogether) this.#loop.wake()
+    return this.#thenWake(call())
+  }
+
   /** Wakes the loop even on error: the commit may have succeeded. */
   #thenWake<T>(call: Promise<T>): Promise<T> {
     return call.finally(() => this.#loop.wake())
@@ -243,7 +250,7 @@ export class Engine {
   /** Claims work for a worker that is served by this process. */
   async claimFor(holder: HolderId, claim: Batch["claim"]): Promise<Advanced> {
     const advanced = await this.#options.store.advance({ holder, changes: [], claim, gate: CLAIM_NOTHING })
-    this.#publish(advanced)
+    this.#publish([], advanced)
     return advanced
   }
 
@@ -252,11 +259,22 @@ export class Engine {
     return this.#holder.reap()
   }
 
-  #publish({ events, closed }: Advanced): void {
-    this.#events.emit(events)
+  #publish(changes: readonly Change[], { events, closed, rejected }: Advanced): void {
+    this.#events.emit(events, resultsIn(changes, rejected))
     for (const { runId } of closed) this.#upstreamFiles.remove(runId)
     this.#events.committed(closed, events)
   }
+}
+
+/** Returns the outputs of jobs and functions that succeeded with these changes, by id. */
+const resultsIn = (changes: readonly Change[], rejected: readonly Fence[]): Map<string, Output> => {
+  const results = new Map<string, Output>()
+  for (const change of changes) {
+    if (change.kind !== "finish" || change.status !== "success" || change.resultOf === undefined) continue
+    if (rejected.some(({ attemptId }) => attemptId === change.attemptId)) continue
+    results.set(change.resultOf, change.result.output ?? { inline: null })
+  }
+  return results
 }
 
 const alreadyEnded = ({ id, status }: RunRow): Conflict => new Conflict(`run ${id} has already ended as ${status}`)

@@ -390,7 +390,7 @@ export class Ork implements Orkable {
   async #createJobs(jobs: NewJob[], options: Pick<EnqueueOptions, "onConflict"> | JobsInTransaction): Promise<Work<unknown>[]> {
     const created = await (isInTransaction(options)
       ? this.#createJobsIn(jobs, options)
-      : this.#parts.store.createJobs(jobs, options).finally(() => this.#engine?.wake()))
+      : this.#create(() => this.#parts.store.createJobs(jobs, options)))
     if (!("rejected" in created)) {
       if (!isInTransaction(options) && !this.#runs(jobs[0])) await this.#unhandled.check(jobs)
       return created.map((job) => this.#jobWork(job))
@@ -453,6 +453,7 @@ export class Ork implements Orkable {
       },
       options,
     )
+    if ("result" in ended) return await this.#read(ended.result)
     if (ended.status === "COMPLETED") return await this.#read(ended.output)
     if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${job.id} of ${job.name} was cancelled`)
     throw new TaskFailedError(job.name, job.id, ended.error ?? "no reason is known")
@@ -501,9 +502,16 @@ export class Ork implements Orkable {
   async #createRun(
     run: Omit<Parameters<ServerStore["createRuns"]>[0][number], "logicalDate" | "private" | "workingDir">,
   ): Promise<{ run: RunRow; created: boolean }> {
-    const create = this.#parts.store.createRuns([{ ...run, logicalDate: null, private: false, workingDir: null }])
-    const [result] = await create.finally(() => this.#engine?.wake())
+    const { store } = this.#parts
+    const [result] = await this.#create(() =>
+      store.createRuns([{ ...run, logicalDate: null, private: false, workingDir: null }]),
+    )
     return result!
+  }
+
+  /** Makes a call that creates work, which the engine of this process claims, if there is one. */
+  #create<T>(call: () => Promise<T>): Promise<T> {
+    return this.#engine === null ? call() : this.#engine.create(call)
   }
 
   #versionOf(definition: AnyWorkflow | AnyGraph): Promise<StoredWorkflow> {
@@ -582,6 +590,7 @@ export class Ork implements Orkable {
       },
       options,
     )
+    if ("result" in ended) return await this.#read(ended.result)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
     if (ended.status === "success") return await this.#resultOf(ended)
     throw new TaskFailedError(name, id, await this.#failureOf(ended))
@@ -622,7 +631,7 @@ export class Ork implements Orkable {
   async #startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void> {
     if (definition.kind === "task") {
       const job = { ...this.#newJob(definition, input, {}), id: child.id, callerRow: parent.row }
-      const created = await this.#parts.store.createJobs([job]).finally(() => this.#engine?.wake())
+      const created = await this.#create(() => this.#parts.store.createJobs([job]))
       if ("rejected" in created && created.rejected !== "exists")
         throw new Error(`job ${child.id} was not created: ${created.rejected}`)
       return

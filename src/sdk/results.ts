@@ -1,6 +1,7 @@
-// Waits for the end of jobs and runs. Commits of this process announce themselves; work that other processes run is checked again and
-// again, because they do not announce every end.
+// Waits for the end of jobs and runs. Commits of this process announce themselves, with the results of its jobs and functions; work that
+// other processes run is checked again and again, because they do not announce every end.
 
+import type { Output } from "../core/model/change.ts"
 import type { Clock } from "../core/model/ports.ts"
 import type { Engine } from "../engine/engine.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
@@ -11,21 +12,37 @@ import type { ResultOptions } from "./orkable.ts"
 const FIRST_POLL_MS = 10
 const MAX_POLL_MS = 500
 
+/** A success that this process has committed: nothing has to be read. */
+export interface Announced {
+  result: Output
+}
+
+/** Someone who waits for a job or a run. */
+interface Waiter {
+  check(): void
+  succeed(announced: Announced): void
+}
+
 export class Results {
   readonly #clock: Clock
-  /** Checks of the awaited jobs and runs, by id. */
-  readonly #checks = new Map<string, Set<() => void>>()
+  /** By the id of the awaited job or run. */
+  readonly #waiters = new Map<string, Set<Waiter>>()
   readonly #stopped = new AbortController()
 
   constructor(store: Pick<ServerStore, "onWake">, clock: Clock, engine: Pick<Engine, "onEvent"> | null) {
     this.#clock = clock
-    engine?.onEvent((event) => {
-      if (this.#checks.size === 0) return
+    engine?.onEvent((event, result) => {
+      if (this.#waiters.size === 0) return
       const id = event.type === "job" ? event.jobId : event.type === "run" ? event.runId : undefined
-      if (id !== undefined) for (const check of this.#checks.get(id) ?? []) check()
+      if (id === undefined) return
+      for (const waiter of this.#waiters.get(id) ?? []) {
+        if (result === undefined) waiter.check()
+        // A copy: the program may change what it gets.
+        else waiter.succeed({ result: structuredClone(result) })
+      }
     })
     store.onWake(() => {
-      for (const checks of this.#checks.values()) for (const check of checks) check()
+      for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.check()
     })
   }
 
@@ -33,15 +50,14 @@ export class Results {
     this.#stopped.abort()
   }
 
-  /** Calls `read` until it returns a value. */
-  async wait<T>(id: string, read: () => Promise<T | null>, { timeout, signal }: ResultOptions = {}): Promise<T> {
+  /** Calls `read` until it returns a value, or this process announces the success. */
+  async wait<T>(id: string, read: () => Promise<T | null>, { timeout, signal }: ResultOptions = {}): Promise<T | Announced> {
     signal?.throwIfAborted()
     const timeoutMs = timeout === undefined ? null : toMs(timeout, "timeout")
-    const found = await read()
-    if (found !== null) return found
-    return await new Promise<T>((resolve, reject) => {
+    return await new Promise<T | Announced>((resolve, reject) => {
       let reading = false
       let again = false
+      let ended = false
       let pollMs = FIRST_POLL_MS
       let cancelPoll = (): void => {}
       const check = async (): Promise<void> => {
@@ -57,7 +73,7 @@ export class Results {
           end(() => reject(error instanceof Error ? error : new Error(String(error))))
         }
         reading = false
-        if (again) {
+        if (again && !ended) {
           again = false
           void check()
         }
@@ -77,22 +93,24 @@ export class Results {
           : this.#clock.after(timeoutMs, () =>
               end(() => reject(new TimeoutError(`${id} has not ended within ${timeoutMs} ms`))),
             )
-      const listener = (): void => void check()
+      const waiter: Waiter = { check: () => void check(), succeed: (announced) => end(() => resolve(announced)) }
       const end = (settle: () => void): void => {
+        ended = true
         cancelPoll()
         cancelTimeout()
         signal?.removeEventListener("abort", onAbort)
         this.#stopped.signal.removeEventListener("abort", onStop)
-        const checks = this.#checks.get(id)
-        checks?.delete(listener)
-        if (checks?.size === 0) this.#checks.delete(id)
+        const waiters = this.#waiters.get(id)
+        waiters?.delete(waiter)
+        if (waiters?.size === 0) this.#waiters.delete(id)
         settle()
       }
       signal?.addEventListener("abort", onAbort, { once: true })
       this.#stopped.signal.addEventListener("abort", onStop, { once: true })
-      const checks = this.#checks.get(id) ?? new Set()
-      this.#checks.set(id, checks.add(listener))
+      const waiters = this.#waiters.get(id) ?? new Set()
+      this.#waiters.set(id, waiters.add(waiter))
       poll()
+      // It may have ended before.
       void check()
     })
   }

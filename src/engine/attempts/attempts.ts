@@ -4,7 +4,7 @@
 import { type AssignmentBuilder } from "./assignment-builder.ts"
 import { AttemptRunner, type AttemptListener, missingExecutor, type RunnerOptions, StopSignal } from "./attempt-runner.ts"
 import type { ChangeBuilder } from "./change-builder.ts"
-import { cancellingOf, nodeOf } from "./claims.ts"
+import { cancellingOf, nodeOf, ownerOf } from "./claims.ts"
 import { type OutputReader, outputProblem } from "./outputs.ts"
 import { ProgressThrottle } from "./progress-throttle.ts"
 import { isTaskFault } from "./task-failure.ts"
@@ -81,6 +81,7 @@ export class Attempts {
       this.#count(attempt, -1)
     }
     if (change === null) return
+    if (change.kind === "finish" && isWholeResult(attempt)) change.resultOf = ownerOf(claim)
     const executor = this.#options.executors.get(attempt.node.executor)
     if (executor?.committed === undefined) this.#parts.submit(change)
     else executor.committed(claim.attemptId, this.#parts.commit(change))
@@ -212,6 +213,10 @@ export class Attempts {
     }
   }
 }
+
+/** Tells whether the attempt gives the result of its job, or of the run of a function, whose only task it is. */
+const isWholeResult = ({ claim, workflow }: LaunchedAttempt): boolean =>
+  claim.kind === "job" || (workflow.anyParams === true && workflow.nodes.length === 1)
 
 /** Returns folders that create none to work in. */
 const withoutWorkingDir = (folders: Folders): Folders => ({

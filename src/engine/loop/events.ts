@@ -1,14 +1,24 @@
 // Notifies listeners of committed events, and lets callers wait for the end of a run and its hooks.
 
+import type { Output } from "../../core/model/change.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import type { RunRow, Store, StoreEvent } from "../../store/contract/store.ts"
 
-export type Listener = (event: StoreEvent) => void
+/** `result`: output of the job or function that has succeeded with the event, if this engine ran it. */
+export type Listener = (event: StoreEvent, result?: Output) => void
 
 interface Waiter {
   resolve: (run: RunRow) => void
   reject: (error: Error) => void
+}
+
+const NO_RESULTS: ReadonlyMap<string, Output> = new Map()
+
+/** Returns the id of the job or run that has succeeded with the event; null: none. */
+const succeededIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
+  if (type === "job") return status === "COMPLETED" ? jobId! : null
+  return type === "run" && status === "success" ? runId : null
 }
 
 export class Events {
@@ -28,8 +38,14 @@ export class Events {
     return () => this.#listeners.delete(listener)
   }
 
-  emit(events: readonly StoreEvent[]): void {
-    if (this.#listeners.size > 0) for (const event of events) for (const listener of this.#listeners) listener(event)
+  /** `results`: outputs of jobs and functions that have succeeded, by id. */
+  emit(events: readonly StoreEvent[], results: ReadonlyMap<string, Output> = NO_RESULTS): void {
+    if (this.#listeners.size === 0) return
+    for (const event of events) {
+      const succeeded = results.size === 0 ? null : succeededIn(event)
+      const result = succeeded === null ? undefined : results.get(succeeded)
+      for (const listener of this.#listeners) listener(event, result)
+    }
   }
 
   /** Resolves when the run and its hooks have ended. */

@@ -40,8 +40,8 @@ export interface Dispatch {
 export interface LoopParts {
   dispatcher: Dispatch
   holderId(): HolderId
-  /** Publishes the events and closed runs of a commit. */
-  publish(advanced: Advanced): void
+  /** Publishes the events and closed runs of a commit of these changes. */
+  publish(changes: readonly Change[], advanced: Advanced): void
   /** The store is available again: commits whose outcome is unknown may have closed runs. */
   recovered(): void
 }
@@ -270,7 +270,7 @@ export class Loop {
 
   #handle(changes: readonly Change[], advanced: Advanced): void {
     this.#acks.committed(changes, advanced.rejected)
-    this.#parts.publish(advanced)
+    this.#parts.publish(changes, advanced)
     this.#parts.dispatcher.dispatch(advanced, { release: this.#phase === "draining" })
   }
 

@@ -40,6 +40,8 @@ export interface Store {
    * a concurrent call pays for its commit.
    */
   readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
+  /** Calls of one tick of the event loop are committed together, in their order: an `advance` claims what was created in its tick. */
+  readonly commitsTogether: boolean
 
   /** Applies missing migrations under a lock. Rejects a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>

@@ -99,6 +99,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     kind: "postgres",
     leases: true,
     advanceConcurrency: ADVANCE_CONCURRENCY,
+    commitsTogether: false,
     migrate: () => migrate(pools.writers, target),
     becomeServer: async () => true,
     schemaVersion: MIGRATIONS.length,

@@ -1,5 +1,7 @@
+import { readFileSync } from "node:fs"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type Change, fenceOf } from "../../core/model/change.ts"
+import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import { newHolderId, newRunId } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
@@ -131,6 +133,30 @@ describe("the SQLite store", () => {
     await woken
     expect(wakes).toBe(1)
     expect(await store.getRun(run.id)).toMatchObject({ cancelling: "cancel" })
+  })
+
+  it("wakes other processes for calls of functions only when it leaves some to them", async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const call = (name: string, after: string[] = []) => ({ executor: FUNCTION_EXECUTOR, function: name, after })
+    const compiled = workflow({ a: call("own"), b: call("own", ["a"]), c: call("other", ["b"]) })
+    const version = await store.putWorkflow({ compiled, hash: "h", source: "", deploy: true })
+    const holder = newHolderId(clock.now(), random.hex128())
+    await store.registerHolder({ id: holder, kind: "server", name: "own", leaseMs: 1000, process: "", runId: null })
+    await store.createRuns([runOf(version)])
+    const wakes = (): number => Number(readFileSync(`${path}.wake`, "utf8").split(" ")[1])
+    const turn = async (changes: Change[]): Promise<Change[]> => {
+      const claim = { lanes: ["f:*|own"], maxClaims: 9 }
+      const { claims } = await store.advance({ holder, changes, claim, gate: { lanes: ["g"], maxClaims: 0 } })
+      const result = { state: "success", startedAt: clock.now(), finishedAt: clock.now() } as const
+      return claims.map((each) => ({ ...fenceOf(each), kind: "finish", status: "success", result }))
+    }
+    const before = wakes()
+    const second = await turn(await turn([]))
+    expect(second).toHaveLength(1)
+    expect(wakes()).toBe(before)
+    expect(await turn(second)).toEqual([])
+    expect(wakes()).toBe(before + 1)
   })
 })
 

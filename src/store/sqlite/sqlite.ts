@@ -113,6 +113,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     kind: "sqlite",
     leases: false,
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
+    commitsTogether: true,
     get commits() {
       return writer.commits
     },

@@ -109,6 +109,50 @@ export const callTests = (open: Open<Backend>): void => {
       expect([...first.claims, ...(rest?.claims ?? [])]).toHaveLength(70)
     })
 
+    describe("that an advance unblocks", () => {
+      const step = (after: string[] = [], other: { queue?: string; function?: string } = {}) => ({
+        executor: FUNCTION_EXECUTOR,
+        function: "step",
+        after,
+        ...other,
+      })
+
+      /** Claims one task, finishes it, and returns the tasks that are claimed with that. */
+      const following = async (world: World<Backend>, claim: number, ...lanes: string[]): Promise<string[]> => {
+        const { claims } = await world.turn({ claim: 1, lanes })
+        const next = await world.turn({ changes: claims.map((each) => world.ended(each)), claim, lanes })
+        return next.claims.map(({ versionId, node }) => world.store.compiledNow(versionId).nodes[node]!.name)
+      }
+
+      it("are claimed by it, whatever their queue", async () => {
+        const world = await setup(open)
+        await world.start(workflow({ a: step(), b: step(["a"]), c: step(["a"], { queue: "media" }) }))
+        expect((await following(world, 9, "f:*|step")).toSorted()).toEqual(["b", "c"])
+      })
+
+      it("are left to holders of their function", async () => {
+        const world = await setup(open)
+        await world.start(workflow({ a: step(), b: step(["a"], { function: "send" }) }))
+        expect(await following(world, 9, "q:*", "f:*|step")).toEqual([])
+        expect(await taken(world, "f:*|send")).toEqual(["test"])
+      })
+
+      it("do not overtake a ready row of their lane", async () => {
+        const world = await setup(open)
+        await world.start(workflow({ a: step(), x: step(), b: step(["a"]) }))
+        expect(await following(world, 1, "f:*|step")).toEqual(["x"])
+      })
+
+      it("wait while their queue is paused", async () => {
+        const world = await setup(open)
+        await world.store.putQueue("media", { paused: true })
+        await world.start(workflow({ a: step(), b: step(["a"], { queue: "media" }) }))
+        expect(await following(world, 9, "f:*|step")).toEqual([])
+        await world.store.putQueue("media", { paused: false })
+        expect(await taken(world, "f:*|step")).toEqual(["test"])
+      })
+    })
+
     it("made by jobs wait in the same lanes", async () => {
       const world = await setup(open)
       await create(world, { queue: "media", task: { executor: FUNCTION_EXECUTOR, function: "resize" } })

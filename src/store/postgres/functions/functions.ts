@@ -73,12 +73,14 @@ interface SignalRow {
 
 /** Reads the number of requests first: one that arrives in between makes the function due once more. */
 const load = async (connection: SqlRunner, rows: readonly number[]): Promise<Map<number, FunctionState>> => {
-  const requests = await connection.run<{ row: number; requests: number }>(REQUESTS, { rows })
+  const requests = connection.run<{ row: number; requests: number }>(REQUESTS, { rows })
+  const steps = connection.run<StepRow>(STEPS, { rows })
+  const signals = connection.run<SignalRow>(SIGNALS, { rows })
   const states = new Map<number, FunctionState>(
-    requests.map(({ row, requests: resumeRequests }) => [row, { steps: [], signals: [], resumeRequests }]),
+    (await requests).map(({ row, requests: resumeRequests }) => [row, { steps: [], signals: [], resumeRequests }]),
   )
-  for (const step of await connection.run<StepRow>(STEPS, { rows })) states.get(step.row)?.steps.push(stepOf(step))
-  for (const { row, payload, ...signal } of await connection.run<SignalRow>(SIGNALS, { rows }))
+  for (const step of await steps) states.get(step.row)?.steps.push(stepOf(step))
+  for (const { row, payload, ...signal } of await signals)
     states.get(row)?.signals.push({ ...signal, payload: JSON.parse(payload) as Json })
   return states
 }
@@ -101,10 +103,10 @@ const RECORD = statement(
    RETURNING task_id AS row`,
 )
 
-const record = async (tx: SqlRunner, steps: readonly NewStep[]): Promise<AttemptId[]> => {
+const record = async (tx: Tx, steps: readonly NewStep[]): Promise<AttemptId[]> => {
   if (steps.length === 0) return []
   const outputs = steps.map(({ output }) => outputColumns(output ?? undefined))
-  const recorded = await tx.run<{ row: number }>(RECORD, {
+  const recording = tx.run<{ row: number }>(RECORD, {
     rows: steps.map(({ row }) => row),
     attempts: steps.map(({ attemptId }) => attemptId),
     names: steps.map(({ name }) => name),
@@ -121,7 +123,8 @@ const record = async (tx: SqlRunner, steps: readonly NewStep[]): Promise<Attempt
     startedAts: steps.map(({ startedAt }) => startedAt),
     finishedAts: steps.map(({ finishedAt }) => finishedAt),
   })
-  const held = new Set(recorded.map(({ row }) => row))
+  void tx.commit()
+  const held = new Set((await recording).map(({ row }) => row))
   return steps.flatMap(({ row, attemptId }) => (held.has(row) ? [] : [attemptId]))
 }
 

@@ -40,12 +40,13 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
 }
 
 /** Tells whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
-const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: readonly { row: number }[]): boolean =>
-  unblocked.some(
+const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: readonly { row: number }[]): boolean => {
+  const rows = new Set(claimed.map(({ row }) => row))
+  return unblocked.some(
     ({ row, runSeq, node }) =>
-      tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR &&
-      !claimed.some((claim) => claim.row === row),
+      !rows.has(row) && tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
   )
+}
 
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const effects = new BatchEffects(tx, { deferUnblock: true })
@@ -69,12 +70,12 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const { claim, gate } = batch
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const unblocked = claimUnblocked(tx, claimer, claim, effects.unblocked)
-  tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, unblocked)
   // Resumed rows may use half of the gate's capacity; new rows use the rest.
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: Math.ceil(gate.maxClaims / 2) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
   const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - unblocked.length }, cursors.work)
   const dispatched = [...unblocked, ...work.rows]
+  tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, dispatched)
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   const resumeMs = gate.maxClaims > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {

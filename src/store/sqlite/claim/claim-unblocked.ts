@@ -2,7 +2,15 @@
 // other rows are unblocked and wait for a claim. It spares one of four writes of a task, see docs/decisions/fast-paths.md.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
-import { wildcardRequirements, wildcardRange, workLane } from "../../../core/routing/lanes.ts"
+import {
+  isExactLane,
+  isRestrictedLane,
+  requirementOfLane,
+  RESTRICTED_LANES,
+  wildcardRange,
+  wildcardRequirements,
+  workLane,
+} from "../../../core/routing/lanes.ts"
 import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claims/claim-order.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
@@ -34,7 +42,7 @@ export const claimUnblocked = (
 ): ClaimedRow[] => {
   const { lanes } = request
   const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
-  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0 || wildcardRequirements(lanes).length > 0
+  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0
   const rows = isIdle ? null : inClaimOrder(tx, unblocked, limit)
   const head = rows === null ? "shared" : headOfQueue(tx, lanes)
   if (rows === null || head === "shared") {
@@ -76,7 +84,10 @@ ORDER BY ${queueOrder()} LIMIT 1`
 /** Returns the queued row that a claim of these lanes takes first, or null. "shared": several lanes or workflows share it. */
 const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "shared" => {
   const range = wildcardRange(lanes)
-  const candidates = range === null ? lanes : [...new Set([...lanes, ...readyLanes(tx, range.from, range.to, 2)])]
+  const ofRange = range === null ? [] : readyLanes(tx, range.from, range.to, 2)
+  const restricted = readyRestrictedLanes(tx, lanes)
+  if (restricted === null) return "shared"
+  const candidates = new Set([...lanes.filter(isExactLane), ...ofRange, ...restricted])
   let head: ReadyRow | null = null
   for (const lane of candidates) {
     const first = tx.db.get<[number, number, number, number]>(HEAD, lane)
@@ -89,9 +100,24 @@ const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "share
   return isShared ? "shared" : head
 }
 
+/** Most ready lanes of restricted work, of whatever requirement, that are looked through for those of the claim. */
+const MAX_RESTRICTED = 8
+
+/** Returns the lanes with ready rows that the claim names by their requirement; null when there are too many to look through. */
+const readyRestrictedLanes = (tx: Tx, lanes: readonly string[]): string[] | null => {
+  const requirements = wildcardRequirements(lanes)
+  if (requirements.length === 0) return []
+  const ready = readyLanes(tx, RESTRICTED_LANES.from, RESTRICTED_LANES.to, MAX_RESTRICTED)
+  return ready.length === MAX_RESTRICTED ? null : ready.filter((lane) => requirements.includes(requirementOfLane(lane)))
+}
+
 const requestedLanes = (lanes: readonly string[]): ((lane: string) => boolean) => {
   const range = wildcardRange(lanes)
-  return (lane) => lanes.includes(lane) || (range !== null && lane > range.from && lane < range.to)
+  const requirements = new Set(wildcardRequirements(lanes))
+  return (lane) =>
+    lanes.includes(lane) ||
+    (range !== null && lane > range.from && lane < range.to) ||
+    (isRestrictedLane(lane) && requirements.has(requirementOfLane(lane)))
 }
 
 const hasNoSettings = (tx: Tx, lane: string): boolean => tx.queues.available(lane) === Number.POSITIVE_INFINITY

@@ -1,0 +1,61 @@
+// What it takes until a result is there: a job is claimed with the commit that creates it, and its result comes with the commit that
+// completes it.
+
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, it, onTestFinished, vi } from "vitest"
+import type { ServerStore } from "../store/contract/server-store.ts"
+import { type Definition, task, workflow } from "./definitions.ts"
+import { openParts } from "./open.ts"
+import { Ork } from "./ork.ts"
+
+const open = async (...run: Definition[]): Promise<{ ork: Ork; store: ServerStore }> => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-sdk-"))
+  const parts = await openParts({ database: `sqlite:${folder}/ork.db`, objects: `file:${folder}/objects`, run })
+  const ork = await Ork.start(parts, run)
+  onTestFinished(async () => {
+    await ork.stop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return { ork, store: parts.store }
+}
+
+const point = task("point", {}, async () => ({ x: 1 }))
+const order = workflow("order", {}, async (_, step) => ({ shipped: await step.run("ship", () => true) }))
+
+const readsNothing = (store: ServerStore, ...reads: ("getJob" | "getRun" | "getTask")[]): void => {
+  for (const read of reads) vi.spyOn(store, read).mockReturnValue(new Promise<never>(() => {}))
+}
+
+it("a job is claimed with the commit that creates it", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const { ork } = await open(task("wait", {}, () => released))
+  const work = await ork.enqueue(
+    task("wait", {}, () => released),
+    {},
+  )
+  expect((await work.refresh()).status).toBe("running")
+  release()
+  await work.result()
+})
+
+it("the result of a job comes with its commit: nothing is read", async () => {
+  const { ork, store } = await open(point)
+  readsNothing(store, "getJob")
+  expect(await (await ork.enqueue(point, {})).result()).toEqual({ x: 1 })
+})
+
+it("the result of a durable function comes with its commit: nothing is read", async () => {
+  const { ork, store } = await open(order)
+  readsNothing(store, "getRun", "getTask")
+  expect(await (await ork.enqueue(order, {})).result()).toEqual({ shipped: true })
+})
+
+it("each who waits for a result gets an object of its own", async () => {
+  const { ork } = await open(point)
+  const work = await ork.enqueue(point, {})
+  const [one, other] = await Promise.all([work.result(), work.result()])
+  expect(one).toEqual(other)
+  expect(one).not.toBe(other)
+})
