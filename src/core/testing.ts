@@ -1,29 +1,17 @@
 // Builders of compiled workflows for tests, without the compiler.
 
+import { bareNode } from "./model/bare-node.ts"
 import { type CompiledWorkflow, GROUP_EXECUTOR, HOOK_EVENTS, type HookEvent, type Node } from "./model/workflow.ts"
 
 export type NodeInput = Partial<Omit<Node, "upstream" | "downstream" | "name">> & { after?: string[] }
 
 /** Returns a node with the defaults of the compiler. */
 export const node = (name: string, input: Partial<Node> = {}): Node => ({
-  name,
-  group: null,
-  hook: null,
-  executor: "process",
-  upstream: [],
-  downstream: [],
-  reads: [],
-  rule: "all_success",
-  gated: false,
-  fields: {},
-  env: {},
+  ...bareNode({ name, executor: "process", timeoutMs: 3_600_000 }),
   retry: { maxAttempts: 1, backoff: "exponential", baseDelayMs: 1000, maxDelayMs: 300_000, jitter: false },
   lostRetries: 3,
-  timeoutMs: 3_600_000,
   startTimeoutMs: 300_000,
   queue: "default",
-  labels: [],
-  priority: null,
   ...input,
 })
 

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto"
 import { hostname } from "node:os"
 import { resolve } from "node:path"
+import { bareNode } from "../core/model/bare-node.ts"
 import type { Output } from "../core/model/change.ts"
 import { FUNCTION_EXECUTOR } from "../core/model/function.ts"
 import type { Child } from "../core/model/function-signals.ts"
@@ -190,7 +191,7 @@ export class Ork implements Orkable {
   }
 
   async #stop(patienceMs: number): Promise<void> {
-    this.#scheduler?.stop()
+    await this.#scheduler?.stop()
     await this.#triggers?.stop()
     await this.#engine?.stop({ patienceMs })
     this.#results.stop()
@@ -778,29 +779,18 @@ const compile = (name: string, definition: AnyFunctionDefinition): CompiledWorkf
   nodes: [taskNode(definition)],
 })
 
-const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition): Node => ({
-  name: NODE_NAME,
-  group: null,
-  hook: null,
-  executor: FUNCTION_EXECUTOR,
-  function: name,
-  paramsAsInput: true,
-  ...(kind === "workflow" && { durable: true }),
-  upstream: [],
-  downstream: [],
-  reads: [],
-  rule: "all_success",
-  gated: false,
-  fields: {},
-  env: {},
-  retry,
-  lostRetries: kind === "workflow" ? LOST_RETRIES : 3,
-  timeoutMs,
-  startTimeoutMs: null,
-  queue,
-  labels: [],
-  priority: null,
-})
+const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition): Node =>
+  bareNode({
+    name: NODE_NAME,
+    executor: FUNCTION_EXECUTOR,
+    function: name,
+    paramsAsInput: true,
+    ...(kind === "workflow" && { durable: true }),
+    retry,
+    lostRetries: kind === "workflow" ? LOST_RETRIES : 3,
+    timeoutMs,
+    queue,
+  })
 
 const paramsOf = (input: unknown, name: string): JsonObject => {
   const params = toJson(input ?? {}, `the input of ${name}`)

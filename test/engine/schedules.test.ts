@@ -123,7 +123,7 @@ describe("a schedule", () => {
     for (let i = 0; i < 6; i++) {
       const scheduler = fixture.start()
       await fixture.pass(30_000)
-      scheduler.stop()
+      void scheduler.stop()
     }
     expect(await fixture.ticks()).toEqual(["00:01:00", "00:02:00"])
   })
@@ -401,7 +401,7 @@ it("a server that is late for a tick does not cancel the run that another one cr
   })
   for (const scheduler of [first, late]) scheduler.start()
   await fixture.pass(HOUR)
-  for (const scheduler of [first, late]) scheduler.stop()
+  for (const scheduler of [first, late]) void scheduler.stop()
   expect((await fixture.runs()).map(({ status }) => status)).toEqual(["cancelled", "success"])
 })
 

@@ -70,18 +70,20 @@ export interface Explanation {
   sentence: string
 }
 
+/** Columns with one entry per minute, oldest first; the last one is the current minute. */
+export interface ActivitySeries {
+  from: number
+  success: number[]
+  failed: number[]
+  dispatch_p50_ms: (number | null)[]
+  dispatch_p95_ms: (number | null)[]
+  ready: (number | null)[]
+  running: (number | null)[]
+}
+
 /** Statistics that this server keeps about its own work. */
 export interface ServerStats {
-  /** Columns with one entry a minute, oldest first. */
-  columns(): Promise<{
-    from: number
-    success: number[]
-    failed: number[]
-    dispatch_p50_ms: (number | null)[]
-    dispatch_p95_ms: (number | null)[]
-    ready: (number | null)[]
-    running: (number | null)[]
-  }>
+  columns(): Promise<ActivitySeries>
   endedPerMinute(queue: string): number
   /** Bytes of all logs and outputs, or null when unknown. */
   objectsBytes(): Promise<number | null>

@@ -1,13 +1,14 @@
 // A bounded map: drops the least recently used entry beyond `max`, and every entry after `ttlMs`.
 
+import { BoundedMap } from "../../core/values/bounded-map.ts"
+
 export class ExpiringCache<V> {
-  readonly #max: number
   readonly #ttlMs: number
   readonly #now: () => number
-  readonly #entries = new Map<string, { value: V; expiresAt: number }>()
+  readonly #entries: BoundedMap<string, { value: V; expiresAt: number }>
 
   constructor(max: number, ttlMs: number, now: () => number) {
-    this.#max = max
+    this.#entries = new BoundedMap(max)
     this.#ttlMs = ttlMs
     this.#now = now
   }
@@ -24,7 +25,6 @@ export class ExpiringCache<V> {
   set(key: string, value: V): void {
     this.#entries.delete(key)
     this.#entries.set(key, { value, expiresAt: this.#now() + this.#ttlMs })
-    if (this.#entries.size > this.#max) this.#entries.delete(this.#entries.keys().next().value!)
   }
 
   delete(key: string): void {

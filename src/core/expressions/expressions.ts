@@ -8,6 +8,7 @@ import { parsePath, walkPath, type Reference } from "./expression-path.ts"
 import { isObject, type Json } from "../values/json.ts"
 import type { Template } from "../model/workflow.ts"
 import type { ExpressionScope, LargeText } from "./expression-scope.ts"
+import { BoundedMap } from "../values/bounded-map.ts"
 
 export { formatPath, EXPRESSION_VARIABLES, type Reference } from "./expression-path.ts"
 export type { ExpressionScope, LargeText } from "./expression-scope.ts"
@@ -35,7 +36,7 @@ export const MAX_OPERANDS = 16 * 1024 * 1024
 
 const MAX_SOURCE = 8192
 const CACHE_SIZE = 2000
-const cache = new Map<string, Expression>()
+const cache = new BoundedMap<string, Expression>(CACHE_SIZE)
 
 /** Parses an expression. Throws ExpressionError when it is not CEL. */
 export const parseExpression = (source: string): Expression => {
@@ -49,7 +50,6 @@ export const parseExpression = (source: string): Expression => {
   }
   const parsed = parse(source)
   cache.set(source, parsed)
-  if (cache.size > CACHE_SIZE) cache.delete(cache.keys().next().value!)
   return parsed
 }
 

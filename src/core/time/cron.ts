@@ -5,21 +5,15 @@ import { Cron } from "croner"
 import { messageOf } from "../values/error-message.ts"
 import { intervalProblem, isInterval, nextMultiples, previousMultiples } from "./interval.ts"
 import { type Period, periodAt } from "./zone.ts"
+import { BoundedMap } from "../values/bounded-map.ts"
 
 const MAX_CACHED = 1000
-const parsedCache = new Map<string, Cron>()
-const ticksCache = new Map<string, readonly Date[]>()
-
-const remember = <T>(cache: Map<string, T>, key: string, value: T): T => {
-  cache.set(key, value)
-  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
-  return value
-}
+const parsedCache = new BoundedMap<string, Cron>(MAX_CACHED)
+const ticksCache = new BoundedMap<string, readonly Date[]>(MAX_CACHED)
 
 /** Parses an expression. Cached: a server with thousands of schedules evaluates the same expressions repeatedly. */
 const parseCron = (expression: string): Cron =>
-  parsedCache.get(expression) ??
-  remember(parsedCache, expression, new Cron(expression, { paused: true, timezone: "UTC", mode: "5-or-6-parts" }))
+  parsedCache.getOrCreate(expression, () => new Cron(expression, { paused: true, timezone: "UTC", mode: "5-or-6-parts" }))
 
 export const cronProblem = (expression: string): string | null => {
   if (isInterval(expression)) return intervalProblem(expression)
@@ -38,7 +32,7 @@ export const cronProblem = (expression: string): string | null => {
 export const nextTicks = (expression: string, timezone: string, after: Date, count: number): readonly Date[] => {
   if (isInterval(expression)) return nextMultiples(expression, after.getTime(), count)
   const key = `${timezone} ${expression} ${after.getTime()} ${count}`
-  return ticksCache.get(key) ?? remember(ticksCache, key, findTicks(expression, timezone, after.getTime(), count))
+  return ticksCache.getOrCreate(key, () => findTicks(expression, timezone, after.getTime(), count))
 }
 
 const findTicks = (expression: string, timezone: string, after: number, count: number): Date[] => {

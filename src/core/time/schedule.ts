@@ -4,6 +4,7 @@ import { createHash } from "node:crypto"
 import { nextTicks, previousTicks } from "./cron.ts"
 import { instantOf } from "./zone.ts"
 import type { CompiledWorkflow, ScheduleSpec } from "../model/workflow.ts"
+import { BoundedMap } from "../values/bounded-map.ts"
 
 /** A tick that is at most this late fires without catch-up. */
 const LATE_MS = 60_000
@@ -113,18 +114,16 @@ const ticksBetween = (spec: Timing, from: number, to: number): readonly Date[] =
 
 const FEW = 3
 
-const formats = new Map<string, Intl.DateTimeFormat>()
-const MAX_FORMATS = 100
+const formats = new BoundedMap<string, Intl.DateTimeFormat>(100)
 
 /** Returns the day of an instant in a time zone: `2026-01-31`. */
-export const dayIn = (timezone: string, instant: Date): string => {
-  const format =
-    formats.get(timezone) ??
-    new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" })
-  formats.set(timezone, format)
-  if (formats.size > MAX_FORMATS) formats.delete(formats.keys().next().value!)
-  return format.format(instant)
-}
+export const dayIn = (timezone: string, instant: Date): string =>
+  formats
+    .getOrCreate(
+      timezone,
+      () => new Intl.DateTimeFormat("en-CA", { timeZone: timezone, year: "numeric", month: "2-digit", day: "2-digit" }),
+    )
+    .format(instant)
 
 /** Returns the day of a run's logical date, in the time zone of the schedule that created the run, else of the workflow's first schedule. */
 export const logicalDay = (

@@ -1,19 +1,13 @@
 // Time zones: what the local clock shows at an instant, and when it changes. A local time is written as the milliseconds that it would
 // have in UTC, so that local time = instant + offset.
 
+import { BoundedMap } from "../values/bounded-map.ts"
+
 const MAX_CACHED = 1000
 const WEEK_MS = 7 * 86_400_000
 
-const caches = { formats: new Map<string, Intl.DateTimeFormat>(), periods: new Map<string, readonly Period[]>() }
-
-const remember = <T>(cache: Map<string, T>, key: string, create: () => T): T => {
-  const found = cache.get(key)
-  if (found !== undefined) return found
-  const value = create()
-  cache.set(key, value)
-  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
-  return value
-}
+const formats = new BoundedMap<string, Intl.DateTimeFormat>(MAX_CACHED)
+const periodCache = new BoundedMap<string, readonly Period[]>(MAX_CACHED)
 
 /** Instants `from` (inclusive) to `to` (exclusive) with one offset. `previous`: the offset just before `from`. */
 export interface Period {
@@ -25,8 +19,7 @@ export interface Period {
 
 const offsetAt = (timezone: string, instant: number): number => {
   if (timezone === "UTC") return 0
-  const format = remember(
-    caches.formats,
+  const format = formats.getOrCreate(
     timezone,
     () =>
       new Intl.DateTimeFormat("en-US", {
@@ -52,7 +45,7 @@ const offsetAt = (timezone: string, instant: number): number => {
 /** Returns the period that an instant lies in. Periods also end with each week: no zone changes its clock twice in a week. */
 export const periodAt = (timezone: string, instant: number): Period => {
   const week = Math.floor(instant / WEEK_MS)
-  const periods = remember(caches.periods, `${timezone} ${week}`, () => periodsOfWeek(timezone, week))
+  const periods = periodCache.getOrCreate(`${timezone} ${week}`, () => periodsOfWeek(timezone, week))
   return periods.find(({ to }) => instant < to)!
 }
 

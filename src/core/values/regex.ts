@@ -3,6 +3,7 @@
 
 import { createRequire } from "node:module"
 import { messageOf } from "./error-message.ts"
+import { BoundedMap } from "./bounded-map.ts"
 
 const require = createRequire(import.meta.url)
 
@@ -12,28 +13,21 @@ export interface Pattern {
   toString(): string
 }
 
-const MAX_CACHED = 1000
-const cache = new Map<string, Pattern>()
+const cache = new BoundedMap<string, Pattern>(1000)
 
 /** Compiles a pattern in the syntax of JavaScript. Throws an error that names the pattern. */
-export const compilePattern = (source: string): Pattern => {
-  const known = cache.get(source)
-  if (known !== undefined) return known
+export const compilePattern = (source: string): Pattern => cache.getOrCreate(source, () => compile(source))
+
+const compile = (source: string): Pattern => {
   const { RE2JS } = require("re2js") as typeof import("re2js")
-  let pattern: Pattern
   try {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(source))
-    pattern = { test: (text) => compiled.matcher(text).find(), toString: () => source }
+    return { test: (text) => compiled.matcher(text).find(), toString: () => source }
   } catch (error) {
     const reason = messageOf(error).replace(/^error parsing regexp: /, "")
     throw new Error(
       `the pattern ${JSON.stringify(source)} is not valid: ${reason} (the syntax is RE2, without lookaround and backreferences)`,
-      {
-        cause: error,
-      },
+      { cause: error },
     )
   }
-  cache.set(source, pattern)
-  if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!)
-  return pattern
 }

@@ -9,6 +9,7 @@ import { checkSchema } from "../../core/values/json-schema.ts"
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 
 /** Larger outputs are stored as objects. */
 export const INLINE_LIMIT = 64 * 1024
@@ -26,7 +27,7 @@ const MAX_CACHED = 8
 
 export class OutputReader {
   readonly #objects: Pick<ObjectStore, "get">
-  readonly #cache = new Map<string, Promise<Json>>()
+  readonly #cache = new BoundedMap<string, Promise<Json>>(MAX_CACHED)
 
   constructor(objects: Pick<ObjectStore, "get">) {
     this.#objects = objects
@@ -41,7 +42,6 @@ export class OutputReader {
     const reading = readLargeOutput(this.#objects, output).then(parseJson)
     this.#cache.set(output.key, reading)
     reading.catch(() => this.#cache.delete(output.key))
-    if (this.#cache.size > MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     return reading
   }
 

@@ -11,6 +11,7 @@ import type { ArtifactSource } from "../../core/model/artifacts.ts"
 import type { Output } from "../../core/model/change.ts"
 import { writeArtifactFiles } from "../../objects/artifacts/artifact-files.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 
 const MAX_CACHED = 1000
 
@@ -32,7 +33,7 @@ export const outputsName = (outputs: Outputs): string =>
 export class UpstreamFiles {
   readonly #options: Options
   /** Folders that were written, or are being written. */
-  readonly #written = new Map<string, Promise<void>>()
+  readonly #written = new BoundedMap<string, Promise<void>>(MAX_CACHED)
   /** Runs that have files on this host. */
   readonly #runs = new Set<string>()
   /** Folders that are being removed: a retry of the run waits before it writes there again. */
@@ -73,7 +74,6 @@ export class UpstreamFiles {
       })()
       this.#written.set(folder, writing)
       writing.catch(() => this.#written.delete(folder))
-      if (this.#written.size > MAX_CACHED) this.#written.delete(this.#written.keys().next().value!)
     }
     await writing
     return folder

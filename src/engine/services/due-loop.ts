@@ -1,5 +1,5 @@
-// Runs passes over due work: when woken, when the next work is due, and a second after another process committed something. One pass at
-// a time; a wake-up during a pass starts another one.
+// The base of services that handle due work in passes. A pass runs when the service is woken, when the next work is due, and a second after
+// another process committed something. One pass runs at a time; a wake-up during a pass starts another one.
 
 import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -16,14 +16,11 @@ export interface DueLoopOptions {
   clock: Clock
   log: Logger
   store: Pick<Store, "onWake">
-  /** Handles all due work. Returns the milliseconds until more is due; null: nothing is planned. */
-  pass(signal: AbortSignal): Promise<number | null>
-  /** Log message for a failed pass, which is repeated. */
-  failureMessage: string
 }
 
-export class DueLoop {
+export abstract class DueLoop {
   readonly #options: DueLoopOptions
+  readonly #failureMessage: string
   readonly #stop = new AbortController()
   #started = false
   #passWanted = false
@@ -31,9 +28,14 @@ export class DueLoop {
   #cancelDue: (() => void) | null = null
   #cancelStoreWake: (() => void) | null = null
 
-  constructor(options: DueLoopOptions) {
+  /** `failureMessage`: the log message for a failed pass, which is repeated. */
+  constructor(options: DueLoopOptions, failureMessage: string) {
     this.#options = options
+    this.#failureMessage = failureMessage
   }
+
+  /** Handles all due work. Returns the milliseconds until more is due; null: nothing is planned. */
+  protected abstract pass(signal: AbortSignal): Promise<number | null>
 
   start(): void {
     this.#started = true
@@ -41,7 +43,7 @@ export class DueLoop {
     this.wake()
   }
 
-  /** Resolves when no pass is running. */
+  /** Aborts the signal of the pass that is running, and resolves when it has ended. */
   async stop(): Promise<void> {
     this.#stop.abort()
     this.#cancelDue?.()
@@ -49,6 +51,7 @@ export class DueLoop {
     await this.#running
   }
 
+  /** There may be new work. */
   wake(): void {
     if (!this.#started || this.#stop.signal.aborted) return
     this.#passWanted = true
@@ -64,16 +67,16 @@ export class DueLoop {
   }
 
   async #run(): Promise<void> {
-    const { clock, log, pass, failureMessage } = this.#options
+    const { clock, log } = this.#options
     const { signal } = this.#stop
     let dueMs: number | null = RETRY_MS
     try {
       while (this.#passWanted && !signal.aborted) {
         this.#passWanted = false
-        dueMs = await pass(signal)
+        dueMs = await this.pass(signal)
       }
     } catch (error) {
-      log.warn({ error: String(error) }, failureMessage)
+      log.warn({ error: String(error) }, this.#failureMessage)
     }
     this.#running = null
     this.#cancelDue?.()

@@ -59,32 +59,15 @@ interface Message {
   signedFor: NotificationRow | null
 }
 
-export class Notifier {
+export class Notifier extends DueLoop {
   readonly #options: NotifierOptions
-  readonly #loop: DueLoop
 
   constructor(options: NotifierOptions) {
+    super(options, "failed to read notifications; trying again")
     this.#options = options
-    const { clock, log, store } = options
-    const failureMessage = "failed to read notifications; trying again"
-    this.#loop = new DueLoop({ clock, log, store, pass: (signal) => this.#sendAllDue(signal), failureMessage })
   }
 
-  start(): void {
-    this.#loop.start()
-  }
-
-  /** Aborts requests under way. */
-  async stop(): Promise<void> {
-    await this.#loop.stop()
-  }
-
-  /** A run has started or ended. */
-  wake(): void {
-    this.#loop.wake()
-  }
-
-  async #sendAllDue(signal: AbortSignal): Promise<number | null> {
+  protected override async pass(signal: AbortSignal): Promise<number | null> {
     const { store } = this.#options
     let dueMs = await store.nextNotificationMs()
     while (dueMs === 0 && !signal.aborted) {

@@ -31,34 +31,18 @@ interface Watch {
   seen: Set<string>
 }
 
-export class PathTriggers {
+export class PathTriggers extends DueLoop {
   readonly #options: PathTriggersOptions
-  readonly #loop: DueLoop
   /** By trigger. */
   readonly #watches = new Map<number, Watch>()
 
   constructor(options: PathTriggersOptions) {
+    super(options, "failed to look for new files; trying again")
     this.#options = options
-    const { clock, log, store } = options
-    const failureMessage = "failed to look for new files; trying again"
-    this.#loop = new DueLoop({ clock, log, store, pass: () => this.#lookAll(), failureMessage })
-  }
-
-  start(): void {
-    this.#loop.start()
-  }
-
-  async stop(): Promise<void> {
-    await this.#loop.stop()
-  }
-
-  /** A trigger may have been deployed, resumed or removed. */
-  wake(): void {
-    this.#loop.wake()
   }
 
   /** Returns the milliseconds until the next look. */
-  async #lookAll(): Promise<number | null> {
+  protected override async pass(): Promise<number | null> {
     const { store, clock } = this.#options
     const triggers = await store.pathTriggers()
     const ids = new Set(triggers.map(({ id }) => id))

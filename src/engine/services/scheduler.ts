@@ -29,33 +29,17 @@ export interface SchedulerOptions {
   wake(): void
 }
 
-export class Scheduler {
+export class Scheduler extends DueLoop {
   readonly #options: SchedulerOptions
-  readonly #loop: DueLoop
   /** The store's clock minus the monotonic clock, at the last pass. Infinite before the first one: the clock may have been set back. */
   #clockOffset = Number.POSITIVE_INFINITY
 
   constructor(options: SchedulerOptions) {
+    super(options, "failed to fire schedules; trying again")
     this.#options = options
-    const { clock, log, store } = options
-    const failureMessage = "failed to fire schedules; trying again"
-    this.#loop = new DueLoop({ clock, log, store, pass: (signal) => this.#fireAllDue(signal), failureMessage })
   }
 
-  start(): void {
-    this.#loop.start()
-  }
-
-  stop(): void {
-    void this.#loop.stop()
-  }
-
-  /** A schedule may have been deployed, resumed or removed. */
-  wake(): void {
-    this.#loop.wake()
-  }
-
-  async #fireAllDue(signal: AbortSignal): Promise<number | null> {
+  protected override async pass(signal: AbortSignal): Promise<number | null> {
     await this.#followClock()
     while (!signal.aborted && (await this.#fireDue()) === BATCH);
     return await this.#options.store.nextTickMs()

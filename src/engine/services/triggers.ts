@@ -16,31 +16,15 @@ export interface TriggersOptions extends TriggeredRunOptions {
   wake(): void
 }
 
-export class Triggers {
+export class Triggers extends DueLoop {
   readonly #options: TriggersOptions
-  readonly #loop: DueLoop
 
   constructor(options: TriggersOptions) {
+    super(options, "failed to create the runs of triggers; trying again")
     this.#options = options
-    const { clock, log, store } = options
-    const failureMessage = "failed to create the runs of triggers; trying again"
-    this.#loop = new DueLoop({ clock, log, store, pass: (signal) => this.#fireAll(signal), failureMessage })
   }
 
-  start(): void {
-    this.#loop.start()
-  }
-
-  async stop(): Promise<void> {
-    await this.#loop.stop()
-  }
-
-  /** A run has closed. */
-  wake(): void {
-    this.#loop.wake()
-  }
-
-  async #fireAll(signal: AbortSignal): Promise<null> {
+  protected override async pass(signal: AbortSignal): Promise<null> {
     const { store } = this.#options
     for (let after = 0; !signal.aborted;) {
       const triggers = await store.triggersWithSuccesses({ after, limit: PAGE })

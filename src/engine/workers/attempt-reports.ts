@@ -13,6 +13,7 @@ import { writeArtifactList } from "../../objects/artifacts/artifact-list.ts"
 import type * as wire from "../../protocol/api/workers.ts"
 import type { Claim } from "../../store/contract/store.ts"
 import type { z } from "zod"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 
 type Report = z.output<typeof wire.reportBody>
 type Entry = Report["entries"][number]
@@ -39,7 +40,7 @@ export interface ReportedAttempt {
 
 export class AttemptReports {
   readonly #options: ReportOptions
-  readonly #claims = new Map<AttemptId, Claim>()
+  readonly #claims = new BoundedMap<AttemptId, Claim>(MAX_CACHED)
 
   constructor(options: ReportOptions) {
     this.#options = options
@@ -47,7 +48,6 @@ export class AttemptReports {
 
   remember(claim: Claim): void {
     this.#claims.set(claim.attemptId, claim)
-    if (this.#claims.size > MAX_CACHED) this.#claims.delete(this.#claims.keys().next().value!)
   }
 
   /**

@@ -10,6 +10,7 @@ import { describeChange } from "../../store/contract/audit-scope.ts"
 import type { NewLeaseHolder } from "../../store/contract/store.ts"
 import { Conflict } from "../../store/contract/errors.ts"
 import type { z } from "zod"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 
 /** Delay of a reap after the end of a lease. */
 const SLACK_MS = 50
@@ -32,7 +33,7 @@ interface RegistryOptions extends Pick<EngineOptions, "store" | "clock" | "rando
 
 export class WorkerRegistry {
   readonly #options: RegistryOptions
-  readonly #cache = new Map<HolderId, RegisteredWorker>()
+  readonly #cache = new BoundedMap<HolderId, RegisteredWorker>(MAX_CACHED)
   readonly #cancelExpiry = new Map<HolderId, () => void>()
 
   constructor(options: RegistryOptions) {
@@ -101,7 +102,6 @@ export class WorkerRegistry {
     if (stored === null || row === undefined || row.capabilities === null) throw evictedError(id)
     const worker = { id, name: row.name, lanes: lanesOf(row.capabilities), stored }
     this.#cache.set(id, worker)
-    if (this.#cache.size > MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     return worker
   }
 

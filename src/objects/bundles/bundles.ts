@@ -7,6 +7,7 @@ import { cp, mkdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { ObjectStore } from "../objects.ts"
 import { readTar, type TarFile, writeTar } from "./tar.ts"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 
 export const MAX_BUNDLE_BYTES = 16 * 2 ** 20
 
@@ -53,7 +54,7 @@ export interface BundleFoldersOptions {
 export class BundleFolders {
   readonly #options: BundleFoldersOptions
   /** By folder: in progress or complete. */
-  readonly #created = new Map<string, Promise<void>>()
+  readonly #created = new BoundedMap<string, Promise<void>>(MAX_CACHED)
 
   constructor(options: BundleFoldersOptions) {
     this.#options = options
@@ -78,7 +79,6 @@ export class BundleFolders {
       creation = createFolder(folder, fill)
       this.#created.set(folder, creation)
       creation.catch(() => this.#created.delete(folder))
-      if (this.#created.size > MAX_CACHED) this.#created.delete(this.#created.keys().next().value!)
     }
     return creation
   }

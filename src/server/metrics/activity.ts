@@ -1,6 +1,7 @@
 // Activity per minute of the last day, for the charts of the web UI. Kept in the store, so that charts survive a restart and cover all
 // servers; longer histories are the task of Prometheus. A minute with activity reads the queues and writes once: an idle server does neither.
 
+import type { ActivitySeries } from "../../api/http/ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isFirstOfRun } from "../../engine/attempts/claims.ts"
 import type { Observer } from "../../engine/ports.ts"
@@ -20,17 +21,6 @@ interface Minute {
   running: number | null
   /** Ended attempts by queue, which are not saved. */
   ended: Map<string, number>
-}
-
-/** One entry per minute, oldest first; the last one is the current minute. */
-export interface ActivitySeries {
-  from: number
-  success: number[]
-  failed: number[]
-  dispatch_p50_ms: (number | null)[]
-  dispatch_p95_ms: (number | null)[]
-  ready: (number | null)[]
-  running: (number | null)[]
 }
 
 const newMinute = (): Minute => ({ success: 0, failed: 0, waits: [], ready: null, running: null, ended: new Map() })

@@ -5,7 +5,7 @@
 import { mkdir, writeFile } from "node:fs/promises"
 import { dirname, join, posix, resolve } from "node:path"
 import { withRetries, StatusWriter } from "./status-writer.ts"
-import { bareNode } from "../tasks/bare-node.ts"
+import { bareNode } from "../../core/model/bare-node.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { Json } from "../../core/values/json.ts"

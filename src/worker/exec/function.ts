@@ -2,7 +2,7 @@
 // $ORK_OUTPUT and the standard streams.
 
 import { readFile, writeFile } from "node:fs/promises"
-import { bareNode } from "../tasks/bare-node.ts"
+import { bareNode } from "../../core/model/bare-node.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { languageOf } from "../../core/model/function.ts"
 import type { Json } from "../../core/values/json.ts"

@@ -19,7 +19,7 @@ import { AttemptRunner, StopSignal } from "../../engine/attempts/attempt-runner.
 import type { Assignment, Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { aliveBody, executeBody, stopBody } from "../../protocol/api/workers.ts"
-import { bareNode } from "../tasks/bare-node.ts"
+import { bareNode } from "../../core/model/bare-node.ts"
 
 export interface PushListenerOptions extends PushAuthOptions {
   host: string

@@ -1,6 +1,7 @@
 // Presents a job to the engine as a workflow of one node: the compiled `task` with the job's queue and retry policy.
 
 import type { BackoffStrategy, JobRetryPolicy } from "./jobs.ts"
+import { bareNode } from "../../model/bare-node.ts"
 import type { JsonObject } from "../../values/json.ts"
 import type { CompiledWorkflow, Node, RetryPolicy } from "../../model/workflow.ts"
 
@@ -12,7 +13,7 @@ export interface RunnableJob {
   retry: RetryPolicy | null
   /** null: that of the task. */
   timeoutMs: number | null
-  /** Fields of a compiled node that differ from NODE; null for a job that a handler runs. */
+  /** Fields of a compiled node that differ from `bareNode`; null for a job that a handler runs. */
   task: JsonObject | null
 }
 
@@ -25,30 +26,17 @@ const BACKOFF = {
 /** Executor of jobs without a task. */
 export const HANDLER_EXECUTOR = "handler"
 
-/** Node of a job without a task. */
-const NODE: Omit<Node, "name" | "queue" | "retry" | "lostRetries"> = {
-  group: null,
-  hook: null,
-  executor: HANDLER_EXECUTOR,
-  upstream: [],
-  downstream: [],
-  reads: [],
-  rule: "all_success",
-  gated: false,
-  fields: {},
-  env: {},
-  timeoutMs: 3_600_000,
-  startTimeoutMs: 300_000,
-  labels: [],
-  priority: null,
-}
+const TIMEOUT_MS = 3_600_000
+const START_TIMEOUT_MS = 300_000
 
 /** Lost retries of a job with `retry`, as tasks have them by default. */
 const LOST_RETRIES = 3
 
 export const jobWorkflow = ({ name, queue, retryPolicy, retry, timeoutMs, task }: RunnableJob): CompiledWorkflow => {
-  const node: Node = {
-    ...NODE,
+  const node = bareNode({
+    executor: HANDLER_EXECUTOR,
+    timeoutMs: TIMEOUT_MS,
+    startTimeoutMs: START_TIMEOUT_MS,
     ...(task as Partial<Node> | null),
     name,
     queue,
@@ -61,7 +49,7 @@ export const jobWorkflow = ({ name, queue, retryPolicy, retry, timeoutMs, task }
     },
     lostRetries: retry === null ? retryPolicy.max_attempts - 1 : LOST_RETRIES,
     ...(timeoutMs !== null && { timeoutMs }),
-  }
+  })
   return { format: 1, name: "", tags: [], params: [], schedules: [], notify: [], include: [], nodes: [node] }
 }
 

@@ -2,13 +2,14 @@
 // write to the file too, so the statements that rely on this cache check the cached status in their WHERE; when they match no
 // row, the caller reads the row.
 
+import { BoundedMap } from "../../../core/values/bounded-map.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { LoadedRow } from "./load-rows.ts"
 
 const MAX_CACHED = 10_000
 
 export class InFlightRows {
-  readonly #rows = new Map<string, LoadedRow>()
+  readonly #rows = new BoundedMap<string, LoadedRow>(MAX_CACHED)
 
   get(attemptId: string): LoadedRow | undefined {
     return this.#rows.get(attemptId)
@@ -26,7 +27,6 @@ export class InFlightRows {
   }
 
   #set(attemptId: string, row: LoadedRow): void {
-    if (this.#rows.size >= MAX_CACHED) this.#rows.delete(this.#rows.keys().next().value!)
     this.#rows.set(attemptId, row)
   }
 

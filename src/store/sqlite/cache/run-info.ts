@@ -1,5 +1,6 @@
 // Immutable data of runs, cached: consecutive transactions mostly concern the same runs.
 
+import { BoundedMap } from "../../../core/values/bounded-map.ts"
 import { causeOf } from "../../../core/model/cause.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { JsonObject } from "../../../core/values/json.ts"
@@ -26,7 +27,7 @@ type Columns = Omit<RunInfo, "params" | "cause" | "private"> & { params: string;
 
 export class RunInfoCache {
   readonly #db: Database
-  readonly #cache = new Map<number, RunInfo>()
+  readonly #cache = new BoundedMap<number, RunInfo>(MAX_CACHED)
 
   constructor(db: Database) {
     this.#db = db
@@ -43,7 +44,6 @@ export class RunInfoCache {
       cause: causeOf(found.cause),
       private: found.private === 1,
     }
-    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(seq, run)
     return run
   }

@@ -1,5 +1,6 @@
 // Compiled workflows by version, cached. They never change.
 
+import { BoundedMap } from "../../../core/values/bounded-map.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { Database } from "../connection/database.ts"
@@ -10,7 +11,7 @@ const READ = "SELECT compiled FROM versions WHERE id = ?"
 
 export class Versions {
   readonly #db: Database
-  readonly #cache = new Map<number, CompiledWorkflow>()
+  readonly #cache = new BoundedMap<number, CompiledWorkflow>(MAX_CACHED)
 
   constructor(db: Database) {
     this.#db = db
@@ -22,7 +23,6 @@ export class Versions {
     const found = this.#db.get<[string]>(READ, versionId)
     if (found === undefined) throw new NotFound(`there is no workflow version ${versionId} in ${this.#db.where}`)
     const compiled = JSON.parse(found[0]) as CompiledWorkflow
-    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value!)
     this.#cache.set(versionId, compiled)
     return compiled
   }

@@ -1,8 +1,8 @@
-// A workflow node for an executor outside the engine.
+// Nodes that no definition declares: jobs, functions of a program, and tasks that an executor runs outside the engine.
 
-import type { Node } from "../../core/model/workflow.ts"
+import type { Node } from "./workflow.ts"
 
-/** Creates a node with the fields that executors read; the engine applies all others. */
+/** Creates a node without dependencies, rules, retries and limits, except those in `fields`. */
 export const bareNode = (fields: Pick<Node, "name" | "executor" | "timeoutMs"> & Partial<Node>): Node => ({
   group: null,
   hook: null,
