@@ -15,7 +15,7 @@ export interface ObjectEntry {
 const CONCURRENCY = 8
 const PAGE = 1000
 
-export const listObjects = async (objects: ObjectStore): Promise<string[]> => {
+const listObjects = async (objects: ObjectStore): Promise<string[]> => {
   const keys: string[] = []
   for (const prefix of KEY_PREFIXES) {
     for (let page = await objects.list(prefix, { limit: PAGE }); page.length > 0;) {

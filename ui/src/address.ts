@@ -10,11 +10,6 @@ export const text = (value: unknown): string | undefined => {
 export const oneOf = <T extends string>(value: unknown, choices: readonly T[]): T | undefined =>
   choices.find((choice) => choice === value)
 
-export const wholeNumber = (value: unknown): number | undefined => {
-  const number = typeof value === "string" ? Number(value) : value
-  return typeof number === "number" && Number.isSafeInteger(number) ? number : undefined
-}
-
 /** Removes fields without a value, so that they do not appear in the address. */
 export const compact = <T extends object>(fields: T): Partial<T> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>

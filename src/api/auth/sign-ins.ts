@@ -8,7 +8,7 @@ import { hashKey } from "./auth.ts"
 import type { User } from "./oidc.ts"
 
 const COOKIE = "ork_session"
-export const SESSION_SECONDS = 7 * 86_400
+const SESSION_SECONDS = 7 * 86_400
 export const LINK_MS = 3_600_000
 const MAX_LINKS = 1000
 

@@ -10,7 +10,7 @@ import type { EventLog, LoggedEvent } from "../../store/contract/event-log.ts"
 
 const PAGE = 500
 const RETRY_MS = 1000
-export const POLL_MS = 1000
+const POLL_MS = 1000
 
 /** An event and its text on the wire, encoded once for all streams. */
 export interface Frame {

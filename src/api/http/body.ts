@@ -7,7 +7,7 @@ import { ApiError, invalidField } from "../shared/errors.ts"
 export const BODY_LIMIT = 1_048_576
 /** Limit of routes without a key. */
 export const OPEN_BODY_LIMIT = 16_384
-export const MAX_DEPTH = 64
+const MAX_DEPTH = 64
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c

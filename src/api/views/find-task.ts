@@ -21,7 +21,7 @@ export interface InstanceSelector {
 }
 
 /** Returns the task path of the selected instance, or undefined when the request selects none. */
-export const instancePathOf = async (
+const instancePathOf = async (
   api: Api,
   run: RunRow,
   name: string,

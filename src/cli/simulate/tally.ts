@@ -22,7 +22,7 @@ export interface Tally {
   hasFailedTask: boolean
 }
 
-export const newTally = (): Tally => ({
+const newTally = (): Tally => ({
   runs: 0,
   statuses: { success: 0, failed: 0, cancelled: 0, running: 0 },
   faults: Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])),

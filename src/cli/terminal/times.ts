@@ -29,7 +29,7 @@ export const timeText = (at: string | null, zone: string): string =>
 export const zonedText = (at: string, zone: string): string => `${timeText(at, zone)} ${zoneName(zone, new Date(at))}`
 
 /** Returns the abbreviation of a zone, such as `UTC` or `GMT+1`. */
-export const zoneName = (zone: string, at: Date): string =>
+const zoneName = (zone: string, at: Date): string =>
   new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "short" })
     .formatToParts(at)
     .find(({ type }) => type === "timeZoneName")!.value

@@ -17,7 +17,7 @@ import { type ExecutionName, partsOf } from "./shapes.ts"
 /** Time within which a written line is visible in Cloud Logging. */
 export const VISIBLE_MS = 10_000
 /** Time that an unavailable service gets after the end of the execution. */
-export const UNAVAILABLE_MS = 60_000
+const UNAVAILABLE_MS = 60_000
 /** Time for the rest of a long log after the end of the execution. */
 export const MAX_READ_MS = 600_000
 

@@ -63,7 +63,7 @@ export class LatestObject<T extends Watched> {
 }
 
 /** The latest known versions of all pods with the label of one attempt. */
-export class LatestPods {
+class LatestPods {
   readonly #pods = new Map<string, LatestObject<PodObject>>()
 
   /** Returns the pods that the Job owns, in the order in which they were seen. Others may have copied their labels. */

@@ -51,7 +51,7 @@ export const deployGraph = async (
 }
 
 /** Returns the YAML of a graph in code. */
-export const yamlOf = (definition: Source): string => stringify(definition, { lineWidth: 0, aliasDuplicateObjects: false })
+const yamlOf = (definition: Source): string => stringify(definition, { lineWidth: 0, aliasDuplicateObjects: false })
 
 const invalidFile = (file: string, problems: readonly Problem[]): InvalidDefinitionError =>
   new InvalidDefinitionError(

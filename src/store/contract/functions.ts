@@ -5,7 +5,7 @@ import type { Output } from "../../core/model/change.ts"
 import type { AttemptId, RunId } from "../../core/model/ids.ts"
 import type { Json } from "../../core/values/json.ts"
 
-export const STEP_KINDS = ["run", "sleep", "wait", "call", "tx", "approval", "value", "patch"] as const
+const STEP_KINDS = ["run", "sleep", "wait", "call", "tx", "approval", "value", "patch"] as const
 export type StepKind = (typeof STEP_KINDS)[number]
 
 /** `waiting`: it has begun, and has no result yet. */

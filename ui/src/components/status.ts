@@ -14,7 +14,7 @@ export interface Look {
   text: string
 }
 
-export const LOOKS = {
+const LOOKS = {
   pending: { tone: "waiting", icon: "clock", text: "pending" },
   dispatched: { tone: "ready", icon: "arrow", text: "dispatched" },
   running: { tone: "running", icon: "spinner", text: "running" },

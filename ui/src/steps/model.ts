@@ -39,7 +39,7 @@ const WHAT = {
 
 const HAS_ATTEMPTS: readonly Step["kind"][] = ["run", "tx"]
 
-export const stepKey = ({ name, occurrence }: Pick<Step, "name" | "occurrence">): string => `${occurrence}/${name}`
+const stepKey = ({ name, occurrence }: Pick<Step, "name" | "occurrence">): string => `${occurrence}/${name}`
 
 export const linesOf = (steps: readonly Step[], times: FunctionTimes): StepLine[] => {
   const end = times.finishedAt ?? times.now
