@@ -101,20 +101,7 @@ export interface ApiParts {
   metrics?: () => Promise<string>
   serverStats?: ServerStats
   /** Serves workers that connect to this server. */
-  workers?: Pick<
-    WorkerService,
-    | "register"
-    | "heartbeat"
-    | "claim"
-    | "report"
-    | "appendLogs"
-    | "putOutput"
-    | "putArtifact"
-    | "upstream"
-    | "upstreamArtifact"
-    | "leave"
-    | "reap"
-  >
+  workers?: Pick<WorkerService, "register" | "heartbeat" | "claim" | "report" | "files" | "leave" | "reap">
   push?: PushReceiver
 }
 

@@ -7,29 +7,24 @@
 
 import { type Claimed, ClaimPolls, type ClaimPoll, NOTHING, type Served } from "./claim-polls.ts"
 import { attemptToken, isAttemptToken } from "./credentials.ts"
-import { AttemptReports, type ReportedAttempt } from "./attempt-reports.ts"
+import { AttemptFiles } from "./attempt-files.ts"
+import { AttemptReports } from "./attempt-reports.ts"
 import { buildRemoteAssignment } from "./remote-assignment.ts"
 import { WorkerLogs } from "./worker-logs.ts"
 import { evictedError, type RegisteredWorker, WorkerRegistry } from "./worker-registry.ts"
-import { AssignmentBuilder, MAX_ARTIFACT_BYTES } from "../attempts/assignment-builder.ts"
+import { AssignmentBuilder } from "../attempts/assignment-builder.ts"
 import { ChangeBuilder } from "../attempts/change-builder.ts"
-import { visibleOutput } from "../attempts/expression-scope.ts"
-import { outputBytes, OutputReader } from "../attempts/outputs.ts"
+import { OutputReader } from "../attempts/outputs.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
-import { artifactBytes } from "../attempts/upstream-artifacts.ts"
 import type { Engine } from "../engine.ts"
 import type { EngineOptions } from "../ports.ts"
 import { Callbacks } from "../attempts/callbacks.ts"
 import type { Fence } from "../../core/model/change.ts"
 import { messageOf } from "../../core/values/error-message.ts"
-import { type AttemptId, type HolderId, isUuid, type RunId } from "../../core/model/ids.ts"
+import type { HolderId, RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
-import { shortName } from "../../core/model/task-path.ts"
 import { WORKER_LEASE_MS } from "../../core/settings/leases.ts"
-import { artifactKey } from "../../objects/artifacts/artifact-list.ts"
-import { attemptPrefix } from "../../objects/objects.ts"
 import type * as wire from "../../protocol/api/workers.ts"
-import type { Frame } from "../../protocol/wire/log-frames.ts"
 import type { Claim, InFlightAttempt, NewLeaseHolder } from "../../store/contract/store.ts"
 import type { z } from "zod"
 
@@ -40,15 +35,13 @@ export interface WorkerServiceOptions {
   leaseMs?: number
 }
 
-export type FencedToken = Fence & { token: string }
-
 export class WorkerService {
+  readonly files: AttemptFiles
   readonly #engine: WorkerServiceOptions["engine"]
   readonly #options: EngineOptions
   readonly #registry: WorkerRegistry
   readonly #assignments: AssignmentBuilder
   readonly #reports: AttemptReports
-  readonly #logs: WorkerLogs
   readonly #polls: ClaimPolls
 
   constructor({ engine, parts, leaseMs = WORKER_LEASE_MS }: WorkerServiceOptions) {
@@ -57,13 +50,14 @@ export class WorkerService {
     this.#options = parts
     this.#registry = new WorkerRegistry({ ...parts, leaseMs, reap: () => void engine.reap() })
     this.#assignments = new AssignmentBuilder(parts, outputs, new Callbacks(parts))
-    this.#logs = new WorkerLogs(parts.objects, parts.log)
+    const logs = new WorkerLogs(parts.objects, parts.log)
     this.#reports = new AttemptReports({
       ...parts,
       engine,
       changes: new ChangeBuilder(parts, outputs),
-      ended: (prefix) => this.#logs.ended(prefix),
+      ended: (prefix) => logs.ended(prefix),
     })
+    this.files = new AttemptFiles({ ...parts, registry: this.#registry, attempts: this.#reports, logs })
     this.#polls = new ClaimPolls(parts, (poll) => this.#serve(poll))
   }
 
@@ -173,6 +167,48 @@ export class WorkerService {
     if (!poll.respond({ ...NOTHING, assignments, stop })) await this.#release(claims).catch(() => {})
   }
 
+  // -- reports ---------------------------------------------------------------------------------------------------------------------
+
+  /**
+   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; claims are
+   * released then, and when the worker has disconnected.
+   */
+  async report(
+    id: HolderId,
+    body: z.output<typeof wire.reportBody>,
+    signal: AbortSignal,
+  ): Promise<z.output<typeof wire.reportReply> | null> {
+    const { free } = body
+    const worker = await this.#registry.get(id)
+    const { rejected, allRejected, claims } = await this.#commitAndClaim(worker, body)
+    const assignments = allRejected ? [] : await this.#assignAll(worker, claims)
+    const isReleased = allRejected || signal.aborted
+    if (isReleased && claims.length > 0) await this.#release(claims).catch(() => {})
+    if (allRejected) return null
+    return free === 0 ? { refused: rejected } : { refused: rejected, assignments: isReleased ? [] : assignments }
+  }
+
+  async #commitAndClaim(worker: RegisteredWorker, body: z.output<typeof wire.reportBody>): Promise<ReportOutcome> {
+    const { entries, free } = body
+    const isAuthentic = (entry: (typeof entries)[number]): boolean =>
+      isAttemptToken(worker.stored, entry.attempt_id, entry.token)
+    let claiming: Promise<readonly Claim[]> = Promise.resolve([])
+    const rejected = await this.#reports.report(body, isAuthentic, () => {
+      if (free > 0) claiming = this.#claimBehind(worker, free)
+    })
+    const allRejected = rejected.length === new Set(entries.map((entry) => entry.attempt_id)).size
+    const claims = await claiming
+    if (claims.length > 0 || free === 0 || allRejected) return { rejected, allRejected, claims }
+    // What the report has made ready may have been committed after the claim.
+    return { rejected, allRejected, claims: await this.#claimNow(worker, free) }
+  }
+
+  /** Claims after the changes that were just submitted, in the same transaction if the store groups its writes. */
+  async #claimBehind(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
+    await new Promise<void>((resolve) => void this.#options.clock.after(0, resolve))
+    return this.#claimNow(worker, free)
+  }
+
   /** Claims work for the response to a report. A failure only means that the worker polls next. */
   async #claimNow(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
     try {
@@ -185,11 +221,7 @@ export class WorkerService {
     }
   }
 
-  /** Claims after the changes that were just submitted, in the same transaction if the store groups its writes. */
-  async #claimBehind(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
-    await new Promise<void>((resolve) => void this.#options.clock.after(0, resolve))
-    return this.#claimNow(worker, free)
-  }
+  // -- assignments -----------------------------------------------------------------------------------------------------------------
 
   async #assignAll(worker: RegisteredWorker, claims: readonly Claim[]): Promise<Claimed["assignments"]> {
     const assignments: Claimed["assignments"] = []
@@ -217,120 +249,16 @@ export class WorkerService {
   async #release(fences: readonly Fence[]): Promise<void> {
     await this.#engine.report(fences.map(({ row, attemptId }) => ({ row, attemptId, kind: "release" })))
   }
-
-  // -- attempts ----------------------------------------------------------------------------------------------------------------------
-
-  /**
-   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; claims are
-   * released then, and when the worker has disconnected.
-   */
-  async report(
-    id: HolderId,
-    body: z.output<typeof wire.reportBody>,
-    signal: AbortSignal,
-  ): Promise<z.output<typeof wire.reportReply> | null> {
-    const { entries, free } = body
-    const worker = await this.#registry.get(id)
-    const isAuthentic = (entry: (typeof entries)[number]): boolean =>
-      isAttemptToken(worker.stored, entry.attempt_id, entry.token)
-    let claiming: Promise<readonly Claim[]> = Promise.resolve([])
-    const refused = await this.#reports.report(body, isAuthentic, () => {
-      if (free > 0) claiming = this.#claimBehind(worker, free)
-    })
-    const isRejected = refused.length === new Set(entries.map((entry) => entry.attempt_id)).size
-    let claims = await claiming
-    // What the report has made ready may have been committed after the claim.
-    if (claims.length === 0 && free > 0 && !isRejected) claims = await this.#claimNow(worker, free)
-    const assignments = isRejected ? [] : await this.#assignAll(worker, claims)
-    if (claims.length > 0 && (isRejected || signal.aborted)) await this.#release(claims).catch(() => {})
-    if (isRejected) return null
-    return free === 0 ? { refused } : { refused, assignments: signal.aborted ? [] : assignments }
-  }
-
-  /** Returns where each log continues; null for an attempt that the worker does not own. */
-  async appendLogs(id: HolderId, frames: readonly Frame[]): Promise<z.output<typeof wire.logReply>["logs"]> {
-    const { stored } = await this.#registry.get(id)
-    const logs: { attempt_id: string; next: number | null }[] = []
-    for (const frame of frames) {
-      const fence = { row: frame.row, attemptId: frame.attempt_id as AttemptId }
-      const isAuthentic = isAttemptToken(stored, frame.attempt_id, frame.token)
-      const attempt = isAuthentic ? await this.#reports.find(fence) : null
-      const next = attempt === null ? null : await this.#logs.append(attempt.prefix, frame)
-      logs.push({ attempt_id: frame.attempt_id, next })
-    }
-    return logs
-  }
-
-  /** Stores an output and returns its size; null when the worker does not own the attempt. Throws `OutputTooLarge`. */
-  async putOutput(id: HolderId, fence: FencedToken, data: AsyncIterable<Uint8Array>): Promise<number | null> {
-    const attempt = await this.#authenticated(id, fence)
-    if (attempt === null) return null
-    const { objects, maxOutputBytes } = this.#options
-    const tooLarge = new OutputTooLarge(`an output has at most ${maxOutputBytes} bytes (ORK_MAX_OUTPUT)`)
-    const { bytes } = await objects.putStream(attempt.outputKey, limited(data, maxOutputBytes, tooLarge))
-    return bytes
-  }
-
-  /** Returns an upstream output of the attempt in pieces; null when there is none, or when the worker does not own the attempt. */
-  async upstream(id: HolderId, fence: FencedToken, task: string): Promise<AsyncIterable<Uint8Array> | null> {
-    const attempt = await this.#authenticated(id, fence)
-    if (attempt === null || attempt.claim.kind === "job") return null
-    const { claim, workflow } = attempt
-    const index = workflow.nodes[claim.node]!.upstream.find((each) => shortName(workflow.nodes[each]!) === task)
-    const state = index === undefined ? undefined : claim.reads.get(index)
-    const output = state === undefined ? null : visibleOutput(workflow.nodes[index!]!, state)
-    if (output === null) return null
-    return "inline" in output ? once(JSON.stringify(output.inline)) : outputBytes(this.#options.objects, output)
-  }
-
-  /** Stores an artifact and returns its size; null when the worker does not own the attempt. Throws `OutputTooLarge`. */
-  async putArtifact(id: HolderId, fence: FencedToken, path: string, data: AsyncIterable<Uint8Array>): Promise<number | null> {
-    const attempt = await this.#authenticated(id, fence)
-    if (attempt === null) return null
-    const max = this.#options.maxArtifactBytes ?? MAX_ARTIFACT_BYTES
-    const tooLarge = new OutputTooLarge(`the artifacts of an attempt have at most ${max} bytes together (ORK_MAX_ARTIFACTS)`)
-    const key = artifactKey(attempt.prefix, path)
-    return (await this.#options.objects.putStream(key, limited(data, max, tooLarge))).bytes
-  }
-
-  /** Returns an artifact of an upstream task in pieces; null when the attempt may not have it, or when the worker does not own it. */
-  async upstreamArtifact(
-    id: HolderId,
-    fence: FencedToken,
-    { prefix, file }: { prefix: string; file: string },
-  ): Promise<AsyncIterable<Uint8Array> | null> {
-    const attempt = await this.#authenticated(id, fence)
-    if (attempt === null || attempt.claim.kind === "job") return null
-    const { claim, workflow } = attempt
-    const sources = (workflow.nodes[claim.node]!.artifactsFrom ?? []).map((index) => workflow.nodes[index]!.name)
-    const attemptId = prefix.split("/").at(-2) ?? ""
-    if (!isUuid(attemptId) || !sources.some((name) => attemptPrefix(claim.runId, name, attemptId) === prefix)) return null
-    return artifactBytes(this.#options.objects, { folder: prefix, prefix }, file)
-  }
-
-  async #authenticated(id: HolderId, fence: FencedToken): Promise<ReportedAttempt | null> {
-    const { stored } = await this.#registry.get(id)
-    return isAttemptToken(stored, fence.attemptId, fence.token) ? this.#reports.find(fence) : null
-  }
 }
 
-/** A worker sends more than an output or an artifact may have. */
-export class OutputTooLarge extends Error {}
+interface ReportOutcome {
+  /** Attempts whose entries were rejected. */
+  rejected: string[]
+  allRejected: boolean
+  claims: readonly Claim[]
+}
 
 const stopRequests = (inFlight: readonly InFlightAttempt[], isWanted: (attemptId: string) => boolean): Claimed["stop"] =>
   inFlight.flatMap(({ attemptId, stop }) =>
     stop !== null && isWanted(attemptId) ? [{ attempt_id: attemptId, reason: stop }] : [],
   )
-
-async function* once(text: string): AsyncGenerator<Uint8Array> {
-  yield Buffer.from(text)
-}
-
-async function* limited(data: AsyncIterable<Uint8Array>, max: number, tooLarge: Error): AsyncGenerator<Uint8Array> {
-  let bytes = 0
-  for await (const piece of data) {
-    bytes += piece.byteLength
-    if (bytes > max) throw tooLarge
-    yield piece
-  }
-}

@@ -6,7 +6,7 @@ import type { AttemptId, HolderId } from "../../../core/model/ids.ts"
 import { workers } from "../../../protocol/api/service.ts"
 import * as wire from "../../../protocol/api/workers.ts"
 import { decodeFrames } from "../../../protocol/wire/log-frames.ts"
-import { type FencedToken, OutputTooLarge } from "../../../engine/workers/worker-service.ts"
+import { type FencedToken, OutputTooLarge } from "../../../engine/workers/attempt-files.ts"
 import { type Caller, may } from "../../auth/auth.ts"
 import { collectBody } from "../../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../../shared/errors.ts"
@@ -182,7 +182,7 @@ export const workerRoutes = [
       const id = await callingWorker(call)
       const frames = decodeFrames(await collectBody(call.body, wire.MAX_LOG_BYTES))
       if (frames === null) throw invalid([{ path: "", message: "the body does not consist of log frames" }])
-      return { status: 200, body: { logs: await call.api.parts.workers!.appendLogs(id, frames) } }
+      return { status: 200, body: { logs: await call.api.parts.workers!.files.appendLogs(id, frames) } }
     },
   }),
   route({
@@ -194,7 +194,7 @@ export const workerRoutes = [
     responses: { 200: { description: "The size of the output", schema: wire.outputReply } },
     async handle(call) {
       const id = await callingWorker(call)
-      const bytes = await received(call.api.parts.workers!.putOutput(id, fenceOf(call), call.body))
+      const bytes = await received(call.api.parts.workers!.files.putOutput(id, fenceOf(call), call.body))
       return { status: 200, body: { bytes } }
     },
   }),
@@ -207,7 +207,7 @@ export const workerRoutes = [
     responses: { 200: { description: "The size of the artifact", schema: wire.outputReply } },
     async handle(call) {
       const id = await callingWorker(call)
-      const bytes = await received(call.api.parts.workers!.putArtifact(id, fenceOf(call), call.query.file, call.body))
+      const bytes = await received(call.api.parts.workers!.files.putArtifact(id, fenceOf(call), call.query.file, call.body))
       return { status: 200, body: { bytes } }
     },
   }),
@@ -219,7 +219,7 @@ export const workerRoutes = [
     responses: { 200: { description: "The file", types: [OCTETS] } },
     async handle(call) {
       const id = await callingWorker(call)
-      return sent(await call.api.parts.workers!.upstreamArtifact(id, fenceOf(call), call.query))
+      return sent(await call.api.parts.workers!.files.upstreamArtifact(id, fenceOf(call), call.query))
     },
   }),
   route({
@@ -230,7 +230,7 @@ export const workerRoutes = [
     responses: { 200: { description: "The output as JSON text", types: [OCTETS] } },
     async handle(call) {
       const id = await callingWorker(call)
-      return sent(await call.api.parts.workers!.upstream(id, fenceOf(call), call.query.task))
+      return sent(await call.api.parts.workers!.files.upstream(id, fenceOf(call), call.query.task))
     },
   }),
 ]
