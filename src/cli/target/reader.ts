@@ -7,7 +7,7 @@ import { type OpenStores, withStores } from "./stores.ts"
 import type { Artifact } from "../../core/model/artifacts.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import type { RunStatus } from "../../core/model/status.ts"
-import type { Client, Explanation, Run, RunGraph, Task } from "../../protocol/client/client.ts"
+import { type Client, collect, type Explanation, type Run, type RunGraph, type Task } from "../../protocol/client/client.ts"
 import type { TRIGGERS } from "../../store/contract/store.ts"
 
 export interface ReaderFlags extends StoreFlags, ServerFlags {}
@@ -64,6 +64,12 @@ export interface RunReader {
   logLines(request: LogRequest): AsyncGenerator<LogLine>
   artifacts(request: ArtifactRequest): Promise<readonly Artifact[]>
   artifactBytes(request: ArtifactRequest, file: string): AsyncGenerator<Uint8Array>
+}
+
+/** Returns all instances of a run's tasks, in the order of the graph. */
+export const tasksInOrder = async (reader: RunReader, run: Run, graph: RunGraph): Promise<Task[]> => {
+  const order = new Map(graph.tasks.map(({ name }, i) => [name, i]))
+  return (await collect(reader.tasks(run))).toSorted((a, b) => order.get(a.name)! - order.get(b.name)!)
 }
 
 export const withReader = <T>(context: Context, flags: ReaderFlags, use: (reader: RunReader) => Promise<T>): Promise<T> =>

@@ -14,12 +14,12 @@ import { parseLabels, parseNames } from "../../terminal/option-values.ts"
 import { print } from "../../terminal/output.ts"
 import { writeServerFile } from "../../target/server-file.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../../target/load-config.ts"
-import { unknownVariables } from "../../../config.ts"
+import { type Config, unknownVariables } from "../../../config.ts"
 import { messageOf } from "../../../core/values/error-message.ts"
 import { ensureAdminKey } from "../../../server/admin-key.ts"
-import { listenProblem, readTls } from "../../../server/listening.ts"
+import { listenProblem, readTls, type Tls } from "../../../server/listening.ts"
 import { createLog } from "../../../server/log.ts"
-import { startServer } from "../../../server/server.ts"
+import { type RunningServer, type ServerOptions, startServer } from "../../../server/server.ts"
 
 /** Time for the store to close. */
 const EXIT_MS = 5000
@@ -41,60 +41,19 @@ export interface ServeOptions extends StoreFlags {
 
 export const serve = async (context: Context, options: ServeOptions): Promise<number> => {
   const { backends } = context
-  const { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore } = options
-  const flags = { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore }
-  const config = await loadConfig(context, {
-    ...flags,
-    handlers: joinRepeated(options.handlers),
-    insecureHttp: options.insecureHttp === true ? "true" : undefined,
-  })
-  const tls = await readTls(config, context.cwd).catch((error: unknown) => {
-    throw new InputError(messageOf(error))
-  })
-  const problem = listenProblem(config, tls !== null)
-  if (problem !== null) throw new InputError(problem)
-  const dataDir = resolve(context.cwd, config.dataDir)
-  const queues = parseQueues(options)
-  const folder = options.dir === undefined ? null : await parseFolder(context, options.dir)
-  const handlers = await readHandlers(context, options.worker === false ? [] : config.handlers)
+  const config = await readConfig(context, options)
+  const request = await readRequest(context, options, config)
   const objects = await openWritableObjects(context, config)
   const store = (await backends.openStore(config, { create: true }))!
   try {
+    const dataDir = resolve(context.cwd, config.dataDir)
     const adminKey = config.apiKey === "" ? await ensureAdminKey(dataDir, backends.random) : null
     const log = createLog(context.stderr, config.log)
     for (const warning of unknownVariables(context.env)) log.warn(warning)
     const signalled = firstSignal(() =>
       log.info("draining: claiming no new work; a second signal ends the process immediately"),
     )
-    const parts = await backends.engineParts(config, objects, { folder: dataDir, service: true, served: folder })
-    const server = await startServer({
-      ...parts,
-      executors: await addHandlerExecutors(context, handlers, parts.executors),
-      handlers: [...handlers.queues.keys()],
-      functions: [...handlers.functions.keys()],
-      config,
-      store,
-      objects,
-      openObjects: (objectStore) => backends.openObjects({ objectStore }),
-      clock: backends.clock,
-      random: backends.random,
-      log,
-      version: context.version(),
-      apiKey: adminKey?.key ?? config.apiKey,
-      ...(adminKey !== null && { folderKey: adminKey.key }),
-      identity: backends.processIdentity(),
-      isAlive: (identity) => backends.processAlive(identity),
-      env: context.env,
-      queues,
-      labels: parseLabels(options.label),
-      folder,
-      tls,
-    }).catch((error: unknown) => {
-      throw explainListenError(error, { ...config, options: "--port or ORK_PORT (0 for a free one)" })
-    })
-    const protections = await parts.protections()
-    if (protections === null) log.warn("tasks are not confined (sandbox: off)")
-    else log.info(protections, protections.missing.length === 0 ? "tasks are confined" : "tasks are confined in part")
+    const server = await start(context, request, { config, objects, store, dataDir, adminKey: adminKey?.key ?? null, log })
     const removeServerFile = await writeServerFile(dataDir, server.address)
     const lines = [
       `ork ${context.version()} is ready at ${server.address}`,
@@ -111,6 +70,74 @@ export const serve = async (context: Context, options: ServeOptions): Promise<nu
   } finally {
     await store.close()
   }
+}
+
+const readConfig = (context: Context, options: ServeOptions): Promise<Config> => {
+  const { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore } = options
+  const handlers = joinRepeated(options.handlers)
+  const insecureHttp = options.insecureHttp === true ? "true" : undefined
+  return loadConfig(context, { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore, handlers, insecureHttp })
+}
+
+/** What the options ask for, checked before anything is opened. */
+interface ServeRequest {
+  tls: Tls | null
+  queues: "all" | string[]
+  labels: string[]
+  folder: string | null
+  handlers: Awaited<ReturnType<typeof readHandlers>>
+}
+
+const readRequest = async (context: Context, options: ServeOptions, config: Config): Promise<ServeRequest> => {
+  const tls = await readTls(config, context.cwd).catch((error: unknown) => {
+    throw new InputError(messageOf(error))
+  })
+  const problem = listenProblem(config, tls !== null)
+  if (problem !== null) throw new InputError(problem)
+  return {
+    tls,
+    queues: parseQueues(options),
+    labels: parseLabels(options.label),
+    folder: options.dir === undefined ? null : await parseFolder(context, options.dir),
+    handlers: await readHandlers(context, options.worker === false ? [] : config.handlers),
+  }
+}
+
+interface ServeParts extends Pick<ServerOptions, "config" | "store" | "objects" | "log"> {
+  dataDir: string
+  /** The server's own key; null: the configuration has one. */
+  adminKey: string | null
+}
+
+const start = async (context: Context, request: ServeRequest, { dataDir, adminKey, ...opened }: ServeParts): Promise<RunningServer> => {
+  const { backends } = context
+  const { config, objects, log } = opened
+  const { handlers, folder, ...requested } = request
+  const parts = await backends.engineParts(config, objects, { folder: dataDir, service: true, served: folder })
+  const server = await startServer({
+    ...parts,
+    ...opened,
+    ...requested,
+    folder,
+    executors: await addHandlerExecutors(context, handlers, parts.executors),
+    handlers: [...handlers.queues.keys()],
+    functions: [...handlers.functions.keys()],
+    openObjects: (objectStore) => backends.openObjects({ objectStore }),
+    clock: backends.clock,
+    random: backends.random,
+    version: context.version(),
+    apiKey: adminKey ?? config.apiKey,
+    ...(adminKey !== null && { folderKey: adminKey }),
+    identity: backends.processIdentity(),
+    isAlive: (identity) => backends.processAlive(identity),
+    env: context.env,
+  }).catch((error: unknown) => {
+    throw explainListenError(error, { ...config, options: "--port or ORK_PORT (0 for a free one)" })
+  })
+  const protections = await parts.protections()
+  if (protections === null) log.warn("tasks are not confined (sandbox: off)")
+  else log.info(protections, protections.missing.length === 0 ? "tasks are confined" : "tasks are confined in part")
+  return server
 }
 
 /** Resolves at the first signal. The second one exits the process, which kills all of its tasks. */

@@ -3,7 +3,7 @@
 import { setTimeout } from "node:timers/promises"
 import { lastLines } from "./logs.ts"
 import type { Context } from "../../target/context.ts"
-import type { RunReader } from "../../target/reader.ts"
+import { type RunReader, tasksInOrder } from "../../target/reader.ts"
 import { taskLabel } from "../../progress/event-text.ts"
 import { EscapeFilter } from "../../terminal/escape-filter.ts"
 import { print } from "../../terminal/output.ts"
@@ -27,9 +27,7 @@ export const printAllLogs = async (context: Context, reader: RunReader, run: Run
   const width = Math.min(MAX_WIDTH, Math.max(...graph.tasks.map(({ name }) => textWidth(name))))
   const printer = new LogPrinter(context, reader, { ...options, width })
   if (options.follow) return await followAll(reader, run, printer)
-  const order = new Map(graph.tasks.map(({ name }, i) => [name, i]))
-  const tasks = (await collect(reader.tasks(run))).toSorted((a, b) => order.get(a.name)! - order.get(b.name)!)
-  for (const task of tasks) if (task.attempt > 0) await printer.print(task, false)
+  for (const task of await tasksInOrder(reader, run, graph)) if (task.attempt > 0) await printer.print(task, false)
 }
 
 /** Prints the log of each attempt as soon as the attempt begins, until the run and its hooks have finished. */

@@ -5,10 +5,10 @@ import { resolve } from "node:path"
 import { lastLines } from "./logs.ts"
 import { reportPage } from "../../report/page.ts"
 import type { Context } from "../../target/context.ts"
-import { type ReaderFlags, type RunReader, withReader } from "../../target/reader.ts"
+import { type ReaderFlags, type RunReader, tasksInOrder, withReader } from "../../target/reader.ts"
 import { print } from "../../terminal/output.ts"
 import { localZone } from "../../terminal/times.ts"
-import { collect, type Run, type Task } from "../../../protocol/client/client.ts"
+import type { Run, Task } from "../../../protocol/client/client.ts"
 
 /** Instances and lines per log that a page shows. */
 const MAX_TASKS = 1000
@@ -22,9 +22,8 @@ export const report = (context: Context, runText: string, options: ReportOptions
   withReader(context, options, async (reader) => {
     const run = await reader.findRun(runText)
     const graph = await reader.graph(run)
-    const order = new Map(graph.tasks.map(({ name }, i) => [name, i]))
-    const all = await collect(reader.tasks(run))
-    const tasks = all.toSorted((a, b) => order.get(a.name)! - order.get(b.name)!).slice(0, MAX_TASKS)
+    const all = await tasksInOrder(reader, run, graph)
+    const tasks = all.slice(0, MAX_TASKS)
     const page = reportPage({
       run,
       graph,
