@@ -184,6 +184,12 @@ test("docs/reference/cli.md lists exactly the commands and options that `--help`
   }
 })
 
+test.each(globSync("docs/decisions/*.md", { cwd: REPO }))("%s is one page with decision, reason and alternatives", (file) => {
+  const text = readFileSync(join(REPO, file), "utf8")
+  expect(text.split("\n").length).toBeLessThanOrEqual(60)
+  expect(["Decision", "Reason", "Alternatives"].filter((part) => !text.includes(`**${part}`))).toEqual([])
+})
+
 test("docs/decisions/dependencies.md lists exactly the runtime dependencies", () => {
   const manifest = JSON.parse(readFileSync(join(REPO, "package.json"), "utf8")) as { dependencies: Record<string, string> }
   const text = readFileSync(join(REPO, "docs/decisions/dependencies.md"), "utf8")
