@@ -27,6 +27,7 @@ import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { Advanced, Batch, NewRun, RunRow } from "../store/contract/store.ts"
+import { rowPages } from "../store/contract/row-pages.ts"
 
 /** Time for the last commits at shutdown, beyond what attempts get to stop. */
 const DRAIN_TIMEOUT_MS = 10_000
@@ -182,12 +183,8 @@ export class Engine {
     const { store } = this.#options
     const states = await store.listNodes(runId)
     if (!workflow.nodes.some(isGroup)) return states
-    for (let after = 0; ;) {
-      const page = await store.listInner({ runId, after, limit: STATES_PAGE })
-      states.push(...page)
-      if (page.length < STATES_PAGE) return states
-      after = page.at(-1)!.row
-    }
+    for await (const page of rowPages(STATES_PAGE, (each) => store.listInner({ runId, ...each }))) states.push(...page)
+    return states
   }
 
   async retry(runId: RunId, request: RetryRequest): Promise<void> {

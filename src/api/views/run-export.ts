@@ -14,6 +14,7 @@ import type { Catalog } from "../../store/contract/catalog.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 import { TaskInputs } from "./task-input.ts"
 import type { z } from "zod"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 export interface ExportSource {
   store: Pick<Store, "compiled" | "getTask" | "listAttempts" | "listTasks"> & Pick<Catalog, "listVersions">
@@ -76,12 +77,7 @@ const bundleOf = async ({ objects }: ExportSource, hash: string): Promise<{ hash
 }
 
 async function* tasksOf(store: ExportSource["store"], { id: runId }: RunRow): AsyncGenerator<TaskRow> {
-  for (let after = 0; ;) {
-    const page = await store.listTasks({ runId, after, limit: PAGE_SIZE })
-    yield* page
-    if (page.length < PAGE_SIZE) return
-    after = page.at(-1)!.row
-  }
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId, ...each }))) yield* page
 }
 
 interface ExportedRun {

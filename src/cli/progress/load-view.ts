@@ -6,6 +6,7 @@ import type { NodeState, ResetNode } from "../../core/rules/runs/retry-plan.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE_SIZE = 1000
 
@@ -21,7 +22,7 @@ export const loadView = async (
   const view = newView(run.id, workflow)
   const effectOn = retryEffects(workflow, resets)
   setRunFields(view, run)
-  for await (const page of pages((after) => store.listTasks({ runId: run.id, limit: PAGE_SIZE, after }))) {
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId: run.id, ...each }))) {
     for (const row of page) {
       const task = view.byName.get(row.name)!
       const effect = effectOn({ ...row, node: task.node })
@@ -36,17 +37,8 @@ export const loadView = async (
   }
   for (const state of await store.listNodes(run.id)) addState(state)
   if (!workflow.nodes.some(isGroup)) return view
-  for await (const page of pages((after) => store.listInner({ runId: run.id, limit: PAGE_SIZE, after }))) page.forEach(addState)
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listInner({ runId: run.id, ...each }))) page.forEach(addState)
   return view
-}
-
-async function* pages<Row extends { row: number }>(read: (after: number) => Promise<Row[]>): AsyncGenerator<Row[]> {
-  for (let after = 0; ;) {
-    const page = await read(after)
-    yield page
-    if (page.length < PAGE_SIZE) return
-    after = page.at(-1)!.row
-  }
 }
 
 const addContainer = (view: RunView, { node, path, kind, status, childrenCreated }: NodeState, kept: boolean): void => {

@@ -17,6 +17,7 @@ import type { Run, Task } from "../../protocol/client/client.ts"
 import { attemptShapes, runShape, taskShape } from "../../protocol/api/shapes.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE_SIZE = 500
 const POLL_MS = 500
@@ -77,9 +78,7 @@ async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGene
   const workflow = await store.compiled(run.versionId)
   const { TaskInputs } = await import("../../api/views/task-input.ts")
   const inputs = new TaskInputs({ store, objects }, run, workflow, { listed: true })
-  let after: number | undefined
-  for (;;) {
-    const page = await store.listTasks({ runId: id as RunId, limit: PAGE_SIZE, ...(after === undefined ? {} : { after }) })
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId: id as RunId, ...each }))) {
     for (const task of page) {
       const past = task.attempt > 1 ? await store.listAttempts(task.row) : []
       yield taskShape(task, workflow.nodes[task.node]!, {
@@ -87,8 +86,6 @@ async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGene
         attempts: attemptShapes(task, past),
       })
     }
-    after = page.at(-1)?.row
-    if (after === undefined || page.length < PAGE_SIZE) return
   }
 }
 

@@ -11,6 +11,7 @@ import { artifactKey, readArtifactList } from "../../objects/artifacts/artifact-
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { TaskClaim, TaskRow } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 type Options = Pick<EngineOptions, "store" | "objects">
 
@@ -53,11 +54,8 @@ async function* rowsOf(store: Options["store"], { runId }: TaskClaim, source: No
     return
   }
   const below = around === "" ? "" : `${around}.`
-  for (let after = 0; ;) {
-    const page = await store.listTasks({ runId, name, after, limit: PAGE_SIZE })
+  for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId, name, ...each }))) {
     for (const row of page) if (row.path.startsWith(below)) yield row
-    if (page.length < PAGE_SIZE) return
-    after = page.at(-1)!.row
   }
 }
 

@@ -10,6 +10,7 @@ import type { Change, Output } from "../../core/model/change.ts"
 import { shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE = 1000
 const MAX_NAMED = 3
@@ -66,14 +67,5 @@ async function* members(options: EngineOptions, claim: TaskClaim, workflow: Comp
   }
 }
 
-type Page = Awaited<ReturnType<EngineOptions["store"]["instanceOutputs"]>>
-
-const childrenOf = async function* (options: EngineOptions, containerRow: number): AsyncGenerator<Page> {
-  let after = 0
-  for (;;) {
-    const page = await options.store.instanceOutputs({ containerRow, after, limit: PAGE })
-    yield page
-    after = page.at(-1)?.row ?? after
-    if (page.length < PAGE) return
-  }
-}
+const childrenOf = ({ store }: EngineOptions, containerRow: number) =>
+  rowPages(PAGE, (page) => store.instanceOutputs({ containerRow, ...page }))

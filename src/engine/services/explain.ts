@@ -26,6 +26,7 @@ import type { NotificationStore } from "../../store/contract/notifications.ts"
 import type { JobRow, JobStore } from "../../store/contract/jobs.ts"
 import type { QueueRow, QueueStore } from "../../store/contract/queues.ts"
 import type { LeaseHolderRow, RunRow, Store, TaskRow } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 const MAX_TASKS = 200
 const PAGE = 500
@@ -97,20 +98,13 @@ const tasksToExplain = async (
   const counts = Object.entries(run.tasks).filter(([status]) => status !== "success")
   const total = counts.reduce((sum, [, count]) => sum + count, 0)
   const found: TaskRow[] = []
-  let after: number | undefined
   let seen = 0
-  for (;;) {
-    const page = await store.listTasks({
-      runId: run.id,
-      limit: PAGE,
-      ...(task !== undefined && { name: task }),
-      ...(after !== undefined && { after }),
-    })
+  const query = { runId: run.id, ...(task !== undefined && { name: task }) }
+  for await (const page of rowPages(PAGE, (each) => store.listTasks({ ...query, ...each }))) {
     const relevant = page.filter(({ status }) => task !== undefined || status !== "success")
     seen += relevant.length
     found.push(...relevant.slice(0, MAX_TASKS - found.length))
-    after = page.at(-1)?.row
-    if (page.length < PAGE || found.length === MAX_TASKS) break
+    if (found.length === MAX_TASKS) break
   }
   const more = task === undefined ? Math.max(0, total - found.length) : seen - found.length
   return { tasks: [...found, ...containers], more: found.length === MAX_TASKS ? more : 0 }
@@ -129,12 +123,11 @@ const containersToExplain = async (
       ? (childrenCreated === 0 && status !== "success") || status === "pending"
       : workflow.nodes[node]!.name === task)
   const found = (await store.listNodes(run.id)).filter(isRelevant)
-  const hasGroups = workflow.nodes.some(isGroup)
-  for (let after = 0; hasGroups && found.length < MAX_TASKS;) {
-    const page = await store.listInner({ runId: run.id, after, limit: PAGE })
-    found.push(...page.filter(isRelevant))
-    if (page.length < PAGE) break
-    after = page.at(-1)!.row
+  if (workflow.nodes.some(isGroup) && found.length < MAX_TASKS) {
+    for await (const page of rowPages(PAGE, (each) => store.listInner({ runId: run.id, ...each }))) {
+      found.push(...page.filter(isRelevant))
+      if (found.length >= MAX_TASKS) break
+    }
   }
   const rows = await Promise.all(
     found.slice(0, MAX_TASKS).map(({ node, path }) => store.getTask({ runId: run.id, name: workflow.nodes[node]!.name, path })),

@@ -10,6 +10,7 @@ import { isGroup, shortName } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ChildOutput, Store, TaskRow } from "../../store/contract/store.ts"
+import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE = 1000
 
@@ -64,12 +65,7 @@ export class WholeOutputs {
   }
 
   async *#children(containerRow: number): AsyncGenerator<ChildOutput> {
-    for (let after = 0; ;) {
-      const page = await this.#store.instanceOutputs({ containerRow, after, limit: PAGE })
-      yield* page
-      if (page.length < PAGE) return
-      after = page.at(-1)!.row
-    }
+    for await (const page of rowPages(PAGE, (each) => this.#store.instanceOutputs({ containerRow, ...each }))) yield* page
   }
 }
 
