@@ -20,7 +20,7 @@ import type { Engine } from "../engine.ts"
 import type { EngineOptions } from "../ports.ts"
 import { Callbacks } from "../attempts/callbacks.ts"
 import type { Fence } from "../../core/model/change.ts"
-import { messageOf } from "../../core/values/error-message.ts"
+import { asError, messageOf } from "../../core/values/error-message.ts"
 import type { HolderId, RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import { WORKER_LEASE_MS } from "../../core/settings/leases.ts"
@@ -150,7 +150,7 @@ export class WorkerService {
     const stop = stopRequests(inFlight, (id) => !poll.stopping.has(id))
     if (claims.length + stop.length > 0) {
       this.#respond(poll, claims, stop).catch(async (error: unknown) => {
-        poll.reject(error instanceof Error ? error : new Error(String(error)))
+        poll.reject(asError(error))
         await this.#release(claims).catch(() => {})
       })
     }

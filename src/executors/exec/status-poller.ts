@@ -4,6 +4,7 @@
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
+import { asError } from "../../core/values/error-message.ts"
 
 export interface StatusListener {
   readonly key: string
@@ -98,5 +99,3 @@ class StatusPoller {
     this.#schedule()
   }
 }
-
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -10,6 +10,7 @@ import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import { BLOCKED_REQUEST } from "../../core/model/ports.ts"
 import { withTimeout } from "../timeout.ts"
 import { AllowList, blockReason } from "./addresses.ts"
+import { asError } from "../../core/values/error-message.ts"
 
 export const DEFAULT_REDIRECTS = 5
 const CONNECT_MS = 10_000
@@ -146,8 +147,6 @@ const request = async (url: URL, { method, headers, body, signal }: Request, { d
 // -- addresses -------------------------------------------------------------------------------------------------------------------
 
 const systemResolve = (host: string): Promise<Address[]> => lookup(host, { all: true, order: "verbatim" })
-
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
 
 const portOf = (port: string, protocol: string): number => Number(port) || (protocol === "https:" ? 443 : 80)
 

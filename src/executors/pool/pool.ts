@@ -7,6 +7,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import { CodeFiles } from "./code-files.ts"
 import { ReportBatcher } from "./report-batcher.ts"
 import type { PoolWorker } from "./worker.ts"
+import { asError } from "../../core/values/error-message.ts"
 
 /**
  * Average duration from which tasks justify another process: for shorter ones, a worker becomes free before a new one is ready.
@@ -164,7 +165,7 @@ export class WorkerPool {
         },
         reject: (error) => {
           signal.removeEventListener("abort", onAbort)
-          reject(error instanceof Error ? error : new Error(String(error)))
+          reject(asError(error))
         },
       }
       const onAbort = (): void => {
