@@ -55,8 +55,7 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
   const navigate = useNavigate()
   const [texts, setTexts] = useState(() => textsOf(params, start))
   const [editor, setEditor] = useState(() => JSON.stringify(start, null, 2))
-  const [priority, setPriority] = useState("")
-  const [logicalDate, setLogicalDate] = useState("")
+  const [options, setOptions] = useState<RunOptions>({ priority: "", logicalDate: "" })
   const [tried, setTried] = useState(false)
   const form = readForm(params, texts)
   const edited = readEditor(params, editor)
@@ -65,8 +64,8 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
     mutationFn: () =>
       calls.trigger(name, {
         params: form.params,
-        ...(priority !== "" && { priority: Number(priority) }),
-        ...(logicalDate !== "" && { logical_date: logicalDate }),
+        ...(options.priority !== "" && { priority: Number(options.priority) }),
+        ...(options.logicalDate !== "" && { logical_date: options.logicalDate }),
       }),
     onSuccess: async (run) => {
       showMessage(`Started a run of ${name}`)
@@ -121,54 +120,10 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
                 onChange={(text) => changeField(param.name, text)}
               />
             ))}
-            <details>
-              <summary>More options</summary>
-              <div className="stack more-options">
-                <Field label="Priority" hint="10 goes first. Without one, the workflow's own.">
-                  {(names) => (
-                    <select {...names} className="input" value={priority} onChange={(event) => setPriority(event.target.value)}>
-                      <option value="">Workflow default</option>
-                      {PRIORITIES.map((each) => (
-                        <option key={each}>{each}</option>
-                      ))}
-                    </select>
-                  )}
-                </Field>
-                <Field label="Logical date" hint="The day or instant that the run processes: run.logical_date.">
-                  {(names) => (
-                    <input
-                      {...names}
-                      className="input"
-                      type="date"
-                      value={logicalDate}
-                      onChange={(event) => setLogicalDate(event.target.value)}
-                    />
-                  )}
-                </Field>
-              </div>
-            </details>
+            <MoreOptions options={options} onChange={setOptions} />
           </div>
         </section>
-        <section className="card" aria-labelledby="json-title">
-          <header className="card-head">
-            <h2 id="json-title">As JSON</h2>
-            <span className="soft small">changes with the form, and the form with it</span>
-          </header>
-          <div className="card-body">
-            <Field label="Params as JSON" hideLabel problem={"problem" in edited ? edited.problem : null}>
-              {(names) => (
-                <textarea
-                  {...names}
-                  className="input"
-                  rows={Math.max(8, editor.split("\n").length + 1)}
-                  spellCheck={false}
-                  value={editor}
-                  onChange={(event) => changeEditor(event.target.value)}
-                />
-              )}
-            </Field>
-          </div>
-        </section>
+        <ParamsEditor text={editor} problem={"problem" in edited ? edited.problem : null} onChange={changeEditor} />
       </div>
       <div className="row">
         <Button type="submit" kind="primary" icon="play" busy={trigger.isPending}>
@@ -183,3 +138,80 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
     </form>
   )
 }
+
+/** Texts of the inputs; empty: the default. */
+interface RunOptions {
+  priority: string
+  logicalDate: string
+}
+
+const MoreOptions = ({
+  options,
+  onChange,
+}: {
+  options: RunOptions
+  onChange: (options: RunOptions) => void
+}): ReactElement => (
+  <details>
+    <summary>More options</summary>
+    <div className="stack more-options">
+      <Field label="Priority" hint="10 goes first. Without one, the workflow's own.">
+        {(names) => (
+          <select
+            {...names}
+            className="input"
+            value={options.priority}
+            onChange={(event) => onChange({ ...options, priority: event.target.value })}
+          >
+            <option value="">Workflow default</option>
+            {PRIORITIES.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label="Logical date" hint="The day or instant that the run processes: run.logical_date.">
+        {(names) => (
+          <input
+            {...names}
+            className="input"
+            type="date"
+            value={options.logicalDate}
+            onChange={(event) => onChange({ ...options, logicalDate: event.target.value })}
+          />
+        )}
+      </Field>
+    </div>
+  </details>
+)
+
+const ParamsEditor = ({
+  text,
+  problem,
+  onChange,
+}: {
+  text: string
+  problem: string | null
+  onChange: (text: string) => void
+}): ReactElement => (
+  <section className="card" aria-labelledby="json-title">
+    <header className="card-head">
+      <h2 id="json-title">As JSON</h2>
+      <span className="soft small">changes with the form, and the form with it</span>
+    </header>
+    <div className="card-body">
+      <Field label="Params as JSON" hideLabel problem={problem}>
+        {(names) => (
+          <textarea
+            {...names}
+            className="input"
+            rows={Math.max(8, text.split("\n").length + 1)}
+            spellCheck={false}
+            value={text}
+            onChange={(event) => onChange(event.target.value)}
+          />
+        )}
+      </Field>
+    </div>
+  </section>
+)
