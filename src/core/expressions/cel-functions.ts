@@ -2,6 +2,7 @@
 // testing/conformance.ts runs the specification's tests. Texts are sequences of code points, as in `size`.
 
 import type { CelFunc, CelList } from "@bufbuild/cel"
+import { charAt, pointsAt, replace, split, substring, unitsAt } from "./characters.ts"
 import { compilePattern } from "../values/regex.ts"
 
 type Library = typeof import("@bufbuild/cel")
@@ -97,44 +98,12 @@ const conversions = (library: Library): CelFunc[] => {
   ]
 }
 
-const outOfBounds = (index: number, length: number): Error => new Error(`index ${index} out of bounds [0, ${length}]`)
-
 /** The library counts UTF-16 units, cuts off what follows the last part of a limited `split`, and ignores a negative limit. */
 const texts = ({ celMethod, celList, listType, CelScalar: { INT, STRING, DYN } }: Library): CelFunc[] => {
   const list = listType(DYN)
-  /** Converts a position in characters to one in UTF-16 units. */
-  const unitsAt = (text: string, position: number): number => {
-    const points = [...text]
-    if (position < 0 || position > points.length) throw outOfBounds(position, points.length)
-    return points.slice(0, position).join("").length
-  }
-  const pointsAt = (text: string, units: number): bigint =>
-    units === -1 ? -1n : BigInt(Array.from(text.slice(0, units)).length)
-  const cut = (text: string, start: number, end = Number.POSITIVE_INFINITY): string => {
-    const points = [...text]
-    const last = Math.min(end, points.length)
-    if (start < 0 || start > points.length) throw outOfBounds(start, points.length)
-    if (end !== Number.POSITIVE_INFINITY && (end < start || end > points.length)) throw outOfBounds(end, points.length)
-    return points.slice(start, last).join("")
-  }
-  const split = (text: string, separator: string, limit: number): CelList => {
-    if (limit === 0) return celList([])
-    const parts = separator === "" ? [...text] : text.split(separator)
-    if (limit < 0 || parts.length <= limit) return celList(parts)
-    return celList([...parts.slice(0, limit - 1), parts.slice(limit - 1).join(separator)])
-  }
-  const replace = (text: string, part: string, by: string, limit: number): string => {
-    if (limit < 0) return text.replaceAll(part, () => by)
-    const parts = part === "" ? ["", ...text, ""] : text.split(part)
-    const head = parts.slice(0, limit + 1).join(by)
-    const tail = parts.slice(limit + 1)
-    return tail.length === 0 ? head : `${head}${part}${tail.join(part)}`
-  }
   return [
     celMethod("charAt", STRING, [INT], STRING, function (index) {
-      const points = [...String(this)]
-      if (index < 0n || index > BigInt(points.length)) throw outOfBounds(Number(index), points.length)
-      return points[Number(index)] ?? ""
+      return charAt(String(this), index)
     }),
     celMethod("indexOf", STRING, [STRING], INT, function (part) {
       const text = String(this)
@@ -153,16 +122,16 @@ const texts = ({ celMethod, celList, listType, CelScalar: { INT, STRING, DYN } }
       return pointsAt(text, text.lastIndexOf(part, unitsAt(text, Number(from))))
     }),
     celMethod("substring", STRING, [INT], STRING, function (start) {
-      return cut(String(this), Number(start))
+      return substring(String(this), Number(start))
     }),
     celMethod("substring", STRING, [INT, INT], STRING, function (start, end) {
-      return cut(String(this), Number(start), Number(end))
+      return substring(String(this), Number(start), Number(end))
     }),
     celMethod("split", STRING, [STRING], list, function (separator) {
-      return split(String(this), separator, -1)
+      return celList(split(String(this), separator, -1))
     }),
     celMethod("split", STRING, [STRING, INT], list, function (separator, limit) {
-      return split(String(this), separator, Number(limit))
+      return celList(split(String(this), separator, Number(limit)))
     }),
     celMethod("replace", STRING, [STRING, STRING], STRING, function (part, by) {
       return replace(String(this), part, by, -1)
