@@ -23,7 +23,7 @@ const parses = (text: string): boolean => {
   }
 }
 
-/** Tells whether JSON.parse changes a number of the text, which the validator rejects. */
+/** Returns whether JSON.parse changes a number of the text, which the validator rejects. */
 const hasInexactNumber = (text: string): boolean => {
   let found = false
   try {

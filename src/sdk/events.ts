@@ -47,7 +47,7 @@ export interface EventOptions {
   signal?: AbortSignal
 }
 
-/** Tells whether an event is one that the caller wants. */
+/** Returns whether an event is one that the caller wants. */
 export const isWanted = ({ work, name }: OrkEvent, options: EventOptions): boolean =>
   (options.work === undefined || work === (typeof options.work === "string" ? options.work : options.work.id)) &&
   (options.def === undefined || name === (typeof options.def === "string" ? options.def : options.def.name))

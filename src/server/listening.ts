@@ -1,4 +1,4 @@
-// How a server or a listening worker is reachable: addresses, TLS, and the refusal to serve plain HTTP to other machines by mistake.
+// The addresses and TLS of a server or a listening worker. Plain HTTP for other machines has to be asked for.
 
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"

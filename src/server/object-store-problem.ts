@@ -1,4 +1,4 @@
-// Tells why the object store cannot be used, for explanations of runs.
+// Finds out why the object store cannot be used, for explanations of runs.
 
 import { finishesWithin } from "../engine/finishes-within.ts"
 import { messageOf } from "../core/values/error-message.ts"

@@ -93,7 +93,7 @@ export interface ServerStats {
 export interface ApiParts {
   explain?: (runId: RunId, task?: string) => Promise<Explanation[]>
   explainJob?: (job: JobRow) => Promise<Explanation>
-  /** Tells whether a holder that is not marked as dead is alive. */
+  /** Returns whether a holder that is not marked as dead is alive. */
   isHolderAlive?: (holder: LeaseHolderRow) => boolean
   /** Returns why this server cannot work at present, such as a full disk; null: it can. */
   problem?: () => Promise<string | null>

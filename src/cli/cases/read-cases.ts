@@ -28,7 +28,7 @@ export interface MockedAttempt {
   error?: string
   /** A failure is not retried. */
   fatal?: boolean
-  /** How long the attempt takes. */
+  /** Duration of the attempt. */
   duration?: number | string
 }
 
@@ -49,7 +49,7 @@ export interface TestCase {
   params: JsonObject
   mocks: { [task: string]: MockedAttempt | MockedAttempt[] }
   expect: Expectations
-  /** How much time may pass. */
+  /** Virtual time after which the case gives up. */
   limitMs: number
 }
 

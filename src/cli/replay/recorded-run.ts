@@ -103,7 +103,7 @@ const unconditional = (node: Node): Node => ({
   gated: true,
 })
 
-/** Lets a node run once, anywhere. */
+/** Returns the node without retries, and for any worker. */
 const runOnce = (node: Node): Node => ({
   ...without(node, ["retryOn", "skipOn"]),
   queue: "default",

@@ -64,7 +64,7 @@ export class Simulation implements AsyncDisposable {
     const player = new Player({ seed, faults, elapsed, usual: (context, key) => this.#usual(context, key) })
     this.#player = player
     const run = await kit.enqueue(definition, params)
-    await sufferTimed(kit, run.id, player, elapsed)
+    await injectTimedFaults(kit, run.id, player, elapsed)
     const tasks = await untilEnd(kit, run.id, startedAt + LIMIT_MS)
     const { status, error } = (await kit.get(run.id))!
     const ends = tasks.map(({ finishedAt }) => (finishedAt === null ? 0 : finishedAt.getTime() - startedAt))
@@ -109,8 +109,8 @@ export class Simulation implements AsyncDisposable {
   }
 }
 
-/** Lets the faults happen that concern the whole run, while it goes on. */
-const sufferTimed = async (kit: TestOrk, runId: string, player: Player, elapsed: () => number): Promise<void> => {
+/** Injects the faults that concern the whole run, each at its time. */
+const injectTimedFaults = async (kit: TestOrk, runId: string, player: Player, elapsed: () => number): Promise<void> => {
   for (const fault of player.timedFaults) {
     await kit.advance(fault.atMs - elapsed())
     const run = (await kit.get(runId))!

@@ -28,7 +28,7 @@ export interface HandlerFiles {
   functions: ReadonlyMap<string, string>
 }
 
-/** How an engine is used, on which the confinement of its tasks depends. */
+/** Use of an engine. The confinement of its tasks depends on it. */
 export interface EngineUse {
   /** The data folder as configured, which tasks do not see; null: there is nothing to hide. */
   folder: string | null

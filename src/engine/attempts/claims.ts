@@ -51,6 +51,6 @@ export const objectPrefixOf = (claim: Claim, node: Node): string =>
 export const logFieldsOf = (claim: Claim): { run: string } | { job: string } =>
   claim.kind === "job" ? { job: claim.job.id } : { run: claim.runId }
 
-/** Tells the first attempt of a task that is ready as soon as its run is created. */
+/** Returns whether a claim is the first attempt of a task that is ready as soon as its run is created. */
 export const isFirstOfRun = (claim: Claim, node: Node): claim is TaskClaim =>
   claim.kind !== "job" && claim.attempt === 1 && claim.path === "" && node.upstream.length === 0 && node.hook === null

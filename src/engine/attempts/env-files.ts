@@ -11,7 +11,7 @@ import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 
 type Variables = { [name: string]: string }
 
-/** Where the files of a run are: in the bundle of its version, or in the folder of the definition. */
+/** Location of the files of a run: in the bundle of its version, or in the folder of the definition. */
 export interface FilePlace {
   bundle: string | undefined
   workingDir: string | null

@@ -130,7 +130,7 @@ const findReferences = (node: Node): ReferencedTasks => {
 
 const readOutputs = new WeakMap<CompiledWorkflow, ReadonlySet<number>>()
 
-/** Tells whether an expression of the workflow reads the output of a node. */
+/** Returns whether an expression of the workflow reads the output of a node. */
 export const isOutputRead = (workflow: CompiledWorkflow, index: number): boolean => {
   const found = readOutputs.get(workflow) ?? findReadOutputs(workflow)
   readOutputs.set(workflow, found)

@@ -5,5 +5,5 @@ export class TaskFailure extends Error {
   override readonly name = "TaskFailure"
 }
 
-/** Tells faults of the task (its expressions, its input) from faults of the engine and its store. */
+/** Returns whether the task is at fault (its expressions, its input), and not the engine or its store. */
 export const isTaskFault = (error: unknown): error is Error => error instanceof TaskFailure || error instanceof ExpressionError

@@ -100,7 +100,7 @@ const encode = (source: string, value: Json): ThreadReply => {
   throw new ExpressionError(source, "its value is larger than 4 MiB; let the task read what it needs from the file $ORK_INPUT")
 }
 
-/** Tells whether the JSON of a value has about MAX_VALUE characters at most. */
+/** Returns whether the JSON of a value has about MAX_VALUE characters at most. */
 const isShort = (value: Json): boolean => {
   let length = 0
   const open: Json[] = [value]

@@ -129,7 +129,7 @@ export class Gate {
     return labels.every((each) => each === null) ? null : labels
   }
 
-  /** Lets a task run: from the cache, as a waiting task, or through the ready queue. */
+  /** Starts a task whose rules hold: reuses its cached result, lets it wait, or enqueues it. */
   async #admit({ claim, workflow, node, scope }: GatedTask): Promise<Decision> {
     const { evaluator, store } = this.#options
     if (node.cache !== undefined) {

@@ -30,7 +30,7 @@ export const gather = async (options: EngineOptions, claim: TaskClaim, workflow:
   return { kind: "gather", status: "failed", output: { inline: null }, error: `${tooLarge} (ORK_MAX_OUTPUT)` }
 }
 
-/** Tells whether a node reads the container's output, or that of a group around it, which contains it. */
+/** Returns whether a node reads the container's output, or that of a group around it, which contains it. */
 const isRead = (workflow: CompiledWorkflow, index: number): boolean => {
   for (let node: number | null = index; node !== null; node = workflow.nodes[node]!.group) {
     const container = node

@@ -28,7 +28,7 @@ export const needsFiles = ({ workflow: { nodes, include }, files }: Omit<FilesSo
 const namesFiles = (node: Node): boolean =>
   namedFiles(node).length > 0 || node.scriptDir !== undefined || isBesideDefinition(node.interpreter)
 
-/** Tells whether an interpreter is given by a path in the folder of the definition, instead of an absolute one or a program in PATH. */
+/** Returns whether an interpreter is given by a path in the folder of the definition, instead of an absolute one or a program in PATH. */
 const isBesideDefinition = (interpreter: string | undefined): boolean =>
   interpreter !== undefined && !interpreter.startsWith("/") && /^\.|\//.test(interpreter)
 
@@ -203,7 +203,7 @@ const DATA_FOLDER = ".ork"
 
 const isData = (path: string): boolean => path.split(sep).at(-1) === DATA_FOLDER
 
-/** Tells a module name (`jobs.load`) from a path (`jobs/load.py`). */
+/** Returns whether a text is a module name (`jobs.load`) and no path (`jobs/load.py`). */
 const isModule = ({ executor }: Node, { field, file }: NamedFile): boolean =>
   field === "file" && executor === "python" && !file.endsWith(".py") && !file.includes("/")
 

@@ -39,7 +39,7 @@ export interface ExplainOptions {
     Pick<QueueStore, "listQueues"> &
     Pick<StatsStore, "limitHolders"> &
     Pick<NotificationStore, "notificationProblems">
-  /** Tells whether a holder that is not marked as dead is alive; see `holderIsAlive`. */
+  /** Returns whether a holder that is not marked as dead is alive; see `holderIsAlive`. */
   isAlive(holder: LeaseHolderRow): boolean
   /** Returns why this server cannot work at present, such as a full disk; null: it can. */
   serverProblem?(): Promise<string | null>
@@ -184,7 +184,7 @@ const readContext = async (
   }
 }
 
-/** Tells whether a live holder accepts a task or job. */
+/** Returns whether a live holder accepts a task or job. */
 export const acceptsNode = ({ kind, capabilities }: LeaseHolderRow, node: Node): boolean => {
   if (REMOTE_EXECUTORS.includes(node.executor)) return kind === "server"
   if (capabilities === null) return false

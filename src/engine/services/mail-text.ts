@@ -12,7 +12,7 @@ export interface MailText {
   text: string
 }
 
-/** What happened to a run, as the end of a sentence about it. */
+/** The event of a run as the end of a sentence about it. */
 export const RUN_STATE = {
   success: "succeeded",
   failure: "failed",

@@ -48,7 +48,7 @@ export interface Mail {
   to: string[]
   subject: string
   text: string
-  /** The same for each try. */
+  /** Identifies the mail; every try has the same. */
   id: string
 }
 

@@ -22,7 +22,7 @@ export interface PathTriggersOptions extends TriggeredRunOptions {
   wake(): void
 }
 
-/** What this server knows of a trigger. */
+/** State that this server keeps about a trigger. */
 interface Watch {
   pattern: string
   /** Time of the next look, by the monotonic clock. */

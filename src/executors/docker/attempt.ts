@@ -313,7 +313,7 @@ export class DockerAttempt {
       : { ...base, state: "success", output: output.output }
   }
 
-  /** Tells whether the container was killed through the engine (`docker rm -f`, a shutdown of the engine), or ended with it. */
+  /** Returns whether the container was killed through the engine (`docker rm -f`, a shutdown of the engine), or ended with it. */
   async #endedByOthers(id: string, { ExitCode, OOMKilled, FinishedAt }: ContainerState, unseen: boolean): Promise<boolean> {
     if (OOMKilled || ExitCode <= 128) return false
     if (unseen && ENGINE_EXIT_CODES.has(ExitCode)) return true

@@ -117,7 +117,7 @@ export class LogFollower {
 const lastBytes = (tail: Buffer, more: Buffer): Buffer<ArrayBuffer> =>
   Buffer.concat([tail, more.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES)
 
-/** Tells whether `all` ends with `end`; both hold at most the last `TAIL_BYTES`. */
+/** Returns whether `all` ends with `end`; both hold at most the last `TAIL_BYTES`. */
 const endsWith = (all: Buffer, end: Buffer): boolean =>
   end.length <= all.length && all.subarray(all.length - end.length).equals(end)
 

@@ -13,7 +13,7 @@ export interface Interpreter {
   virtualenv: string | null
 }
 
-/** Where to look: the folder of the definition, and the PATH of the task. */
+/** Places to search: the folder of the definition, and the PATH of the task. */
 export interface SearchPlaces {
   folder: string
   path: string
@@ -35,7 +35,7 @@ export const findInterpreter = (name: string, { folder, path }: SearchPlaces): I
   )
 }
 
-/** Tells a path from the name of a program. */
+/** Returns whether a text is a path, and not the name of a program. */
 export const isPath = (name: string): boolean => name.includes("/") || name.startsWith(".")
 
 const inFolder = (name: string, folder: string): Interpreter => {

@@ -15,7 +15,7 @@ import { readRequirements } from "./requirements.ts"
 import type { TaskCommands } from "./task-commands.ts"
 import { BuildFailure, Virtualenvs } from "./virtualenvs.ts"
 
-/** Tells whether a task selects its Python. All others find `python3` in PATH themselves. */
+/** Returns whether a task selects its Python. All others find `python3` in PATH themselves. */
 export const selectsPython = ({ interpreter, requirements }: Node): boolean =>
   interpreter !== undefined || requirements !== undefined
 

@@ -35,7 +35,7 @@ export type Task = z.output<typeof runs.task>
 export type Artifacts = z.output<typeof artifacts.artifactList>
 export type NewRun = z.input<typeof runs.newRun>
 export type RunQuery = z.input<typeof runs.runQuery>
-/** Where a retry begins. Default: at every task that did not succeed. */
+/** The task or step at which a retry begins. Default: every task that did not succeed. */
 export type RetryStart = Pick<z.input<typeof runs.retryBody>, "from" | "step">
 export type RetryPlan = z.output<typeof runs.retryPlan>
 export type Explanation = z.output<typeof runs.explanation>

@@ -22,7 +22,7 @@ export class Cancellation {
     return this.isRequested ? this.#graceOver : this.#stop
   }
 
-  /** Tells whether a step rejects. `isOld`: it began before the cancel. */
+  /** Returns whether a step rejects. `isOld`: it began before the cancel. */
   concerns(isOld: boolean): boolean {
     return this.isRequested && (isOld || !this.#isTold)
   }

@@ -12,7 +12,7 @@ export const MINUTES = 1440
 /** Samples per minute for the quantiles of dispatch times. */
 const MAX_WAITS = 500
 
-/** What this server has counted and not yet saved. */
+/** Counts of this server that are not saved yet. */
 interface Minute {
   success: number
   failed: number
