@@ -89,7 +89,7 @@ class Dag {
   }
 
   #convert(fields: Fields): WorkflowDefinition | null {
-    const take = taker(fields)
+    const take = fieldTaker(fields)
     const name = this.#names.add(textOf(take("name")) ?? this.#options.name)
     const params = this.#params(take("params"))
     const env = this.#env(take("env"))
@@ -253,7 +253,7 @@ class Dag {
       const fields: Fields = isMap(item)
         ? this.#fieldsOf(item)
         : new Map([["run", { value: plain(item), line: this.#lineOf(item) }]])
-      const take = taker(fields)
+      const take = fieldTaker(fields)
       const [id, title] = [textOf(take("id")), textOf(take("name"))]
       const own = names.add(name ?? title ?? id ?? `step${steps.length + 1}`)
       for (const each of [id, title, name]) if (typeof each === "string") given.set(each, own)
@@ -279,7 +279,7 @@ class Dag {
   }
 
   #depends({ fields, line }: Step, given: ReadonlyMap<string, string>): string[] {
-    const depends = taker(fields)("depends")?.value ?? []
+    const depends = fieldTaker(fields)("depends")?.value ?? []
     return (Array.isArray(depends) ? depends : [depends]).flatMap((each) => {
       const name = given.get(toText(each))
       if (name === undefined) this.#problem(line, `depends on the step ${JSON.stringify(each)}, which does not exist`)
@@ -289,7 +289,7 @@ class Dag {
 
   #task(step: Step, steps: readonly Step[]): TaskDefinition | null {
     const { fields } = step
-    const take = taker(fields)
+    const take = fieldTaker(fields)
     const run = this.#work(step)
     if (run === null) return null
     const task: TaskDefinition = {
@@ -311,7 +311,7 @@ class Dag {
 
   /** Returns what the step runs. Reports a step that has no counterpart, and returns null. */
   #work({ name, fields, line }: Step): Pick<TaskDefinition, "command" | "shell" | "executor" | "workflow" | "input"> | null {
-    const take = taker(fields)
+    const take = fieldTaker(fields)
     const executor = take("executor") ?? take("type") ?? take("action")
     if (executor !== undefined && !["shell", "command"].includes(executorName(executor.value))) {
       this.#problem(executor.line, `the step ${name} uses the executor ${executorName(executor.value)}, which is not converted`)
@@ -425,7 +425,7 @@ const stepsBefore = (step: Step, steps: readonly Step[]): Set<string> => {
 }
 
 /** Returns a function that removes and returns a field: what is left has no counterpart. */
-const taker =
+const fieldTaker =
   (fields: Fields) =>
   (name: string): Field | undefined => {
     const field = fields.get(name)

@@ -6,7 +6,7 @@ import { CancelledError } from "../errors.ts"
 export class Cancellation {
   readonly #stop: AbortSignal
   readonly #graceOver: AbortSignal
-  #isTold = false
+  #isReported = false
 
   constructor(stop: AbortSignal, graceOver: AbortSignal) {
     this.#stop = stop
@@ -24,11 +24,11 @@ export class Cancellation {
 
   /** Returns whether a step rejects. `isOld`: it began before the cancel. */
   concerns(isOld: boolean): boolean {
-    return this.isRequested && (isOld || !this.#isTold)
+    return this.isRequested && (isOld || !this.#isReported)
   }
 
   error(options?: ErrorOptions): CancelledError {
-    this.#isTold = true
+    this.#isReported = true
     return new CancelledError("the function was cancelled", options)
   }
 }

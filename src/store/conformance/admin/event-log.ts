@@ -30,10 +30,10 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       const run = await world.start(
         workflow({ a: {}, each: { after: ["a"], fan: { foreach: { lit: [] }, reference: "items" } }, b: {} }),
       )
-      const told: StoreEvent[] = []
+      const emitted: StoreEvent[] = []
       const turn = async (input: Parameters<typeof world.turn>[0]) => {
         const advanced = await world.turn(input)
-        told.push(...advanced.events)
+        emitted.push(...advanced.events)
         return advanced
       }
       const { claims } = await turn({ claim: 9 })
@@ -52,7 +52,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
         "b pending",
         "each running",
       ])
-      expect(logged.slice(1)).toEqual(told.map((event) => ({ ...event, id: expect.any(String) })))
+      expect(logged.slice(1)).toEqual(emitted.map((event) => ({ ...event, id: expect.any(String) })))
       expect(logged[6]).toMatchObject({ error: "it broke", availableAt: "2026-03-01T00:00:00.507Z" })
       expect(logged[7]).toMatchObject({ total: 2, runId: run.id })
       await world.store.requestCancel(run.id, "cancel")

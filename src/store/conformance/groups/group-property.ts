@@ -75,7 +75,7 @@ const flowOf = (plan: Plan): { flow: CompiledWorkflow; totals: Map<string, numbe
 }
 
 /** Computes the expected final states from those of the leaf tasks by the rules alone. */
-class Verdict {
+class ExpectedStates {
   readonly #chaos: Chaos
   readonly #states: ReadonlyMap<string, NodeState>
   /** Final states of leaf instances by node and path of their fan-out. */
@@ -105,14 +105,14 @@ class Verdict {
       const end = isTaskFinished(status) ? upstreamEnd(status, skipReason) : "success"
       if (end !== "success") up[end]++
     }
-    const verdict = evaluateRule(node.rule, up)
+    const skipReason = evaluateRule(node.rule, up)
     expect({ node: node.name, path, skipped: state.status === "skipped", skip: state.skipReason }).toEqual({
       node: node.name,
       path,
-      skipped: verdict !== null,
-      skip: verdict,
+      skipped: skipReason !== null,
+      skip: skipReason,
     })
-    if (verdict !== null) return "skipped"
+    if (skipReason !== null) return "skipped"
     const failed = node.fan === undefined ? this.#one(index, path, state) : this.#fan(index, path)
     expect([node.name, path, state.status]).toEqual([node.name, path, failed ? "failed" : "success"])
     return state.status
@@ -148,7 +148,7 @@ const verify = async (chaos: Chaos, run: RunRow): Promise<void> => {
   const { store } = chaos.world
   const tasks = await store.listTasks({ runId: run.id, limit: 10_000 })
   const leaves = tasks.filter(({ node }) => chaos.flow.nodes[node]!.fan !== undefined)
-  const failed = new Verdict(chaos, await statesOf(chaos.world, run.id), leaves).scope(null, "")
+  const failed = new ExpectedStates(chaos, await statesOf(chaos.world, run.id), leaves).scope(null, "")
   expect(run.status).toBe(failed ? "failed" : "success")
 }
 

@@ -6,7 +6,7 @@ import { planRetry } from "../../../core/rules/runs/retry-plan.ts"
 import { group, workflow } from "../../../core/testing.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import type { TaskClaim, RunRow } from "../../contract/store.ts"
-import { gathered, judgeAll, openChunks } from "./groups.ts"
+import { gathered, evaluateAll, openChunks } from "./groups.ts"
 import { statesOf } from "../runs/property.ts"
 import { expandAll, fence, names, type Open, setup, type World } from "../world.ts"
 
@@ -19,7 +19,7 @@ const plain = workflow({ g: timed, "g.a": {}, "g.b": { after: ["g.a"] }, after: 
 /** Starts a run, opens its groups and claims every ready task. */
 const begin = async (world: World, flow: CompiledWorkflow): Promise<{ run: RunRow; claims: TaskClaim[] }> => {
   const run = await world.start(flow)
-  await judgeAll(world, flow)
+  await evaluateAll(world, flow)
   return { run, claims: await world.claim() }
 }
 
@@ -39,7 +39,7 @@ export const groupTimeoutTests = (open: Open): void => {
       expect(nextDueMs).toBe(40_000)
       const [b] = await world.claim()
       await world.turn({ changes: [world.ended(b!)] })
-      await judgeAll(world, plain)
+      await evaluateAll(world, plain)
       expect((await world.turn()).nextDueMs).toBeNull()
       expect(await world.task(run.id, "g")).toMatchObject({ status: "success", error: null })
     })
@@ -71,7 +71,7 @@ export const groupTimeoutTests = (open: Open): void => {
       world.clock.pass(MINUTE)
       await world.turn()
       await world.turn({ changes: [world.ended(claims[0]!, "success", 1)] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
     })
 
@@ -109,7 +109,7 @@ export const groupTimeoutTests = (open: Open): void => {
         ...openChunks(flow, h!),
       ]
       expect(await world.turn({ changes, claim: 9 })).toMatchObject({ rejected: [], claims: [] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.statuses(run.id)).toEqual({
         "g.a": "cancelled",
         "g.each[0]": "cancelled",
@@ -169,11 +169,11 @@ export const groupTimeoutTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(byName.get("o.g.a[0]")!)] })
       const [b] = await world.claim()
       await world.turn({ changes: [world.ended(b!)] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       world.clock.pass(MINUTE)
       expect((await world.turn()).stopRequests).toEqual([byName.get("o.g.a[1]")!.attemptId])
       await world.turn({ changes: [cancelled(world, byName.get("o.g.a[1]")!)] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.statuses(run.id)).toMatchObject({
         "o.g.b[0]": "success",
         "o.g.b[1]": "cancelled",
@@ -203,7 +203,7 @@ export const groupTimeoutTests = (open: Open): void => {
     it("past its timeout is visible to the server that reaps a dead holder's attempts", async () => {
       const world = await setup(open)
       await world.start(plain)
-      await judgeAll(world, plain)
+      await evaluateAll(world, plain)
       const other = await world.join("other")
       const { claims } = await world.turn({ holder: other, claim: 9 })
       world.clock.pass(MINUTE)
@@ -228,7 +228,7 @@ export const groupTimeoutTests = (open: Open): void => {
       world.clock.pass(MINUTE)
       expect((await world.turn()).more).toBe(true)
       expect((await world.turn()).more).toBe(false)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.run(run.id)).toMatchObject({ status: "failed", tasks: { cancelled: 1500 } })
     })
 
@@ -251,17 +251,17 @@ export const groupTimeoutTests = (open: Open): void => {
       world.clock.pass(MINUTE)
       await world.turn()
       await world.turn({ changes: [cancelled(world, claims[0]!)] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
       if ("problem" in plan) throw new Error(plan.problem)
       expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect((await world.turn()).nextDueMs).toBe(MINUTE)
       const [a] = await world.claim()
       await world.turn({ changes: [world.ended(a!)] })
       const [b] = await world.claim()
       await world.turn({ changes: [world.ended(b!)] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.run(run.id)).toMatchObject({ status: "success" })
       expect((await world.turn()).nextDueMs).toBeNull()
     })
@@ -274,14 +274,14 @@ export const groupTimeoutTests = (open: Open): void => {
       await world.turn({ changes: [world.ended(claims[0]!, "failed")] })
       const skip = (await world.gate()).find(({ node }) => flow.nodes[node]!.name === "g.h.i.b")!
       await world.turn({ changes: [{ ...fence(skip), kind: "skip", skipReason: "unmet", reason: "" }] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
       if ("problem" in plan) throw new Error(plan.problem)
       expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
       expect((await world.task(run.id, "g.h.i.a")).parked).toBe("group")
       world.clock.pass(MINUTE)
       await world.turn()
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await world.run(run.id)).toMatchObject({ status: "failed", tasks: { cancelled: 2, pending: 0 } })
     })
   })

@@ -33,7 +33,7 @@ export const gathered = (claim: TaskClaim): Change => ({
 })
 
 /** Evaluates everything in the gate's lane until it is empty, with two items for each fan-out. */
-export const judgeAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
+export const evaluateAll = async (world: World, flow: CompiledWorkflow): Promise<void> => {
   for (let claims = await world.gate(); claims.length > 0; claims = await world.gate()) {
     const changes = claims.flatMap((claim) => {
       if (claim.childrenCreated > 0 && claim.childrenPending === 0) return [gathered(claim)]
@@ -83,7 +83,7 @@ export const groupTests = (open: Open): void => {
       const parent = { parent: 0 }
       const flow = workflow({ g: { ...group, fan }, "g.a": parent, "g.b": { after: ["g.a"], ...parent } })
       const run = await world.start(flow)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const claims = await world.claim()
       expect(names(world, claims)).toEqual(["g.a[0]", "g.a[1]"])
       expect(claims.map(({ parentItem, count }) => [parentItem, count])).toEqual([
@@ -107,10 +107,10 @@ export const groupTests = (open: Open): void => {
       await world.start(flow)
       const [top] = await world.claim()
       await world.turn({ changes: [world.ended(top!, "success", "outside")] })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const near = await world.claim()
       await world.turn({ changes: near.map((claim) => world.ended(claim, "success", `near ${claim.path}`)) })
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const leaves = await world.claim()
       expect(leaves.map(({ path, count }) => [path, count])).toHaveLength(8)
       const last = leaves.find(({ path }) => path === "1.0.1")!
@@ -143,13 +143,13 @@ export const groupTests = (open: Open): void => {
       const world = await setup(open)
       const flow = workflow({ g: { ...group, fan, concurrency: 1 }, "g.a": {} })
       const run = await world.start(flow)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(names(world, await world.claim())).toEqual(["g.a[0]"])
       expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
       const [held] = (await world.store.listInFlight(world.holder)).filter(Boolean)
       await world.turn({ changes: [world.ended(held!)] })
       expect(await world.claim()).toEqual([])
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(names(world, await world.claim())).toEqual(["g.a[1]"])
     })
 
@@ -161,14 +161,14 @@ export const groupTests = (open: Open): void => {
       const endAll = async (status: "success" | "failed"): Promise<string[]> => {
         const claims = await world.claim()
         await world.turn({ changes: claims.map((claim) => world.ended(claim, claim.node === 3 ? status : "success")) })
-        await judgeAll(world, flow)
+        await evaluateAll(world, flow)
         return names(world, claims)
       }
       const retried = async (): Promise<boolean> => {
         const plan = planRetry(flow, await world.run(run.id), await statesOf(world, run.id), {})
         return "reset" in plan && (await world.store.retryRun(run.id, plan.reset))
       }
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       for (const item of [0, 1]) {
         expect(await endAll("failed")).toEqual([`g.a[${item}]`])
         expect(await endAll("failed")).toEqual([`g.h.b[${item}.0]`, `g.h.b[${item}.1]`])
@@ -178,7 +178,7 @@ export const groupTests = (open: Open): void => {
       expect(await retried()).toBe(true)
       expect(await world.claim()).toEqual([])
       expect((await world.task(run.id, "g.h.b", "0.1")).parked).toBe("group")
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect((await world.task(run.id, "g", "1")).parked).toMatchObject({ cap: 1, used: 1 })
       expect(await endAll("success")).toEqual(["g.h.b[0.0]", "g.h.b[0.1]"])
 
@@ -187,11 +187,11 @@ export const groupTests = (open: Open): void => {
       for (let turns = 0; turns < 3; turns++) {
         const live = await world.store.listInFlight(world.holder)
         await world.turn({ changes: live.map((each) => world.ended(each, "cancelled")) })
-        await judgeAll(world, flow)
+        await evaluateAll(world, flow)
       }
       expect((await world.run(run.id)).status).toBe("cancelled")
       expect(await retried()).toBe(true)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       expect(await endAll("success")).toEqual(["g.h.b[1.0]", "g.h.b[1.1]"])
       expect(await world.run(run.id)).toMatchObject({ status: "success", tasks: { success: 6, pending: 0 } })
     })
@@ -212,7 +212,7 @@ export const groupTests = (open: Open): void => {
       const world = await setup(open)
       const flow = workflow({ g: { ...group, fan }, "g.h": { ...group, fan }, "g.h.a": {}, "g.h.b": { after: ["g.h.a"] } })
       const run = await world.start(flow)
-      await judgeAll(world, flow)
+      await evaluateAll(world, flow)
       const [live, ...others] = await world.claim(2)
       await world.store.requestCancel(run.id, "cancel")
       await world.turn({ changes: others.map((claim) => world.ended(claim, "cancelled")) })
@@ -228,7 +228,7 @@ export const groupTests = (open: Open): void => {
     it("with an overridden inner task unblocks the tasks below it", async () => {
       const world = await setup(open)
       const run = await world.start(flowOfTwo)
-      await judgeAll(world, flowOfTwo)
+      await evaluateAll(world, flowOfTwo)
       const mark = { runId: run.id, name: "g.a", path: "1", status: "success", reason: "by hand" } as const
       const store = world.store as unknown as { markTask?: (input: typeof mark) => Promise<string> }
       if (store.markTask === undefined) return
@@ -239,7 +239,7 @@ export const groupTests = (open: Open): void => {
     it("lists inner tasks by name and path, and containers separately", async () => {
       const world = await setup(open)
       const run = await world.start(flowOfTwo)
-      await judgeAll(world, flowOfTwo)
+      await evaluateAll(world, flowOfTwo)
       const list = await world.store.listTasks({ runId: run.id, limit: 100 })
       expect(list.map(({ name, path }) => `${name}[${path}]`).toSorted()).toEqual([
         "after[]",

@@ -165,9 +165,9 @@ export class Chaos {
       return [{ ...fence(claim), kind: "gather", status, output: { inline: [] } }]
     }
     const item = isInstance(node, claim.kind)
-    const verdict = item ? null : evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
-    if (verdict !== null && claim.childrenCreated === 0)
-      return [{ ...fence(claim), kind: "skip", skipReason: verdict, reason: node.rule }]
+    const skipReason = item ? null : evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+    if (skipReason !== null && claim.childrenCreated === 0)
+      return [{ ...fence(claim), kind: "skip", skipReason, reason: node.rule }]
     const limits = limitsOf(this.flow, claim.node, claim.runId)
     if (claim.kind === "task") return [{ ...fence(claim), kind: "enqueue", lane: WORK, limits }]
     if (claim.kind === "group") return this.open(claim, limits)

@@ -83,7 +83,7 @@ const Beside = ({ run, other }: { run: Run; other: Run }): ReactElement => {
                   <RunHead title="This run" run={run} />
                   <RunHead title="The other run" run={other} />
                 </div>
-                <Verdict compared={compared} />
+                <ComparisonSummary compared={compared} />
                 <TaskTable compared={compared} here={run.id} there={other.id} />
                 <div className="columns">
                   <ParamTable rows={compared.params} />
@@ -121,7 +121,7 @@ const RunHead = ({ title, run }: { title: string; run: Run }): ReactElement => {
   )
 }
 
-const Verdict = ({ compared: { here, there, tasks } }: { compared: Comparison }): ReactElement | null => {
+const ComparisonSummary = ({ compared: { here, there, tasks } }: { compared: Comparison }): ReactElement | null => {
   if (here === null || there === null) return null
   const [worst] = tasks
   const difference = here - there

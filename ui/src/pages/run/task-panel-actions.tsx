@@ -13,12 +13,12 @@ import { useThisRun } from "../../run/use-run.ts"
 import { useMayFor } from "../../session/session.ts"
 import { type Retried, RetryDialog } from "./retry-dialog.tsx"
 
-export type Verdict = "success" | "failed"
+export type Outcome = "success" | "failed"
 
 /** Buttons for a whole task (empty `path`, no `task`) or one instance. */
 export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | null; fanned: boolean }): ReactElement | null => {
   const [retried, setRetried] = useState<Retried | null>(null)
-  const [verdict, setVerdict] = useState<Verdict | null>(null)
+  const [outcome, setOutcome] = useState<Outcome | null>(null)
   const { query } = useThisRun()
   const mayRetry = useMayFor(query.data?.workflow, "trigger")
   const mayMark = useMayFor(query.data?.workflow, "admin")
@@ -49,14 +49,14 @@ export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | nul
                 key={each}
                 disabled={live}
                 title={live ? "Once it does not run" : undefined}
-                onClick={() => setVerdict(each)}
+                onClick={() => setOutcome(each)}
               >
                 Mark as {each}
               </Button>
             ))
         : null}
       <RetryDialog retried={retried} onClose={() => setRetried(null)} />
-      {verdict === null ? null : <MarkDialog at={at} verdict={verdict} onClose={() => setVerdict(null)} />}
+      {outcome === null ? null : <OverrideDialog at={at} outcome={outcome} onClose={() => setOutcome(null)} />}
     </div>
   )
 }
@@ -68,15 +68,15 @@ const useChanged = ({ runId }: TaskAt): (() => Promise<void>) => {
   }
 }
 
-const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; onClose: () => void }): ReactElement => {
+const OverrideDialog = ({ at, outcome, onClose }: { at: TaskAt; outcome: Outcome; onClose: () => void }): ReactElement => {
   const [reason, setReason] = useState("")
   const [tried, setTried] = useState(false)
   const changed = useChanged(at)
   const given = reason.trim()
   const act = useMutation({
-    mutationFn: () => calls.markTask(at, verdict, given),
+    mutationFn: () => calls.markTask(at, outcome, given),
     onSuccess: async () => {
-      showMessage(`${at.name} is marked as ${verdict}`)
+      showMessage(`${at.name} is marked as ${outcome}`)
       onClose()
       await changed()
     },
@@ -90,14 +90,14 @@ const MarkDialog = ({ at, verdict, onClose }: { at: TaskAt; verdict: Verdict; on
     <ConfirmDialog
       open
       onClose={onClose}
-      title={`Mark ${at.name} as ${verdict}?`}
+      title={`Mark ${at.name} as ${outcome}?`}
       description={
-        verdict === "success"
+        outcome === "success"
           ? "What waits for it goes on as if it had succeeded, without an output."
           : "It counts as failed, and so does what needs its success."
       }
-      action={`Mark as ${verdict}`}
-      kind={verdict === "failed" ? "danger" : "primary"}
+      action={`Mark as ${outcome}`}
+      kind={outcome === "failed" ? "danger" : "primary"}
       busy={act.isPending}
       onConfirm={confirm}
     >

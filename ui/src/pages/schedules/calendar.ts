@@ -107,9 +107,9 @@ export const weekDays = (schedules: readonly Fires[], from: number): WeekDay[] =
   return starts.slice(0, 7).map((start, i) => ({
     start,
     entries: all
-      .flatMap(({ schedule: { id, workflow, next_ticks: told }, ticks, guessed }) => {
+      .flatMap(({ schedule: { id, workflow, next_ticks: known }, ticks, guessed }) => {
         const here = ticks.filter((tick) => tick >= Math.max(start, from) && tick < starts[i + 1]!)
-        const unsure = guessed && here.some((tick) => tick > Date.parse(told.at(-1)!))
+        const unsure = guessed && here.some((tick) => tick > Date.parse(known.at(-1)!))
         if (here.length === 0) return []
         if (here.length > MOST_ENTRIES) return [{ id, workflow, first: here[0]!, count: here.length, guessed: unsure }]
         return here.map((first) => ({ id, workflow, first, count: 1, guessed: unsure }))

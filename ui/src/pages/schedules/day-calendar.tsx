@@ -30,7 +30,7 @@ export const DayCalendar = ({ schedules, from }: { schedules: readonly Schedule[
               <Link to="/workflows/$name" params={{ name: row.workflow }} className="day-name clip">
                 {row.workflow}
               </Link>
-              <span className="hidden">{told(row)}</span>
+              <span className="hidden">{summaryOf(row)}</span>
               <div className="day-line" aria-hidden="true">
                 {lines.map((line) => (
                   <span
@@ -60,7 +60,7 @@ export const DayCalendar = ({ schedules, from }: { schedules: readonly Schedule[
   )
 }
 
-const told = (row: DayRow): string => {
+const summaryOf = (row: DayRow): string => {
   if (row.paused) return "paused"
   if (row.band !== null) return `every ${durationText(row.band.everyMs)}`
   const times = row.marks.map((mark) => clockText(mark.at))

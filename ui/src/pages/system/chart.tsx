@@ -111,7 +111,7 @@ export const Chart = ({
                 />
               </svg>
               <span className="soft small">{line.name}</span>
-              <span className="number small">{told(latest(data.columns[i]!), unit)}</span>
+              <span className="number small">{textOf(latest(data.columns[i]!), unit)}</span>
             </li>
           ))}
         </ul>
@@ -123,7 +123,7 @@ export const Chart = ({
 
 const alignedOf = ({ times, columns }: ChartData): uPlot.AlignedData => [times, ...columns] as uPlot.AlignedData
 
-const told = (value: number | null, unit: (value: number) => string): string => (value === null ? "–" : unit(value))
+const textOf = (value: number | null, unit: (value: number) => string): string => (value === null ? "–" : unit(value))
 
 const summary = (lines: readonly Line[], data: ChartData, unit: (value: number) => string): string =>
-  lines.map((line, i) => `${line.name} now ${told(latest(data.columns[i]!), unit)}`).join(", ")
+  lines.map((line, i) => `${line.name} now ${textOf(latest(data.columns[i]!), unit)}`).join(", ")
