@@ -2,25 +2,18 @@
 
 import { createHash } from "node:crypto"
 import { hostname } from "node:os"
-import { resolve } from "node:path"
-import { bareNode } from "../core/model/bare-node.ts"
 import type { Output } from "../core/model/change.ts"
-import { FUNCTION_EXECUTOR } from "../core/model/function.ts"
 import type { Child } from "../core/model/function-signals.ts"
 import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
-import { isObject, type Json, type JsonObject } from "../core/values/json.ts"
-import { type Clock, iso, type Random } from "../core/model/ports.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
+import { iso } from "../core/model/ports.ts"
 import { isRunClosed } from "../core/model/status.ts"
-import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node, rootNodes } from "../core/model/workflow.ts"
-import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
-import { REMOTE_WILDCARD } from "../core/routing/lanes.ts"
+import { type CompiledWorkflow, rootNodes } from "../core/model/workflow.ts"
 import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../core/rules/jobs/jobs.ts"
 import { JOB_CANCELLED } from "../core/rules/messages.ts"
-import { bindParams } from "../core/rules/runs/params.ts"
 import { cronProblem } from "../core/time/cron.ts"
-import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
-import { Engine } from "../engine/engine.ts"
-import type { Conditions, Evaluator, Logger } from "../engine/ports.ts"
+import type { Engine } from "../engine/engine.ts"
+import type { Logger } from "../engine/ports.ts"
 import { cancelChild, cancelRun } from "../engine/waiting/cancel-run.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
@@ -29,15 +22,12 @@ import { planStepRetry } from "../engine/services/step-retry.ts"
 import { UnhandledJobs } from "../engine/services/unhandled-jobs.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
 import { answerFunction } from "../engine/waiting/function-approvals.ts"
-import type { Executor } from "../executors/executor.ts"
-import type { ObjectStore } from "../objects/objects.ts"
 import type { JobRejection, JobRow, NewJob } from "../store/contract/jobs.ts"
 import type { JobInTransaction } from "../store/contract/transactions.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
 import type {
-  AnyFunctionDefinition,
   AnyTask,
   AnyWorkflow,
   Definition,
@@ -46,10 +36,10 @@ import type {
 } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition, ChildEnd } from "./durable/activation.ts"
-import { FunctionExecutor, type ParentFunction } from "./durable/function-executor.ts"
+import type { ParentFunction } from "./durable/function-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
-import { CancelledError, ConflictError, InvalidInputError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
+import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
 import type {
@@ -64,7 +54,10 @@ import type {
   TransactionOptions,
   Work,
 } from "./orkable.ts"
+import { createEngine, GRACE_MS, type OrkParts } from "./create-engine.ts"
+import { functionWorkflow, NODE_NAME, taskNode } from "./function-workflow.ts"
 import { Results } from "./results.ts"
+import { boundParams, paramsOf } from "./run-params.ts"
 import { validate } from "./schema.ts"
 import { toJson } from "./to-json.ts"
 
@@ -83,36 +76,7 @@ export interface OrkOptions {
   log?: Logger
 }
 
-/** The parts that `Ork` runs on. */
-export interface OrkParts {
-  store: ServerStore
-  objects: ObjectStore
-  evaluator: Evaluator
-  clock: Clock
-  random: Random
-  log: Logger
-  /** Identity of this process, for other processes on the same file. */
-  process: string
-  name: string
-  /** `server`: it also reaps dead processes every few seconds. */
-  holder: "server" | "run"
-  concurrency: number
-  version: string
-  /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
-  executors?: (functions: FunctionExecutor) => readonly Executor[]
-  /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
-  conditions?: Conditions
-  /** Changes a graph before it is stored. */
-  prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
-}
-
-const GRACE_MS = 10_000
-const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
-const MAX_FANOUT = 100_000
 const PAGE = 100
-const NODE_NAME = "main"
-/** Lost attempts of a durable function are free: its steps are not repeated. */
-const LOST_RETRIES = 100
 
 interface StoredWorkflow {
   workflowId: number
@@ -346,7 +310,7 @@ export class Ork implements Orkable {
     const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
     const problem = cronProblem(cron)
     if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
-    const workflow = definition.kind === "graph" ? (await this.#versionOf(definition)).workflow : compile(name, definition)
+    const workflow = definition.kind === "graph" ? (await this.#versionOf(definition)).workflow : functionWorkflow(name, definition)
     const params = boundParams(workflow, input, definition.name)
     await this.#deploy({ ...workflow, name, schedules: [{ cron, timezone, catchup, overlap, params: { lit: params } }] })
     this.#scheduler?.wake()
@@ -519,7 +483,7 @@ export class Ork implements Orkable {
     const known = this.#workflows.get(definition.name)
     if (known !== undefined) return known
     const stored =
-      definition.kind === "graph" ? this.#deployGraph(definition) : this.#deploy(compile(definition.name, definition))
+      definition.kind === "graph" ? this.#deployGraph(definition) : this.#deploy(functionWorkflow(definition.name, definition))
     this.#workflows.set(definition.name, stored)
     stored.catch(() => this.#workflows.delete(definition.name))
     return stored
@@ -668,61 +632,11 @@ export class Ork implements Orkable {
   // -- parts -----------------------------------------------------------------------------------------------------------------------
 
   #createEngine(): Engine {
-    const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = this.#parts
-    const { executors: createExecutors, conditions } = this.#parts
-    const functions = this.#definitions.flatMap(({ kind, name: called }) => (kind === "graph" ? [] : [called]))
-    const capabilities: WorkerCapabilities = {
-      queues: "all",
-      labels: [],
-      handlers: [],
-      functions,
-      functionsOnly: createExecutors === undefined,
-      capacity: concurrency,
-      version,
-    }
-    const functionExecutor = new FunctionExecutor({
-      definitions: this.#definitions,
-      store,
-      objects,
-      clock,
-      random,
+    return createEngine(this.#parts, this.#definitions, {
       newChild: (definition) => this.#newChild(definition),
       startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input),
       childEnd: (child) => this.#childEnd(child),
-      cancelChild: (child) => cancelChild(store, child).finally(() => this.#engine?.wake()),
-    })
-    const executors = createExecutors?.(functionExecutor) ?? [functionExecutor]
-    const dataDir = resolve(".ork")
-    const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
-    return new Engine({
-      store,
-      objects,
-      executors: new Map(executors.map((executor) => [executor.name, executor])),
-      evaluator,
-      clock,
-      random,
-      log,
-      holder: { kind: this.#parts.holder, name, process, capabilities },
-      privateRun: null,
-      lanes: [...lanesOf(capabilities), ...(createExecutors === undefined ? [] : [REMOTE_WILDCARD])],
-      concurrency,
-      maxFanout: MAX_FANOUT,
-      maxOutputBytes: MAX_OUTPUT_BYTES,
-      graceMs: GRACE_MS,
-      dataDir,
-      folders: {
-        // Functions run in this process, in its own folder.
-        workingDir: () => ({ baseDir: globalThis.process.cwd(), workingDir: globalThis.process.cwd() }),
-        code: async () => null,
-        upstream: (claim, outputs) => upstreamFiles.write(claim, outputs),
-        artifacts: (claim, sources) => upstreamFiles.writeArtifacts(claim, sources),
-      },
-      secret: async () => null,
-      ...(conditions !== undefined && { conditions }),
-      async findWorkflow(workflow) {
-        const found = await store.getWorkflow(workflow)
-        return found === null ? null : { workflowId: found.id, versionId: found.versionId }
-      },
+      cancelChild: (child) => cancelChild(this.#parts.store, child).finally(() => this.#engine?.wake()),
     })
   }
 
@@ -763,49 +677,6 @@ const checkDefinitions = (definitions: readonly Definition[]): void => {
     if (names.has(name)) throw new TypeError(`Ork.open: two definitions in run have the name ${name}`)
     names.add(name)
   }
-}
-
-/** Returns a workflow of one task, which calls the function of the definition with the params of the run. */
-const compile = (name: string, definition: AnyFunctionDefinition): CompiledWorkflow => ({
-  format: 1,
-  name,
-  tags: [],
-  params: [],
-  anyParams: true,
-  schedules: [],
-  notify: [],
-  include: [],
-  ...(definition.priority !== DEFAULT_PRIORITY && { priority: definition.priority }),
-  nodes: [taskNode(definition)],
-})
-
-const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition): Node =>
-  bareNode({
-    name: NODE_NAME,
-    executor: FUNCTION_EXECUTOR,
-    function: name,
-    paramsAsInput: true,
-    ...(kind === "workflow" && { durable: true }),
-    retry,
-    lostRetries: kind === "workflow" ? LOST_RETRIES : 3,
-    timeoutMs,
-    queue,
-  })
-
-const paramsOf = (input: unknown, name: string): JsonObject => {
-  const params = toJson(input ?? {}, `the input of ${name}`)
-  if (isObject(params)) return params
-  throw new TypeError(`the input of workflow ${name} must be an object`)
-}
-
-/** Returns the params of a run with their defaults. Throws an InvalidInputError for params that the workflow does not accept. */
-const boundParams = (workflow: CompiledWorkflow, input: unknown, name: string): JsonObject => {
-  const bound = bindParams(workflow, { values: paramsOf(input, name) })
-  if (bound.ok) return bound.params
-  throw new InvalidInputError(
-    `the params of ${name}`,
-    bound.problems.map(({ path, message }) => ({ path: path.replace(/^params\./, ""), message })),
-  )
 }
 
 type JobsInTransaction = Pick<TransactionOptions, "tx" | "onConflict">

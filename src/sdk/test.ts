@@ -20,7 +20,8 @@ import type { RowKind } from "../core/model/row.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
-import { Ork, type OrkParts } from "./ork.ts"
+import type { OrkParts } from "./create-engine.ts"
+import { Ork } from "./ork.ts"
 import type {
   AnswerOptions,
   Enqueueable,

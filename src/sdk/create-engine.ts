@@ -1,0 +1,96 @@
+// The engine inside a user's program, and the parts that it runs on.
+
+import { resolve } from "node:path"
+import type { Definition } from "./definitions.ts"
+import { FunctionExecutor, type FunctionExecutorOptions } from "./durable/function-executor.ts"
+import type { Clock, Random } from "../core/model/ports.ts"
+import type { CompiledWorkflow } from "../core/model/workflow.ts"
+import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
+import { REMOTE_WILDCARD } from "../core/routing/lanes.ts"
+import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
+import { Engine } from "../engine/engine.ts"
+import type { Conditions, Evaluator, Logger } from "../engine/ports.ts"
+import type { Executor } from "../executors/executor.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
+
+/** The parts that `Ork` runs on. */
+export interface OrkParts {
+  store: ServerStore
+  objects: ObjectStore
+  evaluator: Evaluator
+  clock: Clock
+  random: Random
+  log: Logger
+  /** Identity of this process, for other processes on the same file. */
+  process: string
+  name: string
+  /** `server`: it also reaps dead processes every few seconds. */
+  holder: "server" | "run"
+  concurrency: number
+  version: string
+  /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
+  executors?: (functions: FunctionExecutor) => readonly Executor[]
+  /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
+  conditions?: Conditions
+  /** Changes a graph before it is stored. */
+  prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
+}
+
+/** Starts and watches the children of durable functions. */
+type Children = Pick<FunctionExecutorOptions, "newChild" | "startChild" | "childEnd" | "cancelChild">
+
+/** Time that running handlers get to end. */
+export const GRACE_MS = 10_000
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+const MAX_FANOUT = 100_000
+
+/** Creates the engine of a program, which claims the work of its functions; with `executors` of the parts, also other work. */
+export const createEngine = (parts: OrkParts, definitions: readonly Definition[], children: Children): Engine => {
+  const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = parts
+  const { executors: createExecutors, conditions } = parts
+  const functions = definitions.flatMap(({ kind, name: called }) => (kind === "graph" ? [] : [called]))
+  const capabilities: WorkerCapabilities = {
+    queues: "all",
+    labels: [],
+    handlers: [],
+    functions,
+    functionsOnly: createExecutors === undefined,
+    capacity: concurrency,
+    version,
+  }
+  const functionExecutor = new FunctionExecutor({ definitions, store, objects, clock, random, ...children })
+  const executors = createExecutors?.(functionExecutor) ?? [functionExecutor]
+  const dataDir = resolve(".ork")
+  const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
+  return new Engine({
+    store,
+    objects,
+    executors: new Map(executors.map((executor) => [executor.name, executor])),
+    evaluator,
+    clock,
+    random,
+    log,
+    holder: { kind: parts.holder, name, process, capabilities },
+    privateRun: null,
+    lanes: [...lanesOf(capabilities), ...(createExecutors === undefined ? [] : [REMOTE_WILDCARD])],
+    concurrency,
+    maxFanout: MAX_FANOUT,
+    maxOutputBytes: MAX_OUTPUT_BYTES,
+    graceMs: GRACE_MS,
+    dataDir,
+    folders: {
+      // Functions run in this process, in its own folder.
+      workingDir: () => ({ baseDir: globalThis.process.cwd(), workingDir: globalThis.process.cwd() }),
+      code: async () => null,
+      upstream: (claim, outputs) => upstreamFiles.write(claim, outputs),
+      artifacts: (claim, sources) => upstreamFiles.writeArtifacts(claim, sources),
+    },
+    secret: async () => null,
+    ...(conditions !== undefined && { conditions }),
+    async findWorkflow(workflow) {
+      const found = await store.getWorkflow(workflow)
+      return found === null ? null : { workflowId: found.id, versionId: found.versionId }
+    },
+  })
+}
