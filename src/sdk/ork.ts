@@ -27,13 +27,7 @@ import type { JobInTransaction } from "../store/contract/transactions.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
-import type {
-  AnyTask,
-  AnyWorkflow,
-  Definition,
-  SignalDefinition,
-  TaskDefinition,
-} from "./definitions.ts"
+import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition, ChildEnd } from "./durable/activation.ts"
 import type { ParentFunction } from "./durable/function-executor.ts"
@@ -310,7 +304,8 @@ export class Ork implements Orkable {
     const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
     const problem = cronProblem(cron)
     if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
-    const workflow = definition.kind === "graph" ? (await this.#versionOf(definition)).workflow : functionWorkflow(name, definition)
+    const workflow =
+      definition.kind === "graph" ? (await this.#versionOf(definition)).workflow : functionWorkflow(name, definition)
     const params = boundParams(workflow, input, definition.name)
     await this.#deploy({ ...workflow, name, schedules: [{ cron, timezone, catchup, overlap, params: { lit: params } }] })
     this.#scheduler?.wake()

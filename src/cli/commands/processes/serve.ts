@@ -109,7 +109,11 @@ interface ServeParts extends Pick<ServerOptions, "config" | "store" | "objects" 
   adminKey: string | null
 }
 
-const start = async (context: Context, request: ServeRequest, { dataDir, adminKey, ...opened }: ServeParts): Promise<RunningServer> => {
+const start = async (
+  context: Context,
+  request: ServeRequest,
+  { dataDir, adminKey, ...opened }: ServeParts,
+): Promise<RunningServer> => {
   const { backends } = context
   const { config, objects, log } = opened
   const { handlers, folder, ...requested } = request

@@ -145,13 +145,7 @@ interface RunOptions {
   logicalDate: string
 }
 
-const MoreOptions = ({
-  options,
-  onChange,
-}: {
-  options: RunOptions
-  onChange: (options: RunOptions) => void
-}): ReactElement => (
+const MoreOptions = ({ options, onChange }: { options: RunOptions; onChange: (options: RunOptions) => void }): ReactElement => (
   <details>
     <summary>More options</summary>
     <div className="stack more-options">
