@@ -52,7 +52,7 @@ const LAYERS: Record<string, Layers> = {
   ],
   engine: [
     ["ports.ts", "finishes-within.ts", "limited-thread.ts", "system.ts"],
-    ["adaptive-limit.ts"],
+    ["adaptive-limit.ts", "claim-ahead.ts"],
     ["attempts"],
     ["loop", "waiting"],
     ["gate"],

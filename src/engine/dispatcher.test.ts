@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { Dispatcher, type DispatcherParts } from "./dispatcher.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { Change } from "../core/model/change.ts"
-import type { Advanced, TaskClaim } from "../store/contract/store.ts"
+import type { Advanced, Claim, TaskClaim } from "../store/contract/store.ts"
 import { VirtualClock } from "../../test/sim/clock.ts"
 
 const CLAIM = {
@@ -50,3 +50,56 @@ test.each(["claims", "gates"] as const)(
     expect(dispatcher.has(CLAIM.attemptId)).toBe(false)
   },
 )
+
+/** A dispatcher with two slots, whose attempts end when the test says so. */
+const withSlots = () => {
+  const clock = new VirtualClock()
+  const submitted: Change[] = []
+  const running = new Map<string, () => void>()
+  const attempts = {
+    get size() {
+      return running.size
+    },
+    remote: 0,
+    has: (id: string) => running.has(id),
+    launch: ({ attemptId }: Claim) => new Promise<void>((resolve) => running.set(attemptId, resolve)),
+    stopAll: () => {},
+  }
+  const waiting = { watches: { size: 0, has: () => false } }
+  const parts = { attempts, waiting, submit: (change: Change) => submitted.push(change), attemptEnded: () => {} }
+  const options = { clock, executors: new Map(), lanes: [], privateRun: null, concurrency: 2 }
+  const dispatcher = new Dispatcher(options as unknown as EngineOptions, parts as unknown as DispatcherParts)
+  const claim = (...ids: string[]): void => {
+    const claims = ids.map((attemptId) => ({ ...CLAIM, attemptId }))
+    dispatcher.dispatch({ ...NOTHING, claims } as unknown as Advanced, { release: false })
+  }
+  const end = async (...ids: string[]): Promise<void> => {
+    for (const id of ids) {
+      running.get(id)!()
+      running.delete(id)
+      await settle()
+    }
+  }
+  return { dispatcher, submitted, running, claim, end }
+}
+
+test("claims beyond the slots are in flight, and start when slots become free", async () => {
+  const { dispatcher, running, claim, end } = withSlots()
+  claim("a", "b")
+  await end("a", "b")
+  expect(dispatcher.claimCapacity(0).maxClaims).toBe(4)
+  claim("c", "d", "e", "f")
+  expect([...running.keys()]).toEqual(["c", "d"])
+  expect([dispatcher.has("e"), dispatcher.idle, dispatcher.claimCapacity(0).maxClaims]).toEqual([true, false, 0])
+  await end("d")
+  expect([...running.keys()]).toEqual(["c", "e"])
+  await end("c", "e", "f")
+  expect(dispatcher.idle).toBe(true)
+})
+
+test("a stop releases the claims that have not started", () => {
+  const { dispatcher, submitted, claim } = withSlots()
+  claim("a", "b", "c")
+  dispatcher.stopAttempts("shutdown")
+  expect(submitted).toMatchObject([{ attemptId: "c", kind: "release" }])
+})

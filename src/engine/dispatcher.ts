@@ -3,6 +3,7 @@
 
 import type { Attempts } from "./attempts/attempts.ts"
 import { logFieldsOf } from "./attempts/claims.ts"
+import { ClaimAhead } from "./claim-ahead.ts"
 import type { Gate } from "./gate/gate.ts"
 import type { Dispatch } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
@@ -38,6 +39,8 @@ export class Dispatcher implements Dispatch {
   readonly #ownLanes: Lanes
   /** Its own lanes, and those of private runs whose `ork run` is dead. */
   #lanes: Lanes
+  /** Claims that wait for a slot. */
+  readonly #ahead: ClaimAhead
   /** Attempt ids of gate claims in flight. */
   readonly #gateClaims = new Set<string>()
   /** Attempt ids of claims that are released after a delay. */
@@ -48,6 +51,7 @@ export class Dispatcher implements Dispatch {
     this.#parts = parts
     this.#ownLanes = lanesOf(options)
     this.#lanes = this.#ownLanes
+    this.#ahead = new ClaimAhead(options.clock, (claim) => this.#release(claim))
   }
 
   get attempts(): number {
@@ -56,12 +60,13 @@ export class Dispatcher implements Dispatch {
 
   get idle(): boolean {
     const { attempts, waiting } = this.#parts
-    return attempts.size === 0 && waiting.watches.size === 0 && this.#gateClaims.size === 0 && this.#releases.size === 0
+    const inFlight = attempts.size + this.#ahead.size + waiting.watches.size
+    return inFlight === 0 && this.#gateClaims.size === 0 && this.#releases.size === 0
   }
 
   has(attemptId: string): boolean {
     const { attempts, waiting } = this.#parts
-    const isInFlight = attempts.has(attemptId) || waiting.watches.has(attemptId)
+    const isInFlight = attempts.has(attemptId) || this.#ahead.has(attemptId) || waiting.watches.has(attemptId)
     return isInFlight || this.#gateClaims.has(attemptId) || this.#releases.has(attemptId)
   }
 
@@ -70,8 +75,12 @@ export class Dispatcher implements Dispatch {
     const { remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
     const { attempts } = this.#parts
     const { local, remote } = this.#lanes
-    const freeLocal = this.#concurrency - (attempts.size - attempts.remote) - reserved
-    const freeRemote = remote.length === 0 ? 0 : remoteConcurrency - attempts.remote - reserved
+    const freeLocal = this.#concurrency - (attempts.size - attempts.remote) - this.#ahead.size - reserved
+    if (remote.length === 0) {
+      const extra = freeLocal === this.#concurrency ? this.#ahead.extra(this.#concurrency) : 0
+      return { lanes: local, maxClaims: Math.max(0, freeLocal + extra) }
+    }
+    const freeRemote = remoteConcurrency - attempts.remote - reserved
     if (freeRemote <= 0) return { lanes: local, maxClaims: Math.max(0, freeLocal) }
     if (freeLocal <= 0 || local.length === 0) return { lanes: remote, maxClaims: freeRemote }
     return { lanes: [...local, ...remote], maxClaims: Math.min(freeLocal, freeRemote) }
@@ -102,8 +111,10 @@ export class Dispatcher implements Dispatch {
       attempts.lose(attemptId)
       watches.drop(attemptId)
     }
+    this.#ahead.claimed(claims.length)
     for (const claim of claims) {
       if (release) this.#release(claim)
+      else if (this.#isFull() && this.#lanes.remote.length === 0) this.#ahead.add(claim)
       else void this.launch(claim)
     }
     if (this.#isFull()) this.#options.limit?.full(() => this.#isFull(), this.#parts.capacityGrown)
@@ -127,6 +138,8 @@ export class Dispatcher implements Dispatch {
       this.#options.log.error(fields, "failed to launch an attempt; releasing its claim")
       this.#releaseAfter(LAUNCH_RETRY_MS, claim)
     }
+    const next = this.#isFull() ? undefined : this.#ahead.next()
+    if (next !== undefined) void this.launch(next)
     attemptEnded()
   }
 
@@ -143,6 +156,7 @@ export class Dispatcher implements Dispatch {
   }
 
   stopAttempts(reason: Extract<StopReason, "shutdown" | "lost">): void {
+    this.#ahead.releaseAll()
     this.#parts.attempts.stopAll(reason)
     if (reason === "lost") this.#parts.waiting.watches.dropAll()
   }

@@ -37,9 +37,33 @@ export type UnfollowedWork = Pick<Assignment, "runId" | "taskId" | "attemptId">
 /** Reason of a stop, which determines the state of the attempt unless it has succeeded. */
 export type StopReason = "cancel" | "timeout" | "shutdown" | "lost"
 
+/** The stop of an attempt, without the cost of an AbortSignal. */
+export interface Stop {
+  /** null: not stopped. */
+  readonly reason: StopReason | null
+  /** Calls the listener when the attempt is stopped. Returns a function that removes it. */
+  onStop(listener: () => void): () => void
+}
+
+/** Returns the stop of a signal whose reason is a StopReason. */
+const stopOf = (signal: AbortSignal): Stop => ({
+  get reason() {
+    return signal.aborted ? (signal.reason as StopReason) : null
+  },
+  onStop(listener) {
+    signal.addEventListener("abort", listener, { once: true })
+    return () => signal.removeEventListener("abort", listener)
+  },
+})
+
+/** Returns the stop of a launch. Reads the signal only if it must: that creates it. */
+export const stopOfLaunch = (context: LaunchContext): Stop => context.stop ?? stopOf(context.signal)
+
 export interface LaunchContext {
   /** `signal.reason` is a StopReason. */
   signal: AbortSignal
+  /** The same stop as that of `signal`. Absent: there is only the signal. */
+  stop?: Stop
   /** Reports the start of the work, at most once and before the result. */
   started(info: { at: number; externalId?: string }): void
   /** Reports progress, which is also a heartbeat. May be called often: the latest report counts. */

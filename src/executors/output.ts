@@ -137,9 +137,22 @@ export const parseOutput = (bytes: Buffer, secrets: readonly string[]): OutputRe
   try {
     return { output: { inline: parseExactJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) } }
   } catch {
-    const check = new JsonValidator()
-    return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it is not valid UTF-8")
+    return rejectOutput(bytes, secrets)
   }
+}
+
+/** Parses the return value of a function. Secrets are masked in the error. */
+export const parseOutputText = (text: string, secrets: readonly string[]): OutputResult => {
+  try {
+    return { output: { inline: parseExactJson(text) } }
+  } catch {
+    return rejectOutput(Buffer.from(text), secrets)
+  }
+}
+
+const rejectOutput = (bytes: Buffer, secrets: readonly string[]): OutputResult => {
+  const check = new JsonValidator()
+  return invalid(check.push(maskBytes(bytes, secrets)) ?? check.end() ?? "it is not valid UTF-8")
 }
 
 const PRINTED_DEFERRAL: OutputResult = { error: "it printed ork_defer: write it to $ORK_OUTPUT instead" }

@@ -89,6 +89,7 @@ export class Ork implements Orkable {
   readonly #unhandled: UnhandledJobs
   readonly #outputs: WholeOutputs
   readonly #workflows = new Map<string, Promise<StoredWorkflow>>()
+  readonly #tasks = new WeakMap<AnyTask, JsonObject>()
   /** Graphs of this process, by name. */
   readonly #graphs = new Map<string, AnyGraph>()
   #stopped: Promise<void> | null = null
@@ -194,8 +195,9 @@ export class Ork implements Orkable {
   ): Promise<Work<Result>[]> {
     this.#checkOpen(options)
     const jobs: NewJob[] = []
+    const { schema, name } = definition
     for (const [i, input] of inputs.entries()) {
-      await validate(definition.schema, input, `input ${i} of ${definition.name}`)
+      if (schema !== undefined) await validate(schema, input, `input ${i} of ${name}`)
       jobs.push(this.#newJob(definition, input, options))
     }
     return (await this.#createJobs(jobs, options)) as Work<Result>[]
@@ -331,7 +333,7 @@ export class Ork implements Orkable {
       dependencies: [],
       retryPolicy: DEFAULT_JOB_RETRY,
       retry,
-      task: taskNode(definition) as unknown as JsonObject,
+      task: this.#taskOf(definition),
       concurrencyKey: null,
       concurrencyLimit: 1,
       limits: [
@@ -345,6 +347,19 @@ export class Ork implements Orkable {
       expiresMs,
       group,
     }
+  }
+
+  /** Returns the executor fields of a task's jobs, which share one object. */
+  #taskOf(definition: AnyTask): JsonObject {
+    let task = this.#tasks.get(definition)
+    if (task === undefined) {
+      const { executor, function: called, paramsAsInput, timeoutMs, startTimeoutMs } = taskNode(definition)
+      this.#tasks.set(
+        definition,
+        (task = { executor, function: called!, paramsAsInput: paramsAsInput!, timeoutMs, startTimeoutMs }),
+      )
+    }
+    return task
   }
 
   async #createJobs(jobs: NewJob[], options: Pick<EnqueueOptions, "onConflict"> | JobsInTransaction): Promise<Work<unknown>[]> {

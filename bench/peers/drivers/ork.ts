@@ -1,7 +1,8 @@
 // Ork as a library: the engine in this process, through the public interface of the built package.
 
 import type * as Sdk from "../../../src/sdk/index.ts"
-import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS } from "../driver.ts"
+import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS, type RoundOptions } from "../driver.ts"
+import type { Workload } from "../products.ts"
 
 const BUILT = new URL("../../../dist/sdk/index.js", import.meta.url).href
 const { graph, Ork, task, workflow } = (await import(BUILT)) as typeof Sdk
@@ -40,17 +41,27 @@ const tenSteps = workflow("ten-steps", {}, async (_input, tools) => {
   return null
 })
 
-const DEFINITIONS = [noop, nap, step, list, chain, fanOut, diamond, tenSteps]
+const DEFINITIONS = {
+  jobs: [noop],
+  latency: [noop],
+  graphs: [step, list, chain, fanOut, diamond],
+  functions: [tenSteps],
+  memory: [noop, nap],
+} satisfies { [Name in Workload]: readonly Sdk.Definition[] }
 const BULK = 1000
+
+interface OrkRound extends Pick<RoundOptions, "folder" | "workload"> {
+  database: string
+}
 
 /** Returns the number of completed jobs, read by a connection of its own. */
 export type CountCompleted = () => Promise<number>
 
-export const openOrk = async (database: string, folder: string, completed: CountCompleted): Promise<Driver> => {
+export const openOrk = async ({ database, folder, workload }: OrkRound, completed: CountCompleted): Promise<Driver> => {
   const objects = `file:${folder}/objects`
   const producer = await Ork.open({ database, run: [], objects })
   let engine: Sdk.Ork | null = null
-  const started = async (): Promise<Sdk.Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS, objects }))
+  const started = async (): Promise<Sdk.Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS[workload], objects }))
   const until = async (count: number): Promise<void> => {
     while (ran < count || (await completed()) < count) await new Promise((resolve) => setTimeout(resolve, 5))
   }

@@ -91,14 +91,15 @@ export class AssignmentBuilder {
       const place = { bundle: workflow.bundle, workingDir: claim.run.workingDir }
       Object.assign(env, await this.#envFiles.read(node.envFile, place))
     }
-    for (const [name, value] of Object.entries(node.env)) {
+    for (const name in node.env) {
+      const value = node.env[name]!
       if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
       else env[name] = toText(await templates.render(value.value))
     }
-    for (const [field, template] of Object.entries(node.fields)) fields[field] = await templates.render(template)
+    for (const field in node.fields) fields[field] = await templates.render(node.fields[field]!)
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     this.#applyPolicy(workflow, assignment, wanted)
-    secrets.push(...(await placeSecrets(this.#options, fields, node)))
+    if (node.secretFields !== undefined) secrets.push(...(await placeSecrets(this.#options, fields, node)))
     if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)

@@ -10,7 +10,7 @@ import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { JsonObject } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { EXEC_EXECUTORS, type Node } from "../../core/model/workflow.ts"
-import type { Assignment, Executor, LaunchContext, Progress, StopReason } from "../../executors/executor.ts"
+import type { Assignment, Executor, LaunchContext, Progress, Stop, StopReason } from "../../executors/executor.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 
 export interface RunnerOptions {
@@ -108,9 +108,10 @@ const maskProgress = (update: Progress, secrets: readonly string[]): Progress =>
   secrets.length === 0 || update.details === undefined ? update : { ...update, details: maskJson(update.details, secrets) }
 
 /** Signals an attempt to stop. Creates the AbortSignal on first use: most executors never read it. */
-export class StopSignal {
+export class StopSignal implements Stop {
   #reason: StopReason | null = null
   #abort: AbortController | null = null
+  #listeners: (() => void)[] = []
 
   /** null: not stopped. */
   get reason(): StopReason | null {
@@ -123,27 +124,34 @@ export class StopSignal {
     return this.#abort.signal
   }
 
+  onStop(listener: () => void): () => void {
+    this.#listeners.push(listener)
+    return () => (this.#listeners = this.#listeners.filter((each) => each !== listener))
+  }
+
   /** Signals a stop; later reasons are ignored. */
   stop(reason: StopReason): void {
-    this.#reason ??= reason
-    this.#abort?.abort(this.#reason)
+    if (this.#reason !== null) return
+    this.#reason = reason
+    this.#abort?.abort(reason)
+    for (const listener of this.#listeners) listener()
   }
 }
 
 /** A class, because a getter on a shared prototype costs less than one per attempt. */
 class AttemptContext implements LaunchContext {
-  readonly #stop: StopSignal
+  readonly stop: StopSignal
   readonly started: LaunchContext["started"]
   readonly progress: LaunchContext["progress"]
 
   constructor(stop: StopSignal, started: LaunchContext["started"], progress: LaunchContext["progress"]) {
-    this.#stop = stop
+    this.stop = stop
     this.started = started
     this.progress = progress
   }
 
   get signal(): AbortSignal {
-    return this.#stop.signal
+    return this.stop.signal
   }
 }
 

@@ -41,13 +41,13 @@ export class ChangeBuilder {
     // The attempt of a wait goes on after a check that said no.
     if (change.kind !== "wait") this.#options.observer?.attemptEnded?.(claim, node, result)
     if (change.kind !== "finish") return change
-    if (result.state === "success") await this.#warnOfText(claim, workflow, node, result.output)
     if (claim.kind === "job") {
       // Without the executor, the job ran on a worker.
       const executor = this.#options.executors.get(node.executor)
       if (executor !== undefined && executor.folderless !== true) await removeJobFolder(this.#options, claim.job.id)
-    } else if (node.cache !== undefined && result.state === "success") {
-      const cache = await this.#cacheEntry(claim, workflow, node, result.output)
+    } else if (result.state === "success") {
+      await this.#warnOfText(claim, workflow, node, result.output)
+      const cache = node.cache === undefined ? undefined : await this.#cacheEntry(claim, workflow, node, result.output)
       if (cache !== undefined) change.cache = cache
     }
     return change
@@ -60,8 +60,12 @@ export class ChangeBuilder {
   }
 
   /** Logs a warning when an expression will read null, although the task has printed something. */
-  async #warnOfText(claim: Claim, workflow: CompiledWorkflow, node: Node, output: Output = { inline: null }): Promise<void> {
-    if (claim.kind === "job") return
+  async #warnOfText(
+    claim: TaskClaim,
+    workflow: CompiledWorkflow,
+    node: Node,
+    output: Output = { inline: null },
+  ): Promise<void> {
     const { objects, log } = this.#options
     const prefix = objectPrefixOf(claim, node)
     const warning = await printedTextWarning(objects, { workflow, node: claim.node, output, prefix })

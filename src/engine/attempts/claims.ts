@@ -6,13 +6,27 @@ import { attemptPrefix, jobAttemptPrefix } from "../../objects/objects.ts"
 import type { ClaimedJob } from "../../store/contract/claim.ts"
 import type { CancelReason, Claim, JobClaim, Store, TaskClaim } from "../../store/contract/store.ts"
 
-const jobWorkflows = new WeakMap<ClaimedJob, CompiledWorkflow>()
+type JobSettings = Omit<ClaimedJob, "id" | "payload">
 
-/** Builds the workflow of a claimed job once: every step of an attempt reads its node. */
+/** Workflows by job, and the last one by task: stores return one object for the task of all jobs that share it. */
+const workflows = new WeakMap<object, { settings: JobSettings; workflow: CompiledWorkflow }>()
+
+const isSame = (a: JobSettings, b: JobSettings): boolean =>
+  a.name === b.name &&
+  a.queue === b.queue &&
+  a.retryPolicy === b.retryPolicy &&
+  a.retry === b.retry &&
+  a.timeoutMs === b.timeoutMs
+
+/** Builds the workflow of a claimed job once, and one for all jobs in a row that are alike. */
 const workflowOfJob = (job: ClaimedJob): CompiledWorkflow => {
-  let workflow = jobWorkflows.get(job)
-  if (workflow === undefined) jobWorkflows.set(job, (workflow = jobWorkflow(job)))
-  return workflow
+  const known = (job.task === null ? undefined : workflows.get(job.task)) ?? workflows.get(job)
+  if (known !== undefined && isSame(known.settings, job)) return known.workflow
+  const { id: _, payload: _payload, ...settings } = job
+  const built = workflows.get(job) ?? { settings, workflow: jobWorkflow(settings) }
+  workflows.set(job, built)
+  if (job.task !== null) workflows.set(job.task, built)
+  return built.workflow
 }
 
 /** Returns the compiled node of a claim. A job is the only node of a workflow of its own. */

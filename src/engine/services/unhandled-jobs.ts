@@ -30,13 +30,13 @@ export class UnhandledJobs {
   async check(jobs: readonly NewJob[]): Promise<void> {
     const { store, clock, log } = this.#options
     const due = new Map<string, NewJob>()
+    const now = clock.monotonic()
     for (const job of jobs) {
       const runner = runnerOf(job)
-      if (runner !== null && clock.monotonic() - (this.#checkedAt.get(runner) ?? Number.NEGATIVE_INFINITY) >= CHECK_MS)
-        due.set(runner, job)
+      if (runner !== null && now - (this.#checkedAt.get(runner) ?? Number.NEGATIVE_INFINITY) >= CHECK_MS) due.set(runner, job)
     }
     if (due.size === 0) return
-    for (const runner of due.keys()) this.#checkedAt.set(runner, clock.monotonic())
+    for (const runner of due.keys()) this.#checkedAt.set(runner, now)
     try {
       const holders = (await store.listHolders()).filter(({ dead }) => !dead)
       for (const job of due.values()) {

@@ -14,12 +14,12 @@ interface Update {
   details?: Json
 }
 
-/** Receives what a function reports and writes, and provides its abort signal. */
+/** Receives what a function reports and writes, and provides its variables and its abort signal when the function uses them. */
 export interface ContextPorts {
+  readonly env: { readonly [name: string]: string }
+  readonly signal: AbortSignal
   progress(update: Update): void
   write(stream: LogStream, text: string): void
-  /** Called when the function uses its signal. */
-  signal(): AbortSignal
 }
 
 export const createLog = (write: ContextPorts["write"]): FunctionLog => {
@@ -45,14 +45,14 @@ export class TaskContext implements FunctionContext {
   readonly parallelIndex: number | null
   readonly parallelCount: number | null
   readonly logicalDate: string | null
-  readonly env: { readonly [name: string]: string }
   readonly #ports: ContextPorts
+  #env: { readonly [name: string]: string } | null = null
   #log: FunctionLog | null = null
   #pending: Update | null = null
   #timer: NodeJS.Timeout | null = null
   #sentAt = Number.NEGATIVE_INFINITY
 
-  constructor(task: TaskInfo, env: { readonly [name: string]: string }, ports: ContextPorts) {
+  constructor(task: TaskInfo, ports: ContextPorts) {
     this.runId = task.runId
     this.taskId = task.taskId
     this.taskName = task.taskName
@@ -61,8 +61,11 @@ export class TaskContext implements FunctionContext {
     this.parallelIndex = task.parallelIndex
     this.parallelCount = task.parallelCount
     this.logicalDate = task.logicalDate
-    this.env = env
     this.#ports = ports
+  }
+
+  get env(): { readonly [name: string]: string } {
+    return (this.#env ??= this.#ports.env)
   }
 
   get log(): FunctionLog {
@@ -70,7 +73,7 @@ export class TaskContext implements FunctionContext {
   }
 
   get signal(): AbortSignal {
-    return this.#ports.signal()
+    return this.#ports.signal
   }
 
   // Bound, so that a function may destructure the context: `({ progress }) => …`.

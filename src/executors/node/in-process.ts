@@ -6,15 +6,15 @@ import type { AnyFunction } from "../../core/model/function.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
-import { orkVariables } from "../environment.ts"
-import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
+import { type Environment, orkVariables } from "../environment.ts"
+import { type Assignment, type Executor, type LaunchContext, type Stop, stopOfLaunch } from "../executor.ts"
 import { inputValue } from "../input.ts"
-import { AttemptOutput, failureOf, storeOutput } from "../pool/attempt-output.ts"
+import { AttemptOutput, failureOf, storeOutputText } from "../pool/attempt-output.ts"
 import { taskInfoOf, type FunctionError } from "../pool/frames.ts"
 import { type StartedProcess, resultBase } from "../process/result.ts"
 import { stoppedResult } from "../stopped.ts"
 import { ErrorReport, jsonOf } from "./function-result.ts"
-import { stopError, TaskContext } from "./context.ts"
+import { type ContextPorts, stopError, TaskContext } from "./context.ts"
 import { unknownFunction } from "../registry.ts"
 
 export interface InProcessOptions {
@@ -30,6 +30,8 @@ type FunctionEnd = { json: string } | { error: ErrorReport }
 
 const STILL_RUNNING = "ork: the function did not end when it was stopped, and keeps running in its process\n"
 
+const PROCESS_ID = String(process.pid)
+
 export class InProcessExecutor implements Executor {
   readonly name: string
   readonly folderless = true
@@ -44,65 +46,100 @@ export class InProcessExecutor implements Executor {
     const { functions, nameOf, clock, objects } = this.#options
     const name = nameOf(assignment.node)
     const call = functions.get(name)
-    const notStarted = resultBase(null, clock.now())
     if (call === undefined) {
-      return { ...notStarted, state: "failed", error: unknownFunction(name, functions.keys(), "here"), retryable: false }
+      const error = unknownFunction(name, functions.keys(), "here")
+      return { ...resultBase(null, clock.now()), state: "failed", error, retryable: false }
     }
-    const { signal } = context
-    if (signal.aborted) return stoppedResult(signal.reason as StopReason, notStarted, assignment)
-    const started: StartedProcess = { at: clock.now(), externalId: String(process.pid) }
+    const stop = stopOfLaunch(context)
+    if (stop.reason !== null) return stoppedResult(stop.reason, resultBase(null, clock.now()), assignment)
+    const started: StartedProcess = { at: clock.now(), externalId: PROCESS_ID }
     context.started(started)
     const output = new AttemptOutput(objects, assignment, context)
-    const { end, stopped } = await this.#run(call, assignment, output, signal)
+    const end = await this.#run(call, assignment, output, stop)
+    const { reason } = stop
     if (end === null) await output.output("stderr", STILL_RUNNING)
     else if ("error" in end) await output.output("stderr", `${end.error.stack}\n`)
-    const logProblem = await output.close()
+    const logProblem = output.isUsed ? await output.close() : null
     const base = resultBase(started, clock.now())
-    if (end === null || stopped) return stoppedResult(signal.reason as StopReason, base, assignment)
+    if (end === null || reason !== null) return stoppedResult(reason!, base, assignment)
     if (logProblem !== null) return { ...base, state: "failed", error: `its log could not be stored: ${logProblem}` }
     if ("error" in end) return { ...base, ...failureOf(JSON.parse(end.error.json) as FunctionError, assignment.secrets) }
-    const stored = await storeOutput(objects, Buffer.from(end.json), assignment)
+    const storing = storeOutputText(objects, end.json, assignment)
+    const stored = storing instanceof Promise ? await storing : storing
     return "error" in stored
       ? { ...base, state: "failed", error: stored.error }
       : { ...base, state: "success", output: stored.output }
   }
 
-  /** Calls the function. `end` is null when it has not ended within the grace period of a stop. */
-  async #run(
-    call: AnyFunction,
-    assignment: Assignment,
-    output: AttemptOutput,
-    signal: AbortSignal,
-  ): Promise<{ end: FunctionEnd | null; stopped: boolean }> {
-    const abort = new AbortController()
-    let ended = false
-    const paths = { inputPath: null, outputPath: null, upstreamDir: assignment.upstreamDir }
-    const env = { ...assignment.env, ...orkVariables(assignment, paths) }
-    // Ignores what a function writes after the end of its attempt.
-    const task = new TaskContext(taskInfoOf(assignment), env, {
-      progress: (update) => void (ended || output.progress(update)),
-      write: (stream, text) => void (ended || output.output(stream, text)),
-      signal: () => abort.signal,
-    })
-    const graceOver = Promise.withResolvers<null>()
+  /** Calls the function. Returns null when it has not ended within the grace period of a stop. */
+  async #run(call: AnyFunction, assignment: Assignment, output: AttemptOutput, stop: Stop): Promise<FunctionEnd | null> {
+    const ports = new FunctionPorts(assignment, output)
+    const task = new TaskContext(taskInfoOf(assignment), ports)
     let cancelTimer = (): void => {}
-    const onAbort = (): void => {
-      abort.abort(stopError())
-      cancelTimer = this.#options.clock.after(assignment.graceMs, () => graceOver.resolve(null))
-    }
-    signal.addEventListener("abort", onAbort, { once: true })
-    const end = await Promise.race([perform(call, assignment, task), graceOver.promise])
+    let removeListener = (): void => {}
+    const end = await new Promise<FunctionEnd | null>((resolve) => {
+      removeListener = stop.onStop(() => {
+        ports.abort()
+        cancelTimer = this.#options.clock.after(assignment.graceMs, () => resolve(null))
+      })
+      void perform(call, assignment, task).then(resolve)
+    })
     cancelTimer()
-    signal.removeEventListener("abort", onAbort)
+    removeListener()
     task.end()
-    ended = true
-    return { end, stopped: abort.signal.aborted }
+    ports.end()
+    return end
+  }
+}
+
+/** What a function may use, created on first use: most functions use none of it. Ignores what it writes after the end of its attempt. */
+class FunctionPorts implements ContextPorts {
+  readonly #assignment: Assignment
+  readonly #output: AttemptOutput
+  #abort: AbortController | null = null
+  #aborted = false
+  #ended = false
+
+  constructor(assignment: Assignment, output: AttemptOutput) {
+    this.#assignment = assignment
+    this.#output = output
+  }
+
+  get env(): Environment {
+    const { env, upstreamDir } = this.#assignment
+    return { ...env, ...orkVariables(this.#assignment, { inputPath: null, outputPath: null, upstreamDir }) }
+  }
+
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController()
+      if (this.#aborted) this.#abort.abort(stopError())
+    }
+    return this.#abort.signal
+  }
+
+  progress(...update: Parameters<ContextPorts["progress"]>): void {
+    if (!this.#ended) this.#output.progress(...update)
+  }
+
+  write(...text: Parameters<ContextPorts["write"]>): void {
+    if (!this.#ended) void this.#output.output(...text)
+  }
+
+  abort(): void {
+    this.#aborted = true
+    this.#abort?.abort(stopError())
+  }
+
+  end(): void {
+    this.#ended = true
   }
 }
 
 const perform = async (call: AnyFunction, assignment: Assignment, task: TaskContext): Promise<FunctionEnd> => {
   try {
-    return { json: jsonOf(await call(await inputValue(assignment), task), assignment.maxOutputBytes) }
+    const input = assignment.inputFiles === undefined ? assignment.input : await inputValue(assignment)
+    return { json: jsonOf(await call(input, task), assignment.maxOutputBytes) }
   } catch (error) {
     return { error: new ErrorReport(error) }
   }

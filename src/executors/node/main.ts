@@ -51,10 +51,13 @@ const fail = (error: unknown): string => {
 
 const perform = async (frame: Frame): Promise<void> => {
   const term = new TermSignal()
-  const context = new TaskContext(frame.context, frame.env, {
+  const context = new TaskContext(frame.context, {
+    env: frame.env,
+    get signal() {
+      return term.signal
+    },
     progress: (update) => send(`P ${frame.id} ${JSON.stringify(update)}`),
     write: (stream, text) => void process[stream].write(text),
-    signal: () => term.signal,
   })
   current = { frame, context, term, startedAt: performance.now() }
   let kind: "O" | "E" = "O"

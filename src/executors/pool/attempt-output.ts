@@ -6,7 +6,7 @@ import { maskBytes, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
 import { JsonValidator } from "../json-validator.ts"
-import { type OutputResult, INLINE_MAX, parseOutput, tooLarge } from "../output.ts"
+import { type OutputResult, INLINE_MAX, parseOutput, parseOutputText, tooLarge } from "../output.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { FunctionError } from "./frames.ts"
 import type { TaskListener } from "./worker.ts"
@@ -31,6 +31,16 @@ export const storeOutput = async (
   }
 }
 
+/** Stores or parses the return value of a function of this process. A character has three bytes at most. */
+export const storeOutputText = (
+  objects: ObjectStore,
+  json: string,
+  assignment: Assignment,
+): OutputResult | Promise<OutputResult> =>
+  3 * json.length <= Math.min(INLINE_MAX, assignment.maxOutputBytes)
+    ? parseOutputText(json, assignment.secrets)
+    : storeOutput(objects, Buffer.from(json), assignment)
+
 /** Converts an error that a function threw. */
 export const failureOf = (
   { message, terminal, retryAfterMs }: FunctionError,
@@ -54,6 +64,11 @@ export class AttemptOutput implements TaskListener {
     this.#objects = objects
     this.#assignment = assignment
     this.#context = context
+  }
+
+  /** Something was written. */
+  get isUsed(): boolean {
+    return this.#log !== null || this.#problem !== null
   }
 
   async output(...args: Parameters<LogSink["write"]>): Promise<void> {

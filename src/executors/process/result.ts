@@ -11,12 +11,11 @@ export interface StartedProcess {
 
 export type ResultBase = Pick<AttemptResult, "startedAt" | "finishedAt" | "externalId" | "exitCode" | "usage">
 
-export const resultBase = (started: StartedProcess | null, finishedAt: number, exited?: Exited): ResultBase => ({
-  startedAt: started?.at ?? null,
-  finishedAt,
-  ...(started === null ? {} : { externalId: started.externalId }),
-  ...(exited === undefined ? {} : exitOf(exited)),
-})
+export const resultBase = (started: StartedProcess | null, finishedAt: number, exited?: Exited): ResultBase => {
+  if (started === null) return { startedAt: null, finishedAt, ...(exited !== undefined && exitOf(exited)) }
+  const base = { startedAt: started.at, finishedAt, externalId: started.externalId }
+  return exited === undefined ? base : { ...base, ...exitOf(exited) }
+}
 
 const exitOf = (exited: Exited): Pick<AttemptResult, "exitCode" | "usage"> => ({
   ...(exited.code === null ? {} : { exitCode: exited.code }),

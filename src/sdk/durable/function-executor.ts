@@ -9,7 +9,7 @@ import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
 import { inputValue } from "../../executors/input.ts"
 import { InProcessExecutor } from "../../executors/node/in-process.ts"
-import { AttemptOutput, failureOf, storeOutput } from "../../executors/pool/attempt-output.ts"
+import { AttemptOutput, failureOf, storeOutputText } from "../../executors/pool/attempt-output.ts"
 import { ErrorReport, jsonOf } from "../../executors/node/function-result.ts"
 import { createLog } from "../../executors/node/context.ts"
 import type { FunctionError } from "../../executors/pool/frames.ts"
@@ -145,7 +145,7 @@ export class FunctionExecutor implements Executor {
         }
         if (end.kind === "threw") return await this.#failure(end.error, assignment, output, { ...base() }, signal)
         await activation.flush()
-        const stored = await storeOutput(objects, Buffer.from(jsonOf(end.value, assignment.maxOutputBytes)), assignment)
+        const stored = await storeOutputText(objects, jsonOf(end.value, assignment.maxOutputBytes), assignment)
         return "error" in stored
           ? { ...base(), state: "failed", error: stored.error }
           : { ...base(), state: "success", output: stored.output }
@@ -218,9 +218,9 @@ export class FunctionExecutor implements Executor {
 
 /** Leaves the item and the outputs of upstream tasks out of an input that the task declares: its schema may reject other fields. */
 const withOwnInput = (assignment: Assignment): Assignment => {
-  const { inputFiles: _, ...own } = assignment
-  const { node, input } = own
+  const { node, input } = assignment
   if (node.input === undefined || !("map" in node.input) || !isObject(input)) return assignment
+  const { inputFiles: _, ...own } = assignment
   return { ...own, input: Object.fromEntries(Object.keys(node.input.map).map((key) => [key, input[key] ?? null])) }
 }
 
@@ -228,7 +228,7 @@ const withOwnInput = (assignment: Assignment): Assignment => {
 const handlerOf =
   ({ name, schema, handler }: AnyTask, tx: SqlTransaction = NO_TRANSACTION): AnyFunction =>
   async (input: unknown, context: FunctionContext): Promise<unknown> => {
-    const checked: unknown = await validate(schema, input, `the input of ${name}`)
+    const checked: unknown = schema === undefined ? input : await validate(schema, input, `the input of ${name}`)
     return await handler(checked as never, new HandlerContext(context, tx))
   }
 

@@ -8,7 +8,7 @@ import { isWaitingExecutor } from "../../core/model/waiting-on.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../../executors/executor.ts"
 import { inputValue } from "../../executors/input.ts"
 import { ErrorReport, jsonOf } from "../../executors/node/function-result.ts"
-import { failureOf, storeOutput } from "../../executors/pool/attempt-output.ts"
+import { failureOf, storeOutputText } from "../../executors/pool/attempt-output.ts"
 import type { FunctionError } from "../../executors/pool/frames.ts"
 import { stoppedResult } from "../../executors/stopped.ts"
 import { writeArtifactList } from "../../objects/artifacts/artifact-list.ts"
@@ -76,7 +76,7 @@ class MockedExecutor implements Executor {
     if (end === null) return stoppedResult(signal.reason as StopReason, base, assignment)
     if (end === "lost") return stoppedResult("lost", base, assignment)
     if ("error" in end) return { ...base, ...failureOf(JSON.parse(end.error.json) as FunctionError, assignment.secrets) }
-    const stored = await storeOutput(objects, Buffer.from(end.json), assignment)
+    const stored = await storeOutputText(objects, end.json, assignment)
     // A mock writes no files.
     if (assignment.artifacts !== undefined) await writeArtifactList(objects, assignment.prefix, [])
     return "error" in stored

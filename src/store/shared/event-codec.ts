@@ -105,20 +105,18 @@ export const encodeEvents = (
         if (hasDetails) encoded.push({ ...(waiting && { waiting }), ...(progress && { progress }) })
         return encoded
       }
-      case "job":
-        return [KIND.job, event.jobId, JOB_STATUSES.indexOf(event.status), at, error, availableAt, ...namesOf(event)]
+      case "job": {
+        const { name, queue, progress } = event
+        const status = JOB_STATUSES.indexOf(event.status)
+        if (name === undefined || queue === undefined) return [KIND.job, event.jobId, status, at, error, availableAt]
+        const [named, queued] = [indexIn(tasks, taskIndexes, name), indexIn(tasks, taskIndexes, queue)]
+        const encoded: Encoded = [KIND.job, event.jobId, status, at, error, availableAt, named, queued]
+        if (progress !== undefined) encoded.push(progress)
+        return encoded
+      }
       default:
         return event satisfies never
     }
-  }
-  const namesOf = ({
-    name,
-    queue,
-    progress,
-  }: StoreEvent): [name?: number, queue?: number, progress?: StoreEvent["progress"]] => {
-    if (name === undefined || queue === undefined) return []
-    const names: [number, number] = [indexIn(tasks, taskIndexes, name), indexIn(tasks, taskIndexes, queue)]
-    return progress === undefined ? names : [...names, progress]
   }
   const encodedEvents = events.map(encode)
   const prefixes = dispatches.map(({ runId, task, path }) => {

@@ -47,11 +47,19 @@ export interface EventJob {
   queue: string
 }
 
+/** The queue of the lane that was asked for last: jobs of a batch mostly share theirs. */
+let lastQueue = { lane: "", queue: "" }
+
+const queueOf = (lane: string): string => {
+  if (lane !== lastQueue.lane) lastQueue = { lane, queue: queueOfLane(lane) ?? "" }
+  return lastQueue.queue
+}
+
 /** Returns the job of its row of `tasks`, whose path is the id. */
-export const jobOfRow = ({ path, item, lane }: { path: string; item: string | null; lane: string }): EventJob => ({
+export const jobOfRow = ({ path, item, lane }: { path: string; item?: string | null; lane?: string }): EventJob => ({
   id: path,
   name: item ?? "",
-  queue: queueOfLane(lane) ?? "",
+  queue: queueOf(lane ?? ""),
 })
 
 export const jobEvent = (job: EventJob, status: JobStatus, { at, error, availableAt, progress }: JobEvent): StoreEvent => {

@@ -73,6 +73,36 @@ export const availableAtMs = ({ runAt, delayMs }: Pick<NewJob, "runAt" | "delayM
   return at > now ? at : null
 }
 
+const MAX_REMEMBERED = 100
+const MAX_REMEMBERED_LENGTH = 2048
+
+/** Returns a function that remembers its results for short texts, which jobs of one name mostly share. Nobody changes a result. */
+const remember = <Result>(compute: (text: string) => Result): ((text: string) => Result) => {
+  const results = new Map<string, Result>()
+  let last: { text: string; result: Result } | null = null
+  return (text) => {
+    // Comparing two texts costs less than finding one.
+    if (last?.text === text) return last.result
+    if (text.length > MAX_REMEMBERED_LENGTH) return compute(text)
+    let result = results.get(text)
+    if (result === undefined) {
+      if (results.size === MAX_REMEMBERED) results.clear()
+      results.set(text, (result = compute(text)))
+    }
+    last = { text, result }
+    return result
+  }
+}
+
+const texts = new WeakMap<object, string>()
+
+/** Returns an object that many jobs share, such as their policy, as JSON. Nobody changes it afterwards. */
+export const sharedJson = (value: object): string => {
+  let text = texts.get(value)
+  if (text === undefined) texts.set(value, (text = JSON.stringify(value)))
+  return text
+}
+
 // -- settings --------------------------------------------------------------------------------------------------------------------
 
 /** Fields in the column `settings`, a JSON object of those that differ from the default; NULL when none does. */
@@ -90,16 +120,37 @@ const DEFAULT_SETTINGS: JobSettings = {
   group: JOB_DEFAULTS.group,
 }
 
-const isDefault = (field: (typeof SETTINGS)[number], job: JobSettings): boolean =>
-  field === "limits" ? job.limits.length === 0 : job[field] === DEFAULT_SETTINGS[field]
+const isSame = (field: (typeof SETTINGS)[number], a: JobSettings, b: JobSettings): boolean =>
+  a[field] === b[field] || (field === "limits" && a.limits.length === 0 && b.limits.length === 0)
 
-export const settingsColumn = (job: JobSettings): string | null => {
-  const given = SETTINGS.filter((field) => !isDefault(field, job))
-  return given.length === 0 ? null : JSON.stringify(Object.fromEntries(given.map((field) => [field, job[field]])))
+/** The settings that were encoded last: jobs of one name mostly share theirs. */
+let last: { settings: JobSettings; column: string | null } = { settings: DEFAULT_SETTINGS, column: null }
+
+export const settingsColumn = ({
+  retry,
+  concurrencyLimit,
+  limits,
+  runAt,
+  delayMs,
+  timeoutMs,
+  group,
+}: JobSettings): string | null => {
+  const settings = { retry, concurrencyLimit, limits, runAt, delayMs, timeoutMs, group }
+  if (!SETTINGS.every((field) => isSame(field, settings, last.settings))) {
+    const given = SETTINGS.filter((field) => !isSame(field, settings, DEFAULT_SETTINGS))
+    const column =
+      given.length === 0 ? null : JSON.stringify(Object.fromEntries(given.map((field) => [field, settings[field]])))
+    last = { settings, column }
+  }
+  return last.column
 }
 
-const settingsOf = (column: string | null): JobSettings =>
-  column === null ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(JSON.parse(column) as Partial<JobSettings>) }
+const parseSettings = remember((column: string): JobSettings => ({
+  ...DEFAULT_SETTINGS,
+  ...(JSON.parse(column) as Partial<JobSettings>),
+}))
+
+const settingsOf = (column: string | null): JobSettings => (column === null ? DEFAULT_SETTINGS : parseSettings(column))
 
 /** Returns the limits of a job from its columns. */
 export const limitsOfJob = (job: { queue: string; concurrencyKey: string | null; settings: string | null }): Limit[] =>
@@ -118,21 +169,8 @@ export interface ClaimedJobColumns {
   settings: string | null
 }
 
-/** Returns a parser that remembers the last text: jobs of one name mostly share their policy and task. Nobody changes the result. */
-const parseOnce = <T>(): ((text: string) => T) => {
-  let last = ""
-  let value: T
-  return (text) => {
-    if (text !== last) {
-      value = JSON.parse(text) as T
-      last = text
-    }
-    return value
-  }
-}
-
-const parsePolicy = parseOnce<JobRetryPolicy>()
-const parseTask = parseOnce<JsonObject>()
+const parsePolicy = remember((text: string) => JSON.parse(text) as JobRetryPolicy)
+const parseTask = remember((text: string) => JSON.parse(text) as JsonObject)
 
 export const claimedJob = ({ id, name, queue, payload, retry_policy, task, settings }: ClaimedJobColumns): ClaimedJob => {
   const { retry, timeoutMs } = settingsOf(settings)

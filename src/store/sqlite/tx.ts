@@ -32,7 +32,7 @@ export interface Tx extends Session {
   now: number
   /** `now` as text. */
   at: string
-  /** Formats an instant. It remembers the last one, which results of a batch mostly share. */
+  /** Formats an instant. It remembers those before, which results of a batch mostly share. */
   iso: (ms: number) => string
   limits: LimitUsage
   queues: QueueBudgets
@@ -60,13 +60,10 @@ export const newTx = (session: Session): Tx => {
 }
 
 const isoMemo = (): ((ms: number) => string) => {
-  let last = Number.NaN
-  let text = ""
+  const texts = new Map<number, string>()
   return (ms) => {
-    if (ms !== last) {
-      last = ms
-      text = iso(ms)
-    }
+    let text = texts.get(ms)
+    if (text === undefined) texts.set(ms, (text = iso(ms)))
     return text
   }
 }

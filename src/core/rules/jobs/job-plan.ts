@@ -133,8 +133,11 @@ const PLANNED_STATUS = {
   BLOCKED: "BLOCKED",
 } as const satisfies Record<ReturnType<typeof dependencyStatus>, JobStatus>
 
+const INDEPENDENT: JobPlan = { status: "READY", rowStatus: "pending", pending: 0, error: null }
+
 /** Returns the state of a job that has these dependencies and was never claimed. */
 export const planJob = (dependencies: readonly string[], statuses: ReadonlyMap<string, JobStatus>): JobPlan => {
+  if (dependencies.length === 0) return INDEPENDENT
   const status = PLANNED_STATUS[dependencyStatus({ dependencies }, statuses)]
   const pending = new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size
   if (status !== "BLOCKED") return { status, rowStatus: "pending", pending, error: null }
@@ -150,11 +153,12 @@ export const planNewJobs = <Job extends JobNode>(
   jobs: readonly Job[],
   existing: ReadonlyMap<string, JobStatus>,
 ): { job: Job; plan: JobPlan }[] => {
+  const ordered = jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  if (jobs.every(({ dependencies }) => dependencies.length === 0)) return ordered.map((job) => ({ job, plan: INDEPENDENT }))
   const linked = jobs.map(({ id, dependencies }) => ({ id, dependencies, status: planJob(dependencies, existing).status }))
   const statuses = new Map<string, JobStatus>(existing)
   for (const { id, status } of linked) statuses.set(id, status)
   for (const { id, status } of linked)
     if (status === "BLOCKED") for (const blocked of propagateFailure(id, linked)) statuses.set(blocked, "BLOCKED")
-  const ordered = jobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   return ordered.map((job) => ({ job, plan: planJob(job.dependencies, statuses) }))
 }

@@ -5,8 +5,8 @@ import { countedEnd, countFinish, edgesOf, isAllowedFailure } from "../../../cor
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import type { Node } from "../../../core/model/workflow.ts"
-import { isJobRow } from "../../shared/job-rows.ts"
-import { type FinishedJob, unblockDependents } from "../jobs/edges.ts"
+import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
+import { endJobs, type FinishedJob } from "../jobs/edges.ts"
 import { resultKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { UnblockedRow } from "../claim/claim-unblocked.ts"
@@ -71,7 +71,7 @@ export class BatchEffects {
   /** Records a finished row. `countDown`: also count down the rows below it, which a cancelled run does not need. */
   finish(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null, countDown: boolean): void {
     if (isJobRow(row.runSeq)) {
-      this.#jobs.push({ row: row.id, id: row.path, completed: status === "success" })
+      this.#jobs.push({ row: row.id, id: row.path, status: jobStatus(status) })
       return
     }
     const allowedFailure = status === "failed" && isAllowedFailure(this.#nodeOf(row), row.kind, status)
@@ -168,7 +168,7 @@ export class BatchEffects {
     for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values())
     for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, finished, failed, id)
     for (const [seq, run] of this.#runs) countRun(this.#tx, seq, run)
-    unblockDependents(this.#tx, this.#jobs)
+    endJobs(this.#tx, this.#jobs)
     this.#downstream.clear()
     this.#parents.clear()
     this.#runs.clear()

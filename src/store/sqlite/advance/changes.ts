@@ -17,7 +17,7 @@ import { limitText } from "../connection/limit-column.ts"
 import { openGroup } from "./open-group.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
-import { amendJob } from "./stop-requests.ts"
+import { amendJob, hasStopRequests } from "./stop-requests.ts"
 import type { Tx } from "../tx.ts"
 import { releaseResumed, wait } from "./waiting.ts"
 
@@ -38,11 +38,17 @@ export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Ch
   return [...rejected.values()]
 }
 
-/** Returns the rows to read. Only statements of `started` and `finish` check the cached status, so other changes need a read. */
+/**
+ * Returns the rows to read. Only statements of `started` and `finish` check the cached row, so other changes need a read. Jobs are read
+ * while there are stop requests, since their end deletes the request.
+ */
 const rowsToLoad = (tx: Tx, changes: readonly Change[]): number[] => {
   const rows = new Set<number>()
-  for (const { kind, row, attemptId } of changes)
-    if ((kind !== "started" && kind !== "finish") || !tx.inFlight.has(attemptId)) rows.add(row)
+  const stops = hasStopRequests(tx)
+  for (const { kind, row, attemptId } of changes) {
+    const cached = kind === "started" || kind === "finish" ? tx.inFlight.get(attemptId) : undefined
+    if (cached === undefined || (stops && isJobRow(cached.runSeq))) rows.add(row)
+  }
   return [...rows]
 }
 
@@ -138,15 +144,19 @@ UPDATE tasks SET status = ?, last_attempt_state = ?, output = ?, output_key = ?,
   waiting_on = NULL, resume_at = NULL, must_end = 0, parked = NULL
 WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NOT NULL`
 
+/** A user may have changed the queue, whose slots it frees, and the name of a running job. */
+const FINISH_JOB = `${FINISH} AND lane = ? AND item = ?`
+
 const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finish">): boolean => {
   const { status, result, attemptId } = change
+  const isJob = isJobRow(row.runSeq)
   const { state, error = null, exitCode = null, usage, externalId = null } = result
   const startedAt = result.startedAt === null ? null : tx.iso(result.startedAt)
   const finishedAt = tx.iso(result.finishedAt)
   const output = outputColumns(result.output)
   const usageText = usage === undefined ? null : JSON.stringify(usage)
   const written = tx.db.run(
-    row.isWaiting ? FINISH_WAITING : FINISH,
+    isJob ? FINISH_JOB : row.isWaiting ? FINISH_WAITING : FINISH,
     status,
     state,
     output[0],
@@ -161,12 +171,13 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
     row.id,
     attemptId,
     row.status,
+    ...(isJob ? [row.lane, row.item] : []),
   )
   if (written === 0) return false
   emitMissingStart(tx, row, startedAt)
   if (change.cache !== undefined && status === "success") cacheOutput(tx, row, change.cache, result.output)
   row.status = status
-  tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
+  if (!isJob) tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.free(row)
   effects.finish(row, status, null, true)
   emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })

@@ -13,7 +13,7 @@ type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick
 
 export const emitTask = (tx: Tx, row: EmittingRow, event: TaskEvent): void => {
   const { runSeq, node, path } = row
-  if (isJobRow(runSeq)) return emitJobRow(tx, { id: row.id ?? null, path, item: row.item ?? null, lane: row.lane ?? "" }, event)
+  if (isJobRow(runSeq)) return emitJobRow(tx, row, event)
   const { id: runId, versionId } = tx.runs.get(runSeq)
   tx.events.push(taskEvent({ runId, task: tx.versions.get(versionId).nodes[node]!.name, path }, event))
 }

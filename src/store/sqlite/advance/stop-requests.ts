@@ -29,13 +29,20 @@ const OF_HOLDER = "SELECT attempt_id FROM stop_requests WHERE holder = ? ORDER B
 export const stopRequestsOf = (tx: Tx, claimer: Claimer): AttemptId[] =>
   claimer === null ? [] : tx.db.all<[AttemptId]>(OF_HOLDER, claimer.seq).map(([attemptId]) => attemptId)
 
+const ANY = "SELECT 1 FROM stop_requests LIMIT 1"
+
+export const hasStopRequests = (tx: Tx): boolean => tx.db.get(ANY) !== undefined
+
 const DELETE = "DELETE FROM stop_requests WHERE task_id = ?"
 
-/** Deletes the request of a finished attempt. Returns whether there was one. */
-export const deleteStopRequest = (tx: Tx, row: number): boolean => tx.db.run(DELETE, row) === 1
+/** Deletes the request of a finished attempt. */
+export const deleteStopRequest = (tx: Tx, row: number): void => {
+  tx.db.run(DELETE, row)
+}
 
 /** Returns the change to apply to a job's row. A change that ends the attempt fulfils its stop request. */
 export const amendJob = (tx: Tx, row: LoadedRow, change: Change): Change => {
-  const endsAttempt = change.kind === "finish" || change.kind === "retry" || change.kind === "release"
-  return amendJobChange(change, endsAttempt && deleteStopRequest(tx, row.id), tx.now)
+  const isFulfilled = row.stopRequested && (change.kind === "finish" || change.kind === "retry" || change.kind === "release")
+  if (isFulfilled) deleteStopRequest(tx, row.id)
+  return amendJobChange(change, isFulfilled, tx.now)
 }

@@ -1,9 +1,8 @@
 // Task rows in flight, as this store last wrote them, by attempt id: a start or a finish needs no read first. Other processes
-// write to the file too, so the statements that rely on this cache check the cached status in their WHERE; when they match no
+// write to the file too, so the statements that rely on this cache check what may have changed in their WHERE; when they match no
 // row, the caller reads the row.
 
 import { BoundedMap } from "../../../core/values/bounded-map.ts"
-import { isJobRow } from "../../shared/job-rows.ts"
 import type { LoadedRow } from "./load-rows.ts"
 
 const MAX_CACHED = 10_000
@@ -19,10 +18,10 @@ export class InFlightRows {
     return this.#rows.has(attemptId)
   }
 
-  /** Caches the row, or drops it once it is no longer in flight. Jobs are never cached: a stop request must be read first. */
+  /** Caches the row, or drops it once it is no longer in flight. */
   update(attemptId: string, row: LoadedRow): void {
     const isInFlight = (row.status === "dispatched" || row.status === "running") && !row.isWaiting
-    if (isInFlight && !isJobRow(row.runSeq)) this.#set(attemptId, row)
+    if (isInFlight) this.#set(attemptId, row)
     else this.#rows.delete(attemptId)
   }
 

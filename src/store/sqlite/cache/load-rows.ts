@@ -31,13 +31,15 @@ export interface LoadedRow {
   isWaiting: boolean
   /** How often it was resumed in this attempt. */
   resumes: number
+  /** Somebody asked for the end of its attempt (advance/stop-requests.ts). */
+  stopRequested: boolean
 }
 
 const LOAD = `
 SELECT t.id, t.run_seq, t.node, t.path, t.kind, t.hook, t.status, t.attempt_id, t.attempt, t.parent_id, t.limits, t.workflow_id,
   t.children_created, t.children_total, t.lane, t.waiting_on IS NOT NULL, t.started_at IS NOT NULL, t.resumes,
-  t.upstream_pending, iif(t.run_seq = 0, t.item, NULL)
-FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value`
+  t.upstream_pending, iif(t.run_seq = 0, t.item, NULL), s.task_id IS NOT NULL
+FROM json_each(?) AS wanted CROSS JOIN tasks t ON t.id = wanted.value LEFT JOIN stop_requests s ON s.task_id = t.id`
 
 type Columns = [
   id: number,
@@ -60,6 +62,7 @@ type Columns = [
   resumes: number,
   upstreamPending: number,
   item: string | null,
+  stopRequested: number,
 ]
 
 /** Returns the rows that exist, by id. */
@@ -88,6 +91,7 @@ export const loadRows = (db: Database, ids: readonly number[]): Map<number, Load
       resumes: c[17],
       upstreamPending: c[18],
       item: c[19],
+      stopRequested: c[20] === 1,
     })
   return rows
 }

@@ -68,7 +68,7 @@ const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: Roun
       const candidates = pickCandidates(tx, set.lanes, Math.ceil(left / (sets.length - i)), cursor)
       if (candidates.length === 0) continue
       seen += candidates.length
-      for (const candidate of admitCandidates(tx, candidates, purpose)) rows.push(claimRow(tx, claimer, candidate, purpose))
+      rows.push(...claimCandidates(tx, claimer, admitCandidates(tx, candidates, purpose), purpose))
       if (set.cursor !== undefined) cursor[set.cursor] = set.lanes[0]!
       nonEmpty.push(set)
     }
@@ -93,55 +93,64 @@ const admitCandidates = (tx: Tx, candidates: Candidate[], purpose: Purpose): Can
 }
 
 const DISPATCH = `
-UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = ?, holder = ?, worker = ?, dispatched_at = ?,
+UPDATE tasks SET status = 'dispatched', attempt = attempt + 1, attempt_id = claimed.value, holder = ?, worker = ?, dispatched_at = ?,
   last_attempt_state = NULL, error = NULL, exit_code = NULL, progress = NULL, padding = NULL
-WHERE id = ?`
+FROM json_each(?) AS claimed WHERE tasks.id = CAST(claimed.key AS INTEGER)`
 
 const CLAIM_FOR_GATE = "UPDATE tasks SET attempt_id = ?, holder = ? WHERE id = ?"
 
-/** Claims a row under a new attempt id. It changes the candidate in place: a copy costs as much as the statement. */
-const claimRow = (tx: Tx, claimer: NonNullable<Claimer>, candidate: Candidate, purpose: Purpose): ClaimedRow => {
-  const row = candidate as ClaimedRow
-  row.attemptId = newAttemptId(tx.now, tx.random.hex128())
-  if (purpose === "work") {
-    tx.db.put(DISPATCH, row.attemptId, claimer.seq, claimer.name, tx.at, row.row)
-    recordDispatch(tx, row)
-  } else tx.db.run(CLAIM_FOR_GATE, row.attemptId, claimer.seq, row.row)
-  return row
+/** Claims rows under new attempt ids. It changes the candidates in place: a copy costs as much as a short statement. */
+const claimCandidates = (
+  tx: Tx,
+  claimer: NonNullable<Claimer>,
+  candidates: readonly Candidate[],
+  purpose: Purpose,
+): ClaimedRow[] => {
+  for (const candidate of candidates) candidate.attemptId = newAttemptId(tx.now, tx.random.hex128())
+  const rows = candidates as ClaimedRow[]
+  if (purpose === "gate") for (const { attemptId, row } of rows) tx.db.run(CLAIM_FOR_GATE, attemptId, claimer.seq, row)
+  else if (rows.length > 0) {
+    const attempts = rows.map(({ row, attemptId }) => `"${row}":"${attemptId}"`)
+    tx.db.put(DISPATCH, claimer.seq, claimer.name, tx.at, `{${attempts.join(",")}}`)
+    for (const row of rows) recordDispatch(tx, row)
+  }
+  return rows
 }
 
 /** Counts a claim for work that the caller has written. */
 export const recordDispatch = (tx: Tx, row: ClaimedRow): void => {
   row.attempt++
-  if (!isJobRow(row.runSeq)) tx.inFlight.update(row.attemptId, loadedRow(tx, row))
+  tx.inFlight.update(row.attemptId, loadedRow(tx, row))
   tx.queues.use(row.lane)
 }
 
 const loadedRow = (
   tx: Tx,
-  { row, runSeq, node, path, kind, attemptId, attempt, parent, limits, lane }: ClaimedRow,
+  { row, runSeq, node, path, kind, attemptId, attempt, item, parent, limits, lane }: ClaimedRow,
 ): LoadedRow => {
-  const { workflowId, versionId } = tx.runs.get(runSeq)
+  const isJob = isJobRow(runSeq)
+  const run = isJob ? null : tx.runs.get(runSeq)
   return {
     id: row,
     runSeq,
     node,
     path,
     kind,
-    hook: tx.versions.get(versionId).nodes[node]!.hook !== null,
+    hook: run !== null && tx.versions.get(run.versionId).nodes[node]!.hook !== null,
     status: "dispatched",
     attemptId,
     attempt,
     upstreamPending: 0,
-    item: null,
+    item: isJob ? item : null,
     parent,
     limits,
-    workflowId,
+    workflowId: run?.workflowId ?? 0,
     childrenCreated: 0,
     childrenTotal: null,
     started: false,
     lane,
     isWaiting: false,
     resumes: 0,
+    stopRequested: false,
   }
 }

@@ -4,15 +4,30 @@ import { claimedJob, DELETED_JOB } from "../../shared/job-rows.ts"
 import type { ClaimedJob } from "../../contract/claim.ts"
 import type { Session } from "../tx.ts"
 
-const READ = "SELECT id, name, queue, payload, retry_policy, task, settings, created_at FROM jobs WHERE task_id = ?"
+const READ = `
+SELECT j.task_id, j.id, j.name, j.queue, j.payload, j.retry_policy, j.task, j.settings, j.created_at
+FROM json_each(?) AS wanted CROSS JOIN jobs j ON j.task_id = wanted.value`
 
-/** Returns null when the job was deleted. */
-export const readJobClaim = (session: Session, row: number): { job: ClaimedJob; createdAt: string } | null => {
-  const found = session.db.get<[string, string, string, string, string, string | null, string | null, string]>(READ, row)
-  if (found === undefined) return null
-  const [id, name, queue, payload, retry_policy, task, settings, createdAt] = found
-  return { job: claimedJob({ id, name, queue, payload, retry_policy, task, settings }), createdAt }
+type Columns = [number, string, string, string, string, string, string | null, string | null, string]
+
+export interface JobOfClaim {
+  job: ClaimedJob
+  createdAt: string
+}
+
+/** Stands in for a job that was deleted while its attempt was in flight. */
+const DELETED: JobOfClaim = { job: DELETED_JOB, createdAt: "" }
+
+/** Returns the jobs of these rows, by row. */
+export const readJobClaims = (session: Session, rows: readonly number[]): Map<number, JobOfClaim> => {
+  const jobs = new Map(rows.map((row) => [row, DELETED]))
+  if (rows.length === 0) return jobs
+  for (const columns of session.db.all<Columns>(READ, JSON.stringify(rows))) {
+    const [row, id, name, queue, payload, retry_policy, task, settings, createdAt] = columns
+    jobs.set(row, { job: claimedJob({ id, name, queue, payload, retry_policy, task, settings }), createdAt })
+  }
+  return jobs
 }
 
 /** Returns the job of an orphaned attempt. */
-export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaim(session, row)?.job ?? DELETED_JOB
+export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaims(session, [row]).get(row)!.job

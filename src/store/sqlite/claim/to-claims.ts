@@ -9,7 +9,7 @@ import { fromJson, outputOf } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { Claim, ClaimedRun, JobClaim, TaskClaim } from "../../contract/store.ts"
 import type { Candidate } from "./candidates.ts"
-import { readJobClaim } from "./job-claim.ts"
+import { type JobOfClaim, readJobClaims } from "./job-claim.ts"
 import type { Result } from "../cache/results.ts"
 import type { RunInfo } from "../cache/run-info.ts"
 import type { Tx } from "../tx.ts"
@@ -29,7 +29,11 @@ const NO_READS: TaskClaim["reads"] = new Map()
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
 export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
   const tasks = new TaskClaims(tx)
-  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(tx, row) : tasks.build(row)))
+  const jobs = readJobClaims(
+    tx,
+    rows.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
+  )
+  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(row, jobs.get(row.row)!) : tasks.build(row)))
 }
 
 export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => {
@@ -150,13 +154,7 @@ class TaskClaims {
   }
 }
 
-const toJobClaim = (tx: Tx, { row, attemptId, attempt, priority, failures, losses }: ClaimedRow): JobClaim => ({
-  kind: "job",
-  row,
-  attemptId,
-  attempt,
-  priority,
-  failures,
-  losses,
-  ...readJobClaim(tx, row)!,
-})
+const toJobClaim = (
+  { row, attemptId, attempt, priority, failures, losses }: ClaimedRow,
+  { job, createdAt }: JobOfClaim,
+): JobClaim => ({ kind: "job", row, attemptId, attempt, priority, failures, losses, job, createdAt })

@@ -13,57 +13,70 @@ const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id = ?
 
 /** Columns of a job's row that its events need. */
 export interface JobRowKey {
-  /** null: the caller does not know it, and nothing is written. */
-  id: number | null
+  /** Absent: the caller does not know it, and nothing is written. */
+  id?: number
   path: string
-  item: string | null
-  lane: string
+  item?: string | null
+  lane?: string
 }
 
 /** Sets and emits the status of a job, unless the job was deleted. */
 export const setJobStatus = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
-  if (tx.db.run(SET_STATUS, status, tx.at, row.id) === 1) emitJob(tx, jobOfRow(row), status, event)
+  if (tx.db.run(SET_STATUS, status, tx.at, row.id ?? null) === 1) emitJob(tx, row, status, event)
 }
 
-export const emitJob = (tx: Tx, job: EventJob, status: JobStatus, event: Partial<JobEvent>): void => {
-  tx.events.push(jobEvent(job, status, { at: tx.at, ...event }))
+/** Emits the status of a job, unless the job was deleted. */
+export const emitJob = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
+  if (!isDeleted(row.path)) emitNewJob(tx, jobOfRow(row), status, event)
 }
+
+export const emitNewJob = (tx: Tx, job: EventJob, status: JobStatus, event: Partial<JobEvent>): void => {
+  tx.events.push(jobEvent(job, status, hasInstant(event) ? event : { ...event, at: tx.at }))
+}
+
+const hasInstant = (event: Partial<JobEvent>): event is JobEvent => event.at !== undefined
 
 /** Deleting a running job renames its row (`DETACH` in jobs.ts). */
 const isDeleted = (path: string): boolean => path.includes(" ")
 
 /**
  * Applies the event of a job's row to the job. A job is RUNNING from its claim on, which does not write to `jobs`; its start changes
- * nothing.
+ * nothing. The caller passes the end of a job to `endJobs`.
  */
 export const emitJobRow = (tx: Tx, row: JobRowKey, event: TaskEvent): void => {
   const status = jobStatus(event.status)
-  if (status !== "RUNNING") setJobStatus(tx, row, status, event)
-  else if ((event.status === "dispatched" || event.progress !== undefined) && !isDeleted(row.path))
-    emitJob(tx, jobOfRow(row), status, event)
+  if (status === "READY") setJobStatus(tx, row, status, event)
+  else if (event.status !== "running" || event.progress !== undefined) emitJob(tx, row, status, event)
 }
 
 export interface FinishedJob {
   row: number
   id: string
-  completed: boolean
+  status: JobStatus
+}
+
+const END = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id IN (SELECT value FROM json_each(?))"
+
+/** Writes the status of finished jobs, and unblocks or blocks their dependents. Deletes the rows of jobs that were deleted while they ran. */
+export const endJobs = (tx: Tx, jobs: readonly FinishedJob[]): void => {
+  for (const [status, ended] of Map.groupBy(jobs, (job) => job.status))
+    tx.db.run(END, status, tx.at, JSON.stringify(ended.map(({ row }) => row)))
+  unblockDependents(tx, jobs)
+  for (const { id, row } of jobs) if (isDeleted(id)) deleteRow(tx, row)
 }
 
 const WITH_DEPENDENTS = `
 SELECT DISTINCT e.dependency FROM json_each(?) AS finished CROSS JOIN job_edges e ON e.dependency = finished.value`
 
-/** Unblocks or blocks the dependents of finished jobs. Deletes the rows of jobs that were deleted while they ran. */
-export const unblockDependents = (tx: Tx, jobs: readonly FinishedJob[]): void => {
+const unblockDependents = (tx: Tx, jobs: readonly FinishedJob[]): void => {
   if (jobs.length === 0) return
   const rows = tx.db.all<[number]>(WITH_DEPENDENTS, JSON.stringify(jobs.map(({ row }) => row)))
   const hasDependents = new Set(rows.map(([row]) => row))
   for (const job of jobs) {
-    if (hasDependents.has(job.row)) {
-      resumeCaller(tx, job.row)
-      if (job.completed) completeDependents(tx, job)
-      else blockDependents(tx, job)
-    }
-    if (isDeleted(job.id)) deleteRow(tx, job.row)
+    if (!hasDependents.has(job.row)) continue
+    resumeCaller(tx, job.row)
+    if (job.status === "COMPLETED") completeDependents(tx, job)
+    else blockDependents(tx, job)
   }
 }
 

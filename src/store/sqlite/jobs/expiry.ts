@@ -4,7 +4,7 @@ import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
 import type { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
-import { setJobStatus } from "./edges.ts"
+import { emitJob } from "./edges.ts"
 import { deleteExpiry } from "./times.ts"
 
 const EXPIRE = `
@@ -16,7 +16,7 @@ export const expireJobs = (tx: Tx, effects: BatchEffects, rows: readonly number[
     deleteExpiry(tx, row.id)
     if (row.status !== "pending" || row.attempt > 0) continue
     tx.db.run(EXPIRE, JOB_EXPIRED, tx.at, row.id)
-    setJobStatus(tx, row, "FAILED", { error: JOB_EXPIRED })
+    emitJob(tx, row, "FAILED", { error: JOB_EXPIRED })
     effects.passOn(row.limits)
     effects.finish(row, "failed", null, true)
   }

@@ -8,7 +8,7 @@ import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs, findKey } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, statusesOf } from "./dependencies.ts"
-import { deleteRow, setJobStatus } from "./edges.ts"
+import { deleteRow, emitJob, setJobStatus } from "./edges.ts"
 import { setExpiry } from "./times.ts"
 import { getJob, readJob } from "./reads.ts"
 import { searchJobs } from "./search.ts"
@@ -115,7 +115,7 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
   else {
     const effects = new BatchEffects(tx)
     tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
-    setJobStatus(tx, row, "FAILED", { error: JOB_CANCELLED })
+    emitJob(tx, row, "FAILED", { error: JOB_CANCELLED })
     effects.passOn(row.limits)
     effects.finish(row, "cancelled", null, true)
     effects.apply()
