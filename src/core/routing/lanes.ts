@@ -59,6 +59,8 @@ export const restrictedWildcard = (name: string, labels: readonly string[]): str
 export const isExactLane = (lane: string): boolean =>
   lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(RESTRICTED_WILDCARD_PREFIX)
 
+export const hasWildcard = (lanes: readonly string[]): boolean => !lanes.every(isExactLane)
+
 /** Lanes from `from` (inclusive) to `to` (exclusive) in byte order. */
 interface LaneRange {
   from: string

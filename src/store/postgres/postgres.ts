@@ -12,7 +12,7 @@ import { type Access, bindNow, newTx, type StoreContext, type Tx } from "./tx.ts
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
-import { eventLog } from "./advance/event-log.ts"
+import { eventLog, logEvents } from "./advance/event-log.ts"
 import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
@@ -47,6 +47,7 @@ import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { findRunId, getRuns, listRuns } from "./runs/run-reads.ts"
 import { INDEXED_PLANS } from "./connection/connection.ts"
+import { pipelined } from "./connection/statement.ts"
 import {
   cachedKeysInUse,
   trimCache,
@@ -141,28 +142,33 @@ const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOp
 }
 
 const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access => {
-  const plainWrite = <T>(work: (tx: Tx) => Promise<T>): Promise<T> =>
-    pools.writers.transaction((transaction) => work(newTx(transaction, context)))
-  const write = <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
+  /** Sends the events, NOTIFY and COMMIT together. */
+  const transact = <T>(work: (tx: Tx) => Promise<T>, { notify }: { notify: boolean }): Promise<T> =>
+    pools.writers.transaction(async (transaction) => {
+      const tx = newTx(transaction, context)
+      const result = await work(tx)
+      const logged = pipelined(logEvents(tx))
+      const notified = notify ? tx.run(NOTIFY, notifyParams) : null
+      void tx.commit()
+      await logged
+      await notified
+      return result
+    })
+  const audited = <T>(work: (tx: Tx) => Promise<T>): ((tx: Tx) => Promise<T>) => {
     const change = takeChange()
-    if (change === null) return plainWrite(work)
-    return plainWrite(async (tx) => {
+    if (change === null) return work
+    return async (tx) => {
       const result = await work(tx)
       const entry = change(result)
       if (entry !== null) await appendAudit(tx, [entry])
       return result
-    })
+    }
   }
   return {
     read: (work) => pools.readers.use((connection) => work(bindNow(connection, context.clock.now()))),
-    write,
-    plainWrite,
-    writeAndNotify: (work) =>
-      write(async (tx) => {
-        const result = await work(tx)
-        await tx.run(NOTIFY, notifyParams)
-        return result
-      }),
+    write: (work) => transact(audited(work), { notify: false }),
+    plainWrite: (work) => transact(work, { notify: false }),
+    writeAndNotify: (work) => transact(audited(work), { notify: true }),
     workflows,
   }
 }

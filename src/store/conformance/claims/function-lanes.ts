@@ -6,9 +6,9 @@ import { lanesOf } from "../../../core/routing/capabilities.ts"
 import { workflow } from "../../../core/testing.ts"
 import type { JobStore } from "../../contract/jobs.ts"
 import type { QueueStore } from "../../contract/queues.ts"
-import type { Store } from "../../contract/store.ts"
+import type { Store, TaskClaim } from "../../contract/store.ts"
 import { create } from "../jobs/jobs.ts"
-import { type Open, setup, type World } from "../world.ts"
+import { names, type Open, setup, type World } from "../world.ts"
 
 type Backend = Store & QueueStore & JobStore
 
@@ -49,6 +49,20 @@ export const callTests = (open: Open<Backend>): void => {
       expect(await taken(world, "f:*||gpu")).toEqual([])
       expect(await taken(world, "f:*|resize|gpu")).toEqual(["resize-mediagpu"])
       expect(await taken(world, "f:*|send", "f:*|other")).toEqual(["send-default"])
+    })
+
+    it("are claimed by the advance that unblocks them, in turn when it may claim fewer", async () => {
+      const world = await setup(open)
+      const task = (name: string, after: string[] = []) => ({ executor: FUNCTION_EXECUTOR, function: name, after })
+      const graph = workflow({ a: task("f"), b: task("f", ["a"]), c: task("f", ["b"]), d: task("g", ["b"]) })
+      await world.start(graph)
+      const next = async (claims: readonly TaskClaim[]): Promise<TaskClaim[]> =>
+        (await world.turn({ claim: 1, lanes: ["f:*|f", "f:*|g"], changes: claims.map((claim) => world.ended(claim)) })).claims
+      const seen: string[][] = []
+      for (let claims = await next([]); claims.length > 0; claims = await next(claims)) seen.push(names(world, claims))
+      expect(seen).toHaveLength(4)
+      expect(seen.slice(0, 2)).toEqual([["a"], ["b"]])
+      expect(seen.slice(2).flat().toSorted()).toEqual(["c", "d"])
     })
 
     it("are not the only restricted work: tasks with labels are claimed by holders of all queues that name the labels", async () => {

@@ -84,6 +84,17 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       expect(await status(world, d!)).toEqual(["BLOCKED"])
     })
 
+    it.each([{ name: "other" }, { queue: "other" }])("of a RUNNING job is kept by its success: %o", async (change) => {
+      const world = await setup(open)
+      const [job, next] = await create(world, { priority: 9 }, {})
+      const [claim] = (await world.turn({ claim: 1 })).jobs
+      expect(await world.store.updateJob(job!.id, change)).toMatchObject(change)
+      const { events, jobs } = await world.turn({ changes: [world.ended(claim!)], claim: 1 })
+      expect(events.filter(({ status }) => status === "COMPLETED")).toMatchObject([{ jobId: job!.id, ...change }])
+      expect(await world.store.getJob(job!.id)).toMatchObject({ status: "COMPLETED", ...change })
+      expect(idsOf(jobs)).toEqual([next!.id])
+    })
+
     it("of the queue of a RUNNING job keeps the slot counts correct", async () => {
       const world = await setup(open)
       const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })

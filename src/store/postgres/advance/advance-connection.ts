@@ -62,7 +62,7 @@ export class AdvanceConnection {
 
   async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue(input.batch))
+    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue)
       return null
     if (input.missedLimits.length > 0 || input.batch.changes.some(({ entry }) => entry !== undefined)) return null
     const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
@@ -129,5 +129,6 @@ const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt
     started: !isJob && claim.waitingOn !== null,
     generation: isJob ? 0 : row.generation,
     priority: isJob ? 0 : claim.run.priority,
+    ...(isJob && { jobName: row.item }),
   }
 }

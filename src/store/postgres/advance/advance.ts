@@ -21,7 +21,13 @@ import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { dependentEvents, type DependentChanges } from "../jobs/edges.ts"
+import {
+  dependentEvents,
+  type DependentChanges,
+  type FinishedJobs,
+  lockDependents,
+  unblockDependents,
+} from "../jobs/edges.ts"
 import {
   type AppliedChanges,
   applyChanges,
@@ -40,7 +46,8 @@ import { findInFlight } from "./find-in-flight.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
-import { finishJobs, lockJobs } from "./job-changes.ts"
+import { areJobSuccesses } from "./finish-job-successes.ts"
+import { finishJobs, lockJobs, lockRows, updatedRows } from "./job-changes.ts"
 import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
 import { type FiredTimers, fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
@@ -76,7 +83,7 @@ export interface CommittedTurn {
 
 export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> => {
   const { batch, hints, claims } = input
-  const prepared = await prepareUpdates(tx, input.changes)
+  const prepared = await prepareUpdates(tx, input)
   const { plan, overdue } = prepared
   const localNow = tx.clock.localNow()
   const inOrder = expectsPendingWork(hints, localNow) || usesLimits(plan) || overdue.size > 0
@@ -95,7 +102,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
     cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
   const gateMissed = first.pending.gateReady && !first.gateTried
   const nowClaimed =
-    becameReady || first.claimLater || gateMissed || claims.byQueue(batch)
+    becameReady || first.claimLater || gateMissed || claims.byQueue
       ? await claims.claimRest(tx, batch, first.claimed)
       : first.claimed
   const unparkedRest = await changes.freed.unparkRest(tx, nowClaimed.work)
@@ -116,16 +123,28 @@ interface Prepared {
   rejected: Fence[]
   /** Groups with passed deadlines below which rows must be cancelled. Timers add to it. */
   overdue: Set<number>
+  /** The lock of the rows, when all updates are successes of jobs that are not read (finish-job-successes.ts). Its statement was sent. */
+  lockingJobs: Promise<void> | null
 }
 
 /** Finds the rows of the changes, locks jobs, and replaces changes that passed deadlines overrule. */
-const prepareUpdates = async (tx: Tx, { attempts, rejected }: CoalescedChanges): Promise<Prepared> => {
+const prepareUpdates = async (
+  tx: Tx,
+  { changes: { attempts, rejected }, verifyEachFence }: TurnInput,
+): Promise<Prepared> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
+  if (!verifyEachFence && areJobSuccesses(found)) {
+    const lockingJobs = pipelined(lockRows(tx, updatedRows(found)))
+    return { plan: planChanges(found), rejected: [...rejected, ...lost], overdue: new Set(), lockingJobs }
+  }
   const locked = await lockJobs(tx, found)
   await tx.workflows.load(locked.flatMap(({ inFlight }) => (isJobRow(inFlight.runSeq) ? [] : inFlight.versionId)))
   const { updates, overdue } = await applyDeadlines(tx, locked)
-  return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue }
+  return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue, lockingJobs: null }
 }
+
+/** The rows of a plan whose updates are all successes of jobs. */
+const completed = ({ updates }: ChangePlan): FinishedJobs => ({ completed: updatedRows(updates), failed: [] })
 
 /** State of the turn after its changes were applied. */
 interface FirstSteps {
@@ -147,19 +166,20 @@ interface FirstSteps {
 
 /** Fires timers, applies the changes and claims resumed rows, one after the other; other claims follow later. */
 const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
-  const { plan, overdue } = prepared
+  const { plan, overdue, lockingJobs } = prepared
+  await lockingJobs
   const locked = pipelined(lockRuns(tx, plan))
   const { ready: timersReady, expired: expiredJobs } = await fire(tx, overdue)
   await locked
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
-    { verifyEachFence, claim: null },
+    { verifyEachFence, claim: null, jobSuccesses: lockingJobs !== null },
   )
   const changes = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims))
   const polling = pipelined(pollPendingWork(tx, batch))
-  const jobs = await finishJobs(tx, plan.updates, changes)
+  const jobs = await (lockingJobs === null ? finishJobs(tx, plan.updates, changes) : unblockDependents(tx, completed(plan)))
   return {
     changes,
     jobs,
@@ -177,20 +197,24 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
 /** Sends the changes, the claims and the poll together. Claims that depend on the unblocked rows follow later. */
 const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Promise<FirstSteps> => {
   const { batch, hints, claims, verifyEachFence } = input
-  const { plan } = prepared
+  const { plan, lockingJobs } = prepared
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
-    { verifyEachFence, claim: claims.byQueue(batch) ? null : claimRequest(batch.holder, batch.claim) },
+    { verifyEachFence, claim: claims.byQueue ? null : claimRequest(batch.holder, batch.claim), jobSuccesses: lockingJobs !== null },
   )
   const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
   const locked = pipelined(lockRuns(tx, plan))
   const applying = pipelined(applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes }))
+  const dependents = lockingJobs === null ? null : pipelined(lockDependents(tx, completed(plan)))
   const sent = claims.send(tx, batch, { gate: hints.gateReady, work: !claimsUnblocked })
   const polling = pipelined(pollPendingWork(tx, batch))
+  await lockingJobs
   await locked
   const changes = await applying
-  const jobs = await finishJobs(tx, plan.updates, changes)
+  const jobs = await (dependents === null
+    ? finishJobs(tx, plan.updates, changes)
+    : unblockDependents(tx, completed(plan), dependents))
   const claimed = await finishClaims(tx, input, sent, changes)
   const { unblocked, claimable } = changes.finish
   const first: FirstSteps = {
@@ -284,7 +308,7 @@ const finishTurn = async (
   const results = cacheableResults(
     plan.finishes.filter(({ update }) => changes.applied.has(update.changes)).map(({ finish }) => finish),
   )
-  const logged = pipelined(logEvents(tx, tx.events))
+  const logged = pipelined(logEvents(tx))
   const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
   const gates = pipelined(toTaskClaims(tx, gateRows, results))
   const claims = pipelined(toClaims(tx, claimed.work, results))

@@ -37,8 +37,6 @@ export interface AttemptUpdate {
   changes: AttemptChanges
   /** Whether it is a job that was deleted while it ran. */
   deleted?: boolean
-  /** Name of a job. */
-  jobName?: string | null
 }
 
 /** The updates of a batch by kind of change. */

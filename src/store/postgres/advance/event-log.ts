@@ -8,7 +8,6 @@ import type { RunId } from "../../../core/model/ids.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
 import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
 import type { EventLog } from "../../contract/event-log.ts"
-import type { StoreEvent } from "../../contract/store.ts"
 import type { Access, Tx } from "../tx.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -20,8 +19,9 @@ export const eventLog = ({ read, write }: Access): EventLog => ({
 
 const APPEND = statement("events_append", `INSERT INTO events (at, size, runs, events) VALUES (${NOW}, :size, :runs, :events)`)
 
-/** Appends events to the log, once per transaction, by its last statement, whose snapshot contains all that the transaction has read. Sends its statement before it returns. */
-export const logEvents = async (tx: Tx, events: readonly StoreEvent[]): Promise<void> => {
+/** Appends the events of the transaction to the log, once, by its last statement, whose snapshot contains all that the transaction has read. Sends its statement before it returns. */
+export const logEvents = async (tx: Tx): Promise<void> => {
+  const { events } = tx
   if (events.length === 0) return
   const { runs, text } = encodeEvents(events)
   await tx.run(APPEND, { size: events.length, runs: JSON.stringify(runs), events: text })

@@ -50,11 +50,11 @@ export const emitChanges = (
 ): void => {
   const format = isoMemo()
   for (const update of updates) {
-    const { inFlight, changes, deleted, jobName } = update
+    const { inFlight, changes, deleted } = update
     const { attempt } = inFlight
     const emit: Emit = (event) => {
       if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, event)
-      else if (deleted !== true) emitJob(tx, { ...inFlight, item: jobName ?? null }, event)
+      else if (deleted !== true) emitJob(tx, { ...inFlight, item: inFlight.jobName ?? null }, event)
     }
     if (expanded.has(changes)) {
       const { kind, total } = changes.expands[0]!

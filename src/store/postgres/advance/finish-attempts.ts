@@ -15,6 +15,7 @@ import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED, RESULT_COLUMNS } from "./finish.ts"
+import { finishJobSuccesses } from "./finish-job-successes.ts"
 import { finishSuccesses, isPlainSuccess, planSuccesses, type SuccessesPlan } from "./finish-successes.ts"
 
 const FINISH_ATTEMPTS = statement(
@@ -78,17 +79,26 @@ export interface FinishPlan {
   edges: readonly Edge[][]
   /** Set when all are plain successes. */
   successes: SuccessesPlan | null
+  /** Whether all are successes of jobs that were not read (finish-job-successes.ts). */
+  jobSuccesses: boolean
 }
 
-/** Plans to finish rows. `verifyEachFence`: a fence of the batch was lost. `claim`: what may be claimed of the unblocked rows. */
+/** `verifyEachFence`: a fence of the batch was lost. `claim`: what may be claimed of the unblocked rows. */
+interface FinishOptions {
+  verifyEachFence: boolean
+  claim: ClaimRequest | null
+  jobSuccesses: boolean
+}
+
 export const planFinishes = (
   workflows: Workflows,
   finishes: readonly Finish[],
-  { verifyEachFence, claim }: { verifyEachFence: boolean; claim: ClaimRequest | null },
+  { verifyEachFence, claim, jobSuccesses }: FinishOptions,
 ): FinishPlan => {
+  if (jobSuccesses) return { finishes, edges: [], successes: null, jobSuccesses }
   const edges = finishes.map((finish) => edgesOfFinish(finish, workflows))
   const plain = !verifyEachFence && finishes.length > 0 && finishes.every((finish) => isPlainSuccess(finish, workflows))
-  return { finishes, edges, successes: plain ? planSuccesses(workflows, finishes, edges, claim) : null }
+  return { finishes, edges, successes: plain ? planSuccesses(workflows, finishes, edges, claim) : null, jobSuccesses }
 }
 
 const edgesOfFinish = ({ inFlight, status, skip }: Finish, workflows: Workflows): Edge[] => {
@@ -102,13 +112,14 @@ const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean 
   !isJobRow(inFlight.runSeq) &&
   isAllowedFailure(workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!, inFlight.kind, status)
 
-/** Sends its statement before it returns. Throws FenceLost when plain successes lost a fence. */
+/** Sends its statement before it returns. Throws FenceLost when successes lost a fence. */
 export const finishAttempts = async (
   tx: Tx,
-  { finishes, edges, successes }: FinishPlan,
+  { finishes, edges, successes, jobSuccesses }: FinishPlan,
   lanes: { gateLanes: readonly string[]; freedQueues: readonly string[] },
 ): Promise<FinishResult> => {
   if (finishes.length === 0) return NOTHING_FINISHED
+  if (jobSuccesses) return finishJobSuccesses(tx, finishes, lanes)
   if (successes !== null) return finishSuccesses(tx, successes, lanes)
   const [reply] = await tx.run<Reply>(FINISH_ATTEMPTS, {
     ...finishParams(finishes),

@@ -5,7 +5,7 @@
 // The statement also claims rows that it unblocks, when a claim would choose them first: no queued row outranks them, and no other
 // workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
-import { isExactLane, wildcardRange } from "../../../core/routing/lanes.ts"
+import { workLane } from "../../../core/routing/lanes.ts"
 import { compareReady } from "../../../core/rules/claims/claim-order.ts"
 import type { Edge } from "../../../core/rules/changes/effects.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
@@ -18,6 +18,7 @@ import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
 import { TASK_COLUMNS, TASK_COLUMN_NAMES, type ClaimedRow, ATTEMPT_ID } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
+import { ALL_RESTRICTED_LANES, IS_WANTED, laneParams, TWO_RESTRICTED_LANES } from "../claim/wanted-lanes.ts"
 import { NOW } from "../connection/store-clock.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -31,10 +32,7 @@ export class FenceLost extends Error {}
  * Limits a set to as many rows as it has. Postgres assumes that an unknown limit is small, and looks the rows up one by one, even
  * when it plans while the table is empty and a scan of all of it looks as good.
  */
-const FEW = (array: string): string => `LIMIT cardinality(:${array})`
-
-const WANTED = (lane: string): string =>
-  `(${lane} = ANY (:lanes::text[]) OR ${lane} > :laneFrom::text AND ${lane} < :laneTo::text)`
+export const FEW = (array: string): string => `LIMIT cardinality(:${array})`
 
 /** Core `precedesQueued` for the row `t` and the head of the queue, `k.head_…`. */
 export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND ${precedesQueued(
@@ -44,12 +42,22 @@ export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND ${preced
 
 /** The row `t` is claimed. It carries nothing of an earlier attempt: rows with pending upstreams were never dispatched, or were reset. */
 const IS_CLAIMED = `k.allowed AND t.upstream_pending = k.finished AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL
-    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${WANTED("t.lane")} AND ${PRECEDES_QUEUED}`
+    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${IS_WANTED("t.lane")} AND ${PRECEDES_QUEUED}`
 
 const IF_CLAIMED = (column: string, value: string): string =>
   `${column} = CASE WHEN ${IS_CLAIMED} THEN ${value} ELSE t.${column} END`
 
 const IF_OK = " AND (SELECT ok FROM guard)"
+
+/** Finishes the rows whose fence holds. `condition`: further ones, each with AND. */
+export const SUCCESS = (condition: string): string =>
+  `UPDATE tasks t SET status = 'success', skip_reason = NULL, last_attempt_state = 'success', error = NULL, ${RESULT_COLUMNS}
+     FROM (
+       SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
+         :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
+         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
+     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}${condition}
+     RETURNING t.id, t.run_seq`
 
 const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 
@@ -76,14 +84,7 @@ export const SUCCESSES = (guard: string | null): string => `
    ),
    -- Finishes the tasks whose fence holds.
    finished AS (
-     UPDATE tasks t SET status = 'success', skip_reason = NULL, last_attempt_state = 'success', error = NULL, ${RESULT_COLUMNS}
-     FROM (
-       SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
-         :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
-         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
-     ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}
-       AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
-     RETURNING t.id, t.run_seq
+     ${SUCCESS(` AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}`)}
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "finished")}
    ),
@@ -92,9 +93,13 @@ export const SUCCESSES = (guard: string | null): string => `
      SELECT h.name FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead
        AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.name = ANY (:downstreamQueues::text[]))
    ),
+   -- Lanes of restricted work with ready rows.
+   ${ALL_RESTRICTED_LANES},
    -- The first queued row of each lane of the claim.
    heads AS MATERIALIZED (
-     SELECT f.* FROM unnest(:lanes::text[]) AS l (lane) CROSS JOIN LATERAL (
+     SELECT f.* FROM (
+       SELECT lane FROM unnest(:lanes::text[]) AS n (lane) UNION ALL SELECT lane FROM ${TWO_RESTRICTED_LANES} r
+     ) l CROSS JOIN LATERAL (
        SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane = l.lane ORDER BY ${QUEUE_ORDER} LIMIT 1
      ) f
      UNION ALL
@@ -136,13 +141,13 @@ export const SUCCESSES = (guard: string | null): string => `
      SELECT (SELECT count(*) FROM finished) = cardinality(:rows) AS all_held, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
        (count(*) FILTER (WHERE ready))::int AS enqueued, COALESCE(bool_or(ready AND lane = ANY (:gateLanes::text[])), false) AS gate_ready,
        ${FREED_QUEUE_LIMITS} AS queue_limits,
-       NOT (SELECT queue_empty FROM head) OR COALESCE(bool_or(ready AND ${WANTED("lane")}), false) AS claimable
+       NOT (SELECT queue_empty FROM head) OR COALESCE(bool_or(ready AND ${IS_WANTED("lane")}), false) AS claimable
      FROM unblocked
    )`
 
 export const FINISH_SUCCESSES = statement(
   "finish_successes",
-  `WITH ${SUCCESSES(null)} SELECT * FROM summary LEFT JOIN claimed ON true`,
+  `WITH RECURSIVE ${SUCCESSES(null)} SELECT * FROM summary LEFT JOIN claimed ON true`,
 )
 
 interface Summary {
@@ -189,11 +194,14 @@ export interface Effects {
   downstream: DownstreamRow[]
   /** Queues of the downstream rows whose settings apply to them. */
   queues: Set<string>
+  /** Lanes of the downstream rows. */
+  lanes: Set<string>
 }
 
 const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workflows: Workflows): Effects => {
   const runs = new Map<number, Effects["runs"][number] & { downstream: Map<number, DownstreamRow> }>()
   const queues = new Set<string>()
+  const lanes = new Set<string>()
   for (const [i, { inFlight }] of finishes.entries()) {
     const { runSeq } = inFlight
     if (isJobRow(runSeq)) continue
@@ -203,6 +211,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
     run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
       if (!inFlight.private) queues.add(nodes[node]!.queue)
+      lanes.add(workLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }, nodes[node]!))
       const row = run.downstream.get(node)
       if (row !== undefined) row.finished += 1
       else
@@ -217,15 +226,15 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
   }
   const sorted = [...runs.values()].sort((a, b) => a.sample.runSeq - b.sample.runSeq)
   const downstream = sorted.flatMap((run) => [...run.downstream.values()]).sort(compareReady)
-  return { runs: sorted, downstream, queues }
+  return { runs: sorted, downstream, queues, lanes }
 }
 
 /** Whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
-const mayClaim = ({ downstream, runs, queues }: Effects, { maxClaims }: ClaimRequest): boolean =>
+const mayClaim = ({ downstream, runs, lanes }: Effects, { maxClaims }: ClaimRequest): boolean =>
   maxClaims > 0 &&
   downstream.length > 0 &&
   runs.every(({ sample }) => sample.workflowId === runs[0]!.sample.workflowId) &&
-  (downstream.length <= maxClaims || queues.size <= 1)
+  (downstream.length <= maxClaims || lanes.size <= 1)
 
 /** Plain successes and their effects. */
 export interface SuccessesPlan {
@@ -246,17 +255,12 @@ export const planSuccesses = (
   return { finishes, effects, claim: claim !== null && mayClaim(effects, claim) ? claim : null }
 }
 
-const claimParams = (tx: Tx, claim: ClaimRequest | null) => {
-  const range = wildcardRange(claim?.lanes ?? [])
-  return {
+const claimParams = (tx: Tx, claim: ClaimRequest | null) => ({
     holder: claim?.holder ?? null,
     attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
-    lanes: claim?.lanes.filter(isExactLane) ?? [],
-    laneFrom: range?.from ?? null,
-    laneTo: range?.to ?? null,
+    ...laneParams(claim?.lanes ?? []),
     maxClaims: Math.min(claim?.maxClaims ?? 0, MAX_CANDIDATES),
-  }
-}
+})
 
 export interface FinishLanes {
   gateLanes: readonly string[]

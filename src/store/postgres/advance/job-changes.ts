@@ -12,7 +12,11 @@ import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
 import type { FinalChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
 
-const LOCK = statement("jobs_lock", "SELECT 1 FROM tasks WHERE id = ANY (:rows::bigint[]) ORDER BY id FOR UPDATE")
+/** The count is the reply, which is shorter than the rows. */
+const LOCK = statement(
+  "jobs_lock",
+  "SELECT count(*) FROM (SELECT 1 FROM tasks WHERE id = ANY (:rows::bigint[]) ORDER BY id FOR UPDATE) locked",
+)
 
 /** Read after the lock: whoever cancels, deletes or moves a job has its row locked too. */
 const READ = statement(
@@ -34,14 +38,22 @@ interface LockedJob {
 
 const isJob = ({ inFlight }: AttemptUpdate): boolean => isJobRow(inFlight.runSeq)
 
+export const updatedRows = (updates: readonly AttemptUpdate[]): number[] => updates.map(({ inFlight }) => inFlight.row)
+
+/** Locks the rows of jobs. Sends its statements before it returns. */
+export const lockRows = async (tx: Tx, rows: readonly number[]): Promise<void> => {
+  const announced = announceTaskWrites(tx)
+  const locked = tx.run(LOCK, { rows })
+  await announced
+  await locked
+}
+
 /** Locks jobs and returns their updates with the current state of the job: others may have moved, cancelled or deleted it. */
 export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<AttemptUpdate[]> => {
   if (!updates.some(isJob)) return updates
-  const rows = updates.filter(isJob).map(({ inFlight }) => inFlight.row)
-  const announced = announceTaskWrites(tx)
-  const locked = tx.run(LOCK, { rows })
+  const rows = updatedRows(updates.filter(isJob))
+  const locked = pipelined(lockRows(tx, rows))
   const read = tx.run<LockedJob>(READ, { rows })
-  await announced
   await locked
   const jobs = new Map((await read).map((job) => [job.row, job]))
   return updates.map((update) => {
@@ -51,7 +63,7 @@ export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<Attemp
     const { final } = update.changes
     const changes =
       final === null ? update.changes : { ...update.changes, final: amendJobChange(final, stopped, tx.clock.localNow()) }
-    return { inFlight: { ...update.inFlight, path, lane, limits }, changes, deleted, jobName }
+    return { inFlight: { ...update.inFlight, path, lane, limits, jobName }, changes, deleted }
   })
 }
 
@@ -71,7 +83,7 @@ export const finishJobs = async (
 ): Promise<DependentChanges> => {
   const ended = updates.filter((update) => isJob(update) && update.changes.final !== null && applied.has(update.changes))
   if (ended.length === 0) return { ready: [], blocked: [] }
-  const rows = ended.map(({ inFlight }) => inFlight.row)
+  const rows = updatedRows(ended)
   const statuses = ended.map(({ changes: { final } }) => jobStatus(isFinish(final) ? final.status : "pending"))
   const updated = tx.run(SET_STATUS, { rows, statuses })
   const unstopped = removeStopRequests(tx, rows)

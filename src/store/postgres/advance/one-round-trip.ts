@@ -37,7 +37,7 @@ const GUARD = `
 /** `dispatchEvents`: beginning of the event of each downstream row, in case it is claimed. */
 export const ADVANCE_IN_ONE_ROUND_TRIP = statement(
   "advance_in_one_round_trip",
-  `WITH ${SUCCESSES(GUARD)}, logged AS (
+  `WITH RECURSIVE ${SUCCESSES(GUARD)}, logged AS (
      INSERT INTO events (at, size, runs, events)
      SELECT ${NOW}, :eventCount::int + count(*), :eventRuns::text,
        ${withDispatched(":events::text", { prefix: "(:dispatchEvents::text[])[number]", attempt: "attempt" })}
@@ -68,7 +68,7 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
     finishes.push(toFinish(inFlight, attempt, final)!)
   }
   const claim = claimRequest(batch.holder, batch.claim)
-  const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim })
+  const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim, jobSuccesses: false })
   if (successes === null || successes.claim === null) return null
   const { runs, downstream } = successes.effects
   return runs.length > 1 || downstream.length > Math.min(claim.maxClaims, MAX_ROWS) ? null : [updates, successes]

@@ -32,6 +32,8 @@ export interface CachedAttempt {
   generation: number
   /** Priority of the run. */
   priority: number
+  /** Name of a job. Absent: the row is a task, or this store did not claim the job. */
+  jobName?: string | null
 }
 
 /** Result of a task, for tasks that read it in the same generation of the run. */

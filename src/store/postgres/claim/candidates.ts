@@ -1,10 +1,10 @@
 // What the claim statements share: they lock candidates from the ready queue, choose among them (`chosen`), and claim the chosen
 // rows. Rows under a limit or of a paused run are only locked; core `admit` decides about them (claim-limited.ts).
 //
-// Parameters: holder, lanes, laneFrom and laneTo (a range of lanes; null: none), queues (of the lanes), maxClaims, attemptIdPrefix, now.
+// Parameters: holder, those of wanted-lanes.ts, queues (of the named lanes), maxClaims, attemptIdPrefix, now.
 
 import type { HolderId } from "../../../core/model/ids.ts"
-import { isExactLane, queueOfLane, wildcardRange } from "../../../core/routing/lanes.ts"
+import { queueOfLane } from "../../../core/routing/lanes.ts"
 import type { Batch } from "../../contract/store.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { queueOrder } from "../../shared/claim-order.ts"
@@ -12,6 +12,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { CLAIM_COLUMNS, type ClaimedRow, ATTEMPT_ID } from "./claimed-row.ts"
 import { insertInto, READY } from "./ready-queue.ts"
+import { laneParams, WANTS_RESTRICTED } from "./wanted-lanes.ts"
 
 /** The request of a claim: its lanes, its holder and the number of rows. */
 export interface ClaimRequest {
@@ -31,14 +32,11 @@ export type ClaimKind = "gate" | "work"
 
 /** Parameters of a claim statement. */
 export const claimParams = (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest) => {
-  const range = wildcardRange(lanes)
-  const exact = lanes.filter(isExactLane)
+  const wanted = laneParams(lanes)
   return {
     holder,
-    lanes: exact,
-    laneFrom: range?.from ?? null,
-    laneTo: range?.to ?? null,
-    queues: exact.flatMap((lane) => queueOfLane(lane) ?? []),
+    ...wanted,
+    queues: wanted.lanes.flatMap((lane) => queueOfLane(lane) ?? []),
     maxClaims: Math.min(maxClaims, MAX_CANDIDATES),
     attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
   }
@@ -46,7 +44,9 @@ export const claimParams = (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest) 
 
 /** The holder that claims, if it is alive. `unlimited`: none of the queues that are asked for has settings. */
 export const CLAIMER = `claimer AS MATERIALIZED (
-    SELECT h.name, NOT EXISTS (SELECT 1 FROM queues q WHERE :laneFrom::text IS NOT NULL OR q.name = ANY (:queues::text[])) AS unlimited
+    SELECT h.name, NOT EXISTS (
+      SELECT 1 FROM queues q WHERE :laneFrom::text IS NOT NULL OR ${WANTS_RESTRICTED} OR q.name = ANY (:queues::text[])
+    ) AS unlimited
     FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead
   )`
 

@@ -13,19 +13,16 @@ import {
   type ClaimRequest,
   LOCK_CANDIDATES,
 } from "./candidates.ts"
+import { ALL_RESTRICTED_LANES, LANES_OF_RANGE, TWO_RESTRICTED_LANES } from "./wanted-lanes.ts"
 
-const NEXT_LANE = (after: string): string =>
-  `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND q.lane < :laneTo::text ORDER BY q.lane LIMIT 1`
-
-/** Reads at most two lanes of the range: enough to know whether there is only one. */
+/** Reads at most two lanes of each wildcard: enough to know whether there is only one. */
 const claimHeadOf = (kind: ClaimKind) =>
   statement(
     `claim_head_${kind}`,
-    `WITH RECURSIVE ${CLAIMER}, lanes_of_range AS (
-       (${NEXT_LANE(":laneFrom::text")})
-       UNION ALL SELECT n.lane FROM lanes_of_range r CROSS JOIN LATERAL (${NEXT_LANE("r.lane")}) n
-     ), lanes AS MATERIALIZED (
-       SELECT lane FROM unnest(:lanes::text[]) AS l (lane) UNION SELECT lane FROM (SELECT lane FROM lanes_of_range LIMIT 2) r
+    `WITH RECURSIVE ${CLAIMER}, ${LANES_OF_RANGE}, ${ALL_RESTRICTED_LANES}, lanes AS MATERIALIZED (
+       SELECT lane FROM unnest(:lanes::text[]) AS l (lane)
+       UNION SELECT lane FROM (SELECT lane FROM lanes_of_range LIMIT 2) r
+       UNION SELECT lane FROM ${TWO_RESTRICTED_LANES} f
      ), candidates AS MATERIALIZED (
        SELECT k.* FROM claimer c CROSS JOIN lanes l CROSS JOIN LATERAL (
          ${LOCK_CANDIDATES("q.lane = l.lane", ":maxClaims::int")}

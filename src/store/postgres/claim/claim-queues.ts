@@ -2,7 +2,7 @@
 // first. For a wildcard each lane with ready rows has a position of its own, and positions alternate. A queue's pause, concurrency and rate
 // hold back its lanes as a whole: they are not read further.
 
-import { isRestrictedLane, wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
+import { hasWildcard, isRestrictedLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
@@ -39,14 +39,14 @@ export class QueueClaims {
     const workflows = new Set(claimed.map((row) => row.workflow_id))
     // Without a lane, it is not known whether queues have settings.
     const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
-    const usedRoundRobin = wildcardRange(request.lanes) !== null && isSettled
+    const usedRoundRobin = hasWildcard(request.lanes) && isSettled
     // The next claim reads on behind the lanes whose rows this one claimed or parked.
     const lanesLeft = candidates > 0 && claimed.length < request.maxClaims && isCut(lanes)
     return {
       claimed,
       more: more || lanesLeft || budget.missed,
       rateWaitMs: await rateWaitMs(tx, budget, lanes),
-      headSuffices: !budget.any && !usedRoundRobin && wildcardRequirements(request.lanes).length === 0,
+      headSuffices: !budget.any && !usedRoundRobin,
     }
   }
 

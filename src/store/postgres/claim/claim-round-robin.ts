@@ -95,7 +95,7 @@ export const claimRoundRobin = (
     lanes ?? params.lanes.map((lane) => ({ lane, position: 0, queue: null, available: Number.POSITIVE_INFINITY }))
   return tx.run(CLAIM_ROUND_ROBIN[kind], {
     ...params,
-    ...(lanes !== undefined && { laneFrom: null, queues: [] }),
+    ...(lanes !== undefined && { laneFrom: null, requirements: [], queues: [] }),
     lanes: servedLanes.map(({ lane }) => lane),
     positions: servedLanes.map(({ position }) => position),
     laneQueues: servedLanes.map(({ queue }) => queue),

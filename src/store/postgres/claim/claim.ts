@@ -1,7 +1,7 @@
 // The claims of a turn, for the gate and for work. Claims are sent together with the turn's changes; what they cannot decide alone is
 // claimed afterwards: rows under limits, lower priorities, queues with settings.
 
-import { wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
+import { hasWildcard } from "../../../core/routing/lanes.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import type { Batch } from "../../contract/store.ts"
 import type { Tx } from "../tx.ts"
@@ -38,8 +38,8 @@ export class Claims {
   readonly #queues = new QueueClaims()
 
   /** Whether work is claimed by queue, which takes further round trips, rather than by the claims that `send` sends. */
-  byQueue({ claim }: Batch): boolean {
-    return this.#work.byQueue || wildcardRequirements(claim.lanes).length > 0
+  get byQueue(): boolean {
+    return this.#work.byQueue
   }
 
   /** Sends the claims of these kinds. */
@@ -48,7 +48,7 @@ export class Claims {
       request.maxClaims > 0 && request.lanes.length > 0 ? claims.send(tx, claimRequest(batch.holder, request)) : null
     return {
       gate: kinds.gate ? send(this.#gate, batch.gate) : null,
-      work: kinds.work && !this.byQueue(batch) ? send(this.#work, batch.claim) : null,
+      work: kinds.work && !this.byQueue ? send(this.#work, batch.claim) : null,
     }
   }
 
@@ -70,7 +70,7 @@ export class Claims {
     }
     const next = await this.finish(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
     const maxClaims = remaining.claim.maxClaims - next.work.length
-    const byQueue = this.byQueue(batch) ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
+    const byQueue = this.byQueue ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
     if (byQueue?.headSuffices === true) this.#work.byQueue = false
     const queued = byQueue?.claimed ?? []
     return {
@@ -106,7 +106,7 @@ class KindClaims {
   }
 
   send(tx: Tx, request: ClaimRequest): Promise<ClaimReply[]> {
-    return this.#needsRoundRobin && wildcardRange(request.lanes) === null
+    return this.#needsRoundRobin && !hasWildcard(request.lanes)
       ? claimRoundRobin(tx, this.#kind, request, { lastWorkflow: this.#lastWorkflow })
       : claimHead(tx, this.#kind, request)
   }
@@ -117,7 +117,7 @@ class KindClaims {
    */
   async finish(tx: Tx, first: readonly ClaimReply[], request: ClaimRequest): Promise<KindClaimed> {
     const claimed: ClaimedRow[] = []
-    const wildcard = wildcardRange(request.lanes) !== null
+    const wildcard = hasWildcard(request.lanes)
     let candidates = 0
     let unparked = false
     for (let reply = first; ; reply = await this.send(tx, { ...request, maxClaims: request.maxClaims - claimed.length })) {

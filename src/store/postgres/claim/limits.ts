@@ -3,12 +3,12 @@
 
 import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { RESTRICTED_LANES, isExactLane, wildcardRequirements, wildcardRange } from "../../../core/routing/lanes.ts"
 import { isKeyLimit } from "../../../core/routing/limit-keys.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { type Params, pipelined, type SqlRunner, type Statement, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { insertInto, READINESS } from "./ready-queue.ts"
+import { IS_WANTED, laneParams } from "./wanted-lanes.ts"
 
 const ENSURE = statement(
   "limits_ensure",
@@ -109,13 +109,6 @@ const FREED = `freed AS (
 
 export const FREE = statement("limits_free", `WITH RECURSIVE ${FREED}, ${UNPARK("freed")}`)
 
-/** Requirement of a lane of restricted work (`requirementOfLane`). */
-export const REQUIREMENT_OF = (alias: string): string => `substr(${alias}.lane, strpos(${alias}.lane, '|') + 1)`
-
-/** Condition: a claim takes rows of the lane `o`. */
-const IS_CLAIMED_LANE = `(o.lane = ANY (:lanes::text[]) OR o.lane > :laneFrom::text AND o.lane < :laneTo::text
-         OR o.lane LIKE '${RESTRICTED_LANES.from}%' AND ${REQUIREMENT_OF("o")} = ANY (:requirements::text[]))`
-
 /** Unparks only the rows that come first in the lanes of a claim. `parked`: limits that had parked rows, in whatever lane. */
 const FREE_FOR_CLAIM = statement(
   "limits_free_for_claim",
@@ -123,7 +116,7 @@ const FREE_FOR_CLAIM = statement(
      SELECT f.id AS parked_under, r.id FROM freed f CROSS JOIN LATERAL (
        SELECT p.id FROM parked_lanes o CROSS JOIN LATERAL (
          SELECT p.* FROM tasks p WHERE p.parked = o.id AND p.lane = o.lane ORDER BY ${claimOrder("p")} LIMIT o.rows
-       ) p WHERE o.id = f.id AND ${IS_CLAIMED_LANE} ORDER BY ${claimOrder("p")} LIMIT f.rows
+       ) p WHERE o.id = f.id AND ${IS_WANTED("o.lane")} ORDER BY ${claimOrder("p")} LIMIT f.rows
      ) r
    ), unparked AS (
      UPDATE tasks t SET parked = NULL FROM first f CROSS JOIN LATERAL (
@@ -232,13 +225,9 @@ export class FreedSlots {
   async applyForClaim(tx: Tx, lanes: readonly string[]): Promise<number> {
     if (this.#unparks.size === 0) return 0
     const locked = pipelined(lockLimits(tx, this.#unparks.keys()))
-    const range = wildcardRange(lanes)
     const freed = tx.run<Unparked & { parked: number[] }>(FREE_FOR_CLAIM, {
       ...this.#params,
-      lanes: lanes.filter(isExactLane),
-      laneFrom: range?.from ?? null,
-      laneTo: range?.to ?? null,
-      requirements: wildcardRequirements(lanes),
+      ...laneParams(lanes),
     })
     await locked
     const [reply] = await freed

@@ -13,18 +13,11 @@ import {
   openBucket,
   type QueueBudget,
 } from "../../../core/rules/claims/queue-budget.ts"
-import { REQUIREMENT_OF, tryLockLimits } from "./limits.ts"
+import { tryLockLimits } from "./limits.ts"
+import { LANES_AFTER, REQUIREMENT_OF, WANTS_RESTRICTED } from "./wanted-lanes.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-
-const NEXT = (after: string, bound: string): string =>
-  `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
-
-/** Lanes with ready rows after `from`. */
-const RING = (name: string, from: string, bound: string): string => `${name} AS (
-     (${NEXT(from, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT("r.lane", bound)}) n
-   )`
 
 const QUEUE_OF = (lane: string): string => `split_part(substr(${lane}.lane, 3), '|', 1)`
 
@@ -48,7 +41,6 @@ const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
 const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`
 
 const IN_RANGE = "r.lane > :from::text AND r.lane < :to::text"
-const IS_RESTRICTED = "cardinality(:requirements::text[]) > 0"
 
 /**
  * The named lanes at position 0, then lanes with ready rows whose queue allows a start: those between `from` and `to`, beginning after
@@ -57,16 +49,16 @@ const IS_RESTRICTED = "cardinality(:requirements::text[]) > 0"
  */
 const LANES = statement(
   "queues_lanes",
-  `WITH RECURSIVE ${RING("ahead", ":start::text", "q.lane < :to::text")}, ${RING("behind", ":from::text", "q.lane <= :start::text")},
-   ${RING("restricted_ahead", ":restrictedStart::text", `${IS_RESTRICTED} AND q.lane < '${RESTRICTED_LANES.to}'`)},
-   ${RING("restricted_behind", `'${RESTRICTED_LANES.from}'`, `${IS_RESTRICTED} AND q.lane <= :restrictedStart::text`)},
+  `WITH RECURSIVE ${LANES_AFTER("ahead", ":start::text", "q.lane < :to::text")}, ${LANES_AFTER("behind", ":from::text", "q.lane <= :start::text")},
+   ${LANES_AFTER("restricted_ahead", ":restrictedStart::text", `${WANTS_RESTRICTED} AND q.lane < '${RESTRICTED_LANES.to}'`)},
+   ${LANES_AFTER("restricted_behind", `'${RESTRICTED_LANES.from}'`, `${WANTS_RESTRICTED} AND q.lane <= :restrictedStart::text`)},
    ring AS (${OPEN_LANES("ahead", "behind", "w.lane <> ALL (:lanes::text[])")}),
-   restricted AS (${OPEN_LANES("restricted_ahead", "restricted_behind", `${REQUIREMENT_OF("w")} = ANY (:requirements::text[])`)}),
+   restricted AS (${OPEN_LANES("restricted_ahead", "restricted_behind", `${REQUIREMENT_OF("w.lane")} = ANY (:requirements::text[])`)}),
    ready_with_settings AS MATERIALIZED (
      SELECT n.lane, NOT q.paused AND ${OUT_OF_TOKENS} AS out_of_tokens FROM queues q CROSS JOIN LATERAL (
        ${ANY_LANE(`r.lane = 'q:' || q.name AND ${IN_RANGE}`)}
        UNION ALL ${ANY_LANE(`r.lane = 's:' || q.name AND ${IN_RANGE}`)}
-       UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${IS_RESTRICTED}`)}
+       UNION ALL ${ANY_LANE(`r.lane > 'f:' || q.name || '|' AND r.lane < 'f:' || q.name || '}' AND ${WANTS_RESTRICTED}`)}
        LIMIT 1
      ) n
    ), spent AS (

@@ -5,7 +5,6 @@ import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn } fr
 import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import { arrayParam } from "../connection/array-params.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
 import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
@@ -34,10 +33,11 @@ export const createJobs = async (
     ...plan.results.flatMap(({ id, created }) => (created ? [] : id)),
     ...jobs.flatMap(({ id, dependencies }) => (checkIds ? [id, ...dependencies] : dependencies)),
   ])
-  await announced
   const rejection = rejectNewJobs(jobs, existing)
   if (rejection !== null) return rejection
-  const created = await insertJobs(tx, planNewJobs(jobs, statusesOf(existing)))
+  const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, statusesOf(existing))))
+  await announced
+  const created = await inserting
   const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
   await insertEdges(
     tx,
@@ -47,13 +47,10 @@ export const createJobs = async (
     ]),
   )
   for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
-  await logEvents(
-    tx,
-    jobs.map(({ id }) => {
-      const job = created.get(id)!
-      return jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt })
-    }),
-  )
+  for (const { id } of jobs) {
+    const job = created.get(id)!
+    tx.events.push(jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt }))
+  }
   const found = plan.results.flatMap((result) => (result.created ? [] : rowOf(result.id)))
   const read = new Map((await readJobs(tx, [...new Set(found)])).map((job) => [job.id, { ...job, created: false }]))
   return plan.results.map((result) => (result.created ? created : read).get(result.id)!)

@@ -8,7 +8,7 @@ import { blockedBy } from "../../../core/rules/messages.ts"
 import { setExpiry } from "./times.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
-import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
+import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
 /** All pending dependents of the failed jobs, direct or not, each with the job that blocks it, nearest first. */
@@ -71,36 +71,43 @@ export interface DependentChanges {
 
 const NOTHING: DependentChanges = { ready: [], blocked: [] }
 
-/**
- * Locks all dependents, and returns whether tasks of runs are among them (callers). Repeats until no new ones appear: jobs may be added
- * while a lock is awaited.
- */
-const lockBelow = async (tx: SqlRunner, failed: readonly number[], completed: readonly number[]): Promise<boolean> => {
+/** Rows of finished jobs. */
+export interface FinishedJobs {
+  completed: readonly number[]
+  failed: readonly number[]
+}
+
+/** Dependents of finished jobs: jobs, and tasks of runs (callers). */
+type LockedDependents = readonly { id: number; run_seq: number }[]
+
+/** Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. Sends its statement before it returns. */
+export const lockDependents = async (tx: SqlRunner, { completed, failed }: FinishedJobs): Promise<LockedDependents> => {
+  if (completed.length + failed.length === 0) return []
   for (let before = ""; ;) {
-    const rows = await tx.run<{ id: number; run_seq: number }>(LOCK, { failed, completed })
+    const rows = await tx.run<LockedDependents[number]>(LOCK, { failed, completed })
     const locked = rows.map(({ id }) => id).join()
-    if (failed.length === 0 || locked === before) return rows.some(({ run_seq }) => !isJobRow(run_seq))
+    if (failed.length === 0 || locked === before) return rows
     before = locked
   }
 }
 
 /**
  * Unblocks the dependents of completed jobs and blocks those of failed jobs, direct or not, in this transaction, so that no reader
- * sees them as PENDING. Takes the rows of the finished jobs.
+ * sees them as PENDING.
  */
 export const unblockDependents = async (
   tx: SqlRunner,
-  { completed, failed }: { completed: readonly number[]; failed: readonly number[] },
+  { completed, failed }: FinishedJobs,
+  locking = lockDependents(tx, { completed, failed }),
 ): Promise<DependentChanges> => {
-  if (completed.length + failed.length === 0) return NOTHING
-  const locked = pipelined(lockBelow(tx, failed, completed))
-  if (failed.length > 0) await locked
+  const locked = await locking
+  if (locked.length === 0) return NOTHING
   const unblocked =
     completed.length === 0 ? [] : tx.run<EventJob & { row: number; expires: boolean }>(COMPLETE, { rows: completed })
   const message = blockedBy(JOB_ID_PLACEHOLDER)
   const blocked = failed.length === 0 ? [] : tx.run<EventJob & { error: string }>(BLOCK, { failed, message })
   // The rows of callers are locked too: they are dependents.
-  if (await locked) await tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] })
+  if (locked.some(({ run_seq }) => !isJobRow(run_seq))) await tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] })
   const unblockedJobs = await unblocked
   await setExpiry(
     tx,

@@ -5,13 +5,14 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "v
 import { ask, createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
 import { enforceRules } from "../../../../test/support/components/postgres-rules.ts"
 import type { Change } from "../../../core/model/change.ts"
-import { newHolderId, uuidv7 } from "../../../core/model/ids.ts"
+import { type HolderId, newHolderId, uuidv7 } from "../../../core/model/ids.ts"
 import { DEFAULT_JOB_RETRY, dependencyStatus, type JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import type { Random } from "../../../core/model/ports.ts"
 import { seededRandom } from "../../conformance/world.ts"
 import { JOB_DEFAULTS, type JobRow, type NewJob } from "../../contract/jobs.ts"
 import type { Advanced, Claim } from "../../contract/store.ts"
 import type { ServerStore } from "../../contract/server-store.ts"
+import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
 
 let database: TestDatabase
@@ -24,6 +25,7 @@ afterAll(() => database.drop())
 
 interface Server {
   store: ServerStore
+  holder: HolderId
   turn(changes: Change[], claim: number): Promise<Advanced>
 }
 
@@ -36,6 +38,7 @@ const openServer = async (schema: string, random: Random): Promise<Server> => {
   await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
   return {
     store,
+    holder,
     turn: (changes, limit) =>
       store.advance({ holder, changes, claim: { lanes: ["q:*"], maxClaims: limit }, gate: { lanes: ["g"], maxClaims: 0 } }),
   }
@@ -262,5 +265,50 @@ describe("a queue with two servers", () => {
     expect(most).toBeLessThanOrEqual(3)
     expect(await leftovers(schema)).toEqual({ stops: 0, used: 0 })
     expect(await store.getQueue("default")).toMatchObject({ running: 0, ready: 0 })
+  })
+})
+
+describe("round trips of jobs", () => {
+  /** Statements by round trip. */
+  const roundTripsOf = async (work: () => Promise<unknown>): Promise<string[][]> => {
+    const add = vi.spyOn(Pipeline.prototype, "add")
+    try {
+      await work()
+      const trips = new Map<unknown, string[]>()
+      for (const [i, [{ name }]] of add.mock.calls.entries()) {
+        const pipeline: unknown = add.mock.contexts[i]
+        trips.set(pipeline, [...(trips.get(pipeline) ?? []), name])
+      }
+      return [...trips.values()]
+    } finally {
+      add.mockRestore()
+    }
+  }
+
+  it("are two for a creation, and two for a turn that completes jobs of functions and claims the next", async () => {
+    const random = seededRandom(9)
+    const { store, holder } = await openServer(`jobs ${++schemas}`, random)
+    const turn = (changes: Change[]): Promise<Advanced> =>
+      store.advance({ holder, changes, claim: { lanes: ["f:*|f"], maxClaims: 1 }, gate: { lanes: ["g"], maxClaims: 0 } })
+    const job = (): NewJob => newJob(random, { task: { executor: "function", function: "f" } })
+    expect(await roundTripsOf(() => store.createJobs([job(), job(), job()]))).toEqual([
+      ["begin", "queues_announce_writes", "jobs_insert"],
+      ["events_append", "notify", "commit"],
+    ])
+    const { claims } = await turn([])
+    let next: Advanced["claims"] = []
+    expect(await roundTripsOf(async () => (next = (await turn([finish(claims[0]!, "success")])).claims))).toEqual([
+      [
+        "begin",
+        "queues_announce_writes",
+        "jobs_lock",
+        "finish_job_successes",
+        "job_edges_lock",
+        "claim_head_work",
+        "poll_pending_work",
+      ],
+      ["events_append", "job_claims_read", "commit"],
+    ])
+    expect(next).toHaveLength(1)
   })
 })

@@ -5,7 +5,6 @@ import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Access, Tx } from "../tx.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { createJobs, findKeys } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges, statusesOf } from "./dependencies.ts"
 import { jobEvent } from "../../shared/events.ts"
@@ -137,7 +136,7 @@ const updateJob = async (tx: Tx, id: string, change: JobChange): Promise<JobRow 
     policy,
   })
   if (job.queue !== before.queue) await changeQueue(tx, found, job)
-  if (dependencies !== undefined) await logEvents(tx, await changeDependencies(tx, { job: before, at }, dependencies, existing))
+  if (dependencies !== undefined) tx.events.push(...(await changeDependencies(tx, { job: before, at }, dependencies, existing)))
   return (await readJobs(tx, [job.row]))[0]!
 }
 
@@ -192,7 +191,7 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
   }
   await tx.run(CANCEL, { row: job.row, error: JOB_CANCELLED })
   const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
-  await logEvents(tx, [jobEvent(job, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at)])
+  tx.events.push(jobEvent(job, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at))
   await passOn(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!
 }
@@ -220,7 +219,7 @@ const retryJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => {
   const limits = [...(await ensureLimits(tx, jobLimits(job))).values()]
   await tx.run(RESET, { row: job.row, pending, limits: limits.length === 0 ? null : limits, status })
   if (job.attemptCount === 0) await setExpiry(tx, [job.row])
-  await logEvents(tx, [jobEvent(job, status, { at })])
+  tx.events.push(jobEvent(job, status, { at }))
   return (await readJobs(tx, [job.row]))[0]!
 }
 

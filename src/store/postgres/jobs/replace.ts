@@ -3,7 +3,6 @@
 import type { NewJob } from "../../contract/jobs.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { groupId, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { ensureLimits, FreedSlots } from "../claim/limits.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
@@ -61,6 +60,6 @@ export const replaceJob = async (tx: Tx, row: number, by: NewJob): Promise<void>
   const { id, status, ready, available_at: availableAt, at } = written!
   await deleteExpiry(tx, row)
   if (ready) await setExpiry(tx, [row])
-  await logEvents(tx, [jobEvent({ id, name: by.name, queue: by.queue }, status, { at, availableAt })])
+  tx.events.push(jobEvent({ id, name: by.name, queue: by.queue }, status, { at, availableAt }))
   await freed.apply(tx)
 }

@@ -6,7 +6,6 @@ import { startsPending } from "../../../core/rules/runs/activation.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
 import { activate, lockWorkflows, planRun } from "../advance/close-runs.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
@@ -85,7 +84,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
     return { run: row, created: row.id === run.id }
   })
   const inserts = results.flatMap(({ run }) => (seqs.has(run.id) ? [run] : []))
-  await logEvents(tx, createdEvents(inserts, activated.runs))
+  tx.events.push(...createdEvents(inserts, activated.runs))
   return results
 }
 

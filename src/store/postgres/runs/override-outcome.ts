@@ -22,7 +22,6 @@ import {
 } from "../../../core/rules/runs/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
 import { activate, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { emitClosed } from "../advance/events.ts"
 import { FreedSlots } from "../claim/limits.ts"
 import { ENTRY, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -116,7 +115,6 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   events.push(task)
   emitClosed(tx, run.now, closed)
   events.push(...(await recomputeStatus(tx, run, override)))
-  await logEvents(tx, events)
   return {
     result: "done",
     closed: closed.runs.map((each) => ({ runSeq: each.runSeq, runId: each.runId, status: each.status })),

@@ -6,7 +6,6 @@ import { Conflict } from "../../contract/errors.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
 import { activate } from "../advance/close-runs.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -85,10 +84,7 @@ const FORGET_PREVIOUS = statement(
 /** Starts the runs that waited for the success of a deleted run. */
 const startFreed = async (tx: Tx, workflowId: number, at: string): Promise<void> => {
   const { runs } = await activate(tx, [workflowId])
-  await logEvents(
-    tx,
-    runs.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at })),
-  )
+  tx.events.push(...runs.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at })))
 }
 
 const KEPT_SINCE = `${NOW} - :keptMs::int * interval '1 millisecond'`

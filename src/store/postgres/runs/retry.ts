@@ -4,7 +4,6 @@ import type { RunId } from "../../../core/model/ids.ts"
 import { startsPending } from "../../../core/rules/runs/activation.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import { activate, STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-runs.ts"
-import { logEvents } from "../advance/event-log.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -50,10 +49,10 @@ export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<
     : await startNow(tx, run, hasRows ? plan.nodes : null)
   const { now: at } = queued[0]!
   const isPending = !started.some(({ seq }) => seq === run.seq)
-  await logEvents(tx, [
+  tx.events.push(
     ...started.map(({ id }) => ({ type: "run", runId: id, status: "running", at }) as const),
     ...(isPending ? [{ type: "run", runId: run.id, status: "pending", at } as const] : []),
-  ])
+  )
   return true
 }
 

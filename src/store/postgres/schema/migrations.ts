@@ -20,6 +20,7 @@ import { TRANSACTIONS } from "./010-transactions.ts"
 import { TRIGGERS } from "./011-triggers.ts"
 import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 import { LOGICAL_DATES } from "./013-logical-dates.ts"
+import { INSERT_JOBS } from "./014-insert-jobs.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -35,6 +36,7 @@ export const MIGRATIONS = [
   TRIGGERS,
   PATHS_AND_PAST,
   LOGICAL_DATES,
+  INSERT_JOBS,
 ] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")
