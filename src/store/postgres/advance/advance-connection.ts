@@ -62,8 +62,7 @@ export class AdvanceConnection {
 
   async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue)
-      return null
+    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue) return null
     if (input.missedLimits.length > 0 || input.batch.changes.some(({ entry }) => entry !== undefined)) return null
     const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))

@@ -21,13 +21,7 @@ import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import {
-  dependentEvents,
-  type DependentChanges,
-  type FinishedJobs,
-  lockDependents,
-  unblockDependents,
-} from "../jobs/edges.ts"
+import { dependentEvents, type DependentChanges, type FinishedJobs, lockDependents, unblockDependents } from "../jobs/edges.ts"
 import {
   type AppliedChanges,
   applyChanges,
@@ -128,10 +122,7 @@ interface Prepared {
 }
 
 /** Finds the rows of the changes, locks jobs, and replaces changes that passed deadlines overrule. */
-const prepareUpdates = async (
-  tx: Tx,
-  { changes: { attempts, rejected }, verifyEachFence }: TurnInput,
-): Promise<Prepared> => {
+const prepareUpdates = async (tx: Tx, { changes: { attempts, rejected }, verifyEachFence }: TurnInput): Promise<Prepared> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
   if (!verifyEachFence && areJobSuccesses(found)) {
     const lockingJobs = pipelined(lockRows(tx, updatedRows(found)))
@@ -201,7 +192,11 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   const finishPlan = planFinishes(
     tx.workflows,
     plan.finishes.map(({ finish }) => finish),
-    { verifyEachFence, claim: claims.byQueue ? null : claimRequest(batch.holder, batch.claim), jobSuccesses: lockingJobs !== null },
+    {
+      verifyEachFence,
+      claim: claims.byQueue ? null : claimRequest(batch.holder, batch.claim),
+      jobSuccesses: lockingJobs !== null,
+    },
   )
   const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
   const locked = pipelined(lockRuns(tx, plan))

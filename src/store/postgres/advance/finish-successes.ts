@@ -256,10 +256,10 @@ export const planSuccesses = (
 }
 
 const claimParams = (tx: Tx, claim: ClaimRequest | null) => ({
-    holder: claim?.holder ?? null,
-    attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
-    ...laneParams(claim?.lanes ?? []),
-    maxClaims: Math.min(claim?.maxClaims ?? 0, MAX_CANDIDATES),
+  holder: claim?.holder ?? null,
+  attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
+  ...laneParams(claim?.lanes ?? []),
+  maxClaims: Math.min(claim?.maxClaims ?? 0, MAX_CANDIDATES),
 })
 
 export interface FinishLanes {

@@ -86,7 +86,7 @@ CREATE INDEX runs_of_workflow_by_kind ON runs (workflow_id, trigger, status, cre
 CREATE INDEX runs_of_schedule ON runs (schedule_id, seq) WHERE schedule_id IS NOT NULL AND status IN ('pending', 'running');
 
 -- Fixed-width columns come first, so that Postgres finds them without scanning the row. Neither tasks nor runs has CHECK constraints:
--- Postgres would parse them for every statement that writes; the tests enforce the same rules (test/support/components/postgres-rules.ts).
+-- Postgres would parse them for every statement that writes; the tests enforce the same rules (test/support/postgres-rules.ts).
 -- inner_run: the run of a row inside a fan-out or group that is not dispatched yet; the cancellation of large runs reads it.
 -- limits: ids of its limits, NULL for none. parked: 0 for a paused run, -1 below a group that waits for slots, else the id of the full
 -- limit. holder: the process that runs the task or evaluates its gate; worker: the name of the holder of the last attempt.
