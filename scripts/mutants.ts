@@ -53,7 +53,7 @@ const node = async (
 }
 
 const runSimulation = async (copy: string, args: string[], databaseUrl: string): Promise<Outcome> => {
-  const { code, stdout, stderr } = await node(copy, ["test/sim/main.ts", ...args], databaseUrl)
+  const { code, stdout, stderr } = await node(copy, ["test/sim/main.ts", "--threads", "1", ...args], databaseUrl)
   if (code === 0) return { found: false, text: "SURVIVED the simulation" }
   const seed = /^seed (\d+) failed/m.exec(stdout)?.[1]
   const invariant = /^invariant: (.*)$/m.exec(stdout)?.[1]

@@ -3,6 +3,7 @@ import { ENGINE_BUGS } from "./engine.ts"
 import { FAULT_BUGS } from "./faults.ts"
 import type { PlantedBug } from "./planted-bug.ts"
 import { POSTGRES_BUGS } from "./postgres.ts"
+import { SERVICE_BUGS } from "./services.ts"
 import { SQLITE_BUGS } from "./sqlite.ts"
 
 export const PLANTED_BUGS: readonly PlantedBug[] = [
@@ -11,4 +12,5 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...SQLITE_BUGS,
   ...POSTGRES_BUGS,
   ...FAULT_BUGS,
+  ...SERVICE_BUGS,
 ]

@@ -15,7 +15,7 @@ interface PlannedEvent {
   cancelled: boolean
 }
 
-const START_MS = Date.parse("2026-01-01T00:00:00.000Z")
+export const START_MS = Date.parse("2026-01-01T00:00:00.000Z")
 
 export class VirtualClock implements Clock {
   #now = START_MS
@@ -25,6 +25,7 @@ export class VirtualClock implements Clock {
 
   /** Steps of the time of day so far. */
   #stepped = 0
+  #latest = START_MS
 
   now(): number {
     return this.#now + this.#stepped
@@ -33,6 +34,12 @@ export class VirtualClock implements Clock {
   /** Sets the time of day forward or back; timers do not follow. */
   stepTimeOfDay(ms: number): void {
     this.#stepped += ms
+    this.#latest = Math.max(this.#latest, this.now())
+  }
+
+  /** The latest time of day that the clock has shown. */
+  get latest(): number {
+    return this.#latest
   }
 
   /** Milliseconds since the start of the simulation. */
@@ -48,9 +55,13 @@ export class VirtualClock implements Clock {
     return this.#plan(ms, null, run)
   }
 
-  /** A view of this clock whose events belong to an owner. */
-  forOwner(owner: Owner): Clock {
-    return { now: () => this.now(), monotonic: () => this.elapsed, after: (ms, run) => this.#plan(ms, owner, run) }
+  /** A view of this clock whose events belong to an owner, and whose time of day is ahead by `skewMs`. */
+  forOwner(owner: Owner, skewMs = 0): Clock {
+    return {
+      now: () => this.now() + skewMs,
+      monotonic: () => this.elapsed,
+      after: (ms, run) => this.#plan(ms, owner, run),
+    }
   }
 
   #plan(ms: number, owner: Owner | null, run: () => void): () => void {
@@ -61,10 +72,10 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** The time of the next event; null: there is none. */
+  /** Milliseconds until the next event; null: there is none. */
   peek(): number | null {
     for (let top = this.#queue[0]; top !== undefined; top = this.#queue[0]) {
-      if (!top.cancelled && (top.owner === null || top.owner.alive)) return top.at
+      if (!top.cancelled && (top.owner === null || top.owner.alive)) return top.at - this.#now
       this.#pop()
     }
     return null
@@ -72,10 +83,11 @@ export class VirtualClock implements Clock {
 
   /** Moves to the next event and runs it. Returns false when there is none. */
   step(): boolean {
-    const at = this.peek()
-    if (at === null) return false
-    this.#now = at
-    this.#pop().run()
+    if (this.peek() === null) return false
+    const next = this.#pop()
+    this.#now = next.at
+    this.#latest = Math.max(this.#latest, this.now())
+    next.run()
     return true
   }
 

@@ -1,9 +1,12 @@
-// `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E]` runs N seeds from K on, or every E-th one.
-// `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant. The command stops at the first seed that violates an invariant, prints how to replay it and
-// exits with 1; with `--keep-going` it runs all seeds and prints one line for each failure.
+// `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E] [--threads T]` runs N seeds from K on, or every E-th one, in a thread
+// per core. `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant. The command stops when a
+// seed violates an invariant, prints how to replay it and exits with 1; with `--keep-going` it runs all seeds and prints one line for each
+// failure.
 
+import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
-import { describeFailure, shrinkSeed, Simulator, STORES } from "./simulator.ts"
+import { describeFailure, type Outcome, shrinkSeed, Simulator, STORES, type StoreKind } from "./simulator.ts"
+import { playInThreads } from "./threads.ts"
 
 const { values } = parseArgs({
   options: {
@@ -11,6 +14,7 @@ const { values } = parseArgs({
     seeds: { type: "string", default: "200" },
     from: { type: "string", default: "1" },
     every: { type: "string", default: "1" },
+    threads: { type: "string", default: String(availableParallelism()) },
     seed: { type: "string" },
     shrink: { type: "string" },
     trace: { type: "boolean", default: false },
@@ -25,55 +29,78 @@ const number = (name: string, text: string): number => {
   process.exit(2)
 }
 
+const print = (lines: readonly string[]): void => {
+  for (const line of lines) console.log(line)
+}
+
+/** Returns whether the seed fails. */
+const shrinkOne = async (simulator: Simulator, seed: number): Promise<boolean> => {
+  const shrunk = await shrinkSeed(simulator, seed)
+  if (shrunk === null) {
+    console.log(`seed ${seed} passes: there is nothing to shrink`)
+    return false
+  }
+  print([...shrunk.world, ...describeFailure(shrunk.outcome).slice(0, -1)])
+  console.log(
+    `seed ${seed}: ${shrunk.reductions} reductions kept of ${shrunk.tries} tried; the world above is the smallest that was found`,
+  )
+  return true
+}
+
+/** Returns whether the seed fails. */
+const replay = async (simulator: Simulator, seed: number): Promise<boolean> => {
+  const outcome = await simulator.run(seed, values.trace ? (line) => console.log(line) : null)
+  print(describeFailure(outcome))
+  if (outcome.failure !== null) return true
+  console.log(`seed ${seed} passed: trace ${outcome.digest}, ${outcome.events} events, ${outcome.launches} launches`)
+  return false
+}
+
+const withSimulator = async (kind: StoreKind, use: (simulator: Simulator) => Promise<boolean>): Promise<boolean> => {
+  const simulator = await Simulator.create(kind)
+  try {
+    return await use(simulator)
+  } finally {
+    await simulator.close()
+  }
+}
+
+/** Returns whether a seed fails. */
+const playMany = async (kind: StoreKind): Promise<boolean> => {
+  const keepGoing = values["keep-going"]
+  const seeds = {
+    from: number("from", values.from),
+    count: number("seeds", values.seeds),
+    every: number("every", values.every),
+  }
+  const since = performance.now()
+  let launches = 0
+  let failed = 0
+  const played = (outcome: Outcome): boolean => {
+    launches += outcome.launches
+    if (outcome.failure === null) return true
+    failed += 1
+    if (keepGoing) console.log(`seed ${outcome.seed} failed: ${outcome.failure.message.split("\n")[0]}`)
+    else if (failed === 1) print(describeFailure(outcome))
+    return keepGoing
+  }
+  await playInThreads({ store: kind, seeds }, Math.max(1, number("threads", values.threads)), played)
+  const rate = (seeds.count / ((performance.now() - since) / 1000)).toFixed(1)
+  if (failed === 0) console.log(`${seeds.count} seeds passed, ${launches} launches, ${rate} seeds a second`)
+  else if (keepGoing) console.log(`${failed} of ${seeds.count} seeds failed`)
+  return failed > 0
+}
+
 const store = STORES.find((known) => known === values.store)
 if (store === undefined) {
   console.error(`--store takes ${STORES.join(" or ")}, not ${values.store}`)
   process.exit(2)
 }
-const simulator = await Simulator.create(store)
-let failed = 0
-try {
-  if (values.shrink !== undefined) {
-    const seed = number("shrink", values.shrink)
-    const shrunk = await shrinkSeed(simulator, seed)
-    if (shrunk === null) console.log(`seed ${seed} passes: there is nothing to shrink`)
-    else {
-      for (const line of [...shrunk.world, ...describeFailure(shrunk.outcome).slice(0, -1)]) console.log(line)
-      console.log(
-        `seed ${seed}: ${shrunk.reductions} reductions kept of ${shrunk.tries} tried; the world above is the smallest that was found`,
-      )
-      failed = 1
-    }
-  } else if (values.seed !== undefined) {
-    const outcome = await simulator.run(number("seed", values.seed), values.trace ? (line) => console.log(line) : null)
-    for (const line of describeFailure(outcome)) console.log(line)
-    if (outcome.failure !== null) failed = 1
-    else
-      console.log(
-        `seed ${outcome.seed} passed: trace ${outcome.digest}, ${outcome.events} events, ${outcome.launches} launches`,
-      )
-  } else {
-    const from = number("from", values.from)
-    const count = number("seeds", values.seeds)
-    const since = performance.now()
-    let launches = 0
-    const every = number("every", values.every)
-    for (let seed = from; seed < from + count * every; seed += every) {
-      const outcome = await simulator.run(seed)
-      launches += outcome.launches
-      if (outcome.failure === null) continue
-      failed += 1
-      if (!values["keep-going"]) {
-        for (const line of describeFailure(outcome)) console.log(line)
-        break
-      }
-      console.log(`seed ${seed} failed: ${outcome.failure.message.split("\n")[0]}`)
-    }
-    const seconds = (performance.now() - since) / 1000
-    if (failed === 0) console.log(`${count} seeds passed, ${launches} launches, ${(count / seconds).toFixed(1)} seeds a second`)
-    else if (values["keep-going"]) console.log(`${failed} of ${count} seeds failed`)
-  }
-} finally {
-  await simulator.close()
-}
-process.exit(failed === 0 ? 0 : 1)
+const { shrink, seed } = values
+const hasFailed =
+  shrink !== undefined
+    ? await withSimulator(store, (simulator) => shrinkOne(simulator, number("shrink", shrink)))
+    : seed !== undefined
+      ? await withSimulator(store, (simulator) => replay(simulator, number("seed", seed)))
+      : await playMany(store)
+process.exit(hasFailed ? 1 : 0)

@@ -12,11 +12,9 @@ const SEEDS = 5000
 const FIRST_SEED = 1000
 
 describe("the simulation on SQLite, at length", () => {
-  it(`finds no violated invariant in ${SEEDS} seeds`, { timeout: 3_600_000 }, async () => {
-    const half = SEEDS / 2
-    const runSeeds = (from: number) => node("test/sim/main.ts", "--seeds", String(half), "--from", String(from))
-    await Promise.all([runSeeds(FIRST_SEED), runSeeds(FIRST_SEED + half)])
-  })
+  it(`finds no violated invariant in ${SEEDS} seeds`, { timeout: 3_600_000 }, () =>
+    node("test/sim/main.ts", "--seeds", String(SEEDS), "--from", String(FIRST_SEED)),
+  )
 })
 
 describe("the planted bugs", () => {

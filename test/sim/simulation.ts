@@ -9,6 +9,7 @@ import type { Assignment, StopReason } from "../../src/executors/executor.ts"
 import type { LeaseHolderRow } from "../../src/store/contract/store.ts"
 import { AttemptLog, describeTask, isDeferred, type LaunchedAttempt } from "./checks/attempt-log.ts"
 import { CommitLog } from "./checks/commits.ts"
+import { type JobAttempt, JobLog } from "./checks/jobs.ts"
 import { checkLaunch } from "./checks/launches.ts"
 import { lastIndex, Model } from "./checks/model.ts"
 import { checkStop } from "./checks/stops.ts"
@@ -17,10 +18,10 @@ import type { SimDatabase } from "./database/database.ts"
 import type { RunRecord, TableReader } from "./database/table-reader.ts"
 import { EngineProcess } from "./engine/engine-process.ts"
 import { describeResult } from "./engine/fake-executor.ts"
-import { MemoryFolders } from "./engine/memory-folders.ts"
 import { MemoryObjects } from "./engine/memory-objects.ts"
 import { hash } from "./rng.ts"
 import type { Scenario } from "./scenario/scenario.ts"
+import type { Outage } from "./scenario/schedules.ts"
 import type { ExpressionScope, SimNode, SimWorkflow } from "./scenario/workflows.ts"
 import { type Trace, Violation } from "./trace.ts"
 
@@ -33,17 +34,26 @@ export interface SentSignal {
   output: Json
 }
 
+export interface SimulationOptions {
+  scenario: Scenario
+  database: SimDatabase
+  trace: Trace
+  dataDir: string
+}
+
 export class Simulation {
   readonly scenario: Scenario
   readonly database: SimDatabase
   readonly trace: Trace
   readonly clock = new VirtualClock()
   readonly objects = new MemoryObjects()
-  readonly folders = new MemoryFolders(this.objects)
+  /** A folder for the files of all engines. */
+  readonly dataDir: string
   readonly attemptLog = new AttemptLog()
   readonly tables: TableReader
   readonly model: Model
   readonly commitLog: CommitLog
+  readonly jobs: JobLog
   readonly processes: EngineProcess[] = []
   /** Holders that the store may give up, because they crashed or were too slow to renew their leases. */
   readonly deadHolders = new Set<string>()
@@ -63,17 +73,21 @@ export class Simulation {
   readonly #keptRows = new Map<string, Set<number>>()
   readonly #retryCounts = new Map<string, number>()
   readonly #callCounts: number[]
+  /** No engine starts before this time. */
+  #downUntil = 0
   #realWork = 0
   #realWorkDone: () => void = () => undefined
   #violation: Error | null = null
 
-  constructor(scenario: Scenario, database: SimDatabase, trace: Trace) {
+  constructor({ scenario, database, trace, dataDir }: SimulationOptions) {
     this.scenario = scenario
+    this.dataDir = dataDir
     this.database = database
     this.trace = trace
     this.tables = database.tables
     this.model = new Model(this.tables, this.objects, (name) => this.workflowOf(name))
     this.commitLog = new CommitLog(this)
+    this.jobs = new JobLog(this)
     this.#callCounts = scenario.engines.map(() => 0)
   }
 
@@ -86,7 +100,8 @@ export class Simulation {
     this.#violation ??= error
   }
 
-  #check(check: () => void): void {
+  /** Runs a check; ends the simulation if it throws. */
+  check(check: () => void): void {
     try {
       check()
     } catch (error) {
@@ -134,7 +149,7 @@ export class Simulation {
     let eventsAtInstant = 0
     for (;;) {
       const next = this.clock.peek()
-      if (next === null || next > this.clock.now()) {
+      if (next === null || next > 0) {
         beforeTimePasses()
         if (isDone()) return
         eventsAtInstant = 0
@@ -152,6 +167,8 @@ export class Simulation {
   // -- engine processes ------------------------------------------------------------------------------------------------------------
 
   startEngine(engineIndex: number): void {
+    const waitMs = this.#downUntil - this.clock.elapsed
+    if (waitMs > 0) return void this.clock.after(waitMs, () => this.startEngine(engineIndex))
     const number = this.processes.filter((process) => process.engineIndex === engineIndex).length + 1
     this.track(async () => {
       const process = await EngineProcess.create(this, engineIndex, number)
@@ -160,6 +177,7 @@ export class Simulation {
       process.engine.start().then(
         () => {
           process.started = true
+          process.services?.start()
           this.log(process, "has started")
         },
         (error: Error) => this.crash(process, `at its start: ${error.message}`),
@@ -183,10 +201,17 @@ export class Simulation {
     this.clock.after(downMs, () => this.startEngine(process.engineIndex))
   }
 
+  /** Ends all processes. They start again when the outage is over. */
+  crashAll({ forMs }: Outage): void {
+    this.#downUntil = this.clock.elapsed + forMs
+    for (const process of this.processes) this.crash(process, "with all others")
+  }
+
   /** Drops the planned events and open requests of a process. */
   terminate(process: EngineProcess): void {
     process.alive = false
     this.attemptLog.addCrash(process)
+    this.jobs.addCrash(process)
     for (const abandon of process.openRequests) abandon()
     this.track(() => process.store.close())
   }
@@ -220,7 +245,7 @@ export class Simulation {
       this.pendingWakes += 1
       this.clock.after(hash(wakeUp) % 5, () => {
         this.pendingWakes -= 1
-        if (process.alive) process.wake()
+        if (process.alive) for (const wake of process.wakes) wake()
       })
     }
   }
@@ -241,29 +266,39 @@ export class Simulation {
       id,
       number,
       process,
-      launchedAt: this.clock.now(),
+      launchedAt: this.clock.elapsed,
       holder: this.commitLog.holders.get(id) ?? null,
       key: simNode.key === null ? null : simNode.key(scope),
       live: true,
       stopped: false,
       startedAt: null,
       result: null,
+      output: null,
     }
     this.log(process, `launches ${describeTask(attempt)} #${number}`)
-    this.#check(() => checkLaunch(this, attempt, assignment))
+    this.check(() => checkLaunch(this, attempt, assignment))
     this.attemptLog.addLaunch(attempt)
     return attempt
+  }
+
+  launchJob(process: EngineProcess, attempt: JobAttempt): void {
+    this.log(process, `launches job ${attempt.id.slice(0, 8)} #${attempt.number}`)
+    const holder = this.commitLog.holders.get(attempt.attemptId) ?? null
+    this.check(() => this.jobs.addLaunch(process, attempt, holder))
   }
 
   stop(attempt: LaunchedAttempt, reason: StopReason): void {
     attempt.stopped = true
     this.log(attempt.process, `stops ${describeTask(attempt)} #${attempt.number}: ${reason}`)
-    this.#check(() => checkStop(this, attempt, reason))
+    this.check(() => checkStop(this, attempt, reason))
   }
 
   finish(attempt: LaunchedAttempt, result: AttemptResult): void {
     this.log(attempt.process, describeResult(attempt, result))
-    this.attemptLog.addResult(attempt, result)
+    const { output } = result
+    const value =
+      output === undefined ? null : "inline" in output ? output.inline : (JSON.parse(this.objects.text(output.key)) as Json)
+    this.attemptLog.addResult(attempt, result, value)
   }
 
   // -- lookups ---------------------------------------------------------------------------------------------------------------------
@@ -298,9 +333,7 @@ export class Simulation {
 
   /** The output that the task of an attempt reported; null: none. */
   reportedOutput(attemptId: string): Json {
-    const output = this.attemptLog.attempts.get(attemptId)?.result?.output ?? null
-    if (output === null) return null
-    return "inline" in output ? output.inline : (JSON.parse(this.objects.text(output.key)) as Json)
+    return this.attemptLog.attempts.get(attemptId)?.output ?? null
   }
 
   /** Every output that attempts of a task reported, as JSON. */
@@ -323,7 +356,7 @@ export class Simulation {
   mayBeStopped(run: RunRecord): boolean {
     const { timeoutMs } = this.workflowOf(run.workflow).compiled
     const startedAt = run.started_at === null ? Number.POSITIVE_INFINITY : Date.parse(run.started_at)
-    const hasTimedOut = timeoutMs !== undefined && this.clock.now() >= startedAt + timeoutMs
+    const hasTimedOut = timeoutMs !== undefined && this.clock.latest >= startedAt + timeoutMs
     return this.commitLog.cancelled.has(run.id) || hasTimedOut
   }
 

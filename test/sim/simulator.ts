@@ -1,14 +1,21 @@
 // Runs seeds one after the other: prepares a database, runs the scenario and checks the final state.
 
+import { rmSync } from "node:fs"
+import { join } from "node:path"
 import type { StoredVersion } from "../../src/store/contract/store.ts"
+import { deploy } from "../../src/engine/services/deploy.ts"
 import { checkCounters } from "./checks/counters.ts"
 import { describeState } from "./checks/describe-state.ts"
 import { checkFinishedRun } from "./checks/finished-run.ts"
+import { checkOverlaps, checkTicks } from "./checks/fired-ticks.ts"
+import { checkFollowers, isFollowerDue } from "./checks/followers.ts"
 import { checkIdleSlots } from "./checks/idle-slots.ts"
 import { VirtualClock } from "./clock.ts"
 import type { SimDatabase, SimDatabases } from "./database/database.ts"
 import { postgresDatabases } from "./database/postgres.ts"
 import { sqliteDatabases } from "./database/sqlite.ts"
+import { makeFolder } from "./database/folder.ts"
+import { JobUsers } from "./engine/job-users.ts"
 import { Users } from "./engine/users.ts"
 import { Rng } from "./rng.ts"
 import { makeScenario, type Scenario } from "./scenario/scenario.ts"
@@ -60,6 +67,8 @@ const MAX_TRIES = 1000
 export class Simulator {
   readonly #store: StoreKind
   readonly #databases: SimDatabases
+  /** For the files of engines. */
+  readonly #folder = makeFolder()
 
   private constructor(store: StoreKind, databases: SimDatabases) {
     this.#store = store
@@ -70,8 +79,9 @@ export class Simulator {
     return new Simulator(store, await OPEN_DATABASES[store]())
   }
 
-  close(): Promise<void> {
-    return this.#databases.close()
+  async close(): Promise<void> {
+    rmSync(this.#folder, { recursive: true, force: true })
+    await this.#databases.close()
   }
 
   /** `change`: changes the world of the seed. */
@@ -83,8 +93,9 @@ export class Simulator {
     const database = await this.#databases.create(seed)
     const scenario = change(makeScenario(seed, database))
     const trace = new Trace(print)
-    const versions = await deploy(scenario, database)
-    const simulation = new Simulation(scenario, database, trace)
+    const versions = await deployAll(scenario, database)
+    const dataDir = join(this.#folder, String(seed))
+    const simulation = new Simulation({ scenario, database, trace, dataDir })
     let failure: Outcome["failure"] = null
     try {
       await runScenario(simulation, versions)
@@ -95,6 +106,7 @@ export class Simulator {
     }
     for (const process of simulation.processes) if (process.alive) await process.store.close()
     await database.close()
+    rmSync(dataDir, { recursive: true, force: true })
     return {
       store: this.#store,
       seed,
@@ -121,11 +133,11 @@ export const shrinkSeed = async (simulator: Simulator, seed: number): Promise<Sh
   return shrunk && { ...shrunk.failure, reductions: shrunk.reductions.length, tries: shrunk.tries }
 }
 
-const deploy = async ({ workflows }: Scenario, database: SimDatabase): Promise<StoredVersion[]> => {
+const deployAll = async ({ workflows }: Scenario, database: SimDatabase): Promise<StoredVersion[]> => {
   const store = await database.openStore({ clock: new VirtualClock(), random: new Rng("prepare"), isDead: () => false })
   const versions: StoredVersion[] = []
-  for (const { compiled } of workflows) {
-    versions.push(await store.putWorkflow({ compiled, hash: compiled.name, source: "", deploy: true }))
+  for (const { compiled: workflow } of workflows) {
+    versions.push(await deploy(store, { workflow, hash: workflow.name, source: "" }))
   }
   await store.close()
   return versions
@@ -139,20 +151,28 @@ const MIN_COMMITS_BETWEEN_CHECKS = 4
 const runScenario = async (simulation: Simulation, versions: StoredVersion[]): Promise<void> => {
   const { scenario, tables, commitLog, attemptLog } = simulation
   const users = new Users(simulation, versions)
+  new JobUsers(simulation, users).start()
   scenario.engines.forEach((_, i) => simulation.startEngine(i))
   keepHouse(simulation)
+  planOutage(simulation)
+  planClockSteps(simulation)
   let checkedAt = -MIN_COMMITS_BETWEEN_CHECKS
   const checkTables = (): void => {
     const commits = commitLog.count - checkedAt
     if (commits < MIN_COMMITS_BETWEEN_CHECKS || commits < tables.lastTask() / 20) return
     checkedAt = commitLog.count
     checkCounters(simulation)
+    checkOverlaps(simulation)
     checkIdleSlots(simulation)
   }
   const isDone = (): boolean =>
     users.idle &&
     simulation.pendingWakes === 0 &&
     tables.countUnfinishedRuns() === 0 &&
+    tables.countActiveSchedules() === 0 &&
+    !isFollowerDue(simulation) &&
+    tables.countUnfinishedJobs() === 0 &&
+    simulation.jobs.idle &&
     attemptLog.live.size === 0 &&
     areEnginesIdle(simulation)
   await simulation.runUntil(isDone, checkTables, MAX_VIRTUAL_MS)
@@ -160,6 +180,21 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
   checkEndsReported(simulation)
   await stopEngines(simulation)
   checkFinalState(simulation, users)
+}
+
+const planOutage = (simulation: Simulation): void => {
+  const { outage } = simulation.scenario.faults
+  if (outage !== null) simulation.clock.after(outage.at, () => simulation.crashAll(outage))
+}
+
+const planClockSteps = (simulation: Simulation): void => {
+  const { clock, scenario } = simulation
+  for (const { at, ms } of scenario.clockSteps) {
+    clock.after(at, () => {
+      clock.stepTimeOfDay(ms)
+      simulation.log(null, `the clock is set ${ms < 0 ? "back" : "forward"} by ${Math.abs(ms)} ms`)
+    })
+  }
 }
 
 const HOUSEKEEPING_MS = 5000
@@ -193,6 +228,7 @@ const stopEngines = async (simulation: Simulation): Promise<void> => {
   let running = processes.length
   for (const process of processes) {
     process.draining = true
+    process.services?.stop()
     const stopped = (): void => void (running -= 1)
     process.engine.stop().then(stopped, stopped)
   }
@@ -218,15 +254,20 @@ const checkEndsReported = (simulation: Simulation): void => {
 }
 
 const checkFinalState = (simulation: Simulation, users: Users): void => {
-  const runs = simulation.tables.runs()
+  const { removals, created } = simulation.commitLog
+  const runs = simulation.tables.runs().filter((run) => !removals.has(run.id))
   const stored = new Set(runs.map((run) => run.id))
-  for (const id of [...users.acknowledged.keys(), ...simulation.commitLog.created]) {
-    if (!stored.has(id)) throw new Violation("no acknowledged run is lost", `${simulation.labelOf(id)} is not stored`)
+  for (const id of [...users.acknowledged.keys(), ...created]) {
+    if (!stored.has(id) && !removals.has(id))
+      throw new Violation("no acknowledged run is lost", `${simulation.labelOf(id)} is not stored`)
   }
   const labels = runs.map((run) => simulation.labelOf(run.id))
   const duplicate = labels.find((label, i) => labels.indexOf(label) !== i)
   if (duplicate !== undefined) throw new Violation("an idempotency key starts one run", `${duplicate} is stored twice`)
   for (const run of runs) checkFinishedRun(simulation, run)
+  checkTicks(simulation)
+  checkFollowers(simulation)
+  simulation.jobs.checkFinalState()
   for (const limit of simulation.tables.limits()) {
     if (limit.used !== 0) throw new Violation("slots are counted once", `${limit.key} has ${limit.used} used at the end`)
   }

@@ -63,7 +63,7 @@ const setup = () => {
   })
   const rest = async (): Promise<void> => {
     await settle()
-    while (clock.peek() === clock.now()) {
+    while (clock.peek() === 0) {
       clock.step()
       await settle()
     }

@@ -1,6 +1,7 @@
 // What happened to each attempt, as the fake executors and the commits report it, never the engine.
 
 import type { AttemptResult } from "../../../src/core/model/change.ts"
+import type { Json } from "../../../src/core/values/json.ts"
 import type { AttemptState } from "../../../src/core/model/status.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
 import type { SimNode, SimWorkflow } from "../scenario/workflows.ts"
@@ -21,6 +22,7 @@ export interface LaunchedAttempt extends TaskRef {
   process: EngineProcess
   /** The holder id under which its engine claimed it; null: unknown. */
   holder: string | null
+  /** In milliseconds since the start of the simulation, as `startedAt`. */
   launchedAt: number
   live: boolean
   stopped: boolean
@@ -28,13 +30,27 @@ export interface LaunchedAttempt extends TaskRef {
   /** The value of its concurrency key; null: it has none. */
   key: string | null
   result: AttemptResult | null
+  /** The output of the result; null: none. */
+  output: Json
+}
+
+/** A committed end of an attempt. */
+export interface AppliedResult {
+  id: string
+  kind: "finish" | "retry"
+  state: AttemptState
+  /** The time of day. */
+  at: number
+  /** Milliseconds since the start of the simulation. */
+  elapsed: number
+  retryAfterMs: number | null
 }
 
 /** What happened to a task since its run began or a user retried it. */
 export interface TaskHistory {
   launches: LaunchedAttempt[]
   /** Attempts in the order in which committed changes ended them. */
-  applied: { id: string; kind: "finish" | "retry"; state: AttemptState; at: number; retryAfterMs: number | null }[]
+  applied: AppliedResult[]
   succeeded: boolean
 }
 
@@ -67,9 +83,10 @@ export class AttemptLog {
     this.history(attempt.runId, attempt.simNode.index, attempt.path).launches.push(attempt)
   }
 
-  addResult(attempt: LaunchedAttempt, result: AttemptResult): void {
+  addResult(attempt: LaunchedAttempt, result: AttemptResult, output: Json): void {
     attempt.live = false
     attempt.result = result
+    attempt.output = output
     this.live.delete(attempt)
   }
 

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util"
 import type { Change, Fence } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
+import { Conflict } from "../../../src/store/contract/errors.ts"
 import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
@@ -11,8 +12,10 @@ import type { StoreMethod } from "../engine/faulty-store.ts"
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
 import { isDeferred } from "./attempt-log.ts"
+import { FiredTicks } from "./fired-ticks.ts"
 import { isInTimedOutGroup } from "./group-timeouts.ts"
 import { isLive } from "./model.ts"
+import { Removals } from "./removals.ts"
 import { checkRetryBudget } from "./retry-budget.ts"
 import { checkRetried, checkRetryPlan, type RetrySnapshot } from "./user-retries.ts"
 
@@ -33,6 +36,8 @@ export class CommitLog {
   readonly #simulation: Simulation
   /** The holder that claimed each attempt. */
   readonly holders = new Map<string, string>()
+  /** When attempts began to wait: the time of day, and the milliseconds since the start of the simulation. */
+  readonly waits = new Map<string, { at: number; elapsed: number }>()
   /** Runs that a user cancelled, with the time. */
   readonly cancelled = new Map<string, number>()
   /** Runs that a user paused. */
@@ -40,6 +45,10 @@ export class CommitLog {
   readonly created = new Set<string>()
   readonly #appliedAttempts = new Set<string>()
   readonly #committedBatches = new WeakSet<readonly Change[]>()
+  readonly #firedTicks: FiredTicks
+  readonly removals: Removals
+  /** Runs that closed as a success, in this order. */
+  readonly successes: string[] = []
   #pendingRetry: RetrySnapshot | null = null
   /** Retried runs that wait for a place under max_active_runs. */
   readonly #queuedRetries = new Map<string, RetrySnapshot>()
@@ -50,17 +59,22 @@ export class CommitLog {
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation
+    this.#firedTicks = new FiredTicks(simulation)
+    this.removals = new Removals(simulation)
   }
 
   beforeCall(method: StoreMethod, args: unknown[]): void {
     this.#lastTaskBefore = this.#simulation.tables.lastTask()
     if (method === "reapHolders") this.#simulation.noteExpiredLeases()
+    if (method === "fireTicks") this.#firedTicks.beforeFire()
+    if (method === "removeRun") this.removals.beforeRemoval(args[0] as string)
     if (method !== "retryRun") return
     const [runId, plan] = args as [string, RetryReset]
-    this.#pendingRetry = checkRetryPlan(this.#simulation, runId, plan)
+    this.#pendingRetry = this.removals.has(runId) ? null : checkRetryPlan(this.#simulation, runId, plan)
   }
 
   failedCall(process: EngineProcess, method: StoreMethod, error: Error): void {
+    if (method === "removeRun" && error instanceof Conflict) return
     const message = `${method} of ${process.name}: ${error.stack ?? error.message}`
     this.#simulation.fail(new Violation("the store accepts every call", message))
   }
@@ -82,6 +96,12 @@ export class CommitLog {
       case "setPaused":
         if (value === true && args[1] === true) this.paused.add(runId)
         else this.paused.delete(runId)
+        break
+      case "removeRun":
+        this.removals.afterRemoval(runId)
+        break
+      case "fireTicks":
+        this.#firedTicks.afterFire()
         break
       case "retryRun":
         if (value === true) this.#afterRetry(runId)
@@ -115,13 +135,23 @@ export class CommitLog {
     for (const change of batch.changes) {
       if (change.kind !== "wait" || !this.#isWaiting(change)) continue
       const { kind } = change.waitingOn
+      this.#noteWait(change.attemptId)
       if (kind === "approval" || kind === "callback") this.#simulation.onExternalWait(change.row, change.attemptId, kind)
     }
-    for (const { runId } of advanced.closed) this.paused.delete(runId)
+    for (const { runId, status } of advanced.closed) {
+      this.paused.delete(runId)
+      this.removals.noteClosed(runId)
+      if (status === "success") this.successes.push(runId)
+    }
     if (batch.claim.maxClaims > 0) process.holder = batch.holder
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
     this.#checkPriority(batch, advanced)
+  }
+
+  #noteWait(attemptId: string): void {
+    const { clock } = this.#simulation
+    if (!this.waits.has(attemptId)) this.waits.set(attemptId, { at: clock.now(), elapsed: clock.elapsed })
   }
 
   /** Returns whether a wait was applied. Its fence may be rejected for another change that follows it. */
@@ -176,11 +206,20 @@ export class CommitLog {
     if (row === undefined) throw new Violation("no valid result is rejected", `${what}: there is no such row`)
     this.#checkReported(change, what)
     checkStored(change, row, what)
+    if (row.run_seq === 0) return this.#simulation.jobs.apply(row.path, change)
     const run = tables.runBySeq(row.run_seq)
     const history = attemptLog.history(run.id, row.node, row.path)
     checkRetryBudget(this.#simulation, { run, row, history, change })
     const retryAfterMs = result.retryAfterMs ?? null
-    history.applied.push({ id: attemptId, kind: change.kind, state: result.state, at: clock.now(), retryAfterMs })
+    const { kind } = change
+    history.applied.push({
+      id: attemptId,
+      kind,
+      state: result.state,
+      at: clock.now(),
+      elapsed: clock.elapsed,
+      retryAfterMs,
+    })
     if (change.kind === "finish") history.succeeded = change.status === "success"
   }
 
@@ -225,6 +264,7 @@ export class CommitLog {
   #afterRetry(runId: string): void {
     this.cancelled.delete(runId)
     this.paused.delete(runId)
+    this.removals.checkRetried(runId)
     if (this.#pendingRetry === null) {
       throw new Violation("a retry resets the right tasks", `${runId} had not closed, or closed again`)
     }

@@ -18,8 +18,8 @@ export const checkCounters = (simulation: Simulation): void => {
     const isCancelling = (row: OpenTask): boolean => run.cancelling !== null || isInTimedOutGroup(simulation, row)
     checkChildCounters(simulation, run, own, isCancelling)
   }
-  checkLimits(simulation, runs, rows)
-  checkActiveRuns(simulation)
+  checkLimits(simulation, runs, [...rows, ...simulation.tables.openJobs()])
+  checkActiveRuns(simulation, runs)
 }
 
 export const checkRunCounters = (
@@ -132,9 +132,9 @@ const checkLimits = (simulation: Simulation, runs: RunRecord[], rows: OpenTask[]
 
 const describeLimit = (limit: LimitRecord): string => `${limit.key} with ${limit.used} of ${limit.cap} used`
 
-const checkActiveRuns = (simulation: Simulation): void => {
+const checkActiveRuns = (simulation: Simulation, runs: readonly RunRecord[]): void => {
   const active = new Map<string, number>()
-  for (const run of simulation.tables.runs()) {
+  for (const run of runs) {
     if (run.status !== "running") continue
     active.set(run.workflow, (active.get(run.workflow) ?? 0) + 1)
   }

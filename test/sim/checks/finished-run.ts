@@ -85,9 +85,10 @@ class FinishedRun {
 
   /** A cancelled run closes soon, however long its tasks would have waited. */
   #checkCancelDelay(): void {
-    const cancelledAt = this.#simulation.commitLog.cancelled.get(this.#run.id)
+    const { commitLog, scenario } = this.#simulation
+    const cancelledAt = commitLog.cancelled.get(this.#run.id)
     const delayMs = cancelledAt === undefined ? 0 : Date.parse(this.#run.finished_at!) - cancelledAt
-    if (delayMs <= MAX_CANCEL_MS) return
+    if (delayMs <= MAX_CANCEL_MS || scenario.clockSteps.length > 0) return
     throw new Violation("a cancelled run closes soon", `${this.#label} took ${delayMs / 1000} s`)
   }
 
@@ -220,7 +221,7 @@ class FinishedRun {
     const last = attemptLog.history(this.#run.id, row.node, row.path).applied.at(-1)
     if (last === undefined || last.kind !== "finish" || last.id !== row.attempt_id) this.#fail(row, "no attempt ended so")
     if (simNode.waitPlan !== null) {
-      const wrong = explainWrongWait(this.#simulation, simNode, row, last.state)
+      const wrong = explainWrongWait(this.#simulation, simNode, row, last)
       if (wrong !== null) this.#fail(row, wrong)
       return
     }

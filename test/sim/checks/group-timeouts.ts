@@ -7,7 +7,10 @@ import type { Simulation } from "../simulation.ts"
 export const hasTimedOut = (simulation: Simulation, group: TaskRecord, slackMs = 0): boolean => {
   const { timeoutMs } = simulation.simNodeOf(simulation.tables.runBySeq(group.run_seq).workflow, group.node).node
   if (group.kind !== "group" || timeoutMs === null || group.started_at === null) return false
-  const until = group.finished_at === null ? simulation.clock.now() : Date.parse(group.finished_at)
+  const { clock, scenario } = simulation
+  // A group may have timed out before the clock was set back.
+  const isOpen = group.finished_at === null || scenario.clockSteps.some(({ ms }) => ms < 0)
+  const until = isOpen ? clock.latest : Date.parse(group.finished_at!)
   return until - Date.parse(group.started_at) >= timeoutMs + slackMs
 }
 

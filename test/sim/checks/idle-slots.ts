@@ -14,14 +14,15 @@ export const checkIdleSlots = (simulation: Simulation): void => {
   if (simulation.pendingWakes > 0) return
   const { engines } = simulation.scenario
   const sharedEngines = engines.filter((engine) => engine.privateRun === null).length
-  const ready = simulation.tables.ready()
+  const ready = [...simulation.tables.ready(), ...simulation.tables.readyJobs()]
   for (const process of simulation.processes) {
     if (!isAtRest(simulation, process)) continue
     checkStopped(simulation, process)
     const { privateRun, concurrency } = engines[process.engineIndex]!
     if (privateRun === null && sharedEngines > 1) continue
     const ownRun = privateRun === null ? null : simulation.runIdOf(privateRun)
-    const busy = [...simulation.attemptLog.live].filter((attempt) => attempt.process === process).length
+    const tasks = [...simulation.attemptLog.live].filter((attempt) => attempt.process === process).length
+    const busy = tasks + simulation.jobs.countOn(process)
     const waiting = ready
       .filter((row) => (ownRun === null ? row.private === 0 : row.run_id === ownRun))
       .filter((row) => row.lane.endsWith("g") || busy < concurrency)
@@ -44,11 +45,14 @@ const isAtRest = ({ deadHolders, tables }: Simulation, process: EngineProcess): 
 
 /** Attempts of a cancelled run, and those in a group whose timeout has passed, must have been told to stop. */
 const checkStopped = (simulation: Simulation, process: EngineProcess): void => {
-  const { tables, attemptLog, commitLog } = simulation
+  const { tables, attemptLog, commitLog, scenario } = simulation
+  // Engines notice within a minute that the clock was set forward.
+  const areTimeoutsNoticed = scenario.clockSteps.length === 0
   for (const attempt of attemptLog.live) {
     if (attempt.process !== process || attempt.stopped || attempt.simNode.node.hook !== null) continue
+    if (commitLog.removals.has(attempt.runId)) continue
     const row = tables.task(tables.run(attempt.runId)!.seq, attempt.simNode.index, attempt.path)
-    const hasTimedOut = row?.attempt_id === attempt.id && isInTimedOutGroup(simulation, row, SLACK_MS)
+    const hasTimedOut = areTimeoutsNoticed && row?.attempt_id === attempt.id && isInTimedOutGroup(simulation, row, SLACK_MS)
     if (!commitLog.cancelled.has(attempt.runId) && !hasTimedOut) continue
     throw new Violation("cancelled attempts are stopped", describeTask(attempt))
   }
@@ -57,7 +61,7 @@ const checkStopped = (simulation: Simulation, process: EngineProcess): void => {
 const hasWaited = ({ clock, processes, readySince }: Simulation, row: ReadyTask): boolean => {
   if (processes.filter((process) => process.alive).length === 1) return true
   const key = `${row.id}/${row.attempt}`
-  const since = readySince.get(key) ?? clock.now()
+  const since = readySince.get(key) ?? clock.elapsed
   readySince.set(key, since)
-  return clock.now() - since > SLACK_MS
+  return clock.elapsed - since > SLACK_MS
 }

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from "node:util"
 import type { Json, JsonObject } from "../../../src/core/values/json.ts"
 import type { Assignment } from "../../../src/executors/executor.ts"
 import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
+import { readUpstreamFile } from "../engine/process-folders.ts"
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
 import { describeTask, type LaunchedAttempt } from "./attempt-log.ts"
@@ -22,6 +23,7 @@ import {
 /** An engine whose holder was given up may still launch what it claimed before. */
 export const checkLaunch = (simulation: Simulation, attempt: LaunchedAttempt, assignment: Assignment): void => {
   const run = simulation.tables.run(attempt.runId)
+  if (run === undefined && simulation.isAbandoned(attempt)) return
   if (run === undefined) throw new Violation("a launch is recorded first", `the run of ${describeTask(attempt)} is not stored`)
   const row = simulation.tables.task(run.seq, attempt.simNode.index, attempt.path)
   const isAbandoned = simulation.isAbandoned(attempt)
@@ -75,8 +77,8 @@ const checkHistory = (simulation: Simulation, attempt: LaunchedAttempt): void =>
   const last = applied.at(-1)
   if (last === undefined || last.state === "lost") return
   const dueAt = last.at + (last.retryAfterMs ?? minRetryDelay(retry, failed))
-  if (simulation.clock.now() >= dueAt) return
-  throw new Violation("retries wait for their delay", `${task} is ${dueAt - simulation.clock.now()} ms too early`)
+  if (simulation.clock.latest >= dueAt) return
+  throw new Violation("retries wait for their delay", `${task} is ${dueAt - simulation.clock.latest} ms too early`)
 }
 
 /** Counts live attempts, this one included, without those of dead holders. */
@@ -133,7 +135,7 @@ const checkInput = (simulation: Simulation, run: RunRecord, attempt: LaunchedAtt
     const value = simulation.model.downstreamValue(row)
     const isFile = simNode.items !== null && Buffer.byteLength(JSON.stringify(value)) > MAX_MERGED_BYTES
     check(name, input[name], isFile ? undefined : value)
-    if (isFile) check(`the file of ${name}`, simulation.folders.read(assignment.upstreamDir, name), value)
+    if (isFile) check(`the file of ${name}`, readUpstreamFile(assignment.upstreamDir, name), value)
   }
   const scope = scopeOf(workflow, simNode, path)
   if (simNode.node.parent !== undefined) check("at", input["at"], lastIndex(scope))

@@ -14,7 +14,8 @@ export const checkStop = (simulation: Simulation, attempt: LaunchedAttempt, reas
 
 const isJustified = (simulation: Simulation, attempt: LaunchedAttempt, reason: StopReason): boolean => {
   const { tables, clock, commitLog } = simulation
-  const run = tables.run(attempt.runId)!
+  const run = tables.run(attempt.runId)
+  if (run === undefined) return commitLog.removals.has(attempt.runId)
   const row = tables.task(run.seq, attempt.simNode.index, attempt.path)
   switch (reason) {
     case "cancel":
@@ -26,7 +27,7 @@ const isJustified = (simulation: Simulation, attempt: LaunchedAttempt, reason: S
     case "timeout": {
       const { timeoutMs, startTimeoutMs } = attempt.simNode.node
       const [since, limit] = attempt.startedAt === null ? [attempt.launchedAt, startTimeoutMs] : [attempt.startedAt, timeoutMs]
-      return (limit !== null && clock.now() >= since + limit) || simulation.mayBeStopped(run)
+      return (limit !== null && clock.elapsed >= since + limit) || simulation.mayBeStopped(run)
     }
     default:
       return reason satisfies never

@@ -1,16 +1,22 @@
-// Checks how a task that waited without a slot (sleep, approval, sub-workflow, callback) has finished.
+// Checks how a task that waited without a slot (sleep, approval, sub-workflow, callback, condition) has finished.
 
 import { isDeepStrictEqual } from "node:util"
 import type { TaskRecord } from "../database/table-reader.ts"
+import { waitOutput } from "../scenario/waiting-tasks.ts"
 import type { SimNode } from "../scenario/workflows.ts"
 import type { Simulation } from "../simulation.ts"
-import { isDeferred } from "./attempt-log.ts"
+import { type AppliedResult, isDeferred } from "./attempt-log.ts"
 
 /** Returns why a waiting task cannot have finished with this state; null: it can. */
-export const explainWrongWait = (simulation: Simulation, simNode: SimNode, row: TaskRecord, state: string): string | null => {
+export const explainWrongWait = (
+  simulation: Simulation,
+  simNode: SimNode,
+  row: TaskRecord,
+  { state, elapsed }: AppliedResult,
+): string | null => {
   const plan = simNode.waitPlan!
   const { timeoutMs } = simNode.node
-  const waitedMs = row.started_at === null ? 0 : Date.parse(row.finished_at!) - Date.parse(row.started_at)
+  const waitedMs = longestWait(simulation, row.attempt_id!, elapsed)
   const hasTimedOut = timeoutMs !== null && waitedMs >= timeoutMs
   const signals = simulation.signalsTo(row.attempt_id!)
   if (state === "lost" && plan.kind !== "defer") return "no holder can lose it"
@@ -29,11 +35,24 @@ export const explainWrongWait = (simulation: Simulation, simNode: SimNode, row: 
       if (state === "timeout") return hasTimedOut ? null : "its timeout has not passed"
       return child?.status === state ? null : `its run is ${child?.status}`
     }
+    case "wait":
+      if (state === "timeout") return hasTimedOut ? null : "its timeout has not passed"
+      if (state !== "success") return "its condition cannot fail"
+      if (elapsed < plan.appearsAtMs) return `its condition holds from ${plan.appearsAtMs} ms on, not from ${elapsed} ms on`
+      return isDeepStrictEqual(simulation.model.output(row), waitOutput(plan)) ? null : "its output is not what the check found"
     case "defer":
       return explainWrongDefer(simulation, row, state)
     default:
       return plan satisfies never
   }
+}
+
+/** Returns how long an attempt that ended at `elapsed` has waited at most, by timers or by the time of day, which may be set meanwhile. */
+const longestWait = ({ commitLog, clock, scenario }: Simulation, attemptId: string, elapsed: number): number => {
+  const began = commitLog.waits.get(attemptId)
+  if (began === undefined) return 0
+  const waitedMs = elapsed - began.elapsed
+  return scenario.clockSteps.length === 0 ? waitedMs : Math.max(waitedMs, clock.latest - began.at)
 }
 
 const explainWrongDefer = (simulation: Simulation, row: TaskRecord, state: string): string | null => {

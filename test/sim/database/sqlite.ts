@@ -1,17 +1,14 @@
 // SQLite files in memory: the schema is created once and copied for each seed.
 
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { copyFileSync, existsSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { openSqlite } from "../../../src/store/sqlite/sqlite.ts"
 import { VirtualClock } from "../clock.ts"
 import { Rng } from "../rng.ts"
 import type { OpenOptions, SimDatabase, SimDatabases } from "./database.ts"
+import { makeFolder } from "./folder.ts"
 import { TableReader } from "./table-reader.ts"
-
-/** A folder in memory where the system has one. */
-const makeFolder = (): string => mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "ork-sim-"))
 
 export const sqliteDatabases = async (): Promise<SimDatabases> => {
   const folder = makeFolder()

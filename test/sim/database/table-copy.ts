@@ -15,6 +15,10 @@ const COPIED = {
   attempts: { key: ["task_id", "attempt"], indexes: [] },
   limits: { key: ["id"], indexes: [] },
   holders: { key: ["id"], indexes: [] },
+  jobs: { key: ["task_id"], indexes: [] },
+  schedules: { key: ["id"], indexes: [] },
+  ticks: { key: ["workflow_id", "schedule", "tick_at"], indexes: [] },
+  trigger_successes: { key: ["id"], indexes: [] },
 } as const satisfies Record<string, { key: string[]; indexes: string[] }>
 
 type Table = keyof typeof COPIED

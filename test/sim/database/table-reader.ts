@@ -1,6 +1,7 @@
 // Reads the tables of a store for the checks, by statements of its own: the tables of SQLite, or a copy of those of Postgres.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import type { JobStatus } from "../../../src/core/rules/jobs/jobs.ts"
 import type { RunStatus, SkipReason, TaskStatus } from "../../../src/core/model/status.ts"
 
 export interface RunRecord {
@@ -24,6 +25,9 @@ export interface RunRecord {
   started_at: string | null
   finished_at: string | null
   error: string | null
+  logical_date: string | null
+  /** A JSON text: what a trigger started the run for. */
+  cause: string | null
 }
 
 export interface TaskRecord {
@@ -72,6 +76,22 @@ export interface LimitRecord {
   used: number
 }
 
+export interface ScheduleRecord {
+  id: number
+  workflow_id: number
+  workflow: string
+  /** A JSON text. */
+  spec: string
+  next_at: string | null
+}
+
+export interface TickRecord {
+  tick_at: string
+  run_id: string | null
+  /** Why the tick has no run. */
+  skipped: string | null
+}
+
 export interface AttemptRecord {
   attempt: number
   attempt_id: string
@@ -109,16 +129,20 @@ export type OpenTask = Pick<TaskRecord, (typeof OPEN_TASK_COLUMNS)[number]>
 
 export type ReadyTask = Pick<TaskRecord, "id" | "lane" | "attempt"> & { private: number; run_id: string }
 
+const OPEN_COLUMNS = OPEN_TASK_COLUMNS.map((name) => `t.${name}`).join(", ")
+
 const OPEN_TASKS = `
-SELECT ${OPEN_TASK_COLUMNS.map((name) => `t.${name}`).join(", ")}
+SELECT ${OPEN_COLUMNS}
 FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0
 ORDER BY t.id`
 
 const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
 
-const READY = `t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL
-  AND t.available_at IS NULL AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1)`
+const READY_ROW = `t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL
+  AND t.available_at IS NULL`
+
+const READY = `${READY_ROW} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1)`
 
 export class TableReader {
   readonly #db: DatabaseSync
@@ -149,9 +173,9 @@ export class TableReader {
     return this.#all<RunRecord>(`${RUN} WHERE r.seq = ?`, seq)[0]!
   }
 
-  /** The id of the run that started a sub-workflow's run. */
-  parentRun(id: string): string {
-    return this.#all<{ parent_run: string }>("SELECT parent_run FROM runs WHERE id = ?", id)[0]!.parent_run
+  /** The id of the run that started a sub-workflow's run; null: none did. */
+  parentRun(id: string): string | null {
+    return this.#all<{ parent_run: string | null }>("SELECT parent_run FROM runs WHERE id = ?", id)[0]!.parent_run
   }
 
   /** The run of the sub-workflow that an attempt started. */
@@ -167,6 +191,19 @@ export class TableReader {
 
   tasksOf(runSeq: number): TaskRecord[] {
     return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
+  }
+
+  /** The rows of unfinished jobs. */
+  openJobs(): OpenTask[] {
+    return this.#all(`SELECT ${OPEN_COLUMNS} FROM tasks t WHERE t.run_seq = 0 AND t.finished_at IS NULL ORDER BY t.id`)
+  }
+
+  jobs(): { id: string; status: JobStatus }[] {
+    return this.#all("SELECT id, status FROM jobs ORDER BY task_id")
+  }
+
+  countUnfinishedJobs(): number {
+    return this.#all<{ n: number }>("SELECT count(*) AS n FROM jobs WHERE status IN ('PENDING', 'READY', 'RUNNING')")[0]!.n
   }
 
   /** All rows of unfinished runs, without large columns. */
@@ -216,6 +253,33 @@ export class TableReader {
       `SELECT t.id, t.lane, t.attempt, r.private, r.id AS run_id FROM tasks t JOIN runs r ON r.seq = t.run_seq
        WHERE ${READY} ORDER BY t.id`,
     )
+  }
+
+  /** Jobs that can be claimed. */
+  readyJobs(): ReadyTask[] {
+    return this.#all(
+      `SELECT t.id, t.lane, t.attempt, 0 AS private, '' AS run_id FROM tasks t WHERE t.run_seq = 0 AND ${READY_ROW} ORDER BY t.id`,
+    )
+  }
+
+  schedules(): ScheduleRecord[] {
+    return this.#all("SELECT s.*, w.name AS workflow FROM schedules s JOIN workflows w ON w.id = s.workflow_id ORDER BY s.id")
+  }
+
+  /** The ticks of a workflow with one schedule. */
+  ticks(workflowId: number): TickRecord[] {
+    return this.#all("SELECT tick_at, run_id, skipped FROM ticks WHERE workflow_id = ? ORDER BY tick_at", workflowId)
+  }
+
+  /** Counts the schedules that will tick again. */
+  countActiveSchedules(): number {
+    const sql = "SELECT count(*) AS n FROM schedules WHERE active = 1 AND next_at IS NOT NULL"
+    return this.#all<{ n: number }>(sql)[0]!.n
+  }
+
+  /** Names of the workflows whose successes triggers have not used. */
+  unusedSuccesses(): string[] {
+    return this.#all<{ upstream: string }>("SELECT upstream FROM trigger_successes").map(({ upstream }) => upstream)
   }
 
   holders(): { id: string; lease_until: string }[] {

@@ -1,25 +1,36 @@
 // One process that runs an engine: it has a clock, a store and an executor of its own, from its start to its crash or shutdown. The
 // next process of the same engine has the next number.
 
+import { join } from "node:path"
 import type { RunId } from "../../../src/core/model/ids.ts"
 import type { Clock } from "../../../src/core/model/ports.ts"
-import { queueLane } from "../../../src/core/routing/lanes.ts"
+import { isRunClosed, type RunStatus } from "../../../src/core/model/status.ts"
+import { handlerLane, queueLane } from "../../../src/core/routing/lanes.ts"
 import { Engine } from "../../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
-import type { Evaluator, Logger } from "../../../src/engine/ports.ts"
+import type { Evaluator } from "../../../src/engine/ports.ts"
+import { JobService } from "../../../src/engine/services/jobs.ts"
+import type { Executor } from "../../../src/executors/executor.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import { Rng } from "../rng.ts"
+import { JOB_QUEUE } from "../scenario/jobs.ts"
 import type { EngineSpec, Scenario } from "../scenario/scenario.ts"
 import type { Simulation } from "../simulation.ts"
+import { ProcessFolders } from "./process-folders.ts"
+import { fakeConditions } from "./fake-conditions.ts"
 import { FakeExecutor } from "./fake-executor.ts"
+import { FakeHandler } from "./fake-handler.ts"
 import { faultyStore } from "./faulty-store.ts"
-
-const SILENT: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+import { Services } from "./services.ts"
+import { SILENT } from "./silent-log.ts"
 
 export class EngineProcess {
   readonly name: string
   readonly engineIndex: number
   readonly clock: Clock
+  /** Shared by all processes of the engine. */
+  readonly dataDir: string
+  readonly folders: ProcessFolders
   store!: ServerStore
   engine!: Engine
   alive = true
@@ -32,7 +43,11 @@ export class EngineProcess {
   failing = false
   /** A repeated batch was committed in the name of this process, which has not called `advance` since. */
   hasUnseenCommits = false
-  wake: () => void = () => undefined
+  /** Called when another process has committed something. */
+  readonly wakes: (() => void)[] = []
+  /** Those of a server; `ork run` has none. */
+  services: Services | null = null
+  jobs: JobService | null = null
   /** The holder id under which it last claimed; null before. */
   holder: string | null = null
   /** Functions that abandon the user requests that it has not replied to. */
@@ -43,7 +58,10 @@ export class EngineProcess {
   private constructor(simulation: Simulation, engineIndex: number, name: string) {
     this.name = name
     this.engineIndex = engineIndex
-    this.clock = simulation.clock.forOwner(this)
+    const spec = simulation.scenario.engines[engineIndex]!
+    this.clock = simulation.clock.forOwner(this, spec.skewMs)
+    this.dataDir = join(simulation.dataDir, spec.name)
+    this.folders = new ProcessFolders(simulation, this.dataDir)
   }
 
   /** Opens the store and creates the engine, which the caller starts. */
@@ -52,24 +70,33 @@ export class EngineProcess {
     const spec = engines[engineIndex]!
     const process = new EngineProcess(simulation, engineIndex, `${spec.name}#${number}`)
     process.store = await simulation.database.openStore({
-      clock: process.clock,
+      clock: simulation.clock.forOwner(process),
       random: new Rng("store", seed, process.name),
       isDead: (holder) => simulation.isDead(holder),
     })
-    process.engine = createEngine(simulation, process, spec)
+    const store = faultyStore(simulation, process)
+    process.engine = createEngine(simulation, process, spec, store)
+    process.engine.onEvent(({ type, status, runId }) => {
+      if (type === "run" && isRunClosed(status as RunStatus)) process.folders.remove(runId)
+    })
+    if (spec.privateRun !== null) return process
+    process.services = new Services(simulation, process, store)
+    const wake = (): void => process.engine.wake()
+    process.jobs = new JobService({ store, clock: process.clock, objects: simulation.objects, log: SILENT, wake })
     return process
   }
 }
 
-const createEngine = (simulation: Simulation, process: EngineProcess, spec: EngineSpec): Engine => {
+const createEngine = (simulation: Simulation, process: EngineProcess, spec: EngineSpec, faulty: ServerStore): Engine => {
   const { name, clock, store } = process
-  const executor = new FakeExecutor(simulation, process)
+  const executors = [new FakeExecutor(simulation, process), new FakeHandler(simulation, process)]
   return new Engine({
-    store: faultyStore(simulation, process),
+    store: faulty,
     objects: simulation.objects,
-    folders: simulation.folders,
-    executors: new Map([[executor.name, executor]]),
+    folders: process.folders,
+    executors: new Map<string, Executor>(executors.map((executor) => [executor.name, executor])),
     evaluator: faultyEvaluator(simulation, name),
+    conditions: fakeConditions(simulation, name),
     clock,
     random: new Rng("engine", simulation.scenario.seed, name),
     log: SILENT,
@@ -81,7 +108,7 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
     // Above the gathered outputs of the largest scenarios, which the checks expect to succeed.
     maxOutputBytes: 1 << 26,
     graceMs: 1000,
-    dataDir: "data",
+    dataDir: process.dataDir,
     secret: () => null,
     findWorkflow: (workflow) =>
       simulation.trackResult(async () => {
@@ -91,8 +118,9 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
   })
 }
 
-/** Returns the lanes of all tasks. */
-const lanesOf = ({ workflows }: Scenario): string[] => [
+/** Returns the lanes of all tasks and jobs. */
+const lanesOf = ({ workflows, jobs }: Scenario): string[] => [
+  ...(jobs.length === 0 ? [] : [handlerLane(JOB_QUEUE)]),
   ...new Set(workflows.flatMap(({ nodes }) => nodes.map(({ node }) => queueLane(node.queue, [])))),
 ]
 

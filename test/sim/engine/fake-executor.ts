@@ -69,17 +69,19 @@ export class FakeExecutor implements Executor {
     const clock = this.#clock
     return new Promise<AttemptResult>((resolve) => {
       const timers: (() => void)[] = []
+      let startedAt: number | null = null
       let finished = false
       const finish = (ending: Ending): void => {
         if (finished) return
         finished = true
         for (const cancel of timers) cancel()
         context.signal.removeEventListener("abort", stop)
-        resolve({ startedAt: attempt.startedAt, finishedAt: clock.now(), ...ending })
+        resolve({ startedAt, finishedAt: clock.now(), ...ending })
       }
       const start = (): void => {
-        attempt.startedAt ??= clock.now()
-        context.started({ at: attempt.startedAt, externalId: `x-${attempt.number}` })
+        attempt.startedAt ??= clock.monotonic()
+        startedAt ??= clock.now()
+        context.started({ at: startedAt, externalId: `x-${attempt.number}` })
       }
       const stop = (): void => {
         const reason = context.signal.reason as StopReason

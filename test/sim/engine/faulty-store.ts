@@ -22,7 +22,7 @@ export const faultyStore = (simulation: Simulation, process: EngineProcess): Ser
     leases,
     // So that two batches are in flight even where there are few changes.
     ...(leases && { advanceConcurrency: { maxConcurrent: 2, minBatch: 1 } }),
-    onWake: (wake) => void (process.wake = wake),
+    onWake: (wake) => void process.wakes.push(wake),
   }
   return new Proxy<ServerStore>(process.store, {
     get: (store, name: StoreMethod) => {

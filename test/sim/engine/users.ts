@@ -3,7 +3,7 @@
 
 import { newRunId, type RunId } from "../../../src/core/model/ids.ts"
 import type { TriggerRequest } from "../../../src/engine/engine.ts"
-import { Conflict } from "../../../src/store/contract/errors.ts"
+import { Conflict, NotFound } from "../../../src/store/contract/errors.ts"
 import type { StoredVersion } from "../../../src/store/contract/store.ts"
 import { Rng } from "../rng.ts"
 import { retryRequest, type RunSpec, type UserAction } from "../scenario/scenario.ts"
@@ -16,9 +16,9 @@ const REPEAT_RETRY_MS = 5000
 const MAX_TRIES = 4
 const MAX_SIGNAL_DELAY_MS = 8000
 
-interface Request<T> {
-  /** The run that the request is about. */
-  spec: RunSpec
+export interface UserRequest<T> {
+  /** The only engine that accepts the request; null: any shared engine. */
+  engine: number | null
   send: (process: EngineProcess) => Promise<T>
   succeeded: (value: T, process: EngineProcess) => void
   /** The error is null when the process crashed before it replied. */
@@ -39,11 +39,11 @@ export class Users {
     this.#versions = versions
     this.#rng = new Rng("users", simulation.scenario.seed)
     const { runs, actions, engines } = simulation.scenario
-    runs.forEach((spec) => this.#after(spec.at, () => this.#trigger(spec)))
-    actions.forEach((action) => this.#after(action.at, () => this.#act(action, 1)))
-    engines.forEach((engine, i) => engine.restarts.forEach((at) => this.#after(at, () => this.#restart(i))))
+    runs.forEach((spec) => this.after(spec.at, () => this.#trigger(spec)))
+    actions.forEach((action) => this.after(action.at, () => this.#act(action, 1)))
+    engines.forEach((engine, i) => engine.restarts.forEach((at) => this.after(at, () => this.#restart(i))))
     simulation.onExternalWait = (row, attemptId, kind) =>
-      this.#after(this.#rng.int(0, MAX_SIGNAL_DELAY_MS), () => this.#sendSignal(row, attemptId, kind))
+      this.after(this.#rng.int(0, MAX_SIGNAL_DELAY_MS), () => this.#sendSignal(row, attemptId, kind))
     for (const { private: engine, label } of runs) if (engine !== null) simulation.setLabel(this.#newId(), label)
   }
 
@@ -55,7 +55,7 @@ export class Users {
     return newRunId(this.#simulation.clock.now(), this.#rng.hex128())
   }
 
-  #after(ms: number, act: () => void): void {
+  after(ms: number, act: () => void): void {
     this.#openRequests += 1
     this.#simulation.clock.after(ms, () => {
       this.#openRequests -= 1
@@ -63,19 +63,19 @@ export class Users {
     })
   }
 
-  /** A process that accepts requests about a run; null: none is up. */
-  #pickProcess(spec: RunSpec): EngineProcess | null {
+  /** A process of this engine; null: none is up. */
+  #pickProcess(engine: number | null): EngineProcess | null {
     const { processes, scenario } = this.#simulation
     const open = processes.filter(({ alive, started, draining, engineIndex }) => {
-      const accepts = spec.private === null ? scenario.engines[engineIndex]!.privateRun === null : engineIndex === spec.private
+      const accepts = engine === null ? scenario.engines[engineIndex]!.privateRun === null : engineIndex === engine
       return alive && started && !draining && accepts
     })
     return open.length === 0 ? null : this.#rng.pick(open)
   }
 
-  #request<T>(request: Request<T>): void {
-    const process = this.#pickProcess(request.spec)
-    if (process === null) return this.#after(REPEAT_MS, () => this.#request(request))
+  request<T>(request: UserRequest<T>): void {
+    const process = this.#pickProcess(request.engine)
+    if (process === null) return this.after(REPEAT_MS, () => this.request(request))
     this.#openRequests += 1
     const close = (next: () => void): void => {
       if (!process.openRequests.delete(abandon)) return
@@ -99,8 +99,8 @@ export class Users {
     const { params, priority, key: idempotencyKey } = spec
     const run = { id, workflowId, versionId, params, priority, idempotencyKey }
     const request: TriggerRequest = { ...run, trigger: "manual", logicalDate: null, workingDir: "work" }
-    this.#request({
-      spec,
+    this.request({
+      engine: spec.private,
       send: ({ engine }) => engine.trigger(request),
       succeeded: ({ run: created }, process) => {
         this.#simulation.log(process, `acknowledges ${spec.label}`)
@@ -109,7 +109,7 @@ export class Users {
         this.#awaitEnd(process, created.id)
       },
       failed: () => {
-        if (spec.key !== null) this.#after(REPEAT_MS, () => this.#trigger(spec))
+        if (spec.key !== null) this.after(REPEAT_MS, () => this.#trigger(spec))
       },
     })
   }
@@ -126,13 +126,18 @@ export class Users {
     process.engine.waitForRun(runId as RunId).then(
       () => {
         process.awaitedRuns.set(runId, true)
-        const run = this.#simulation.tables.run(runId)!
+        const run = this.#simulation.tables.run(runId)
+        if (run === undefined) return
         const isOpen = run.finished_at === null || run.hooks_pending > 0
         if (!isOpen || this.#simulation.retryCount(runId) !== retries) return
         const message = `${this.#simulation.labelOf(runId)} is ${run.status}`
         this.#simulation.fail(new Violation("the end of a run is not reported early", message))
       },
-      () => this.#after(REPEAT_MS, () => (process.alive ? this.#awaitEnd(process, runId) : undefined)),
+      () => {
+        // A run that was removed has ended.
+        if (this.#simulation.commitLog.removals.has(runId)) process.awaitedRuns.set(runId, true)
+        else this.after(REPEAT_MS, () => (process.alive ? this.#awaitEnd(process, runId) : undefined))
+      },
     )
   }
 
@@ -142,21 +147,21 @@ export class Users {
     const spec = this.#simulation.scenario.runs[action.run]!
     const runId = this.#idOf(spec) as RunId | null
     const repeat = (ms: number): void => {
-      if (tries < MAX_TRIES) this.#after(ms, () => this.#act(action, tries + 1))
+      if (tries < MAX_TRIES) this.after(ms, () => this.#act(action, tries + 1))
     }
     if (runId === null || this.#simulation.tables.run(runId) === undefined) return repeat(REPEAT_MS)
     switch (action.kind) {
       case "cancel":
-        return this.#request({
-          spec,
+        return this.request({
+          engine: spec.private,
           send: ({ engine }) => engine.cancel(runId),
           succeeded: (_, process) => this.#logAction(process, action, spec),
           failed: (error) => (error instanceof Conflict ? undefined : repeat(REPEAT_MS)),
         })
       case "pause": {
-        const resume = (): void => this.#after(action.forMs, () => this.#resume(spec, runId))
-        return this.#request({
-          spec,
+        const resume = (): void => this.after(action.forMs, () => this.#resume(spec, runId))
+        return this.request({
+          engine: spec.private,
           send: ({ engine }) => engine.pause(runId, true),
           succeeded: (_, process) => {
             this.#logAction(process, action, spec)
@@ -170,8 +175,8 @@ export class Users {
           this.#instancePaths(runId, node),
         )
         this.#simulation.addRetryRequest(runId, request)
-        return this.#request({
-          spec,
+        return this.request({
+          engine: spec.private,
           send: ({ engine }) => engine.retry(runId, request),
           succeeded: (_, process) => {
             this.#logAction(process, action, spec)
@@ -197,12 +202,13 @@ export class Users {
 
   /** Resumes a paused run, and repeats the request until it succeeds. */
   #resume(spec: RunSpec, runId: RunId): void {
-    this.#request({
-      spec,
+    this.request({
+      engine: spec.private,
       send: ({ engine }) => engine.pause(runId, false),
       succeeded: () => undefined,
       failed: (error) => {
-        if (!(error instanceof Conflict)) this.#after(REPEAT_MS, () => this.#resume(spec, runId))
+        const hasEnded = error instanceof Conflict || error instanceof NotFound
+        if (!hasEnded) this.after(REPEAT_MS, () => this.#resume(spec, runId))
       },
     })
   }
@@ -224,8 +230,8 @@ export class Users {
       const recipient = kind === "callback" ? attemptId : (tables.taskByRow(row)?.attempt_id ?? attemptId)
       this.#simulation.addSignal(recipient, signal)
     }
-    this.#request({
-      spec: this.#specOf(run.id),
+    this.request({
+      engine: this.#engineOf(run.id),
       send: ({ engine: { externalSignals } }) => {
         record()
         return kind === "approval"
@@ -236,14 +242,17 @@ export class Users {
         record()
         this.#simulation.log(process, `accepts a ${positive ? "positive" : "negative"} ${kind} for row ${row}`)
       },
-      failed: () => this.#after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind)),
+      failed: () => this.after(REPEAT_MS, () => this.#sendSignal(row, attemptId, kind)),
     })
   }
 
-  /** The spec of a run; for a sub-workflow's run, of the run that a user started. */
-  #specOf(runId: string): RunSpec {
-    const spec = this.#simulation.scenario.runs.find(({ label }) => label === this.#simulation.labelOf(runId))
-    return spec ?? this.#specOf(this.#simulation.tables.parentRun(runId))
+  /** The engine that executes a run alone, or the run that started it; null: any shared engine. */
+  #engineOf(runId: string): number | null {
+    const { scenario, tables } = this.#simulation
+    const spec = scenario.runs.find(({ label }) => label === this.#simulation.labelOf(runId))
+    if (spec !== undefined) return spec.private
+    const parent = tables.parentRun(runId)
+    return parent === null ? null : this.#engineOf(parent)
   }
 
   // -- restarting engines ----------------------------------------------------------------------------------------------------------
@@ -252,6 +261,7 @@ export class Users {
     const process = this.#simulation.processes.findLast((each) => each.engineIndex === engineIndex)
     if (process === undefined || !process.alive || !process.started || process.draining) return
     process.draining = true
+    process.services?.stop()
     this.#simulation.log(process, "is told to stop")
     const restart = (): void => {
       if (!process.alive) return

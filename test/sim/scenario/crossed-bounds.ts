@@ -3,7 +3,7 @@
 
 import { Rng } from "../rng.ts"
 import type { RunSpec } from "./scenario.ts"
-import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
+import { type SimWorkflow, smallWorkflow } from "./workflows.ts"
 
 const WORKFLOWS = 70
 const KEY_LENGTH = 5000
@@ -13,17 +13,10 @@ const SPAN_MS = 3000
 /** Returns the workflows, each in a queue of its own. */
 export const manyWorkflows = (seed: number): SimWorkflow[] =>
   Array.from({ length: WORKFLOWS }, (_, i) => {
-    const workflow = smallWorkflow(seed, i)
+    const workflow = smallWorkflow(`many${i}`, seed, MAX_TASKS)
     for (const { node } of workflow.nodes) node.queue = `q${i}`
     return workflow
   })
-
-const smallWorkflow = (seed: number, i: number): SimWorkflow => {
-  for (let version = 0; ; version++) {
-    const workflow = makeWorkflow(new Rng("many", seed, i, version), `many${i}`, false)
-    if (workflow.nodes.length <= MAX_TASKS) return workflow
-  }
-}
 
 /** Returns a run of each of the workflows from `first` on. */
 export const manyRuns = (seed: number, first: number): RunSpec[] => {

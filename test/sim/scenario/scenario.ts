@@ -3,7 +3,12 @@
 import type { JsonObject } from "../../../src/core/values/json.ts"
 import type { RetryRequest } from "../../../src/core/rules/runs/retry-plan.ts"
 import { manyRuns, manyWorkflows } from "./crossed-bounds.ts"
+import { type ClockStep, makeClockSteps, makeSkew } from "./clocks.ts"
+import { makeFollowers } from "./followers.ts"
 import { addGroups } from "./groups.ts"
+import { type JobRequest, makeJobs } from "./jobs.ts"
+import { makeRetention, moreRetries, type Retention } from "./retention.ts"
+import { makeOutage, makeScheduled, type Outage } from "./schedules.ts"
 import { Rng } from "../rng.ts"
 import { addWaitingTasks, makeChild } from "./waiting-tasks.ts"
 import { makeWorkflow, type SimWorkflow } from "./workflows.ts"
@@ -33,6 +38,8 @@ export interface EngineSpec {
   privateRun: number | null
   /** Times in ms at which an operator restarts it. */
   restarts: number[]
+  /** By how much its clock is ahead of that of the database. */
+  skewMs: number
 }
 
 /** A crash of an engine at its n-th store call, counted over all of its processes. */
@@ -55,6 +62,8 @@ export interface FaultSpec {
   /** The expression evaluator fails. */
   evaluator: number
   crashes: CrashSpec[]
+  /** All engines crash at once; null: never. */
+  outage: Outage | null
 }
 
 export interface Scenario {
@@ -64,6 +73,10 @@ export interface Scenario {
   actions: UserAction[]
   engines: EngineSpec[]
   faults: FaultSpec
+  clockSteps: ClockStep[]
+  /** null: all runs stay. */
+  retention: Retention | null
+  jobs: JobRequest[]
   /** Holders have leases, as on Postgres; otherwise the simulation decides which holders are dead. */
   leases: boolean
 }
@@ -97,17 +110,34 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   const faults = makeFaults(rng, engines.length, huge, leases)
   // Leases expire under running attempts only if these take a while.
   if (leases && faults.verySlow > 0) for (const { rates } of workflows) rates.slow = 0.4
+  const scheduled = makeScheduled(seed)
+  if (scheduled.length > 0) faults.outage = makeOutage(seed)
+  // Servers on one SQLite file share a machine and its clock.
+  if (leases) for (const [i, engine] of engines.entries()) engine.skewMs = makeSkew(seed, i)
+  const followers = huge ? [] : makeFollowers(seed, workflows)
+  // The parent of a sub-workflow and the checks of schedules and triggers read runs after their end.
+  const areRunsRead = [...workflows, ...scheduled, ...followers].some(isReadLater)
+  const retention = huge || areRunsRead ? null : makeRetention(seed)
+  if (retention !== null) actions.push(...moreRetries(seed, runs))
   const crossesBounds = seed % CROSSED_BOUNDS.every === CROSSED_BOUNDS.first
   return {
     seed,
-    workflows: [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), child],
+    workflows: [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), ...scheduled, ...followers, child],
     runs: [...runs, ...(crossesBounds ? manyRuns(seed, workflows.length) : [])],
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
     faults,
+    clockSteps: makeClockSteps(seed),
+    retention,
+    jobs: makeJobs(seed),
     leases,
   }
 }
+
+const isReadLater = ({ compiled, nodes }: SimWorkflow): boolean =>
+  compiled.schedules.length > 0 ||
+  compiled.triggers !== undefined ||
+  nodes.some(({ waitPlan }) => waitPlan?.kind === "workflow")
 
 const makeRun = (rng: Rng, i: number, workflows: number, span: number): RunSpec => ({
   label: `r${i}`,
@@ -124,6 +154,7 @@ const makeEngine = (rng: Rng, name: string, privateRun: number | null): EngineSp
   concurrency: rng.pick([1, 2, 4, 16, 64]),
   privateRun,
   restarts: rng.chance(0.2) ? [rng.int(100, rng.pick([1000, 10_000, LAST_ACTION_MS]))] : [],
+  skewMs: 0,
 })
 
 const makeAction = (rng: Rng, runs: RunSpec[], span: number): UserAction => {
@@ -161,6 +192,7 @@ const makeFaults = (rng: Rng, engines: number, huge: boolean, leases: boolean): 
       when: rng.pick(["before", "after"] as const),
       downMs: rng.pick([0, 100, 5000, 15_000]),
     })),
+    outage: null,
   }
 }
 

@@ -10,7 +10,7 @@ import {
   type Node,
   RUN_WHEN,
 } from "../../../src/core/model/workflow.ts"
-import type { Rng } from "../rng.ts"
+import { Rng } from "../rng.ts"
 
 /** The values that the expressions of a task can read. */
 export interface ExpressionScope {
@@ -39,6 +39,7 @@ export type WaitPlan =
   | { kind: "sleep"; ms: number }
   | { kind: "approval"; default: "approve" | "reject" | null }
   | { kind: "workflow" }
+  | { kind: "wait"; appearsAtMs: number; everyMs: number }
   | { kind: "defer" }
 
 /** How often the tasks of a workflow misbehave, as probabilities. */
@@ -247,20 +248,27 @@ export const makeWorkflow = (rng: Rng, name: string, huge: boolean): SimWorkflow
       addKeys(rng, simNode)
       if (rng.chance(0.15)) node.priority = rng.int(1, 10)
       node.input = { map: { x: { expr: "params.x" } } }
-      // Instances would read it from a file, and the simulation has no files.
-      simNode.largeOutput = node.fan === undefined && rng.chance(0.02)
+      // The instances of a fan-out read it from a file.
+      simNode.largeOutput = node.fan === undefined && rng.chance(0.04)
     }
     addRetries(rng, node)
     nodes.push(simNode)
   }
   for (const { index, node } of nodes) for (const up of node.upstream) nodes[up]!.node.downstream.push(index)
   for (const simNode of nodes) {
-    simNode.largeOutput &&= simNode.node.downstream.every((below) => nodes[below]!.node.fan === undefined)
     simNode.node.gated = isGated(simNode.node)
   }
   const hooks = rng.chance(0.4) ? HOOK_EVENTS.filter(() => rng.chance(0.6)) : []
   for (const event of hooks) nodes.push(makeHook(rng, nodes.length, event))
   return { compiled: compile(rng, name, nodes), nodes, rates: makeRates(rng) }
+}
+
+/** Returns a workflow of at most `maxTasks` tasks. */
+export const smallWorkflow = (name: string, seed: number, maxTasks: number): SimWorkflow => {
+  for (let version = 0; ; version++) {
+    const workflow = makeWorkflow(new Rng("small", name, seed, version), name, false)
+    if (workflow.nodes.length <= maxTasks) return workflow
+  }
 }
 
 export const isGated = (node: Node): boolean =>

@@ -17,6 +17,7 @@ export const reductionsOf = (scenario: Scenario): Reduction[] => [
   ...fewerWorkflows(scenario),
   ...fewerActions(scenario),
   ...fewerFaults(scenario),
+  ...withoutServices(scenario),
   ...scenario.workflows.flatMap((workflow, i) => [
     ...fewerTasks(workflow, i),
     ...withoutUpstream(workflow, i),
@@ -64,7 +65,7 @@ const removeEngine = (scenario: Scenario, index: number): void => {
 /** The last workflow is the one that sub-workflow tasks run. */
 const fewerWorkflows = ({ workflows, runs }: Scenario): Reduction[] =>
   workflows.slice(0, -1).flatMap(({ compiled }, i) =>
-    runs.some(({ workflow }) => workflow === i)
+    runs.some(({ workflow }) => workflow === i) || isFollowed(workflows, compiled.name)
       ? []
       : [
           {
@@ -76,6 +77,9 @@ const fewerWorkflows = ({ workflows, runs }: Scenario): Reduction[] =>
           },
         ],
   )
+
+const isFollowed = (workflows: readonly SimWorkflow[], name: string): boolean =>
+  workflows.some(({ compiled }) => compiled.triggers?.some((trigger) => "after" in trigger && trigger.after.includes(name)))
 
 const fewerActions = ({ actions, engines }: Scenario): Reduction[] => [
   ...actions.map(({ kind, at }, i) => ({
@@ -100,6 +104,29 @@ const fewerFaults = ({ faults }: Scenario): Reduction[] => [
     text: `without the fault ${rate}`,
     apply: (scenario: Scenario) => void (scenario.faults[rate] = 0),
   })),
+  ...(faults.outage === null
+    ? []
+    : [{ text: "without the outage", apply: (scenario: Scenario) => void (scenario.faults.outage = null) }]),
+]
+
+/** Without jobs, retention, clock steps and differences between clocks. */
+const withoutServices = ({ retention, clockSteps, engines, jobs }: Scenario): Reduction[] => [
+  ...jobs.map(({ at }, i) => ({
+    text: `without the jobs at ${at} ms`,
+    apply: (scenario: Scenario) => void (scenario.jobs = without(scenario.jobs, i)),
+  })),
+  ...(retention === null
+    ? []
+    : [{ text: "without retention", apply: (scenario: Scenario) => void (scenario.retention = null) }]),
+  ...clockSteps.map(({ at }, i) => ({
+    text: `without the clock step at ${at} ms`,
+    apply: (scenario: Scenario) => void (scenario.clockSteps = without(scenario.clockSteps, i)),
+  })),
+  ...engines.flatMap(({ name, skewMs }, i) =>
+    skewMs === 0
+      ? []
+      : [{ text: `with the clock of ${name} right`, apply: ({ engines: own }: Scenario) => void (own[i]!.skewMs = 0) }],
+  ),
 ]
 
 /** A task is removed together with the tasks that need it. */

@@ -1,5 +1,6 @@
 // Shrinks a failing world: applies one reduction after the other, and keeps each with which the world still violates the same invariant.
 
+import type { CompiledWorkflow } from "../../../src/core/model/workflow.ts"
 import type { Scenario } from "../scenario/scenario.ts"
 import { type Reduction, reductionsOf } from "./reductions.ts"
 
@@ -49,9 +50,9 @@ export const shrink = async <Failure>({ create, play, maxTries }: ShrinkOptions<
 }
 
 /** Returns lines that describe a world. */
-export const describeWorld = ({ workflows, runs, engines, actions, faults, leases }: Scenario): string[] => [
+export const describeWorld = ({ workflows, runs, engines, actions, faults, leases, ...rest }: Scenario): string[] => [
   ...workflows.flatMap(({ compiled, nodes }) => [
-    `workflow ${compiled.name}:`,
+    `workflow ${[compiled.name, ...startsOf(compiled)].join(", ")}:`,
     ...nodes.map(({ node, waitPlan }) => {
       const upstream = node.upstream.map((up) => nodes[up]!.node.name).join(", ")
       const parts = [
@@ -69,7 +70,17 @@ export const describeWorld = ({ workflows, runs, engines, actions, faults, lease
   ...runs.map(({ label, workflow, at }) => `run ${label} of ${workflows[workflow]!.compiled.name} at ${at} ms`),
   ...actions.map(({ kind, run, at }) => `${kind} of ${runs[run]!.label} at ${at} ms`),
   ...engines.map(
-    ({ name, concurrency, restarts }) => `engine ${name}, concurrency ${concurrency}, restarts: ${restarts.length}`,
+    ({ name, concurrency, restarts, skewMs }) =>
+      `engine ${name}, concurrency ${concurrency}, restarts: ${restarts.length}, clock ahead by ${skewMs} ms`,
   ),
   `faults: ${JSON.stringify(faults)}${leases ? ", with leases" : ""}`,
+  ...rest.clockSteps.map(({ at, ms }) => `the clock is set by ${ms} ms at ${at} ms`),
+  ...rest.jobs.map(({ at, jobs }) => `${jobs.length} jobs at ${at} ms`),
+  ...(rest.retention === null ? [] : [`retention: ${JSON.stringify(rest.retention)}`]),
+]
+
+/** Returns what starts runs of a workflow besides users. */
+const startsOf = ({ schedules, triggers = [] }: CompiledWorkflow): string[] => [
+  ...schedules.map(({ overlap, catchup }) => `scheduled (${overlap}, ${catchup})`),
+  ...triggers.flatMap((trigger) => ("after" in trigger ? [`after ${trigger.when} of ${trigger.after.join(", ")}`] : [])),
 ]
