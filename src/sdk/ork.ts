@@ -2,13 +2,12 @@
 
 import { createHash } from "node:crypto"
 import { hostname } from "node:os"
-import type { Output } from "../core/model/change.ts"
 import type { Child } from "../core/model/function-signals.ts"
 import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
-import type { Json, JsonObject } from "../core/values/json.ts"
+import type { JsonObject } from "../core/values/json.ts"
 import { iso } from "../core/model/ports.ts"
 import { isRunClosed } from "../core/model/status.ts"
-import { type CompiledWorkflow, rootNodes } from "../core/model/workflow.ts"
+import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import { DEFAULT_JOB_RETRY, isJobFinished, type JobStatus } from "../core/rules/jobs/jobs.ts"
 import { JOB_CANCELLED } from "../core/rules/messages.ts"
 import { cronProblem } from "../core/time/cron.ts"
@@ -29,13 +28,12 @@ import type { ServerStore } from "../store/contract/server-store.ts"
 import type { RunRow } from "../store/contract/store.ts"
 import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
-import type { ChildDefinition, ChildEnd } from "./durable/activation.ts"
+import type { ChildDefinition } from "./durable/activation.ts"
 import type { ParentFunction } from "./durable/function-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
-import { follow } from "./graph/refs.ts"
 import type {
   AnswerOptions,
   Enqueueable,
@@ -49,7 +47,8 @@ import type {
   Work,
 } from "./orkable.ts"
 import { createEngine, GRACE_MS, type OrkParts } from "./create-engine.ts"
-import { functionWorkflow, NODE_NAME, taskNode } from "./function-workflow.ts"
+import { functionWorkflow, taskNode } from "./function-workflow.ts"
+import { childEnd, failureOf, readOutput, resultOf } from "./outcomes.ts"
 import { Results } from "./results.ts"
 import { boundParams, paramsOf } from "./run-params.ts"
 import { validate } from "./schema.ts"
@@ -428,18 +427,10 @@ export class Ork implements Orkable {
       },
       options,
     )
-    if ("result" in ended) return await this.#read(ended.result)
-    if (ended.status === "COMPLETED") return await this.#read(ended.output)
+    if ("result" in ended) return await readOutput(this.#parts.objects, ended.result)
+    if (ended.status === "COMPLETED") return ended.output === null ? null : await readOutput(this.#parts.objects, ended.output)
     if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${job.id} of ${job.name} was cancelled`)
     throw new TaskFailedError(job.name, job.id, ended.error ?? "no reason is known")
-  }
-
-  async #read(output: Output | null): Promise<Json> {
-    if (output === null) return null
-    if ("inline" in output) return output.inline
-    const bytes = await this.#parts.objects.get(output.key)
-    if (bytes === null) throw new NotFoundError(`the result ${output.key} is gone from the object store`)
-    return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
   }
 
   // -- durable functions and graphs --------------------------------------------------------------------------------------------------
@@ -565,35 +556,10 @@ export class Ork implements Orkable {
       },
       options,
     )
-    if ("result" in ended) return await this.#read(ended.result)
+    if ("result" in ended) return await readOutput(this.#parts.objects, ended.result)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
-    if (ended.status === "success") return await this.#resultOf(ended)
-    throw new TaskFailedError(name, id, await this.#failureOf(ended))
-  }
-
-  /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
-  async #failureOf({ id, versionId, error }: RunRow): Promise<string> {
-    const { store } = this.#parts
-    const { nodes, anyParams } = await store.compiled(versionId)
-    const failed = (await store.listNodes(id)).find(({ status }) => status === "failed")
-    const row = failed && (await store.getTask({ runId: id, name: nodes[failed.node]!.name, path: "" }))
-    if (anyParams === true) return row?.error ?? error ?? "no reason is known"
-    return [error, row?.error].filter((part) => typeof part === "string").join(": ") || "no reason is known"
-  }
-
-  /** Returns the result of a run: the output of a function, what a graph of this process returns, or the outputs of its tasks by name. */
-  async #resultOf({ id, versionId, workflow: name }: RunRow): Promise<Json> {
-    const workflow = await this.#parts.store.compiled(versionId)
-    const outputOf = (task: string): Promise<Json> => this.#outputs.read(workflow, id, task)
-    if (workflow.anyParams === true) return await outputOf(NODE_NAME)
-    const result = this.#graphs.get(name)?.result
-    if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.steps)
-    const outputs: JsonObject = {}
-    for (const index of rootNodes(workflow)) {
-      const task = workflow.nodes[index]!.name
-      outputs[task] = await outputOf(task)
-    }
-    return outputs
+    if (ended.status === "success") return await resultOf({ store, outputs: this.#outputs, graph: this.#graphs.get(name) }, ended)
+    throw new TaskFailedError(name, id, await failureOf(store, ended))
   }
 
   // -- children of durable functions ---------------------------------------------------------------------------------------------------
@@ -624,28 +590,13 @@ export class Ork implements Orkable {
     })
   }
 
-  async #childEnd({ kind, id }: Child): Promise<ChildEnd | null> {
-    const { store } = this.#parts
-    if (kind === "task") {
-      const job = await store.getJob(id)
-      if (job === null || !isJobFinished(job.status)) return null
-      if (job.status === "COMPLETED") return { output: job.output }
-      return { error: job.error ?? "no reason is known", cancelled: job.error === JOB_CANCELLED }
-    }
-    const run = await store.getRun(id as RunId)
-    if (run === null || !isRunClosed(run.status)) return null
-    const main = await store.getTask({ runId: run.id, name: NODE_NAME, path: "" })
-    if (run.status === "success") return { output: main?.output ?? null }
-    return { error: main?.error ?? run.error ?? "no reason is known", cancelled: run.status === "cancelled" }
-  }
-
   // -- parts -----------------------------------------------------------------------------------------------------------------------
 
   #createEngine(): Engine {
     return createEngine(this.#parts, this.#definitions, {
       newChild: (definition) => this.#newChild(definition),
       startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input),
-      childEnd: (child) => this.#childEnd(child),
+      childEnd: (child) => childEnd(this.#parts.store, child),
       cancelChild: (child) => cancelChild(this.#parts.store, child).finally(() => this.#engine?.wake()),
     })
   }

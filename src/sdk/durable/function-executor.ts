@@ -21,6 +21,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { SqlTransaction, TransactionStep } from "../../store/contract/transactions.ts"
 import type { AnyTask, AnyWorkflow, Definition, TxTaskContext } from "../definitions.ts"
 import { CancelledError, NonDeterminismError, TransactionError } from "../errors.ts"
+import { readOutput } from "../outcomes.ts"
 import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
 import { Activation, type ActivationEnd, type ActivationPorts, type ChildDefinition } from "./activation.ts"
@@ -266,13 +267,6 @@ class HandlerContext implements TxTaskContext {
   get heartbeat(): TxTaskContext["heartbeat"] {
     return this.#context.heartbeat
   }
-}
-
-const readOutput = async (objects: ObjectStore, output: Output): Promise<Json> => {
-  if ("inline" in output) return output.inline
-  const bytes = await objects.get(output.key)
-  if (bytes === null) throw new Error(`the result ${output.key} is gone from the object store`)
-  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
 }
 
 const writeOutput = async (

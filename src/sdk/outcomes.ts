@@ -1,0 +1,74 @@
+// Results and errors of finished jobs, runs and children of durable functions.
+
+import type { ChildEnd } from "./durable/activation.ts"
+import { NotFoundError } from "./errors.ts"
+import { NODE_NAME } from "./function-workflow.ts"
+import type { AnyGraph } from "./graph/graph.ts"
+import { follow } from "./graph/refs.ts"
+import type { Output } from "../core/model/change.ts"
+import type { Child } from "../core/model/function-signals.ts"
+import type { RunId } from "../core/model/ids.ts"
+import { isRunClosed } from "../core/model/status.ts"
+import { rootNodes } from "../core/model/workflow.ts"
+import { isJobFinished } from "../core/rules/jobs/jobs.ts"
+import { JOB_CANCELLED } from "../core/rules/messages.ts"
+import type { Json, JsonObject } from "../core/values/json.ts"
+import type { WholeOutputs } from "../engine/services/whole-output.ts"
+import type { ObjectStore } from "../objects/objects.ts"
+import type { ServerStore } from "../store/contract/server-store.ts"
+import type { RunRow } from "../store/contract/store.ts"
+
+const UNKNOWN = "no reason is known"
+
+export const readOutput = async (objects: Pick<ObjectStore, "get">, output: Output): Promise<Json> => {
+  if ("inline" in output) return output.inline
+  const bytes = await objects.get(output.key)
+  if (bytes === null) throw new NotFoundError(`the result ${output.key} is gone from the object store`)
+  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+}
+
+/** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
+export const failureOf = async (store: ServerStore, { id, versionId, error }: RunRow): Promise<string> => {
+  const { nodes, anyParams } = await store.compiled(versionId)
+  const failed = (await store.listNodes(id)).find(({ status }) => status === "failed")
+  const row = failed && (await store.getTask({ runId: id, name: nodes[failed.node]!.name, path: "" }))
+  if (anyParams === true) return row?.error ?? error ?? UNKNOWN
+  return [error, row?.error].filter((part) => typeof part === "string").join(": ") || UNKNOWN
+}
+
+interface ResultSource {
+  store: ServerStore
+  outputs: WholeOutputs
+  /** undefined: this process does not have the graph. */
+  graph: AnyGraph | undefined
+}
+
+/** Returns the result of a run: the output of a function, what a graph of this process returns, or the outputs of its tasks by name. */
+export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, versionId }: RunRow): Promise<Json> => {
+  const workflow = await store.compiled(versionId)
+  const outputOf = (task: string): Promise<Json> => outputs.read(workflow, id, task)
+  if (workflow.anyParams === true) return await outputOf(NODE_NAME)
+  const result = graph?.result
+  if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.steps)
+  const byName: JsonObject = {}
+  for (const index of rootNodes(workflow)) {
+    const task = workflow.nodes[index]!.name
+    byName[task] = await outputOf(task)
+  }
+  return byName
+}
+
+/** Returns the end of a child; null while it has not finished. */
+export const childEnd = async (store: ServerStore, { kind, id }: Child): Promise<ChildEnd | null> => {
+  if (kind === "task") {
+    const job = await store.getJob(id)
+    if (job === null || !isJobFinished(job.status)) return null
+    if (job.status === "COMPLETED") return { output: job.output }
+    return { error: job.error ?? UNKNOWN, cancelled: job.error === JOB_CANCELLED }
+  }
+  const run = await store.getRun(id as RunId)
+  if (run === null || !isRunClosed(run.status)) return null
+  const main = await store.getTask({ runId: run.id, name: NODE_NAME, path: "" })
+  if (run.status === "success") return { output: main?.output ?? null }
+  return { error: main?.error ?? run.error ?? UNKNOWN, cancelled: run.status === "cancelled" }
+}
