@@ -558,7 +558,8 @@ export class Ork implements Orkable {
     )
     if ("result" in ended) return await readOutput(this.#parts.objects, ended.result)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
-    if (ended.status === "success") return await resultOf({ store, outputs: this.#outputs, graph: this.#graphs.get(name) }, ended)
+    if (ended.status === "success")
+      return await resultOf({ store, outputs: this.#outputs, graph: this.#graphs.get(name) }, ended)
     throw new TaskFailedError(name, id, await failureOf(store, ended))
   }
 

@@ -198,7 +198,7 @@ export interface NewRun {
   /** Schedule that created the run, with its time zone. */
   scheduleId?: number
   timezone?: string
-  /** What a trigger creates the run for. */
+  /** The occasion for which a trigger creates the run. */
   cause?: RunCause
   /** The run stays pending while an earlier run of the same schedule is not closed. */
   waitForSchedule?: boolean

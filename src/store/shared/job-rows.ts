@@ -18,7 +18,7 @@ import type { OutputRow } from "./task-rows.ts"
 /** `run_seq` of job rows, which belong to no run. */
 export const JOB_RUN_SEQ = 0
 
-/** Tells the row of a job from that of a run's task. */
+/** Returns whether a row is that of a job, and not of a run's task. */
 export const isJobRow = (runSeq: number): boolean => runSeq === JOB_RUN_SEQ
 
 const STATUS = {

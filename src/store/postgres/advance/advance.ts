@@ -150,7 +150,7 @@ interface FirstSteps {
   pending: PendingWork
   /** Whether timers fired after the poll. */
   timersFired: boolean
-  /** How many rows timers made ready. */
+  /** Number of rows that timers made ready. */
   timersReady: number
   expiredJobs: ExpiredJobs
 }

@@ -124,7 +124,7 @@ export interface AppliedChanges {
   freed: FreedSlots
   /** Whether slots of a queue are among them: its lanes may be claimed from again. */
   queueFreed: boolean
-  /** How many rows became ready. */
+  /** Number of rows that became ready. */
   ready: number
   /** Whether a group with a timeout was opened. */
   deadlineSet: boolean

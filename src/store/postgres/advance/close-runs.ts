@@ -75,7 +75,7 @@ export interface Closed {
   runs: (Advanced["closed"][number] & { error: string | null })[]
   /** Pending runs that were started. */
   started: { seq: number; id: RunId }[]
-  /** How many rows were inserted: hooks, and first tasks of started runs. */
+  /** Number of rows that were inserted: hooks, and first tasks of started runs. */
   rows: number
   /** Whether tasks that waited for these runs were resumed. */
   resumed: boolean
@@ -200,7 +200,7 @@ interface PendingRun extends StartableRun {
 
 export interface StartedRuns {
   runs: { seq: number; id: RunId }[]
-  /** How many task rows they have, at least. */
+  /** Number of their task rows, at least. */
   rows: number
 }
 

@@ -31,7 +31,7 @@ export interface FinishResult {
   finished: ReadonlySet<AttemptId>
   /** Runs without open tasks. */
   closableRuns: number[]
-  /** How many rows were enqueued. */
+  /** Number of rows that were enqueued. */
   ready: number
   /** Whether some of them are for the gate. */
   gateReady: boolean

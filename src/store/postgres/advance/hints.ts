@@ -20,12 +20,12 @@ export interface Observed {
   localNow: number
   /** Milliseconds until the next timer is due; 0 or less: it is due. Null: none is set. */
   dueMs: number | null
-  /** How many runs are being cancelled. */
+  /** Number of runs that are being cancelled. */
   cancelling: number
   /** Whether rows were ready for the gate. */
   gateReady: boolean
   gatesClaimed: number
-  /** How many rows the turn was allowed to claim for the gate. */
+  /** Number of rows that the turn was allowed to claim for the gate. */
   gateLimit: number
   /** Whether the turn claimed all rows for work that were ready. */
   queueDrained: boolean

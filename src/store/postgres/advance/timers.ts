@@ -30,7 +30,7 @@ const TIMED_OUT_RUNS = statement(
 )
 
 export interface FiredTimers {
-  /** How many rows became ready. */
+  /** Number of rows that became ready. */
   ready: number
   /** Groups whose deadline has passed. */
   groups: number[]

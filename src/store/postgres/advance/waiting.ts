@@ -54,7 +54,7 @@ export interface WaitingAttempt {
   wait: Wait
 }
 
-/** Lets rows wait; returns those whose fence held. */
+/** Makes rows wait. Returns those whose fence held. */
 export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Promise<WaitingRow[]> => {
   if (waiting.length === 0) return []
   const waits = waiting.map(({ wait }) => wait)

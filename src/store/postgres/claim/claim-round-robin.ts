@@ -78,7 +78,7 @@ export interface ServedLane {
   position: number
   /** Queue whose settings hold for the lane; null: none. */
   queue: string | null
-  /** How many rows of the queue may start; infinity when nothing restricts it. */
+  /** Number of rows of the queue that may start; infinity when nothing restricts it. */
   available: number
 }
 

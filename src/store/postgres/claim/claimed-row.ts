@@ -68,7 +68,7 @@ export interface ClaimedRow {
   enqueued_here?: boolean | null
   /** The event that a resumed row waited for. */
   waiting_on?: string | null
-  /** How often it was resumed in this attempt. */
+  /** Number of times that it was resumed in this attempt. */
   resumes?: number
   /** Milliseconds since the attempt of a resumed row started. */
   elapsed?: number | null

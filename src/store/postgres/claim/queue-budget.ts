@@ -136,7 +136,7 @@ interface Queue extends QueueBudget {
   limit: number | null
   /** Free slots of the limit, infinite without one. */
   slots: number
-  /** How many rows the transaction claimed. */
+  /** Number of rows that the transaction claimed. */
   used: number
   /** Another transaction has locked its counters. */
   missed: boolean
@@ -182,7 +182,7 @@ export class QueueBudgets {
     return [...this.#queues.values()].some((queue) => queue.missed)
   }
 
-  /** How many rows of this lane may start now. Lanes of one queue share its budget. */
+  /** Returns the number of rows of this lane that may start now. Lanes of one queue share its budget. */
   available({ queue: name }: Pick<Lane, "queue">): number {
     const queue = name === null ? undefined : this.#queues.get(name)
     if (queue === undefined) return Number.POSITIVE_INFINITY

@@ -279,7 +279,7 @@ export class Connection implements SqlRunner {
     this.#client.once("end", listener)
   }
 
-  /** Says goodbye to Postgres; a peer that does not react is not waited for. */
+  /** Ends the session; does not wait for a peer that does not react. */
   async close(): Promise<void> {
     this.#broken = true
     clearTimeout(this.#watch)

@@ -105,7 +105,7 @@ const BEGIN_FIRST =
 const NO_TABLES =
   "tx is a transaction on a database without tables of Ork: use a client of the database that Ork.open has opened"
 
-/** What is wrong with a transaction, by SQLSTATE. */
+/** Problems of a transaction, by SQLSTATE. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   ORK01: "tx is a transaction on another database than the one that Ork.open has opened: use a client of the same database",
   ORK02: BEGIN_FIRST,

@@ -39,7 +39,7 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
     )
 }
 
-/** Tells whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
+/** Returns whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
 const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: readonly { row: number }[]): boolean => {
   const rows = new Set(claimed.map(({ row }) => row))
   return unblocked.some(

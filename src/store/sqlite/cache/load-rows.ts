@@ -29,7 +29,7 @@ export interface LoadedRow {
   lane: string
   /** The row is running without a slot. */
   isWaiting: boolean
-  /** How often it was resumed in this attempt. */
+  /** Number of times that it was resumed in this attempt. */
   resumes: number
   /** Somebody asked for the end of its attempt (advance/stop-requests.ts). */
   stopRequested: boolean

@@ -12,7 +12,7 @@ import { MAX_SERVED } from "../../shared/bounds.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
-/** Where the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
+/** Position at which the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
 export interface RoundRobin {
   lane: string
   /** Last lane of restricted work. */

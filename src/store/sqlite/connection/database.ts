@@ -11,7 +11,7 @@ import { statSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, StatementSync } from "node:sqlite"
 import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
 
-/** How long a call blocks on the transaction of another process before it is retried later. */
+/** Time that a call blocks on the transaction of another process before it is retried later. */
 const BUSY_MS = 20
 
 /**
