@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto"
 import { indexKey } from "../../core/values/index-key.ts"
 import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
+import { BoundedMap } from "../../core/values/bounded-map.ts"
 import type { JobPlan } from "../../core/rules/jobs/job-plan.ts"
 import { DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
@@ -78,17 +79,13 @@ const MAX_REMEMBERED_LENGTH = 2048
 
 /** Returns a function that remembers its results for short texts, which jobs of one name mostly share. Nobody changes a result. */
 const remember = <Result>(compute: (text: string) => Result): ((text: string) => Result) => {
-  const results = new Map<string, Result>()
+  const results = new BoundedMap<string, Result>(MAX_REMEMBERED)
   let last: { text: string; result: Result } | null = null
   return (text) => {
     // Comparing two texts costs less than finding one.
     if (last?.text === text) return last.result
     if (text.length > MAX_REMEMBERED_LENGTH) return compute(text)
-    let result = results.get(text)
-    if (result === undefined) {
-      if (results.size === MAX_REMEMBERED) results.clear()
-      results.set(text, (result = compute(text)))
-    }
+    const result = results.getOrCreate(text, () => compute(text))
     last = { text, result }
     return result
   }

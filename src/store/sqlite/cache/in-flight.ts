@@ -14,19 +14,11 @@ export class InFlightRows {
     return this.#rows.get(attemptId)
   }
 
-  has(attemptId: string): boolean {
-    return this.#rows.has(attemptId)
-  }
-
   /** Caches the row, or drops it once it is no longer in flight. */
   update(attemptId: string, row: LoadedRow): void {
     const isInFlight = (row.status === "dispatched" || row.status === "running") && !row.isWaiting
-    if (isInFlight) this.#set(attemptId, row)
+    if (isInFlight) this.#rows.set(attemptId, row)
     else this.#rows.delete(attemptId)
-  }
-
-  #set(attemptId: string, row: LoadedRow): void {
-    this.#rows.set(attemptId, row)
   }
 
   clear(): void {
