@@ -41,7 +41,7 @@ const LAYERS: Record<string, Layers> = {
   store: [["contract"], ["shared"], ["sqlite", "postgres"]],
   "store/sqlite": STORE_LAYERS,
   "store/postgres": STORE_LAYERS,
-  objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles", "matches", "artifacts"], ["open.ts"]],
+  objects: [["*.ts"], ["shared"], ["file", "gcs", "s3", "logs", "bundles", "matches"], ["artifacts"], ["open.ts"]],
   executors: [
     ["*.ts"],
     ["interpreter"],

@@ -3,13 +3,17 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { temporaryFolder } from "../test/support/ork.ts"
-import { provenanceOf, unpinnedImages, writeArtifacts } from "./release.ts"
+import { unpinnedImages } from "./images.ts"
+import { provenanceOf, writeArtifacts } from "./release.ts"
 
 test("base images without a digest are found; stages and Ork's own image need none", () => {
   const digest = `@sha256:${"a".repeat(64)}`
   const text = `FROM node:24-slim AS build\nFROM node:24${digest}\nFROM build\n  image: ork\n    image: postgres:18\n`
   expect(unpinnedImages(text)).toEqual(["node:24-slim", "postgres:18"])
   expect(unpinnedImages(`FROM node:24${digest} AS build\nFROM build\n`)).toEqual([])
+  const variables =
+    "# syntax=docker/dockerfile:1\nARG NODE_IMAGE=node:24\nFROM ${NODE_IMAGE}\n  image: ${DB_IMAGE:-postgres:18}\n"
+  expect(unpinnedImages(variables)).toEqual(["docker/dockerfile:1", "node:24", "postgres:18"])
 })
 
 test("the provenance names the files, the commit and the lock file", () => {

@@ -6,16 +6,10 @@ import { createHash } from "node:crypto"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { IMAGE_FILES, unpinnedImages } from "./images.ts"
 import { writePackages } from "./pack.ts"
 
 const ROOT = join(import.meta.dirname, "..")
-
-/** Returns the base images of Dockerfiles and Compose files that no digest pins. Stages and Ork's own image need none. */
-export const unpinnedImages = (text: string): string[] => {
-  const stages = new Set([...text.matchAll(/^FROM \S+ AS (\S+)/gm)].map(([, name]) => name))
-  const images = [...text.matchAll(/^(?:FROM|\s*image:) ?(\S+)/gm)].map(([, image]) => image!)
-  return [...new Set(images)].filter((image) => image !== "ork" && !stages.has(image) && !/@sha256:[0-9a-f]{64}$/.test(image))
-}
 
 export interface Subject {
   name: string
@@ -71,13 +65,9 @@ const run = (command: string, ...args: string[]): string =>
 const release = async (folder: string): Promise<void> => {
   if (run("git", "status", "--porcelain") !== "") throw new Error("the checkout has changes; commit them first")
   run(process.execPath, "scripts/check-lock.ts")
-  const images = ["deploy/Dockerfile", "deploy/compose.yaml"].flatMap((file) =>
-    unpinnedImages(readFileSync(join(ROOT, file), "utf8")),
-  )
+  const images = IMAGE_FILES.flatMap((file) => unpinnedImages(readFileSync(join(ROOT, file), "utf8")))
   if (images.length > 0) {
-    throw new Error(
-      `base images without a digest: ${images.join(", ")}; pin them with \`docker buildx imagetools inspect IMAGE\``,
-    )
+    throw new Error(`base images without a digest: ${images.join(", ")}; run \`npm run pin-images\`, and commit the result`)
   }
   run("npm", "run", "build")
   await writeArtifacts(folder)

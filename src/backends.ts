@@ -268,12 +268,18 @@ const createFetch = ({ httpAllow }: Config): Fetch => {
   return async (url, init) => await (await (loading ??= load()))(url, init)
 }
 
+const openBucket: Backends["openBucket"] = async (config, address) => {
+  const { checkEndpoint } = await import("./executors/wait/bucket-endpoint.ts")
+  checkEndpoint(address, config)
+  return openObjects({ objectStore: address })
+}
+
 const createConditions = async (config: Config, secret: SecretSource): Promise<Conditions> => {
   const { SystemConditions } = await import("./executors/wait/conditions.ts")
   const { httpAllow: allow, connections, maxOutputBytes } = config
-  const openBucket = (address: string): Promise<ObjectStore> => openObjects({ objectStore: address })
   const dataDir = resolve(config.dataDir)
-  return new SystemConditions({ allow, connections, maxOutputBytes, secret, openObjects: openBucket, dataDir })
+  const open = (address: string): Promise<ObjectStore> => openBucket(config, address)
+  return new SystemConditions({ allow, connections, maxOutputBytes, secret, openObjects: open, dataDir })
 }
 
 const inspect = async (config: Config): Promise<Inspection> => {
@@ -314,6 +320,7 @@ const backends: Backends = {
   random: systemRandom,
   openStore,
   openObjects,
+  openBucket,
   openSecrets: openSecretsOf,
   async engineParts(config, objects, use) {
     const { tightenDataFolder } = await import("./objects/data-folder.ts")

@@ -3,7 +3,7 @@
 
 import type { Json } from "../core/values/json.ts"
 
-const MASK_TEXT = "***"
+export const MASK_TEXT = "***"
 const MASK_BYTES = Buffer.from(MASK_TEXT)
 /** Shorter values occur everywhere, so that masking them would make logs unreadable. */
 const MIN_LENGTH = 3

@@ -26,11 +26,17 @@ export const parseDockerfile = (text: string): Stage[] => {
     .replaceAll(/\\\n\s*/g, "")
     .split("\n")
   const stages: Stage[] = []
+  /** Arguments before the first stage, by name: what images may be. */
+  const args = new Map<string, string>()
   for (const line of joined.map((one) => one.trim()).filter((one) => one !== "")) {
     const instruction = parseInstruction(line)
     if (instruction.name === "FROM") {
       const [image, as, alias] = instruction.rest.split(/\s+/)
-      stages.push({ image: image!, alias: as?.toUpperCase() === "AS" ? alias! : null, instructions: [] })
+      const resolved = image!.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => args.get(name) ?? "")
+      stages.push({ image: resolved, alias: as?.toUpperCase() === "AS" ? alias! : null, instructions: [] })
+    } else if (stages.length === 0 && instruction.name === "ARG") {
+      const [name, value] = instruction.rest.split("=")
+      args.set(name!, value ?? "")
     } else {
       stages.at(-1)!.instructions.push(instruction)
     }

@@ -21,8 +21,10 @@ const setup = async () => {
   let failure: string | null = null
   let started = 0
   const log = (fields: object): void => void problems.push(JSON.stringify(fields))
-  async function* find(): AsyncGenerator<Match> {
+  async function* find(pattern: string, { signal }: { signal?: AbortSignal } = {}): AsyncGenerator<Match> {
     looks += 1
+    if (pattern.startsWith("/endless"))
+      await new Promise((_, reject) => signal!.addEventListener("abort", () => reject(new Error("stopped"))))
     if (failure !== null) throw new Error(failure)
     for (const [path, changedAt] of files)
       yield { path, version: String(changedAt), changedAt, complete: path.startsWith("s3:") }
@@ -115,6 +117,19 @@ describe("a trigger on a path", () => {
     fixture.start()
     await fixture.pass(60 * SECOND)
     expect(await fixture.paths()).toEqual(["/in/a", "/in/b"])
+  })
+
+  it("is not delayed by a look of another trigger that does not end, which the stop of the server ends", async () => {
+    const fixture = await setup()
+    await fixture.deploy('name: slow\ntriggers: { path: "/endless/*", every: 20s }\ntasks: { t: { command: x } }')
+    await fixture.deploy(LOAD)
+    const service = fixture.start()
+    await fixture.pass(60 * SECOND)
+    fixture.write("/in/a")
+    await fixture.pass(60 * SECOND)
+    expect(await fixture.paths()).toEqual(["/in/a"])
+    await fixture.until(service.stop())
+    expect(fixture.problems).toEqual([])
   })
 
   it("takes the files of a pause when it resumes", async () => {

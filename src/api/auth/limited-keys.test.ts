@@ -197,6 +197,14 @@ describe("an author who is limited to some workflows", () => {
     expect(await starting("${{ params.name }}")).not.toBe(200)
   })
 
+  test("waits for no other workflow", async () => {
+    const { deploy } = await setupAuthor({ workflows: ["sales-*"] })
+    const waiting = (workflow: string) => deploy({ name: "sales-new", tasks: { a: { executor: "wait", workflow } } })
+    expect(await waiting(SALES)).toBe(201)
+    expect(await waiting(FOREIGN)).toBe(403)
+    expect(await waiting(`\${{ "${FOREIGN}" }}`)).toBe(403)
+  })
+
   test("follows no other workflow by a trigger", async () => {
     const { deploy } = await setupAuthor({ workflows: ["sales-*"] })
     const following = (after: string) => deploy({ name: "sales-new", triggers: [{ after }] })

@@ -61,7 +61,7 @@ const checkWorkflow = (caller: Caller, scope: KeyScope, workflow: LimitedWorkflo
 
 /**
  * Checks that a caller may deploy a definition: under its name and tags, in place of the workflow of that name, and that it may start the
- * workflows that the definition starts, and read those that it follows.
+ * workflows that the definition starts, and read those that it follows or waits for.
  */
 export const checkDefinition = async (api: Api, caller: Caller, workflow: CompiledWorkflow): Promise<void> => {
   if (may(caller, "author", null)) return
@@ -70,15 +70,14 @@ export const checkDefinition = async (api: Api, caller: Caller, workflow: Compil
   if (!may(caller, "author", { name, tags }) || (before !== null && !may(caller, "author", { name, tags: before }))) {
     throw forbidden(caller, `deploy the workflow ${name} with the tags ${tags.join(", ") || "none"}`)
   }
-  for (const node of nodes.filter(({ executor }) => executor === "workflow")) {
-    const started = node.fields["workflow"]
-    const child = started !== undefined && "lit" in started ? toText(started.lit) : null
-    if (child === null || !may(caller, "trigger", await workflowOf(api, child))) {
-      throw forbidden(
-        caller,
-        `deploy a task that starts ${child === null ? "a workflow by an expression" : `the workflow ${child}`}`,
-      )
-    }
+  for (const node of nodes) {
+    const named = node.fields["workflow"]
+    if (named === undefined) continue
+    const other = "lit" in named ? toText(named.lit) : null
+    const waits = node.executor === "wait"
+    if (other !== null && may(caller, waits ? "read" : "trigger", await workflowOf(api, other))) continue
+    const which = other === null ? "a workflow by an expression" : `the workflow ${other}`
+    throw forbidden(caller, `deploy a task that ${waits ? "waits for" : "starts"} ${which}`)
   }
   for (const upstream of triggers.flatMap((trigger) => ("after" in trigger ? trigger.after : []))) {
     if (!may(caller, "read", await workflowOf(api, upstream)))

@@ -6,8 +6,10 @@ import type { SecretSource } from "../../core/model/ports.ts"
 import { type CompiledWorkflow, secretNames } from "../../core/model/workflow.ts"
 import { bundleKey } from "../../objects/bundles/bundles.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
+import { maskJsonStream } from "../../objects/mask-json-stream.ts"
 import { TaskLog } from "../../objects/logs/task-log.ts"
 import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
+import { readOutputObject } from "../../objects/shared/read-object.ts"
 import { EXPORT_FORMAT, type exportedTask, type runExport } from "../../protocol/api/run-export.ts"
 import { attemptShapes, runShape, taskShape } from "../../protocol/api/shapes.ts"
 import type { Catalog } from "../../store/contract/catalog.ts"
@@ -46,20 +48,22 @@ export async function* exportRun(
   const secrets = await secretsOf(workflow, secret)
   const shape = runShape(run)
   const [version] = await store.listVersions({ name: run.workflow, before: run.version + 1, limit: 1 })
-  const head: Omit<z.output<typeof runExport>, "tasks"> = {
+  const head: Omit<z.output<typeof runExport>, "tasks" | "bundle"> = {
     format: EXPORT_FORMAT,
     version: 1,
     exported_at: new Date(now).toISOString(),
     run: { ...shape, params: maskJson(shape.params as JsonObject, secrets) as JsonObject },
     definition: version?.versionId === run.versionId ? version.source : null,
     workflow: workflow as unknown as z.output<typeof runExport>["workflow"],
-    bundle: files && workflow.bundle !== undefined ? await bundleOf(source, workflow.bundle) : null,
   }
-  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "tasks": [`
+  yield `${JSON.stringify(head, null, 1).slice(0, -2)},\n "bundle": `
+  yield* files && workflow.bundle !== undefined ? exportBundle(source, workflow.bundle) : ["null"]
+  yield `,\n "tasks": [`
   const inputs = new TaskInputs(source, run, workflow, { listed: false })
   let separator = "\n"
   for await (const row of tasksOf(store, run)) {
-    yield `${separator}${JSON.stringify(await exportTask(source, row, { inputs, workflow, secrets }))}`
+    yield separator
+    yield* exportTask(source, row, { inputs, workflow, secrets })
     separator = ",\n"
   }
   yield "\n ]\n}\n"
@@ -71,9 +75,19 @@ const secretsOf = async ({ nodes }: CompiledWorkflow, secret: SecretSource): Pro
   return values
 }
 
-const bundleOf = async ({ objects }: ExportSource, hash: string): Promise<{ hash: string; tar: string } | null> => {
-  const bytes = await objects.get(bundleKey(hash))
-  return bytes === null ? null : { hash, tar: Buffer.from(bytes).toString("base64") }
+async function* exportBundle({ objects }: ExportSource, hash: string): AsyncGenerator<string> {
+  const key = bundleKey(hash)
+  if ((await objects.size(key)) === null) return yield "null"
+  yield `{"hash":${JSON.stringify(hash)},"tar":"`
+  let rest: Uint8Array = Buffer.alloc(0)
+  for await (const piece of readOutputObject(objects, key)) {
+    // Three bytes become four characters.
+    const bytes = Buffer.concat([rest, piece])
+    const whole = bytes.length - (bytes.length % 3)
+    yield bytes.toString("base64", 0, whole)
+    rest = bytes.subarray(whole)
+  }
+  yield `${Buffer.from(rest).toString("base64")}"}`
 }
 
 async function* tasksOf(store: ExportSource["store"], { id: runId }: RunRow): AsyncGenerator<TaskRow> {
@@ -86,21 +100,39 @@ interface ExportedRun {
   secrets: readonly string[]
 }
 
-const exportTask = async (
+/** Yields a task. A large output is copied in pieces: parsing it would block the server. */
+async function* exportTask(
   source: ExportSource,
   row: TaskRow,
   { inputs, workflow, secrets }: ExportedRun,
-): Promise<ExportedTask> => {
+): AsyncGenerator<string> {
+  const { objects } = source
   const attempts = attemptShapes(row, await source.store.listAttempts(row.row))
   const shape = taskShape(row, workflow.nodes[row.node]!, { input: await inputs.of(row), attempts })
   const logs: ExportedTask["logs"] = []
   for (const { id, attempt } of attempts) {
-    const { text, cut } = await logOf(source.objects, row, id)
+    const { text, cut } = await logOf(objects, row, id)
     logs.push({ attempt, text: maskText(text, secrets), cut })
   }
-  const { output, output_omitted } = await outputOf(source.objects, row.output)
-  const masked = { input: maskJson(shape.input as Json, secrets), output: maskJson(output as Json, secrets) }
-  return { ...shape, ...masked, output_omitted, logs }
+  const stored = await storedOutput(objects, row.output)
+  const task: Omit<ExportedTask, "output"> = {
+    ...shape,
+    input: maskJson(shape.input as Json, secrets),
+    output_omitted: stored === "missing",
+    logs,
+  }
+  yield `${JSON.stringify({ ...task, output: undefined }).slice(0, -1)},"output":`
+  if (stored === null || stored === "missing") yield "null"
+  else if ("inline" in stored) yield JSON.stringify(maskJson(stored.inline, secrets))
+  else yield* maskJsonStream(readOutputObject(objects, stored.key), secrets)
+  yield "}"
+}
+
+/** Returns what is to be exported: `missing` if the output is too large, or if the object store has lost it. */
+const storedOutput = async (objects: ObjectStore, output: Output | null): Promise<Output | null | "missing"> => {
+  if (output === null || "inline" in output) return output
+  if (output.bytes > MAX_OUTPUT_BYTES) return "missing"
+  return (await objects.size(output.key)) === null ? "missing" : output
 }
 
 const logOf = async (
@@ -111,14 +143,4 @@ const logOf = async (
   const log = new TaskLog(objects, attemptPrefix(runId, name, attemptId))
   const { bytes, offset } = await log.read(-LOG_BYTES, LOG_BYTES)
   return { text: Buffer.from(bytes).toString("utf8"), cut: offset > 0 }
-}
-
-const outputOf = async (
-  objects: ObjectStore,
-  output: Output | null,
-): Promise<Pick<ExportedTask, "output" | "output_omitted">> => {
-  if (output === null || "inline" in output) return { output: output?.inline ?? null, output_omitted: false }
-  const bytes = output.bytes > MAX_OUTPUT_BYTES ? null : await objects.get(output.key)
-  if (bytes === null) return { output: null, output_omitted: true }
-  return { output: JSON.parse(Buffer.from(bytes).toString("utf8")) as Json, output_omitted: false }
 }

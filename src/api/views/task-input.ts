@@ -22,6 +22,11 @@ const MAX_SHOWN_BYTES = 256 * 1024
 /** Size in bytes up to which a list shows an output: a list contains an upstream output once for each task that reads it. */
 const MAX_LISTED_BYTES = 16 * 1024
 
+/** Size of the outputs that are kept for further tasks of the run. */
+const MAX_CACHED_BYTES = 8 * 1024 * 1024
+/** An output in its row counts as this size, which it rarely exceeds. */
+const CACHED_INLINE_BYTES = 4 * 1024
+
 export interface InputSource {
   store: Pick<Store, "getTask">
   objects: Pick<ObjectStore, "get">
@@ -39,6 +44,8 @@ export class TaskInputs {
   readonly #workflow: CompiledWorkflow
   readonly #listed: boolean
   readonly #tasks = new Map<string, Promise<ReadTask>>()
+  /** Size of the outputs in `#tasks`. */
+  #cachedBytes = 0
 
   /** `listed`: the inputs are entries of a list, so that large outputs are left out. */
   constructor(source: InputSource, run: RunRow, workflow: CompiledWorkflow, { listed }: { listed: boolean }) {
@@ -83,8 +90,14 @@ export class TaskInputs {
 
   #read(name: string, path: string): Promise<ReadTask> {
     const key = `${name}/${path}`
-    let reading = this.#tasks.get(key)
-    if (reading === undefined) this.#tasks.set(key, (reading = this.#readTask(name, path)))
+    const cached = this.#tasks.get(key)
+    if (cached !== undefined) return cached
+    if (this.#cachedBytes > MAX_CACHED_BYTES) {
+      this.#tasks.clear()
+      this.#cachedBytes = 0
+    }
+    const reading = this.#readTask(name, path)
+    this.#tasks.set(key, reading)
     return reading
   }
 
@@ -123,9 +136,13 @@ export class TaskInputs {
 
   async #outputJson(output: Output | null): Promise<Json> {
     if (output === null) return null
-    if ("inline" in output) return output.inline
+    if ("inline" in output) {
+      this.#cachedBytes += CACHED_INLINE_BYTES
+      return output.inline
+    }
     const isShown = output.bytes <= (this.#listed ? MAX_LISTED_BYTES : MAX_SHOWN_BYTES)
     const bytes = isShown ? await this.#source.objects.get(output.key) : null
+    this.#cachedBytes += bytes?.byteLength ?? 0
     if (bytes === null) return { output_object: { key: output.key, bytes: output.bytes } }
     return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
   }

@@ -10,6 +10,7 @@ import { onTerminationSignal } from "../run/signals.ts"
 import type { Context } from "../target/context.ts"
 import { addHandlerExecutors, readHandlers } from "../target/handlers.ts"
 import type { OpenStores } from "../target/stores.ts"
+import { EscapeFilter } from "../terminal/escape-filter.ts"
 import type { Config } from "../../config.ts"
 import { contentHash } from "../../core/compile/hash.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
@@ -80,12 +81,14 @@ const createEngine = async (
 ): Promise<Engine> => {
   const handlers = await readHandlers(context, config.handlers)
   const { executor } = workflow.nodes.find((node) => node.name === task.name)!
+  const filters = { stdout: new EscapeFilter(), stderr: new EscapeFilter() }
   const options = {
     run: exported,
     task,
     objects: stores.objects,
     clock: context.backends.clock,
-    print: (stream: "stdout" | "stderr", line: string): void => void context[stream].write(`${line}\n`),
+    print: (stream: "stdout" | "stderr", line: string): void =>
+      void context[stream].write(filters[stream].add(Buffer.from(`${line}\n`))),
     onInput: (input: Json): void => {
       if (!isDeepStrictEqual(input, task.input))
         note("the input differs from that of the exported run, or is too large to compare")

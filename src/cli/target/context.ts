@@ -44,6 +44,8 @@ export interface Backends {
   /** Opens the database, and migrates it unless `migrate` is false. Returns null if there is none and `create` is false. */
   openStore(config: Pick<Config, "databaseUrl">, options: { create: boolean; migrate?: false }): Promise<ServerStore | null>
   openObjects(config: Pick<Config, "objectStore">): Promise<ObjectStore>
+  /** Opens a bucket that a workflow names. Rejects if its endpoint is none that may get the credentials of Ork. */
+  openBucket(config: Pick<Config, "objectStore" | "httpAllow">, address: string): Promise<ObjectStore>
   openSecrets(config: Config, where: Pick<Context, "env" | "cwd">): Promise<Pick<Secrets, "find">>
   engineParts(config: Config, objects: ObjectStore, use: EngineUse): Promise<EngineParts>
   /** Returns the queues that a file has handlers for and the functions that it registers. Rejects if the file cannot be loaded. */

@@ -27,6 +27,7 @@ const backends: Backends = {
   random: systemRandom,
   openStore: async () => null,
   openObjects: unsupported,
+  openBucket: unsupported,
   openSecrets: async (config, where) => openSecrets(config, { ...where, clock: systemClock }),
   engineParts: unsupported,
   handlerNames: unsupported,

@@ -11,6 +11,8 @@ export const OBJECT_ADDRESS_HINT =
 
 const FILE = "file:"
 const BUCKET = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/
+/** A part of a host name: the client builds the address of the service from it. */
+const REGION = /^[A-Za-z0-9-]{1,63}$/
 const S3_OPTIONS = ["endpoint", "region", "path_style"]
 
 /** Parses an address; null when it is not valid. The prefix is empty or ends in `/`. */
@@ -30,9 +32,11 @@ export const parseObjectAddress = (address: string): ObjectAddress | null => {
   if ([...options].some(([name, value]) => !S3_OPTIONS.includes(name) || value === "")) return null
   const endpoint = options.get("endpoint")
   if (endpoint !== null && !(/^https?:\/\//.test(endpoint) && URL.canParse(endpoint))) return null
+  const region = options.get("region")
+  if (region !== null && !REGION.test(region)) return null
   const pathStyle = options.get("path_style") ?? "false"
   if (pathStyle !== "true" && pathStyle !== "false") return null
-  return { kind: "s3", bucket, prefix, endpoint, region: options.get("region"), pathStyle: pathStyle === "true" }
+  return { kind: "s3", bucket, prefix, endpoint, region, pathStyle: pathStyle === "true" }
 }
 
 const prefixOf = (path: string): string | null => {

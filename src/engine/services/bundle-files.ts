@@ -2,7 +2,7 @@
 // `script_dir`, and those that commands name and that exist. All must be inside the folder of the definition. Used by `ork deploy`, `ork validate` and a server that deploys a
 // folder.
 
-import { glob, lstat, readFile, realpath, stat } from "node:fs/promises"
+import { lstat, readFile, realpath, stat } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
 import { type NamedFile, namedFiles } from "../../core/model/named-files.ts"
 import { nodePath } from "../../core/model/node-path.ts"
@@ -11,6 +11,7 @@ import { type LocatedFile, locateProblems, type ParsedDefinition } from "../../d
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { contentHash } from "../../core/compile/hash.ts"
 import { type Bundle, createBundle, MAX_BUNDLE_BYTES } from "../../objects/bundles/bundles.ts"
+import { globFiles, InvalidGlob } from "../../objects/matches/glob-files.ts"
 import { InvalidArchive, isRelativePath, type TarFile } from "../../objects/bundles/tar.ts"
 
 const MAX_FILES = 10_000
@@ -96,7 +97,11 @@ class Collector {
   }
 
   async addMatches(pattern: string, path: Path): Promise<void> {
-    const found = await this.#match(pattern)
+    const found = await this.#match(pattern).catch((error: unknown) => {
+      if (error instanceof InvalidGlob) return error.message
+      throw error
+    })
+    if (typeof found === "string") return this.#problem(path, found)
     if (found.length === 0) return this.#problem(path, "matches no file beside the definition")
     if (found.length > MAX_FILES) return this.#problem(path, `matches more than ${MAX_FILES} files`)
     for (const file of found) {
@@ -128,7 +133,8 @@ class Collector {
 
   async #addPattern(mention: LocatedFile): Promise<void> {
     const { file, isRun } = mention
-    const found = isRelativePath(file.replaceAll("*", "x")) ? await this.#match(file) : []
+    // What commands write is not always a pattern of files.
+    const found = isRelativePath(file.replaceAll("*", "x")) ? await this.#match(file).catch(() => []) : []
     if (isRun && found.length <= MAX_FILES) for (const match of found) await this.#add(match)
     if (found.length > 0) this.#partial.push({ mention, matches: (path) => found.includes(path), include: file })
   }
@@ -157,13 +163,13 @@ class Collector {
     }
   }
 
-  /** Returns the files that match, at most one more than MAX_FILES. */
+  /** Returns the files that match, at most one more than MAX_FILES. Throws InvalidGlob. */
   async #match(pattern: string): Promise<string[]> {
     const found: string[] = []
-    for await (const match of glob(pattern, { cwd: this.#folder, exclude: (name) => isData(name) })) {
+    for await (const match of globFiles(this.#folder, pattern, (name) => name === DATA_FOLDER)) {
       const entry = await lstat(join(this.#folder, match)).catch(() => null)
       if (entry === null || entry.isDirectory()) continue
-      found.push(match.split(sep).join("/"))
+      found.push(match)
       if (found.length > MAX_FILES) break
     }
     return found
@@ -200,8 +206,6 @@ class Collector {
 
 const MISSING = "missing"
 const DATA_FOLDER = ".ork"
-
-const isData = (path: string): boolean => path.split(sep).at(-1) === DATA_FOLDER
 
 /** Returns whether a text is a module name (`jobs.load`) and no path (`jobs/load.py`). */
 const isModule = ({ executor }: Node, { field, file }: NamedFile): boolean =>

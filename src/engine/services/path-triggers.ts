@@ -29,50 +29,75 @@ interface Watch {
   dueAt: number
   /** Files that were found and are not new. */
   seen: Set<string>
+  isLooking: boolean
 }
 
 export class PathTriggers extends DueLoop {
   readonly #options: PathTriggersOptions
   /** By trigger. */
   readonly #watches = new Map<number, Watch>()
+  /** Looks under way. A slow one, such as in a large bucket, delays no other trigger. */
+  readonly #looks = new Set<Promise<void>>()
 
   constructor(options: PathTriggersOptions) {
     super(options, "failed to look for new files; trying again")
     this.#options = options
   }
 
-  /** Returns the milliseconds until the next look. */
-  protected override async pass(): Promise<number | null> {
+  override async stop(): Promise<void> {
+    await super.stop()
+    await Promise.all(this.#looks)
+  }
+
+  /** Starts the looks that are due. Returns the milliseconds until the next one. */
+  protected override async pass(signal: AbortSignal): Promise<number | null> {
     const { store, clock } = this.#options
     const triggers = await store.pathTriggers()
     const ids = new Set(triggers.map(({ id }) => id))
     for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id)
-    await Promise.all(triggers.map((trigger) => this.#lookIfDue(trigger)))
+    for (const trigger of triggers) this.#lookIfDue(trigger, signal)
     const dueAts = [...this.#watches.values()].map(({ dueAt }) => dueAt)
     return dueAts.length === 0 ? null : Math.max(0, Math.min(...dueAts) - clock.monotonic())
   }
 
-  async #lookIfDue(trigger: PathTriggerRow): Promise<void> {
-    const { clock, store, log } = this.#options
-    const { id, spec, workflow } = trigger
+  #lookIfDue(trigger: PathTriggerRow, signal: AbortSignal): void {
+    const now = this.#options.clock.monotonic()
+    const { id, spec } = trigger
     let watch = this.#watches.get(id)
-    if (watch?.pattern !== spec.path) this.#watches.set(id, (watch = { pattern: spec.path, dueAt: 0, seen: new Set() }))
-    if (watch.dueAt > clock.monotonic()) return
-    watch.dueAt = clock.monotonic() + spec.everyMs
+    if (watch?.pattern !== spec.path) {
+      watch = { pattern: spec.path, dueAt: 0, seen: new Set(), isLooking: false }
+      this.#watches.set(id, watch)
+    }
+    if (watch.dueAt > now) return
+    watch.dueAt = now + spec.everyMs
+    if (watch.isLooking) return
+    watch.isLooking = true
+    const look = this.#lookOnce(trigger, watch, signal).finally(() => {
+      watch.isLooking = false
+      this.#looks.delete(look)
+    })
+    this.#looks.add(look)
+  }
+
+  /** Never rejects. */
+  async #lookOnce(trigger: PathTriggerRow, watch: Watch, signal: AbortSignal): Promise<void> {
+    const { store, log } = this.#options
+    const { id, spec, workflow } = trigger
     try {
-      await this.#look(trigger, watch)
+      await this.#look(trigger, watch, signal)
     } catch (error) {
+      if (signal.aborted) return
       const problem = `could not look for ${spec.path}: ${messageOf(error)}`
       log.warn({ workflow, problem }, "failed to look for new files; trying again")
-      await store.setTriggerProblem(id, problem)
+      await store.setTriggerProblem(id, problem).catch(() => {})
     }
   }
 
-  async #look(trigger: PathTriggerRow, watch: Watch): Promise<void> {
+  async #look(trigger: PathTriggerRow, watch: Watch, signal: AbortSignal): Promise<void> {
     const { store } = this.#options
     const { id, workflowId, problem } = trigger
     const watched = { id, workflowId, pattern: watch.pattern }
-    const { old, candidates } = await this.#find(trigger, watch)
+    const { old, candidates } = await this.#find(trigger, watch, signal)
     for (let i = 0; i < candidates.length; i += BATCH) {
       const batch = candidates.slice(i, i + BATCH)
       await this.#take(trigger, watched, await store.untakenFiles(watched, batch))
@@ -85,13 +110,14 @@ export class PathTriggers extends DueLoop {
   async #find(
     { spec, since, workflow }: PathTriggerRow,
     { seen }: Watch,
+    signal: AbortSignal,
   ): Promise<Record<"old" | "candidates", FileVersion[]>> {
     const { matches, clock, log } = this.#options
     const [old, candidates]: [FileVersion[], FileVersion[]] = [[], []]
     const from = Date.parse(since) - CLOCK_SLACK_MS
     const settled = clock.now() - Math.min(SETTLE_MS, spec.everyMs)
     const isFinished = ({ complete, changedAt }: Match): boolean => complete || changedAt <= settled
-    for await (const match of matches.find(spec.path)) {
+    for await (const match of matches.find(spec.path, { signal })) {
       const { path, version, changedAt } = match
       if (seen.has(keyOf(match)) || changedAt < from) old.push({ path, version })
       else if (isFinished(match)) candidates.push({ path, version })

@@ -15,7 +15,8 @@ import { messageOf } from "../../core/values/error-message.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import { BLOCKED_REQUEST, iso } from "../../core/model/ports.ts"
 import type { Node } from "../../core/model/workflow.ts"
-import { allowedFor, hostViolation } from "../../core/rules/access/policy.ts"
+import { allowedFor, policyViolation } from "../../core/rules/access/policy.ts"
+import type { PolicyFields } from "../../core/settings/policy.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
@@ -57,14 +58,18 @@ export class ConditionBuilder {
 
   /** Builds the condition of a claimed task. Throws a `TaskFailure` for invalid fields. */
   async build(claim: TaskClaim, node: Node): Promise<Condition> {
-    const { store, evaluator } = this.#options
-    const scope = await buildScope(this.#outputs, claim, nodeOf(store, claim).workflow, node)
+    const { store, evaluator, policy } = this.#options
+    const { workflow } = nodeOf(store, claim)
+    const scope = await buildScope(this.#outputs, claim, workflow, node)
     const fields: Fields = {}
     for (const [field, template] of Object.entries(node.fields)) {
       if (field !== "sql") fields[field] = await evaluator.render(template, scope)
     }
+    const allowed = policy === undefined ? undefined : allowedFor(policy, workflow)
+    const forbidden = allowed === undefined ? null : policyViolation(allowed, { ...node, fields, workingDir: null })
+    if (forbidden !== null) throw new TaskFailure(forbidden)
     if (node.fields["path"] !== undefined) return await this.#path(claim, node, fields, scope)
-    if (node.fields["url"] !== undefined) return this.#url(claim, node, fields, scope)
+    if (node.fields["url"] !== undefined) return this.#url(node, fields, scope, allowed)
     if (node.fields["sql"] !== undefined) return await this.#sql(node.fields["sql"], fields, scope)
     return this.#workflow(claim, fields)
   }
@@ -106,13 +111,8 @@ export class ConditionBuilder {
 
   // -- URLs ------------------------------------------------------------------------------------------------------------------------
 
-  #url(claim: TaskClaim, node: Node, fields: Fields, scope: ExpressionScope): Condition {
-    const { policy, store } = this.#options
-    const allowed = policy === undefined ? undefined : allowedFor(policy, nodeOf(store, claim).workflow)
-    const url = fields["url"]
-    const forbidden = allowed === undefined || typeof url !== "string" ? null : hostViolation(allowed, url)
-    if (forbidden !== null) throw new TaskFailure(forbidden)
-    const text = shownAddress(url)
+  #url(node: Node, fields: Fields, scope: ExpressionScope, allowed: PolicyFields | undefined): Condition {
+    const text = shownAddress(fields["url"])
     const check = async (): Promise<Finding> => {
       const request = { ...fields }
       const secrets = await placeSecrets(this.#options, request, node)

@@ -36,7 +36,7 @@ export class Pythons {
     const path = env["PATH"] ?? commands.server["PATH"] ?? ""
     const { program, bin, virtualenv } = findInterpreter(node.interpreter ?? "python3", { folder: baseDir, path })
     if (node.requirements === undefined) return { program, bin: bin ?? (await this.#linkFolder(program)), virtualenv }
-    const requirements = readRequirements(node.requirements, baseDir)
+    const requirements = await readRequirements(node.requirements, baseDir)
     try {
       return await this.#virtualenvs.find({ program, requirements, workflow, env, commands, signal })
     } catch (error) {

@@ -3,9 +3,10 @@
 
 import { createHash } from "node:crypto"
 import { existsSync, realpathSync, statSync } from "node:fs"
-import { chmod, chown, lchown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { chmod, chown, lchown, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { openRegularFile } from "../../objects/shared/regular-file.ts"
 import type { Environment } from "../environment.ts"
 import type { Python } from "./python.ts"
 import type { Requirements } from "./requirements.ts"
@@ -19,6 +20,8 @@ const IDENTIFY = "import sys; print(sys.version, sys.implementation.cache_tag, s
 const VARIABLE = /^(?:PIP_|UV_|(?:HTTPS?|ALL|NO)_PROXY$|SSL_CERT_|REQUESTS_CA_BUNDLE$|CURL_CA_BUNDLE$)/i
 /** Lines of the output that are shown in the error. */
 const MAX_LINES = 5
+/** A program that prints without end must not fill the memory of Ork. */
+const MAX_LOG_BYTES = 1024 ** 2
 
 export interface VirtualenvRequest {
   /** Path of the Python to build it with. */
@@ -31,7 +34,7 @@ export interface VirtualenvRequest {
   signal: AbortSignal
 }
 
-/** `log`: everything that pip or uv printed. */
+/** `log`: what pip or uv printed, or its end. */
 export class BuildFailure extends Error {
   readonly log: string
   constructor(message: string, log: string) {
@@ -106,10 +109,24 @@ export class Virtualenvs {
       const command = { argv: input === undefined ? argv : [...argv, file], cwd: folder, logPath }
       const error = await commands.run({ ...command, env: { ...commands.server, ...variablesOf(env) } }, signal)
       signal.throwIfAborted()
-      return { error, log: await readFile(logPath, "utf8").catch(() => "") }
+      return { error, log: await readEnd(logPath) }
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
+  }
+}
+
+/** Returns the last MAX_LOG_BYTES of a file; empty if there is none. */
+const readEnd = async (path: string): Promise<string> => {
+  const opened = await openRegularFile(path)
+  if (opened === null) return ""
+  const { file, size } = opened
+  try {
+    const length = Math.min(size, MAX_LOG_BYTES)
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
+    return buffer.toString("utf8", 0, bytesRead)
+  } finally {
+    await file.close()
   }
 }
 

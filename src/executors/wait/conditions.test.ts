@@ -104,6 +104,15 @@ describe("requests", () => {
   })
 })
 
+/** Returns by how many MB the memory of this process was larger while the work was done. */
+const memoryGrownBy = async (work: () => Promise<unknown>): Promise<number> => {
+  const before = process.memoryUsage.rss()
+  let most = before
+  const timer = setInterval(() => (most = Math.max(most, process.memoryUsage.rss())), 5)
+  await work().finally(() => clearInterval(timer))
+  return (Math.max(most, process.memoryUsage.rss()) - before) / 2 ** 20
+}
+
 describe("queries", () => {
   let database: TestDatabase
 
@@ -125,17 +134,32 @@ describe("queries", () => {
   })
 
   it("change nothing, and are one statement", async () => {
-    await expect(ask("create table t (x int)")).rejects.toMatchObject({
+    await expect(ask("create table t (x int)")).rejects.toMatchObject({ name: "BrokenCondition" })
+    await expect(ask("select lo_create(0) > 0")).rejects.toMatchObject({
       name: "BrokenCondition",
-      message: "cannot execute CREATE TABLE in a read-only transaction",
+      message: "cannot execute lo_create() in a read-only transaction",
     })
+    await expect(ask("select true) x limit 1) y; create table t (x int) --")).rejects.toMatchObject({ name: "BrokenCondition" })
     await expect(ask("select true; commit; create table t (x int)")).rejects.toMatchObject({ name: "BrokenCondition" })
   })
 
+  it("return one row only, which has a limit", async () => {
+    const grown = await memoryGrownBy(() =>
+      ask("select true as ok, repeat('x', 1000) as text from generate_series(1, 100000); "),
+    )
+    expect(grown).toBeLessThan(64)
+    await expect(ask("select true as ok, repeat('x', 50000000) as text -- all")).rejects.toThrow("select fewer columns")
+    expect(await ask("values (true, 9007199254740993, date '2026-01-31')")).toEqual({
+      column1: true,
+      column2: "9007199254740993",
+      column3: "2026-01-31",
+    })
+  })
+
   it("are broken when the database rejects them, or when no database has that name", async () => {
-    await expect(ask("selec true")).rejects.toMatchObject({
+    await expect(ask("select truth")).rejects.toMatchObject({
       name: "BrokenCondition",
-      message: 'syntax error at or near "selec"',
+      message: 'column "truth" does not exist',
     })
     await expect(ask("select true", [], "nobody")).rejects.toThrow(
       'there is no connection "nobody"; the connections are dwh (connections in ork.yaml, or ORK_CONNECTIONS)',

@@ -3,10 +3,12 @@
 import { stat } from "node:fs"
 import { isWildcard, PATH_PATTERN_HINT, parsePathPattern } from "../../core/settings/path-pattern.ts"
 import { MatchFinder, type MatchFinderOptions } from "../../objects/matches/matches.ts"
+import { TooManyEntries } from "../../objects/matches/walk.ts"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import { BrokenCondition } from "./broken-condition.ts"
 
 const MAX_FOUND = 1000
+const SEARCH_MS = 30_000
 
 export class Files {
   readonly #options: MatchFinderOptions
@@ -37,9 +39,15 @@ export class Files {
 
   async #match(pattern: string, ownFolder?: string): Promise<string[]> {
     const found: string[] = []
-    for await (const { path } of this.#matches.find(pattern, ownFolder)) {
-      found.push(path)
-      if (found.length >= MAX_FOUND) break
+    const signal = AbortSignal.timeout(SEARCH_MS)
+    try {
+      for await (const { path } of this.#matches.find(pattern, { ownFolder, signal })) {
+        found.push(path)
+        if (found.length >= MAX_FOUND) break
+      }
+    } catch (error) {
+      if (signal.aborted) throw new Error(`the search for ${pattern} took more than ${SEARCH_MS / 1000} s; name more folders`)
+      throw error
     }
     return found.sort()
   }
@@ -65,8 +73,9 @@ const fileExists = (path: string): Promise<boolean> =>
     })
   })
 
-/** Errors of rights and addresses of buckets; a store that does not respond may work again soon. */
+/** Errors of rights and addresses of buckets, and patterns that fit too much; a store that does not respond may work again soon. */
 const isPermanent = (error: unknown): boolean => {
+  if (error instanceof TooManyEntries) return true
   if (error instanceof ObjectStoreError) return !error.transient
   const status = (error as { $metadata?: { httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode
   return status !== undefined && [301, 400, 401, 403].includes(status)

@@ -2,6 +2,7 @@
 
 import pg from "pg"
 import type { Connections } from "../../core/settings/connections.ts"
+import { inexactNumber } from "../../core/values/exact-json.ts"
 import type { JsonObject } from "../../core/values/json.ts"
 import type { SecretSource } from "../../core/model/ports.ts"
 import { BrokenCondition } from "./broken-condition.ts"
@@ -9,6 +10,7 @@ import { BrokenCondition } from "./broken-condition.ts"
 const MAX_CONNECTIONS = 4
 const IDLE_MS = 30_000
 const CONNECT_MS = 10_000
+const MAX_ROW_BYTES = 256 * 1024
 
 /** Classes of SQLSTATE after which the same query may succeed: connection, rollback, resources, state, intervention, system. */
 const TRANSIENT = ["08", "40", "53", "55", "57", "58"]
@@ -40,11 +42,10 @@ export class Queries {
     try {
       await client.query(`BEGIN READ ONLY; SET LOCAL statement_timeout = ${Math.ceil(timeoutMs)}`)
       // The extended protocol accepts one statement only, which cannot end the transaction.
-      const query: pg.QueryConfig & { queryMode: "extended" } = { text, values, queryMode: "extended" }
-      const { rows } = await client.query<Record<string, unknown>>(query)
+      const query: pg.QueryConfig & { queryMode: "extended" } = { text: firstRowOf(text), values, queryMode: "extended" }
+      const { rows } = await client.query<{ row: string | null; bytes: number }>(query)
       await client.query("ROLLBACK")
-      const [row] = rows
-      return row === undefined ? null : (JSON.parse(JSON.stringify(row)) as JsonObject)
+      return parseRow(rows[0])
     } catch (error) {
       failure = error as Error
       throw queryError(error)
@@ -94,6 +95,35 @@ export class Queries {
     pool.on("error", () => {})
     return pool
   }
+}
+
+/** Lets the database return the first row as JSON, and nothing of one that is too large: the driver would read every row into memory. */
+const firstRowOf = (text: string): string =>
+  `SELECT CASE WHEN octet_length(ork_json) <= ${MAX_ROW_BYTES} THEN ork_json END AS row, octet_length(ork_json) AS bytes
+FROM (SELECT row_to_json(ork_row)::text AS ork_json FROM (
+${withoutEnd(text)}
+) ork_row LIMIT 1) ork_found`
+
+/** Removes semicolons and spaces from the end, in linear time. */
+const withoutEnd = (text: string): string => {
+  let end = text.length
+  while (end > 0 && /[\s;]/.test(text[end - 1]!)) end--
+  return text.slice(0, end)
+}
+
+/** The third argument of a reviver, which the types of JSON.parse do not know yet. */
+interface ReviverContext {
+  source?: string
+}
+
+/** Numbers that JavaScript cannot represent become texts. */
+const exactNumber = (_name: string, value: unknown, context?: ReviverContext): unknown =>
+  typeof value === "number" && context?.source !== undefined && inexactNumber(context.source) !== null ? context.source : value
+
+const parseRow = (found: { row: string | null; bytes: number } | undefined): JsonObject | null => {
+  if (found === undefined) return null
+  if (found.row !== null) return JSON.parse(found.row, exactNumber) as JsonObject
+  throw new BrokenCondition(`the first row of the query has ${found.bytes} bytes; select fewer columns (at most 256 KiB)`)
 }
 
 /** An error of the database has a SQLSTATE; one of the network has a code such as ECONNREFUSED. */

@@ -1,11 +1,13 @@
 // Finds and opens the files that the patterns of a task match in its working folder. The task controls the folder: links are rejected, so
 // that no file outside of it is ever stored.
 
-import { glob, lstat, readlink, realpath } from "node:fs/promises"
-import { join, sep } from "node:path"
+import { lstat, realpath } from "node:fs/promises"
+import { join } from "node:path"
 import { artifactPathProblem, artifactPatternProblem, MAX_ARTIFACTS } from "../../core/model/artifacts.ts"
 import { messageOf } from "../../core/values/error-message.ts"
-import { type OpenedFile, openRegularFile } from "../shared/regular-file.ts"
+import { globFiles, InvalidGlob } from "../matches/glob-files.ts"
+import { isInside } from "../shared/file-inside.ts"
+import { type OpenedFile, openedPath, openRegularFile } from "../shared/regular-file.ts"
 
 /** The working folder does not contain what the definition of the task says. */
 export class ArtifactError extends Error {}
@@ -28,8 +30,6 @@ export const artifactFolder = async ({ baseDir, workingDir }: { baseDir: string;
   )
 }
 
-const isInside = (path: string, folder: string): boolean => `${path}/`.startsWith(folder.endsWith("/") ? folder : `${folder}/`)
-
 /** Returns the paths of all matching files, in order. Throws an `ArtifactError` when a pattern matches none. */
 export const findArtifacts = async (folder: string, patterns: readonly string[]): Promise<string[]> => {
   const found = new Set<string>()
@@ -51,11 +51,16 @@ export const findArtifacts = async (folder: string, patterns: readonly string[])
 const matchesOf = async (folder: string, pattern: string): Promise<{ files: string[]; isFolder: boolean }> => {
   const files: string[] = []
   let isFolder = false
-  for await (const match of glob(pattern, { cwd: folder, exclude: (name) => name.split(sep).at(-1) === DATA_FOLDER })) {
-    const entry = await lstat(join(folder, match)).catch(() => null)
-    if (entry?.isDirectory() === true) isFolder = true
-    else if (entry !== null) files.push(checkedPath(match))
-    checkCount(files.length)
+  try {
+    for await (const match of globFiles(folder, pattern, (name) => name === DATA_FOLDER)) {
+      const entry = await lstat(join(folder, match)).catch(() => null)
+      if (entry?.isDirectory() === true) isFolder = true
+      else if (entry !== null) files.push(checkedPath(match))
+      checkCount(files.length)
+    }
+  } catch (error) {
+    if (!(error instanceof InvalidGlob)) throw error
+    throw new ArtifactError(`the pattern ${JSON.stringify(pattern)}: ${error.message}`)
   }
   return { files, isFolder }
 }
@@ -64,8 +69,7 @@ const checkCount = (count: number): void => {
   if (count > MAX_ARTIFACTS) throw new ArtifactError(`its patterns match more than ${MAX_ARTIFACTS} files`)
 }
 
-const checkedPath = (match: string): string => {
-  const path = match.split(sep).join("/").replace(/^\.\//, "")
+const checkedPath = (path: string): string => {
   const problem = artifactPathProblem(path)
   if (problem !== null) throw new ArtifactError(`the file ${JSON.stringify(path)} ${problem}`)
   return path
@@ -88,7 +92,3 @@ export const openArtifact = async (folder: string, path: string): Promise<Opened
   await opened.file.close()
   throw new ArtifactError(`a symbolic link leads to the file ${JSON.stringify(path)}`)
 }
-
-/** Returns the real path of an open file: of its descriptor where the system tells it, because the folder may change meanwhile. */
-const openedPath = ({ file }: OpenedFile, path: string): Promise<string> =>
-  process.platform === "linux" ? readlink(`/proc/self/fd/${file.fd}`) : realpath(path)

@@ -1,5 +1,6 @@
 // Stores the artifacts of a successful attempt, byte for byte: unlike logs and outputs they are not masked, because that would damage them.
 
+import type { FileHandle } from "node:fs/promises"
 import { ArtifactError, artifactFolder, findArtifacts, openArtifact } from "./find-artifacts.ts"
 import type { Artifact } from "../../core/model/artifacts.ts"
 import { formatBytes } from "../../core/values/quantities.ts"
@@ -48,9 +49,19 @@ const storeFile = async (
 ): Promise<number> => {
   const { file, size } = await openArtifact(folder, path)
   try {
-    return size > left ? size : (await objects.putStream(artifactKey(prefix, path), fileBytes(file))).bytes
+    return size > left ? size : (await objects.putStream(artifactKey(prefix, path), growing(file, left))).bytes
   } finally {
     await file.close()
+  }
+}
+
+/** Yields the bytes of a file that another task of the run may be writing: at most one piece more than `max` bytes. */
+async function* growing(file: FileHandle, max: number): AsyncGenerator<Uint8Array> {
+  let sent = 0
+  for await (const bytes of fileBytes(file)) {
+    yield bytes
+    sent += bytes.byteLength
+    if (sent > max) return
   }
 }
 

@@ -1,5 +1,6 @@
 // Finds the files and objects that fit a pattern.
 
+import { realpath } from "node:fs/promises"
 import { localMatches } from "./local-matches.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { fitsPattern, literalParts, parsePathPattern, type PathPattern } from "../../core/settings/path-pattern.ts"
@@ -23,6 +24,13 @@ export interface MatchFinderOptions {
   dataDir: string
 }
 
+export interface FindOptions {
+  /** Folder in the data folder whose files match nevertheless. */
+  ownFolder?: string | undefined
+  /** Aborts the search. */
+  signal?: AbortSignal
+}
+
 const PAGE = 1000
 
 export class MatchFinder {
@@ -33,20 +41,25 @@ export class MatchFinder {
     this.#options = options
   }
 
-  /** `ownFolder`: folder in the data folder whose files match nevertheless. */
-  find(pattern: string, ownFolder?: string): AsyncIterable<Match> {
+  find(pattern: string, options: FindOptions = {}): AsyncIterable<Match> {
     const parsed = parsePathPattern(pattern)
     if (parsed === null) throw new Error(`${pattern} is not a valid pattern`)
-    if (parsed.store !== null) return this.#objects(parsed.store, parsed)
-    return localMatches(parsed.parts, omitUndefined({ excluded: this.#options.dataDir, except: ownFolder }))
+    return parsed.store === null ? this.#files(parsed, options) : this.#objects(parsed.store, parsed, options)
   }
 
-  async *#objects(address: string, pattern: PathPattern): AsyncGenerator<Match> {
+  async *#files({ parts }: PathPattern, { ownFolder, signal }: FindOptions): AsyncGenerator<Match> {
+    const excluded = await realFolder(this.#options.dataDir)
+    const except = ownFolder === undefined ? undefined : await realFolder(ownFolder)
+    yield* localMatches(parts, omitUndefined({ excluded, except, signal }))
+  }
+
+  async *#objects(address: string, pattern: PathPattern, { signal }: FindOptions): AsyncGenerator<Match> {
     const store = await this.#open(address)
     const prefix = literalParts(pattern)
       .map((part) => `${part}/`)
       .join("")
     for (let after = ""; ;) {
+      signal?.throwIfAborted()
       const page = await store.listObjects!(prefix, { after, limit: PAGE })
       for (const { key, ...object } of page) {
         if (fitsPattern(pattern.parts, key.split("/"))) yield { path: pattern.root + key, ...object, complete: true }
@@ -63,3 +76,5 @@ export class MatchFinder {
     return store.impatient ?? store
   }
 }
+
+const realFolder = (folder: string): Promise<string> => realpath(folder).catch(() => folder)

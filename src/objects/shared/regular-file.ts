@@ -1,7 +1,7 @@
 // Opens files that a task has written. The task can put anything in their place, so that links are not followed and pipes never block.
 
 import { constants } from "node:fs"
-import { type FileHandle, open } from "node:fs/promises"
+import { type FileHandle, open, readlink, realpath } from "node:fs/promises"
 
 const READ_BYTES = 262_144
 
@@ -23,6 +23,10 @@ export const openRegularFile = async (path: string): Promise<OpenedFile | null> 
   await file.close()
   throw Object.assign(new Error("it is not a regular file"), { code: "EINVAL" })
 }
+
+/** Returns the real path of an open file: of its descriptor where the system tells it, because the folder may change meanwhile. */
+export const openedPath = ({ file }: Pick<OpenedFile, "file">, path: string): Promise<string> =>
+  process.platform === "linux" ? readlink(`/proc/self/fd/${file.fd}`) : realpath(path)
 
 export async function* fileBytes(file: FileHandle): AsyncGenerator<Uint8Array> {
   for (;;) {

@@ -193,6 +193,21 @@ const TAKEOVERS: { what: string; path: string; body: unknown }[] = [
       tasks: { a: { executor: "workflow", workflow: "${{ params.w }}" } },
     },
   },
+  {
+    what: "deploys a task that waits for the workflow",
+    path: "/workflows",
+    body: { ...OWN, name: "sales-new", tasks: { a: { executor: "wait", workflow: FOREIGN } } },
+  },
+  {
+    what: "deploys a task that waits for a workflow by an expression",
+    path: "/workflows",
+    body: { ...OWN, name: "sales-new", tasks: { a: { executor: "wait", workflow: `\${{ "${FOREIGN}" }}` } } },
+  },
+  {
+    what: "deploys a trigger that follows the workflow",
+    path: "/workflows",
+    body: { ...OWN, name: "sales-new", triggers: { after: FOREIGN } },
+  },
   { what: "creates a key without limits", path: "/keys", body: { name: "wide", scopes: ["admin"] } },
   { what: "starts a job", path: "/jobs", body: { name: "j", task: { command: "true" } } },
   { what: "triggers by a hook", path: `/hooks/${FOREIGN}`, body: {} },

@@ -34,6 +34,9 @@ const submit = async (target: Target, task: object): Promise<string | null> => {
     hook: await target.call("POST", "/workflows", {
       body: { name: "asking", tasks: { a: { command: "true" } }, on_failure: [{ ...task }] },
     }),
+    "hook of a task": await target.call("POST", "/workflows", {
+      body: { name: "asking", tasks: { a: { command: "true", on_failure: [{ ...task }] } } },
+    }),
     job: await target.call("POST", "/jobs", { body: { name: "asking", queue: "asking", task } }),
   }
   for (const [how, { status, text }] of Object.entries(replies)) {

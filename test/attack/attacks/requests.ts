@@ -119,17 +119,20 @@ const PRIVATE = [
 
 const TRAP = `/trap-${randomUUID()}`
 
+/** A server without exceptions, and with credentials of a cloud. */
+const PRIVATE_ENV = { ORK_HTTP_ALLOW: "", AWS_ACCESS_KEY_ID: "attack", AWS_SECRET_ACCESS_KEY: "attack" }
+
 interface Trap {
   port: number
   hits(): number
   close(): void
 }
 
-/** An HTTP server on every address of this machine, which counts the requests of its path. */
+/** An HTTP server on every address of this machine, which counts the requests of its path and bucket. */
 const startTrap = async (): Promise<Trap> => {
   let hits = 0
   const server = createServer((request, response) => {
-    if (request.url === TRAP) hits++
+    if (request.url?.includes(TRAP) === true) hits++
     response.end("{}")
   })
   await new Promise<void>((resolve) => server.listen(0, "::", resolve))
@@ -143,7 +146,7 @@ const startTrap = async (): Promise<Trap> => {
   }
 }
 
-/** Returns the private addresses that tasks, polls and notifications of a server reach. */
+/** Returns the private addresses that tasks, waits, triggers, polls and notifications of a server reach. */
 const reachPrivate = async (server: Target, trap: Trap): Promise<string | null> => {
   const urls = PRIVATE.map((url) => url.replace("PORT", String(trap.port)).replace(/\/$/, TRAP))
   const tasks = urls.map((url) => ({
@@ -172,6 +175,26 @@ const reachPrivate = async (server: Target, trap: Trap): Promise<string | null> 
       reached.push(`${urls[i] ?? "a poll"} (${error})`)
     }
   }
+  const endpoint = `http://127.0.0.1:${trap.port}`
+  const objects = (key: string): string => `s3:/${TRAP}/${key}?endpoint=${endpoint}&path_style=true&region=eu`
+  const waits = [
+    { executor: "wait", url: endpoint + TRAP, timeout: "5s" },
+    { executor: "wait", path: objects("key"), timeout: "5s" },
+    { executor: "wait", path: objects("*"), timeout: "5s" },
+  ]
+  for (const [i, task] of waits.entries()) {
+    const before = trap.hits()
+    const rejected = await server.deploy({ name: `waiting-${i}`, tasks: { a: task } })
+    if (rejected !== null) throw new Error(rejected)
+    await server.run(`waiting-${i}`)
+    if (trap.hits() > before) reached.push(`a wait for ${"url" in task ? task.url : task.path}`)
+  }
+  const triggers = { path: objects("*"), every: "1s" }
+  const unwatched = await server.deploy({ name: "watching", triggers, tasks: { a: { command: "true" } } })
+  if (unwatched !== null) throw new Error(unwatched)
+  const beforeTrigger = trap.hits()
+  await pause(2000)
+  if (trap.hits() > beforeTrigger) reached.push("a trigger on a path")
   const notify = urls.slice(0, 19).map((webhook) => ({ on: ["success"], webhook }))
   const rejected = await server.deploy({ name: "notifying", tasks: { a: { command: "true" } }, notify })
   if (rejected !== null && /unknown field/.test(rejected)) throw new Error(rejected)
@@ -288,11 +311,11 @@ export const requestAttacks: Attack[] = [
     },
   },
   {
-    name: `requests: tasks, polls and notifications reach private addresses in ${PRIVATE.length} spellings`,
+    name: `requests: tasks, waits, triggers, polls and notifications reach private addresses in ${PRIVATE.length} spellings`,
     async run(target) {
       const trap = await startTrap()
       try {
-        return await onFreshServer(target, { env: { ORK_HTTP_ALLOW: "" } }, (fresh) => reachPrivate(fresh, trap))
+        return await onFreshServer(target, { env: PRIVATE_ENV }, (fresh) => reachPrivate(fresh, trap))
       } finally {
         trap.close()
       }

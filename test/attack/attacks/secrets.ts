@@ -132,6 +132,49 @@ export const secretAttacks: Attack[] = [
     },
   },
   {
+    name: "secrets: a wait sends its secret along a redirect, and shows the response that contains it",
+    async run(target) {
+      const thief = await startReceiver()
+      const door = await startReceiver((request, response) => {
+        if (request.url === "/away") response.writeHead(302, { location: `http://127.0.0.1:${thief.port}/` }).end()
+        else response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ echoed: request.headers }))
+      })
+      try {
+        const wait = { executor: "wait", headers: { "x-token": { secret: "OTHER" } }, every: "1s", timeout: "3s", retries: 0 }
+        const tasks = {
+          a: { ...wait, url: `${door.url}/echo` },
+          b: { ...wait, url: `${door.url}/echo`, until: "response.body.echoed['x-token']" },
+          c: { ...wait, url: `${door.url}/away` },
+        }
+        const rejected = await target.deploy({ name: "waits", tasks })
+        if (rejected !== null) throw new Error(rejected)
+        const run = await target.run("waits")
+        if (!("id" in run)) throw new Error(run.rejected)
+        if (!JSON.stringify(door.requests).includes(PLANTED.OTHER)) throw new Error("there was no request with the secret")
+        const shown = await Promise.all(["a", "b", "c"].map((task) => target.everythingOf(run.id, task)))
+        const exported = await target.call("GET", `/runs/${run.id}/export`)
+        return leaked(JSON.stringify(thief.requests)) ?? leaked(shown.join()) ?? leaked(exported.text)
+      } finally {
+        thief.close()
+        door.close()
+      }
+    },
+  },
+  {
+    name: "secrets: an export shows a secret that is also a param, an output and a log line",
+    async run(target) {
+      const task = { env: { T: { secret: "OTHER" } }, command: ["printf", "%s\n", '{"a":"${{ params.v }}"}'] }
+      const tasks = { a: task, b: { depends_on: ["a"], command: "true", input: { v: "${{ params.v }}" } } }
+      const rejected = await target.deploy({ name: "exported", params: { v: { type: "string" } }, tasks })
+      if (rejected !== null) throw new Error(rejected)
+      const run = await target.run("exported", { v: PLANTED.OTHER })
+      if (!("id" in run)) throw new Error(run.rejected)
+      const { status, text } = await target.call("GET", `/runs/${run.id}/export`)
+      if (status !== 200) throw new Error(text)
+      return leaked(text)
+    },
+  },
+  {
     name: "secrets: a task prints its secret, plain and encoded, to its log, output and error",
     quick: true,
     async run(target) {

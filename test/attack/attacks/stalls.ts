@@ -28,7 +28,7 @@ const runAndRead = async (target: Target, name: string, tasks: object, task = "a
       await read(target, `/runs/${run.id}/tasks/${task}/logs${query}`, accept)
     }
   }
-  for (const path of ["", "/tasks", `/tasks/${task}`, `/tasks/${task}/output`, "/explain", "/view"]) {
+  for (const path of ["", "/tasks", `/tasks/${task}`, `/tasks/${task}/output`, "/explain", "/view", "/export"]) {
     await read(target, `/runs/${run.id}${path}`, "application/json")
   }
 }
@@ -275,6 +275,22 @@ export const stallAttacks: Attack[] = [
     await deployed(target, { name: "large-child", tasks: { a: LARGE } })
     await runAndRead(target, "large", { a: { executor: "workflow", workflow: "large-child", timeout: "60s" } })
   }),
+  stall("artifacts whose patterns match in many ways", (target) => {
+    const artifacts = [`${"*a".repeat(100)}*b`, "{1..2000000}", "{a,b}".repeat(25), "**/".repeat(60), "+(+(+(a)))b"]
+    const command = `touch ${"a".repeat(200)}; mkdir -p ${"d/".repeat(60)}`
+    const task = (pattern: string) => ({ command, artifacts: [pattern], timeout: "20s" })
+    return runAndRead(target, "patterns", Object.fromEntries(artifacts.map((pattern, i) => [`t${i}`, task(pattern)])), "t0")
+  }),
+  stall("a wait for a path that matches in many ways", async (target) => {
+    const wait = (path: string) => ({ executor: "wait", path, every: "1s", timeout: "3s" })
+    const tasks = { a: wait(`/usr${"/**".repeat(50)}/none`), b: wait("/proc/self/root".repeat(20) + "/*/*/*/none") }
+    await runAndRead(target, "paths", tasks)
+  }),
+  stall("requirements that name the whole disk", (target) =>
+    runAndRead(target, "disk", {
+      a: { command: "true", requirements: ["file:///", "/usr/lib"], timeout: "5s", start_timeout: "5s" },
+    }),
+  ),
   stall("an output nested a million levels deep", (target) =>
     runAndRead(target, "deep", {
       a: {

@@ -98,6 +98,30 @@ export const taskAttacks: Attack[] = [
     },
   },
   {
+    name: "task: its requirements include files of the server, or a pipe that nobody writes to",
+    quick: true,
+    async run(target) {
+      const key = join(target.folder, ".ork/admin.key")
+      const needs = (lines: string[]) => ({ command: "true", timeout: "10s", requirements: lines })
+      const after = (command: string, lines: string[]) => ({ z: { command }, a: { ...needs(lines), depends_on: ["z"] } })
+      const tries = [
+        { a: needs([`-r ${key}`]) },
+        { a: needs([`--requirement=${key}`]) },
+        after(`ln -sf ${key} key.txt`, ["-r key.txt"]),
+        after(`ln -sfn ${join(key, "..")} data`, ["-r data/admin.key"]),
+        after("mkfifo pipe.txt", ["-r pipe.txt"]),
+      ]
+      for (const tasks of tries) {
+        const rejected = await target.deploy({ name: "requires", tasks })
+        if (rejected !== null) throw new Error(rejected)
+        const ended = await target.run("requires")
+        if (!("id" in ended) || ended.status === "running") return "the run never ends"
+        if ((await target.everythingOf(ended.id, "a")).includes(target.key)) return "the error shows the admin key"
+      }
+      return null
+    },
+  },
+  {
     name: "task: makes its output a pipe that nobody writes to",
     async run(target) {
       const rejected = await target.deploy({

@@ -27,7 +27,10 @@ export const exportRoutes = [
       const stream = api.streams.open(request, reply, { type: "application/json; charset=utf-8" })
       try {
         if (first.done !== true) await stream.send(first.value)
-        for await (const piece of pieces) await stream.send(piece)
+        for await (const piece of pieces) {
+          if (stream.closed.aborted) break
+          await stream.send(piece)
+        }
         stream.end()
       } catch (error) {
         api.log.warn({ error: String(error) }, "aborted the export of a run")

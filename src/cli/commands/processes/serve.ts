@@ -126,7 +126,7 @@ const start = async (
     executors: await addHandlerExecutors(context, handlers, parts.executors),
     handlers: [...handlers.queues.keys()],
     functions: [...handlers.functions.keys()],
-    openObjects: (objectStore) => backends.openObjects({ objectStore }),
+    openObjects: (address) => backends.openBucket(config, address),
     clock: backends.clock,
     random: backends.random,
     version: context.version(),

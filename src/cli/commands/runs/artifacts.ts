@@ -13,6 +13,7 @@ import { artifactPathProblem } from "../../../core/model/artifacts.ts"
 import { omitUndefined } from "../../../core/values/omit-undefined.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { formatBytes } from "../../../core/values/quantities.ts"
+import { isInside } from "../../../objects/shared/file-inside.ts"
 import type { Run } from "../../../protocol/client/client.ts"
 
 export interface ArtifactsOptions extends ReaderFlags {
@@ -113,6 +114,8 @@ const download = async (
     if (problem !== null) throw new InputError(`the artifact ${JSON.stringify(stored.file)} ${problem}`)
     const place = join(folder, stored.task, stored.path, stored.file)
     const target = resolve(context.cwd, place)
+    // The server decides how its tasks are called.
+    if (!isInside(target, resolve(context.cwd, folder))) throw new InputError(`${place} is outside of ${folder}`)
     await mkdir(dirname(target), { recursive: true })
     await writeFile(target, contentOf(reader, run, stored, { attempt }))
     print(context, `wrote ${place}`)

@@ -11,13 +11,16 @@ import { joinRepeated, loadConfig } from "../../target/load-config.ts"
 import { InputError } from "../../terminal/errors.ts"
 import { parseTask } from "../../terminal/option-values.ts"
 import { print, printError } from "../../terminal/output.ts"
-import { printable } from "../../terminal/text.ts"
+import { printable, truncate } from "../../terminal/text.ts"
 import type { Config } from "../../../config.ts"
 import { taskDisplayName } from "../../../core/model/task-path.ts"
 import { type CompiledWorkflow, type Node, secretNames } from "../../../core/model/workflow.ts"
 import { createOwnedFolder } from "../../../objects/owned-folder.ts"
 import { runExport } from "../../../protocol/api/run-export.ts"
 import type { TaskRow } from "../../../store/contract/store.ts"
+
+/** Characters of a command that are shown. */
+const MAX_WORK = 200
 
 export interface ReplayOptions {
   task: string
@@ -75,7 +78,10 @@ const checkSecrets = async (context: Context, config: Config, node: Node): Promi
 const differences = ({ run, workflow, bundle }: ExportedRun, task: ExportedTask, node: Node): string[] => {
   const compiled = workflow as unknown as CompiledWorkflow
   const name = taskDisplayName(task.name, task.path)
-  const notes = [`replaying ${name} of ${run.workflow}#${run.number}, which was ${task.status}, as a new run`]
+  const notes = [
+    `replaying ${name} of ${run.workflow}#${run.number}, which was ${task.status}, as a new run`,
+    `the export decides what runs here, with your rights: ${truncate(printable(workOf(node)), MAX_WORK)}`,
+  ]
   if (compiled.bundle !== undefined && bundle === null)
     notes.push(
       "the files of the workflow are not in the export (that takes a key with the scope author): the task runs in this folder",
@@ -85,6 +91,13 @@ const differences = ({ run, workflow, bundle }: ExportedRun, task: ExportedTask,
     notes.push("artifacts of other tasks are not in the export: $ORK_ARTIFACTS has empty folders")
   if (secretNames(node).length > 0) notes.push(`secrets come from this machine: ${secretNames(node).join(", ")}`)
   return notes
+}
+
+/** Returns what a task runs, on one line. */
+const workOf = ({ command, file, function: name, executor }: Node): string => {
+  if (command !== undefined)
+    return "shell" in command ? command.shell.trim().replaceAll(/\s*\n\s*/g, "; ") : JSON.stringify(command.argv)
+  return file === undefined ? `a task of the executor ${executor}` : `${name ?? "a function"} in ${file}`
 }
 
 const printResult = (context: Context, task: ExportedTask, row: TaskRow): number => {

@@ -23,7 +23,9 @@ const compileOne = (context: CompileContext, written: NotifyDefinition, path: Pa
   }
   const addresses = email === undefined ? undefined : [email].flat()
   for (const address of addresses ?? []) {
-    if (!EMAIL.test(address)) problems.add([...path, "email"], `${quote(address)} is not an e-mail address`)
+    if (address.includes("${{"))
+      problems.add([...path, "email"], "must not contain expressions: data never decides who gets mails")
+    else if (!EMAIL.test(address)) problems.add([...path, "email"], `${quote(address)} is not an e-mail address`)
   }
   for (const [field, template] of Object.entries({ subject, body })) {
     if (template !== undefined && email === undefined) problems.add([...path, field], "is for notifications with email")

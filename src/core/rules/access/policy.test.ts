@@ -97,6 +97,10 @@ test("every field restricts what it names", () => {
   expect(problems({ executor: "http", url: "https://example.org/api.example.com" }, policy)).toEqual([
     expect.stringContaining("the host example.org"),
   ])
+  const waits = { ...policy, fields: { ...policy.fields, executors: ["*"] } }
+  expect(problems({ executor: "wait", url: "https://example.org" }, waits)).toHaveLength(1)
+  expect(problems({ executor: "wait", path: "s3://bucket/a?endpoint=https://example.org" }, waits)).toHaveLength(1)
+  expect(problems({ executor: "wait", path: "s3://bucket/a?endpoint=https://s3.example.com" }, waits)).toEqual([])
   const pod = { executor: "kubernetes", image: "registry.example.com/a:1", command: "true" }
   expect(problems({ ...pod, kubernetes: { namespace: "etl-1", service_account: "runner" } }, policy)).toEqual([])
   expect(problems({ ...pod, kubernetes: { namespace: "other", service_account: "admin" } }, policy)).toHaveLength(2)

@@ -3,6 +3,8 @@
 import { isObject, type Json } from "../../values/json.ts"
 import type { Problem } from "../../model/problems.ts"
 import type { CompiledWorkflow, Node, Template } from "../../model/workflow.ts"
+import { parseObjectAddress } from "../../settings/object-address.ts"
+import { parsePathPattern } from "../../settings/path-pattern.ts"
 import type { Policy, PolicyFields } from "../../settings/policy.ts"
 import { matches } from "../../values/name-patterns.ts"
 
@@ -32,12 +34,21 @@ interface TaskUse extends Pick<Node, "executor" | "image" | "runAs"> {
 /** Returns the problems of a workflow with the policy, as far as they are known before its tasks run. */
 export const policyProblems = (policy: Policy, workflow: CompiledWorkflow): Problem[] => {
   const allowed = allowedFor(policy, workflow)
-  return workflow.nodes.flatMap((node) => {
-    const fields = Object.fromEntries(Object.entries(node.fields).map(([name, template]) => [name, knownPart(template)]))
-    const workingDir = node.workingDir === undefined ? null : knownPart(node.workingDir)
-    return violations(allowed, { ...node, fields, workingDir }).map((message) => ({ path: `tasks.${node.name}`, message }))
-  })
+  return [...triggerProblems(allowed, workflow), ...workflow.nodes.flatMap((node) => nodeProblems(allowed, node))]
 }
+
+const nodeProblems = (allowed: PolicyFields, node: Node): Problem[] => {
+  const fields = Object.fromEntries(Object.entries(node.fields).map(([name, template]) => [name, knownPart(template)]))
+  const workingDir = node.workingDir === undefined ? null : knownPart(node.workingDir)
+  return violations(allowed, { ...node, fields, workingDir }).map((message) => ({ path: `tasks.${node.name}`, message }))
+}
+
+const triggerProblems = (allowed: PolicyFields, { triggers = [] }: CompiledWorkflow): Problem[] =>
+  triggers.flatMap((trigger, i) => {
+    const endpoint = "path" in trigger ? endpointOf(trigger.path) : null
+    const message = endpoint === null ? null : hostViolation(allowed, endpoint)
+    return message === null ? [] : [{ path: `triggers.${i}.path`, message }]
+  })
 
 /** Returns the first reason why a task that is about to run is forbidden; null if it is allowed. */
 export const policyViolation = (allowed: PolicyFields, task: TaskUse): string | null => violations(allowed, task)[0] ?? null
@@ -97,9 +108,16 @@ const violations = (allowed: PolicyFields, { executor, image, runAs, fields, wor
   if (executor === "slurm" && !allowsRoot(allowed)) {
     for (const option of userOptions(objectOf(fields["slurm"]))) reject(`the option ${option} of sbatch`, "run_as")
   }
-  const url = fields["url"]
-  const forbidden = (executor === "http" || executor === "wait") && typeof url === "string" ? hostViolation(allowed, url) : null
+  const url = executor === "http" ? fields["url"] : executor === "wait" ? (fields["url"] ?? endpointOf(fields["path"])) : null
+  const forbidden = typeof url === "string" ? hostViolation(allowed, url) : null
   return forbidden === null ? found : [...found, forbidden]
+}
+
+/** Returns the endpoint that requests for the objects of a path are sent to; null if the path names none. */
+const endpointOf = (path: Json | undefined): string | null => {
+  const store = typeof path === "string" ? (parsePathPattern(path)?.store ?? null) : null
+  const address = store === null ? null : parseObjectAddress(store)
+  return address?.kind === "s3" ? address.endpoint : null
 }
 
 /** Anything but a name is a number in some notation. Its user is not known here, and could be one that a pattern excludes. */
