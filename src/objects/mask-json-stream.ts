@@ -16,7 +16,10 @@ const SLICE_BYTES = 64 * 1024
 /** `data` must be JSON. */
 export async function* maskJsonStream(data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncGenerator<string> {
   const values = maskValues(secrets)
-  if (values.length === 0) return yield* decoded(data)
+  if (values.length === 0) {
+    yield* decoded(data)
+    return
+  }
   const mask = new JsonMask(values)
   for await (const bytes of data) {
     for (let at = 0; at < bytes.byteLength; at += SLICE_BYTES) {

@@ -77,7 +77,10 @@ const secretsOf = async ({ nodes }: CompiledWorkflow, secret: SecretSource): Pro
 
 async function* exportBundle({ objects }: ExportSource, hash: string): AsyncGenerator<string> {
   const key = bundleKey(hash)
-  if ((await objects.size(key)) === null) return yield "null"
+  if ((await objects.size(key)) === null) {
+    yield "null"
+    return
+  }
   yield `{"hash":${JSON.stringify(hash)},"tar":"`
   let rest: Uint8Array = Buffer.alloc(0)
   for await (const piece of readOutputObject(objects, key)) {
