@@ -60,10 +60,15 @@ export class ClaimAhead {
   }
 
   releaseAll(): void {
-    this.#stopTimer()
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const claim of waiting) this.#release(claim)
+    this.release(() => true)
+  }
+
+  /** Releases the claims that match. */
+  release(matches: (claim: Claim) => boolean): void {
+    const { released = [], kept = [] } = Object.groupBy(this.#waiting, (claim) => (matches(claim) ? "released" : "kept"))
+    this.#waiting = kept
+    if (kept.length === 0) this.#stopTimer()
+    for (const claim of released) this.#release(claim)
   }
 
   #stopTimer(): void {

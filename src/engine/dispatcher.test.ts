@@ -64,8 +64,10 @@ const withSlots = () => {
     has: (id: string) => running.has(id),
     launch: ({ attemptId }: Claim) => new Promise<void>((resolve) => running.set(attemptId, resolve)),
     stopAll: () => {},
+    cancel: () => {},
+    cancelRun: () => {},
   }
-  const waiting = { watches: { size: 0, has: () => false } }
+  const waiting = { watches: { size: 0, has: () => false, release: () => {}, releaseRun: () => {} } }
   const parts = { attempts, waiting, submit: (change: Change) => submitted.push(change), attemptEnded: () => {} }
   const options = { clock, executors: new Map(), lanes: [], privateRun: null, concurrency: 2 }
   const dispatcher = new Dispatcher(options as unknown as EngineOptions, parts as unknown as DispatcherParts)
@@ -102,4 +104,16 @@ test("a stop releases the claims that have not started", () => {
   claim("a", "b", "c")
   dispatcher.stopAttempts("shutdown")
   expect(submitted).toMatchObject([{ attemptId: "c", kind: "release" }])
+})
+
+test("a cancelled run and a stopped attempt release their claims that have not started", () => {
+  const { dispatcher, submitted, claim } = withSlots()
+  const dispatch = (advanced: object) =>
+    dispatcher.dispatch({ ...NOTHING, ...advanced } as unknown as Advanced, { release: false })
+  claim("a", "b", "c", "d")
+  dispatch({ claims: [{ ...CLAIM, attemptId: "e", runSeq: 2 }] })
+  dispatch({ stopRequests: ["d"] })
+  dispatch({ cancelling: [{ runSeq: 2, reason: "cancelled" }] })
+  expect(submitted.map((change) => change.kind === "release" && change.attemptId)).toEqual(["d", "e"])
+  expect([dispatcher.has("c"), dispatcher.has("d"), dispatcher.has("e")]).toEqual([true, false, false])
 })

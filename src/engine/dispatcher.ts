@@ -121,10 +121,12 @@ export class Dispatcher implements Dispatch {
     for (const claim of gates) void this.#handleGateClaim(claim)
     for (const { runSeq, reason } of cancelling) {
       attempts.cancelRun(runSeq, reason)
+      this.#ahead.release((claim) => claim.kind !== "job" && claim.runSeq === runSeq)
       watches.releaseRun(runSeq)
     }
     for (const attemptId of stopRequests) {
       attempts.cancel(attemptId)
+      this.#ahead.release((claim) => claim.attemptId === attemptId)
       watches.release(attemptId)
     }
   }
