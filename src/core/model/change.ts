@@ -46,7 +46,7 @@ export interface Fence {
   row: number
   attemptId: AttemptId
   /**
-   * Number of the run. For a job, the shard of the inbox that the loop has chosen, or the number of its row. Changes with different keys may be committed concurrently; those with the same key
+   * Number of the run, or of the job's row. Changes with different keys may be committed concurrently; those with the same key
    * are committed in order. Absent: not known.
    */
   shardKey?: number
@@ -55,11 +55,11 @@ export interface Fence {
 }
 
 type FencedTask = Pick<Fence, "row" | "attemptId"> & { runSeq: number }
-type FencedJob = Pick<Fence, "row" | "attemptId"> & { kind: "job"; shardKey?: number }
+type FencedJob = Pick<Fence, "row" | "attemptId"> & { kind: "job" }
 
 export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<Fence, "entry">> => {
   const { row, attemptId } = claim
-  return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : (claim.shardKey ?? row) }
+  return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }
 }
 
 export type Change =

@@ -256,8 +256,6 @@ export class Loop {
     this.#failingSince = null
     this.#problem = null
     this.#unreserve(turn)
-    const shardKey = this.#inbox.keyAfter(taken)
-    if (shardKey !== undefined) for (const claim of advanced.claims) if (claim.kind === "job") claim.shardKey = shardKey
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
     if (advanced.claims.length === batch.claim.maxClaims) {

@@ -37,16 +37,6 @@ describe("ShardedInbox", () => {
     expect([first.exclusive, second.exclusive]).toEqual([false, false])
   })
 
-  it("keeps the jobs that overlapping batches claim apart, and divides those of a batch that was alone", () => {
-    const inbox = filled(TWO, [1, 2, 3, 4])
-    const [first, second] = [inbox.nextBatch(), inbox.nextBatch()]
-    expect([first, second].map((batch) => inbox.keyAfter(batch))).toEqual([0, 1])
-    inbox.complete(first)
-    inbox.complete(second)
-    for (const run of [2, 4, 6, 8]) inbox.add(changeOf(run))
-    expect(inbox.keyAfter(inbox.nextBatch())).toBeUndefined()
-  })
-
   it("makes no batch of a shard that has one in flight", () => {
     const inbox = filled(TWO, [2, 4, 6, 8])
     const first = inbox.nextBatch()

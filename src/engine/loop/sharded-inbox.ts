@@ -76,14 +76,6 @@ export class ShardedInbox {
     return batch
   }
 
-  /**
-   * Returns the key of changes that jobs claimed with a batch will cause: those of its shard. So batches of two shards overlap from then
-   * on, and one is not held up by jobs of the other. Undefined: nothing was in flight beside it, and its jobs are divided among the shards.
-   */
-  keyAfter({ shards, exclusive }: InboxBatch): number | undefined {
-    return exclusive || shards.length > 1 ? undefined : this.#shards.indexOf(shards[0]!)
-  }
-
   /** The batch is committed. */
   complete({ shards }: InboxBatch): void {
     for (const shard of shards) this.#busy.delete(shard)

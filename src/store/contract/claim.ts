@@ -83,8 +83,6 @@ export interface JobClaim extends ClaimBase {
   losses: number
   /** Creation of the job. */
   createdAt: string
-  /** Set by the engine's loop: `Fence.shardKey` of the changes of this attempt. */
-  shardKey?: number
 }
 
 export type ClaimedJob = Pick<NewJob, "id" | "name" | "queue" | "payload" | "retryPolicy" | "retry" | "timeoutMs" | "task">

@@ -9,7 +9,7 @@ import type { NotifyParams } from "./advance.ts"
 import { AdvanceConnection } from "./advance-connection.ts"
 
 /** Two connections keep Postgres busy while Node reads replies. A batch is worth a commit of its own from `minBatch` changes on. */
-export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 32 } as const
+export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
 
 export class AdvanceConnections {
   readonly #pools: ConnectionPool[]

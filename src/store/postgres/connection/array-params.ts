@@ -9,9 +9,14 @@ const element = (value: string): string =>
 const column = <T>(values: readonly (T | null)[], encode: (value: T) => string): string | null => {
   if (values.every((value) => value === null)) return null
   let text = "{"
+  let previous: T | null = null
+  let encoded = "NULL"
   for (let i = 0; i < values.length; i++) {
     const value = values[i]!
-    text += (i === 0 ? "" : ",") + (value === null ? "NULL" : encode(value))
+    // Rows of a batch mostly share their texts.
+    if (value !== previous) encoded = value === null ? "NULL" : encode(value)
+    previous = value
+    text += i === 0 ? encoded : `,${encoded}`
   }
   return `${text}}`
 }
