@@ -15,7 +15,7 @@ import type { ServerStore } from "../store/contract/server-store.ts"
 import { SchemaTooNew } from "../store/contract/errors.ts"
 import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
-import type { OrkParts } from "./create-engine.ts"
+import type { OrkParts } from "./embedded/create-engine.ts"
 import { defaultName, type OrkOptions } from "./ork.ts"
 
 const SQLITE = "sqlite:"

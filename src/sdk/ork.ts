@@ -46,11 +46,11 @@ import type {
   TransactionOptions,
   Work,
 } from "./orkable.ts"
-import { createEngine, GRACE_MS, type OrkParts } from "./create-engine.ts"
-import { functionWorkflow, taskNode } from "./function-workflow.ts"
-import { childEnd, failureOf, readOutput, resultOf } from "./outcomes.ts"
-import { Results } from "./results.ts"
-import { boundParams, paramsOf } from "./run-params.ts"
+import { createEngine, GRACE_MS, type OrkParts } from "./embedded/create-engine.ts"
+import { functionWorkflow, taskNode } from "./embedded/function-workflow.ts"
+import { childEnd, failureOf, readOutput, resultOf } from "./embedded/outcomes.ts"
+import { Results } from "./embedded/results.ts"
+import { boundParams, paramsOf } from "./embedded/run-params.ts"
 import { validate } from "./schema.ts"
 import { toJson } from "./to-json.ts"
 

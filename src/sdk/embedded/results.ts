@@ -1,13 +1,13 @@
 // Waits for the end of jobs and runs. Commits of this process announce themselves, with the results of its jobs and functions; work that
 // other processes run is checked again and again, because they do not announce every end.
 
-import type { Output } from "../core/model/change.ts"
-import type { Clock } from "../core/model/ports.ts"
-import type { Engine } from "../engine/engine.ts"
-import type { ServerStore } from "../store/contract/server-store.ts"
-import { toMs } from "./duration.ts"
-import { StoppedError, TimeoutError } from "./errors.ts"
-import type { ResultOptions } from "./orkable.ts"
+import type { Output } from "../../core/model/change.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { Engine } from "../../engine/engine.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+import { toMs } from "../duration.ts"
+import { StoppedError, TimeoutError } from "../errors.ts"
+import type { ResultOptions } from "../orkable.ts"
 
 const FIRST_POLL_MS = 10
 const MAX_POLL_MS = 500

@@ -1,9 +1,9 @@
 // Functions of a program as compiled workflows and tasks of jobs: one node, which calls the function.
 
-import type { AnyFunctionDefinition } from "./definitions.ts"
-import { bareNode } from "../core/model/bare-node.ts"
-import { FUNCTION_EXECUTOR } from "../core/model/function.ts"
-import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node } from "../core/model/workflow.ts"
+import type { AnyFunctionDefinition } from "../definitions.ts"
+import { bareNode } from "../../core/model/bare-node.ts"
+import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
+import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node } from "../../core/model/workflow.ts"
 
 /** Name of the only node. */
 export const NODE_NAME = "main"

@@ -1,10 +1,10 @@
 // The params of a run, from the input that a program gives.
 
-import { InvalidInputError } from "./errors.ts"
-import { toJson } from "./to-json.ts"
-import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { bindParams } from "../core/rules/runs/params.ts"
-import { isObject, type JsonObject } from "../core/values/json.ts"
+import { InvalidInputError } from "../errors.ts"
+import { toJson } from "../to-json.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { bindParams } from "../../core/rules/runs/params.ts"
+import { isObject, type JsonObject } from "../../core/values/json.ts"
 
 export const paramsOf = (input: unknown, name: string): JsonObject => {
   const params = toJson(input ?? {}, `the input of ${name}`)

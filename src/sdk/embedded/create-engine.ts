@@ -1,18 +1,18 @@
 // The engine inside a user's program, and the parts that it runs on.
 
 import { resolve } from "node:path"
-import type { Definition } from "./definitions.ts"
-import { FunctionExecutor, type FunctionExecutorOptions } from "./durable/function-executor.ts"
-import type { Clock, Random } from "../core/model/ports.ts"
-import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { lanesOf, type WorkerCapabilities } from "../core/routing/capabilities.ts"
-import { REMOTE_WILDCARD } from "../core/routing/lanes.ts"
-import { UpstreamFiles } from "../engine/attempts/upstream-files.ts"
-import { Engine } from "../engine/engine.ts"
-import type { Conditions, Evaluator, Logger } from "../engine/ports.ts"
-import type { Executor } from "../executors/executor.ts"
-import type { ObjectStore } from "../objects/objects.ts"
-import type { ServerStore } from "../store/contract/server-store.ts"
+import type { Definition } from "../definitions.ts"
+import { FunctionExecutor, type FunctionExecutorOptions } from "../durable/function-executor.ts"
+import type { Clock, Random } from "../../core/model/ports.ts"
+import type { CompiledWorkflow } from "../../core/model/workflow.ts"
+import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
+import { REMOTE_WILDCARD } from "../../core/routing/lanes.ts"
+import { UpstreamFiles } from "../../engine/attempts/upstream-files.ts"
+import { Engine } from "../../engine/engine.ts"
+import type { Conditions, Evaluator, Logger } from "../../engine/ports.ts"
+import type { Executor } from "../../executors/executor.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
 
 /** The parts that `Ork` runs on. */
 export interface OrkParts {
