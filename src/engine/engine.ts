@@ -81,7 +81,10 @@ export class Engine {
     this.#loop = new Loop(options, {
       dispatcher: this.#dispatcher,
       holderId: () => this.#holder.id,
-      publish: (changes, advanced) => this.#publish(changes, advanced),
+      publish: (changes, advanced) => {
+        if (advanced.claims.length > 0) this.#holder.guard()
+        this.#publish(changes, advanced)
+      },
       recovered: () => this.#events.recheck(),
     })
     this.externalSignals = new ExternalSignals({

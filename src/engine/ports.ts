@@ -121,6 +121,11 @@ export interface EngineOptions {
   graceMs: number
   /** Length of the lease of this process. Default: 8 s. */
   leaseMs?: number
+  /**
+   * Time for which handlers may block the event loop before other processes take over the work of this one. Default: a blocked event
+   * loop does not renew its lease.
+   */
+  stallMs?: number
   /** Contains run folders and upstream files. */
   dataDir: string
   /** Provides the folders of attempts. Default: folders in `dataDir`. */

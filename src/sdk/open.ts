@@ -13,6 +13,7 @@ import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { SchemaTooNew } from "../store/contract/errors.ts"
+import { stallMsOf } from "./stall-limit.ts"
 import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
 import type { OrkParts } from "./embedded/create-engine.ts"
@@ -26,6 +27,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const { env } = process
   const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
   const objectStore = options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects")
+  const stallMs = stallMsOf(options.stallLimit)
   const objects = await openObjects(objectStore)
   const store = await openStore(database)
   try {
@@ -47,6 +49,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     name: options.name ?? defaultName(),
     holder: "server",
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+    stallMs,
     version,
   }
 }

@@ -61,6 +61,10 @@ export interface OrkOptions {
   run: readonly Definition[]
   /** Number of handlers that run at once in this process. Default: 100. */
   concurrency?: number
+  /**
+   * Time for which handlers may block the event loop. Then other processes take over the work of this one. Default: 1 minute.
+   */
+  stallLimit?: Duration
   /** Where results over 64 KiB and logs go. Default: ORK_OBJECT_STORE, or file:.ork/objects. */
   objects?: string
   /** Name of this process in lists. Default: host and process. */

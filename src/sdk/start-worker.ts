@@ -13,6 +13,7 @@ import { checkFunction, registeredFunctions } from "../executors/registry.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 import { ServerError } from "../worker/connection/server-error.ts"
 import { Worker } from "../worker/worker.ts"
+import { stallMsOf } from "./stall-limit.ts"
 import type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
 
 /** As `Ork.open` has it. */
@@ -93,6 +94,7 @@ const createWorker = async (settings: WorkerSettings, checked: CheckedSettings):
     objects,
     dataDir,
     graceMs,
+    stallMs: stallMsOf(settings.stallLimit),
     clock: systemClock,
     random: systemRandom,
     log,

@@ -1,6 +1,7 @@
 // Settings of a worker that runs inside a user's program.
 
 import type { AnyFunction } from "../core/model/function.ts"
+import type { Duration } from "./duration.ts"
 
 export interface WorkerLog {
   info(fields: object, message: string): void
@@ -27,6 +28,8 @@ export interface WorkerSettings {
   name?: string
   /** Milliseconds that running functions get when the worker is stopped. Default: 10,000. */
   graceMs?: number
+  /** Time for which functions may block the event loop. Then other workers take over the work of this one. Default: 1 minute. */
+  stallLimit?: Duration
   /** Folder for logs that are not sent yet. Default: a temporary folder. */
   dataDir?: string
   /** Default: warnings and errors on stderr. */

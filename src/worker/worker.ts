@@ -15,6 +15,7 @@ import { type Connection, TaskRunner } from "./task-runner.ts"
 import { TaskTable } from "./tasks/task-table.ts"
 import { messageOf } from "../core/values/error-message.ts"
 import type { Clock, Random } from "../core/model/ports.ts"
+import { STALL_LIMIT_MS } from "../core/settings/leases.ts"
 import type { Logger } from "../engine/ports.ts"
 import type { Executor } from "../executors/executor.ts"
 import type { ObjectStore } from "../objects/objects.ts"
@@ -42,6 +43,8 @@ export interface WorkerOptions {
   dataDir: string
   /** Time that running tasks get to finish when the worker stops. */
   graceMs: number
+  /** Time for which handlers may block the event loop before others take over the work of this worker. Default: 1 minute. */
+  stallMs?: number
   clock: Clock
   random: Random
   log: Logger
@@ -118,7 +121,7 @@ export class Worker {
 
   /** Claims and runs tasks under one registration, until the worker drains or is evicted. */
   async #serve(registration: Registration): Promise<void> {
-    const { clock, log, servers, functionsOnly } = this.#options
+    const { clock, log, servers, functionsOnly, stallMs = STALL_LIMIT_MS } = this.#options
     const { id, token, heartbeatMs, leaseMs } = registration
     const onEvicted = (): void => this.#evict(registration)
     const claims = new ClaimLoop({
@@ -135,7 +138,7 @@ export class Worker {
     const connection = this.#connect(registration, claims)
     // Functions run in this process and freeze with it; other child processes do not belong to the worker.
     const stopGuard = functionsOnly === true ? () => {} : startFreezeGuard(leaseMs)
-    const stopHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs }, (message) =>
+    const stopHeartbeat = startHeartbeat({ servers, id, token, everyMs: heartbeatMs, stallMs }, (message) =>
       "stop" in message ? this.#tasks.requestStops(message.stop) : onEvicted(),
     )
     try {

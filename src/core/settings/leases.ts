@@ -19,3 +19,12 @@ export const renewalMs = (leaseMs: number): number => leaseMs / RENEWALS_PER_LEA
  * a whole interval earlier, expires and another server runs them.
  */
 export const silenceMs = (leaseMs: number): number => leaseMs - renewalMs(leaseMs) - STOP_MS
+
+/** Time for which handlers may block the event loop of their process before others take over its work. */
+export const STALL_LIMIT_MS = 60_000
+export const MIN_STALL_LIMIT_MS = 1000
+
+const CHECKS_PER_LEASE = 8
+
+/** Returns the time between two checks of an event loop: a blocked one is found early enough to renew its lease. */
+export const stallCheckMs = (leaseMs: number, stallMs: number): number => Math.min(leaseMs / CHECKS_PER_LEASE, stallMs / 2)

@@ -2,13 +2,14 @@ import { setImmediate as settle } from "node:timers/promises"
 import { expect, test } from "vitest"
 import { LeaseHolder } from "./lease-holder.ts"
 import type { EngineOptions } from "../ports.ts"
+import type { GuardedLease } from "../../store/contract/store.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
 
 /** A holder on a store with leases, where calls of `reapHolders` wait for `blocked`. It has started, unless that waits. */
 const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}) => {
   const clock = new VirtualClock()
-  const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked, leased: true }
+  const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked, leased: true, guards: [] as GuardedLease[] }
   const store = {
     leases: true,
     extendWorkerLeases: async () => {},
@@ -18,6 +19,10 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
       return state.leased
     },
     abandonedRuns: async () => [],
+    guardLease: (lease: GuardedLease) => {
+      state.guards.push(lease)
+      return () => void state.guards.splice(state.guards.indexOf(lease), 1)
+    },
     reapHolders: async () => {
       state.reaps += 1
       await state.blocked
@@ -32,6 +37,7 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
     holder: { kind: "server", name: "server", process: "1" },
     executors: new Map(),
     privateRun: null,
+    stallMs: 60_000,
   } as unknown as EngineOptions
   const holder = new LeaseHolder(options, {
     submit: () => {},
@@ -100,5 +106,21 @@ test("a holder that has lost its lease registers under a new id and reaps at onc
   state.leased = false
   await pass(3000)
   expect(state).toMatchObject({ evicted: 1, reaps: 2 })
+  expect(holder.id).not.toBe(id)
+})
+
+test("the lease is guarded once, from the first work to an eviction, and again under the new id", async () => {
+  const { holder, state } = await setup()
+  expect(state.guards).toEqual([])
+  holder.guard()
+  holder.guard()
+  const { id } = holder
+  expect(state.guards).toMatchObject([{ id, stallMs: 60_000 }])
+  state.leased = false
+  state.guards[0]!.onEvicted()
+  await settle()
+  expect(state).toMatchObject({ evicted: 1, guards: [] })
+  holder.guard()
+  expect(state.guards).toMatchObject([{ id: holder.id }])
   expect(holder.id).not.toBe(id)
 })

@@ -36,6 +36,7 @@ export class LeaseHolder {
   readonly #renewalMs: number
   #id: HolderId
   #cancelRenewal: (() => void) | null = null
+  #stopGuard: (() => void) | null = null
   #reaping = false
 
   constructor(options: EngineOptions, handlers: LeaseHolderHandlers) {
@@ -65,8 +66,22 @@ export class LeaseHolder {
     this.#reaping = false
   }
 
+  /** Keeps the lease while handlers block the event loop. Called when work starts: a process that only waits needs no guard. */
+  guard(): void {
+    const { store, stallMs, log } = this.#options
+    if (stallMs === undefined || this.#stopGuard !== null || store.guardLease === undefined) return
+    this.#stopGuard = store.guardLease({
+      id: this.#id,
+      leaseMs: this.#leaseMs,
+      stallMs,
+      onEvicted: () => void this.#registerAgain(),
+      onError: (error) => log.warn({ error: String(error) }, "the event loop is not watched; while it is blocked, the lease is not renewed"),
+    })
+  }
+
   async stop(): Promise<void> {
     this.#stopRenewal()
+    this.#stopGuard?.()
     const { store, clock, log } = this.#options
     const deregistered = store.deregisterHolder(this.#id).catch((error: unknown) => {
       log.error({ error: String(error) }, "failed to deregister; the lease will expire")
@@ -138,12 +153,12 @@ export class LeaseHolder {
 
   /** Does not wait for the reaping, which may take longer than the lease: it shares connections with other writes. */
   async #renew(): Promise<void> {
-    const { store, log, clock } = this.#options
+    const { store, clock } = this.#options
     const begunAt = clock.monotonic()
     try {
       if (store.leases) await this.#renewLease()
     } catch (error) {
-      log.warn({ error: String(error) }, "failed to renew the lease; trying again")
+      this.#renewalFailed(error)
     }
     if (this.#cancelRenewal === null) return
     // A reply may be old: this process may have been paused for longer than its lease while it waited.
@@ -168,7 +183,22 @@ export class LeaseHolder {
     if (await store.renewLease(this.#id, this.#leaseMs)) return
     log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
     this.#handlers.evicted()
+    this.#stopGuard?.()
+    this.#stopGuard = null
     this.#id = this.#newId()
     await this.#register()
+  }
+
+  async #registerAgain(): Promise<void> {
+    try {
+      await this.#renewLease()
+    } catch (error) {
+      this.#renewalFailed(error)
+      this.#options.clock.after(this.#renewalMs, () => void this.#registerAgain())
+    }
+  }
+
+  #renewalFailed(error: unknown): void {
+    this.#options.log.warn({ error: String(error) }, "failed to renew the lease; trying again")
   }
 }

@@ -28,6 +28,8 @@ export interface OrkParts {
   /** `server`: it also reaps dead processes every few seconds. */
   holder: "server" | "run"
   concurrency: number
+  /** See `stallLimit`. Absent: the event loop is not watched. */
+  stallMs?: number
   version: string
   /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
   executors?: (functions: FunctionExecutor) => readonly Executor[]
@@ -48,7 +50,7 @@ const MAX_FANOUT = 100_000
 /** Creates the engine of a program, which claims the work of its functions; with `executors` of the parts, also other work. */
 export const createEngine = (parts: OrkParts, definitions: readonly Definition[], children: Children): Engine => {
   const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = parts
-  const { executors: createExecutors, conditions } = parts
+  const { executors: createExecutors, conditions, stallMs } = parts
   const functions = definitions.flatMap(({ kind, name: called }) => (kind === "graph" ? [] : [called]))
   const capabilities: WorkerCapabilities = {
     queues: "all",
@@ -78,6 +80,7 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
     maxFanout: MAX_FANOUT,
     maxOutputBytes: MAX_OUTPUT_BYTES,
     graceMs: GRACE_MS,
+    ...(stallMs !== undefined && { stallMs }),
     dataDir,
     folders: {
       // Functions run in this process, in its own folder.

@@ -81,6 +81,11 @@ export interface Store {
   registerHolder(holder: NewLeaseHolder): Promise<void>
   /** Extends the lease. Returns false when the holder was evicted: it must stop and register under a new id. */
   renewLease(id: HolderId, leaseMs: number): Promise<boolean>
+  /**
+   * Keeps a holder alive while the event loop of this process is blocked, up to the stall limit; then other processes may take over its
+   * work. Returns a function that ends this. Absent where no other process uses the database.
+   */
+  guardLease?(lease: GuardedLease): () => void
   deregisterHolder(id: HolderId): Promise<void>
   /** Gives every worker with an expired lease a new one. A starting server calls it: no server was there to renew them. */
   extendWorkerLeases(): Promise<void>
@@ -368,6 +373,17 @@ export interface NewLeaseHolder {
   tokenHash?: string | null
   /** API key that registered a worker, and the hash of the secret that it used; null: the server's own. */
   key?: { id: string; hash: string } | null
+}
+
+export interface GuardedLease {
+  id: HolderId
+  leaseMs: number
+  /** Time for which the event loop may be blocked. */
+  stallMs: number
+  /** The holder was evicted at the stall limit. Where leases expire, the next renewal finds that out instead. */
+  onEvicted(): void
+  /** The event loop is not watched any more. */
+  onError(error: unknown): void
 }
 
 export interface LeaseHolderRow extends Omit<NewLeaseHolder, "capabilities" | "tokenHash" | "key"> {

@@ -62,6 +62,7 @@ import {
   pastDurations,
 } from "./runs/task-reads.ts"
 import { ConnectionPool } from "./connection/connection-pool.ts"
+import { leaseGuard } from "./admin/lease-guard.ts"
 import { pathTriggerStore } from "./admin/path-triggers.ts"
 import { triggerStore } from "./admin/triggers.ts"
 import { putWorkflow } from "./admin/workflows.ts"
@@ -114,6 +115,8 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     },
     compiled: (versionId) => workflows.compiled(versionId),
     compiledNow: (versionId) => workflows.getLoaded(versionId),
+    // A clock of tests stands still while the event loop is blocked.
+    ...(options.clock === undefined && { guardLease: leaseGuard(target) }),
     renewLease: (id, leaseMs) => pools.leases.transaction((tx) => renewLease(newTx(tx, context), id, leaseMs)),
     advance: (batch) => advancing.advance(batch),
     onWake: (wake) => void listener.onWake(wake),

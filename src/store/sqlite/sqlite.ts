@@ -63,6 +63,7 @@ import { Versions } from "./cache/versions.ts"
 import { boundWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"
 import { serverLock } from "./connection/server-lock.ts"
+import { leaseGuard } from "./admin/lease-guard.ts"
 import { pathTriggerStore } from "./admin/path-triggers.ts"
 import { triggerStore } from "./admin/triggers.ts"
 import { putWorkflow } from "./admin/workflows.ts"
@@ -112,6 +113,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     ...operations(access, isDead),
     kind: "sqlite",
     leases: false,
+    ...(path !== ":memory:" && { guardLease: leaseGuard(path) }),
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
     commitsTogether: true,
     get commits() {

@@ -1,13 +1,27 @@
-// Renews the worker's lease in a worker thread, so that the lease is kept while the main thread is busy.
+// Renews the worker's lease in a worker thread, so that the lease is kept while the main thread is busy, up to the stall limit.
 
+import { writeSync } from "node:fs"
 import { parentPort, workerData } from "node:worker_threads"
-import type { HeartbeatData, HeartbeatMessage } from "./heartbeat.ts"
+import { StallCounter, stallMessage } from "../../core/rules/stall-counter.ts"
+import type { HeartbeatData, ThreadMessage } from "./heartbeat.ts"
 import { readServerError } from "./server-error.ts"
 
-const { servers, id, token, everyMs } = workerData as HeartbeatData
+const { servers, id, token, everyMs, stallMs } = workerData as HeartbeatData
+const counter = new StallCounter({ checkMs: everyMs, stallMs })
 let current = 0
+let stalled = false
 
-const send = (message: HeartbeatMessage): void => parentPort?.postMessage(message)
+const send = (message: ThreadMessage): void => parentPort?.postMessage(message)
+
+parentPort?.on("message", () => counter.alive())
+
+const checkMainThread = (): void => {
+  const wasStalled = stalled
+  stalled = counter.check() === "stalled"
+  // The main thread, which would write for `process.stderr` and the log, is blocked.
+  if (stalled && !wasStalled) writeSync(2, `ork worker: error: ${stallMessage(stallMs)}\n`)
+  send("alive?")
+}
 
 /** Returns false if another server should be asked. */
 const renewAt = async (server: string): Promise<boolean> => {
@@ -61,7 +75,8 @@ const renew = (): Promise<void> =>
 
 const loop = async (): Promise<void> => {
   const begun = performance.now()
-  await renew()
+  checkMainThread()
+  if (!stalled) await renew()
   setTimeout(() => void loop(), Math.max(50, everyMs - (performance.now() - begun)))
 }
 

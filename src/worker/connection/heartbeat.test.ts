@@ -23,11 +23,14 @@ const serve = async (status: number | null, body: unknown) => {
   return { url: `http://127.0.0.1:${port}`, count: () => Atomics.load(new Int32Array(count), 0) }
 }
 
-const beat = (servers: string[], everyMs: number): HeartbeatMessage[] => {
+const beat = (servers: string[], everyMs: number, stallMs = 60_000): HeartbeatMessage[] => {
   const messages: HeartbeatMessage[] = []
-  onTestFinished(startHeartbeat({ servers, id: "w", token: "t", everyMs }, (message) => messages.push(message)))
+  onTestFinished(startHeartbeat({ servers, id: "w", token: "t", everyMs, stallMs }, (message) => messages.push(message)))
   return messages
 }
+
+/** Nothing runs in this thread for a while. */
+const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 /** Threads start slowly on a busy machine. */
 const PATIENCE = { timeout: 15_000 }
@@ -39,9 +42,19 @@ test("the lease is renewed while the main thread is busy", async () => {
   beat([DEAD, server.url], 40)
   await vi.waitUntil(() => server.count() > 0, PATIENCE)
   const before = server.count()
-  // Nothing runs in this thread for a second.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000)
+  block(1000)
   expect(server.count() - before).toBeGreaterThan(4)
+})
+
+test("the lease is not renewed while the main thread has been blocked for longer than the stall limit", async () => {
+  const server = await serve(200, { stop: [] })
+  beat([server.url], 50, 200)
+  await vi.waitUntil(() => server.count() > 0, PATIENCE)
+  block(2000)
+  const stalled = server.count()
+  block(500)
+  expect(server.count()).toBe(stalled)
+  await vi.waitUntil(() => server.count() > stalled, PATIENCE)
 })
 
 test("stop requests and an eviction are passed on", async () => {

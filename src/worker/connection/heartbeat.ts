@@ -7,8 +7,12 @@ export interface HeartbeatData {
   id: string
   token: string
   everyMs: number
+  /** Time for which the event loop may be blocked. From then on the lease is not renewed. */
+  stallMs: number
 }
 
+/** "alive?": asks the main thread for a sign of life. */
+export type ThreadMessage = HeartbeatMessage | "alive?"
 export type HeartbeatMessage = { evicted: true } | { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
 
 /** TypeScript in a checkout, JavaScript in the built package. */
@@ -17,7 +21,10 @@ const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./heartbeat-thread.ts"
 /** Returns a function that stops the thread. */
 export const startHeartbeat = (data: HeartbeatData, onMessage: (message: HeartbeatMessage) => void): (() => void) => {
   const thread = new Worker(THREAD, { workerData: data, env: {}, resourceLimits: { maxOldGenerationSizeMb: 32 } })
-  thread.on("message", onMessage)
+  thread.on("message", (message: ThreadMessage) => {
+    if (message === "alive?") thread.postMessage("alive")
+    else onMessage(message)
+  })
   // Without a heartbeat the lease expires, which is the same as an eviction.
   thread.on("error", () => onMessage({ evicted: true }))
   thread.unref()
