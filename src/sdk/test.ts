@@ -103,6 +103,8 @@ export interface KitOptions extends TestOptions {
   otherwise?: FindMock
   /** Changes a graph before it is stored. */
   prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
+  /** Returns the store that the engines get. */
+  store?: (store: ServerStore) => ServerStore
 }
 
 export const openKit = async (options: KitOptions): Promise<TestOrk> => {
@@ -149,7 +151,7 @@ class TestKit implements TestOrk {
     const process = `engine ${++this.#engines}`
     const clock = life.clock(this.#clock)
     const parts: OrkParts = {
-      store: life.bind(this.#store!),
+      store: life.bind(this.#options.store?.(this.#store!) ?? this.#store!),
       objects: this.#objects,
       evaluator: inlineEvaluator,
       clock,

@@ -296,27 +296,3 @@ describe("in the test kit", () => {
     expect(tries).toEqual([1, 2])
   })
 })
-
-describe("types", () => {
-  it("reject what a transaction cannot do", () => {
-    const flow = workflow("flow", {}, () => null)
-    const client = new OrkClient()
-    const tx = { query: () => Promise.resolve({ rows: [] }) }
-    const compiles = async (ork: Ork): Promise<void> => {
-      await ork.enqueue(double, { n: 1 }, { tx, key: "k", onConflict: "error", delay: "1s" })
-      // @ts-expect-error a job in a transaction cannot replace another one
-      await ork.enqueue(double, { n: 1 }, { tx, key: "k", onConflict: "replace" })
-      // @ts-expect-error a workflow cannot start in a transaction
-      await ork.enqueue(flow, {}, { tx })
-      // @ts-expect-error a client of a server has no transaction
-      await client.enqueue(double, { n: 1 }, { tx })
-      // @ts-expect-error the name of a table is not a transaction
-      await ork.enqueue(double, { n: 1 }, { tx: "ledger" })
-      // @ts-expect-error a task has no transaction
-      task("no-tx", {}, (_, { tx: none }) => void none)
-      // @ts-expect-error a Date is not JSON
-      txTask("date", {}, () => new Date())
-    }
-    expect(compiles).toBeTypeOf("function")
-  })
-})

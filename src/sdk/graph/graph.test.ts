@@ -322,35 +322,6 @@ describe("bad input", () => {
   })
 })
 
-describe("types", () => {
-  it("reject what would fail", () => {
-    graph("types", { params: z.object({ day: z.string(), n: z.number() }) }, (g) => {
-      const found = g.task("a", discover, { day: g.params.day })
-      // @ts-expect-error there is no such param
-      expect(g.params.dya).toBeDefined()
-      // @ts-expect-error the input needs a text
-      g.task("b", discover, { day: g.params.n })
-      // @ts-expect-error the input needs day
-      g.task("c", discover, {})
-      // @ts-expect-error there is no such field
-      g.task("d", discover, { day: g.params.day, month: 1 })
-      // @ts-expect-error a file has no pth
-      g.each("e", found.files, load, (file) => ({ path: file.pth }))
-      // @ts-expect-error isEmpty is not a list
-      g.each("f", found.isEmpty, load, () => ({ path: "" }))
-      // @ts-expect-error a condition is true or false
-      g.task("g", discover, { day: "" }, { if: g.params.day })
-      expectTypeOf(found.files[0]!.rows).toExtend<{ toString(): string }>()
-    })
-    const typed = async (): Promise<void> => {
-      await using ork = await testOrk({ run: [etl] })
-      // @ts-expect-error a day is a text
-      await ork.enqueue(etl, { day: 1 })
-    }
-    expect(typed).toBeTypeOf("function")
-  })
-})
-
 describe("yaml", () => {
   const fileWith = (text: string): string => {
     const folder = mkdtempSync(join(tmpdir(), "ork-yaml-"))

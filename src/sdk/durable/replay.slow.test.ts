@@ -1,0 +1,20 @@
+// As replay.test.ts, with new programs each time, and a second crash. ORK_REPLAY_SEED plays the programs of a seed again.
+
+import { randomInt } from "node:crypto"
+import { expect, it } from "vitest"
+import { seededRandom } from "../../store/conformance/world.ts"
+import { checkEveryCommit } from "./testing/check-replay.ts"
+import { programOf } from "./testing/programs.ts"
+
+const SEED = Number(process.env["ORK_REPLAY_SEED"] ?? randomInt(2 ** 31))
+const PROGRAMS = 20
+
+it.each(Array.from({ length: PROGRAMS }, (_, i) => SEED + i))(
+  `a program that crashes at any commit gives the same result (ORK_REPLAY_SEED=${SEED}, program %i)`,
+  { timeout: 300_000 },
+  async (seed) => {
+    const { next } = seededRandom(seed)
+    const program = programOf(seed, 4)
+    expect(await checkEveryCommit(program, () => [{ commit: 1 + Math.floor(next() * 10), when: "after" }])).toBeGreaterThan(0)
+  },
+)
