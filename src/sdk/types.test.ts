@@ -3,7 +3,7 @@
 import { expect, expectTypeOf, it } from "vitest"
 import { z } from "zod"
 import { OrkClient } from "./client.ts"
-import { type Ork, graph, type Orkable, Ork as engine, signal, task, txTask, workflow, yaml } from "./index.ts"
+import { graph, Ork, type Orkable, signal, task, txTask, workflow, yaml } from "./index.ts"
 import { type TestOrk, testOrk } from "./test.ts"
 
 declare module "./graph/yaml-workflows.ts" {
@@ -88,9 +88,9 @@ const ofDefinitions = async (): Promise<void> => {
   // @ts-expect-error a Date is not JSON
   txTask("tx-date", {}, () => new Date())
   // @ts-expect-error a signal does not run
-  await engine.open({ run: [paid] })
+  await Ork.open({ run: [paid] })
   // @ts-expect-error a program says what it runs, if only nothing
-  await engine.open({ database: "sqlite:app.db" })
+  await Ork.open({ database: "sqlite:app.db" })
 }
 
 const ofSteps = (): void => {

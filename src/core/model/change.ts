@@ -71,7 +71,8 @@ export type Change =
    * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Emitted
    * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row, with
    * the number of its claim (`resumes`): a wait is rejected once its row was resumed again. `seenRequests`: how many requests to resume the row the
-   * attempt has read; with another number in the store the row is due at once.
+   * attempt has read; with another number in the store the row is due at once. The wait of such a row, a durable function, is rejected while its
+   * run is being cancelled.
    */
   | (Fence & {
       kind: "wait"

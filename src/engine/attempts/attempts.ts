@@ -9,7 +9,7 @@ import { type OutputReader, outputProblem } from "./outputs.ts"
 import { ProgressThrottle } from "./progress-throttle.ts"
 import { isTaskFault } from "./task-failure.ts"
 import type { EngineOptions, Folders } from "../ports.ts"
-import { type AttemptResult, type Change, fenceOf } from "../../core/model/change.ts"
+import { type AttemptResult, type Change, type Fence, fenceOf } from "../../core/model/change.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import type { Assignment, StopReason } from "../../executors/executor.ts"
@@ -18,6 +18,7 @@ import { UnusableBundle } from "../../objects/bundles/bundles.ts"
 import type { CancelReason, Claim } from "../../store/contract/store.ts"
 
 const PREPARE_RETRY_MS = 2000
+const READ_RETRY_MS = 1000
 
 const STATE_BY_STOP = { cancel: "cancelled", timeout: "timeout", shutdown: "lost", lost: "lost" } as const
 
@@ -73,8 +74,10 @@ export class Attempts {
     const cancelling = cancellingOf(claim)
     if (cancelling !== null) attempt.stop(cancelling)
     let change: Change | null
+    let suspended = false
     try {
       const result = await this.#run(attempt)
+      suspended = result.suspended !== undefined
       change = attempt.leftRunning && result.state === "lost" ? null : await this.#toChange(attempt, result)
     } finally {
       if (this.#launched.get(claim.attemptId) === attempt) this.#launched.delete(claim.attemptId)
@@ -83,8 +86,29 @@ export class Attempts {
     if (change === null) return
     if (change.kind === "finish" && isWholeResult(attempt)) change.resultOf = ownerOf(claim)
     const executor = this.#options.executors.get(attempt.node.executor)
-    if (executor?.committed === undefined) this.#parts.submit(change)
+    if (suspended) await this.#suspend(change)
+    else if (executor?.committed === undefined) this.#parts.submit(change)
     else executor.committed(claim.attemptId, this.#parts.commit(change))
+  }
+
+  /** The store rejects the suspension of a function whose run is being cancelled: the function runs again, and learns of it. */
+  async #suspend(change: Change): Promise<void> {
+    // A commit that never comes rejects: the engine stops.
+    if (await this.#parts.commit(change).catch(() => true)) return
+    for (const claim of await this.#readClaims(fenceOf(change))) await this.launch(claim)
+  }
+
+  /** Reads the claim of an attempt that has not ended, as soon as the store can be read. */
+  async #readClaims(fence: Fence): Promise<Claim[]> {
+    const { store, clock, log } = this.#options
+    for (;;) {
+      try {
+        return await store.readClaims([fence])
+      } catch (error) {
+        log.warn({ attemptId: fence.attemptId, error: messageOf(error) }, "failed to read a suspended function; trying again")
+        await new Promise<void>((resolve) => clock.after(READ_RETRY_MS, resolve))
+      }
+    }
   }
 
   #count({ remote }: LaunchedAttempt, by: 1 | -1): void {

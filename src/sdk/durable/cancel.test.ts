@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { signal, task, workflow } from "../definitions.ts"
 import { CancelledError, ConflictError } from "../errors.ts"
-import { type TestOrk, testOrk } from "../test.ts"
+import type { RunId } from "../../core/model/ids.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+import { openKit, type TestOrk, testOrk } from "../test.ts"
 import type { Work } from "../orkable.ts"
 
 const paid = signal("paid", z.object({ cents: z.int() }))
@@ -35,6 +37,35 @@ describe("a function that is cancelled", () => {
     await ork.crash()
     await cancelled(ork, run)
     expect(ran).toEqual(["reserve", "CancelledError", "release false"])
+  })
+
+  it("at the moment of its suspension, runs the steps of its finally block", async () => {
+    const ran: string[] = []
+    const flow = workflow("flow", {}, async (_, step) => {
+      try {
+        await step.waitFor(paid)
+      } finally {
+        await step.run("release", () => void ran.push("release"))
+      }
+    })
+    let cancelNow: (() => Promise<unknown>) | null = null
+    const cancelBeforeWait = (store: ServerStore): ServerStore => ({
+      ...store,
+      advance: async (batch) => {
+        if (batch.changes.some(({ kind }) => kind === "wait")) {
+          await cancelNow?.()
+          cancelNow = null
+        }
+        return await store.advance(batch)
+      },
+    })
+    let kitStore: ServerStore | null = null
+    await using ork = await openKit({ run: [flow], store: (store) => cancelBeforeWait((kitStore = store)) })
+    const run = await ork.enqueue(flow, {})
+    cancelNow = () => kitStore!.requestCancel(run.id as RunId, "cancel")
+    await ork.advance("1m")
+    expect((await run.refresh()).status).toBe("cancelled")
+    expect(ran).toEqual(["release"])
   })
 
   it("while a step runs, aborts the step's signal, and the function's own", async () => {

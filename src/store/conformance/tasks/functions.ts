@@ -78,6 +78,15 @@ export const functionTests = (open: Open<ServerStore>): void => {
       expect(await world.task(run.id, "main")).toMatchObject({ status: "success", attempt: 1, startedAt })
     })
 
+    it("is not suspended while its run is being cancelled: it runs again, and learns of the cancel", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.store.requestCancel(run.id, "cancel")
+      const { rejected } = await world.turn({ changes: [suspends(claim, null)] })
+      expect(rejected).toEqual([fence(claim)])
+      expect(await world.store.readClaims([fence(claim)])).toMatchObject([{ waitingOn: null, run: { cancelling: "cancel" } }])
+    })
+
     it("reads the steps that it has recorded, the latest record of each", async () => {
       const world = await setup(open)
       const { run, claim } = await started(world)

@@ -19,7 +19,10 @@ import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
 
 export type Wait = Extract<FinalChange, { kind: "wait" }>
 
-/** A row that became due while it was claimed stays due. Jobs (run 0) do not wait. A wait from before the last resumption is rejected. */
+/**
+ * A row that became due while it was claimed stays due. Jobs (run 0) do not wait. A wait from before the last resumption is rejected, and the
+ * suspension of a function whose run is being cancelled.
+ */
 const WAIT = statement(
   "wait",
   `WITH waiting AS (
@@ -35,6 +38,7 @@ const WAIT = statement(
        :resumes::int[], :seenRequests::int[]) AS c (id, attempt_id, waiting_on, delay, lane, started_at, resumes, seen_requests)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND t.run_seq <> ${JOB_RUN_SEQ}
        AND ${sourceState("wait", "t")} AND (t.waiting_on IS NULL OR t.resumes = c.resumes)
+       AND (c.seen_requests IS NULL OR NOT EXISTS (SELECT 1 FROM runs r WHERE r.seq = t.run_seq AND r.cancelling = 'cancel'))
      RETURNING c.attempt_id, t.resume_at, t.started_at, t.run_seq, t.id
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "waiting")}

@@ -28,10 +28,16 @@ const WAIT_FOR_EVENT = waitStatement("coalesce(resume_at, ?3)")
 /** A suspended function that has not seen all requests to resume it is due at once. */
 const SUSPEND = waitStatement("CASE WHEN coalesce(resume_requests, 0) = ?10 THEN ?3 ELSE ?5 END")
 
-/** Makes a row wait. Rejects jobs, which cannot wait, and waits that were decided before the row was last resumed. */
+const IS_CANCELLED = "SELECT 1 FROM runs WHERE seq = ? AND cancelling = 'cancel'"
+
+/**
+ * Makes a row wait. Rejects jobs, which cannot wait, waits that were decided before the row was last resumed, and the suspension of a function
+ * whose run is being cancelled.
+ */
 export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
   const { waitingOn, delayMs, resumes = 0, seenRequests } = change
   if (isJobRow(row.runSeq) || (row.isWaiting && row.resumes !== resumes)) return false
+  if (seenRequests !== undefined && tx.db.get(IS_CANCELLED, row.runSeq) !== undefined) return false
   const isFromGate = row.status === "pending"
   const resumeAt = delayMs === null ? null : tx.iso(tx.now + Math.max(0, Math.ceil(delayMs)))
   const isFirst = isFromGate || row.status === "dispatched"
