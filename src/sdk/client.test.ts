@@ -26,7 +26,7 @@ const openBoth = async (run: readonly Definition[]) => {
     await api[Symbol.asyncDispose]()
   })
   const url = await api.server.app.listen({ host: "127.0.0.1", port: 0 })
-  return { api, client: new OrkClient({ url, key: ADMIN_KEY }) }
+  return { api, program, client: new OrkClient({ url, key: ADMIN_KEY }) }
 }
 
 const numbers = graph("numbers", {}, (g) => {
@@ -148,4 +148,27 @@ it("iterates over events, and lists failed jobs to retry them", async () => {
   for await (const failed of client.list({ def: send, status: ["failed"] })) await failed.retry()
   expect(await job.result()).toBeNull()
   expect(await job.refresh()).toMatchObject({ status: "completed", attempts: 2, progress: { fraction: 0.25 } })
+})
+
+it("gives jobs the limits that they have in a program: of the task, and of each group", async () => {
+  let running = 0
+  let most = 0
+  const limited = task("limited", { limit: { concurrency: 2, perGroup: 1 }, group: (tenant) => String(tenant) }, async () => {
+    most = Math.max(most, ++running)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    running--
+  })
+  const { api, program, client } = await openBoth([limited])
+  const jobs = [
+    ...(await program.enqueueAll(limited, ["a", "b", "c"])),
+    ...(await client.enqueueAll(limited, ["a", "b", "c"])),
+  ]
+  const sent = await Promise.all(jobs.map(async ({ id }) => (await api.call("GET", `/jobs/${id}`)).body["limits"]))
+  expect(sent.slice(0, 3)).toEqual(sent.slice(3))
+  expect(sent[0]).toEqual([
+    { key: "task:limited", cap: 2 },
+    { key: "task:limited:a", cap: 1 },
+  ])
+  for (const job of jobs) await job.result()
+  expect(most).toBe(2)
 })

@@ -19,6 +19,7 @@ import {
 import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
+import { jobLimitsOf } from "./job-limits.ts"
 import type {
   AnswerOptions,
   Enqueueable,
@@ -144,8 +145,9 @@ export class OrkClient implements Orkable {
   }
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): JsonObject {
-    const { name, queue, retry, timeoutMs, expiresMs, limit } = definition
+    const { name, queue, retry, timeoutMs, expiresMs } = definition
     const group = definition.group === null ? null : String(definition.group(input as never))
+    const limits = jobLimitsOf(definition, group)
     return {
       name,
       queue,
@@ -165,8 +167,7 @@ export class OrkClient implements Orkable {
       ...(options.delay !== undefined && { delay: ms(toMs(options.delay, "delay")) }),
       ...(options.at !== undefined && { run_at: options.at.toISOString() }),
       ...(group !== null && { group }),
-      ...(group !== null &&
-        limit.perGroup !== null && { concurrency_key: `${name}:${group}`, concurrency_limit: limit.perGroup }),
+      ...(limits.length > 0 && { limits }),
     }
   }
 

@@ -34,6 +34,7 @@ import { asTransactionError, checkNotInTransaction } from "./durable/transaction
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
+import { jobLimitsOf } from "./job-limits.ts"
 import type {
   AnswerOptions,
   Enqueueable,
@@ -105,7 +106,7 @@ export class Ork implements Orkable {
     this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
     this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
     this.#outputs = new WholeOutputs(parts)
-    this.#results = new Results(parts.store, parts.clock, this.#engine)
+    this.#results = new Results(parts, this.#engine)
     this.#events = new EventReader(parts.store)
     this.#unhandled = new UnhandledJobs(parts)
     this.#engine?.onEvent(() => this.#events.wake())
@@ -325,7 +326,7 @@ export class Ork implements Orkable {
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
     const { clock, random } = this.#parts
-    const { name, queue, retry, timeoutMs, expiresMs, limit } = definition
+    const { name, queue, retry, timeoutMs, expiresMs } = definition
     const group = definition.group === null ? null : String(definition.group(input as never))
     return {
       id: uuidv7(clock.now(), random.hex128()),
@@ -339,10 +340,7 @@ export class Ork implements Orkable {
       task: this.#taskOf(definition),
       concurrencyKey: null,
       concurrencyLimit: 1,
-      limits: [
-        ...(limit.concurrency === null ? [] : [{ key: `task:${name}`, cap: limit.concurrency }]),
-        ...(limit.perGroup === null ? [] : [{ key: `task:${name}:${group}`, cap: limit.perGroup }]),
-      ],
+      limits: jobLimitsOf(definition, group),
       key: options.key ?? null,
       runAt: options.at === undefined ? null : iso(options.at.getTime()),
       delayMs: optionalMs(options.delay, "delay"),
@@ -405,6 +403,7 @@ export class Ork implements Orkable {
       result: (options) => this.#jobResult(job, options),
       cancel: async () => {
         const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
+        this.#results.recheck(job.id)
         if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be cancelled: ${rejected.rejected}`)
       },
       retry: async ({ from } = {}) => {

@@ -160,6 +160,7 @@ class TestKit implements TestOrk {
       process,
       // No other process can die: dead engines are reaped when the next one starts.
       holder: "run",
+      alone: true,
       name: process,
       concurrency: 100,
       version: "test",

@@ -168,6 +168,7 @@ export const jobShape = (row: JobRow): z.output<typeof jobs.job> => ({
   max_attempts: row.retry?.maxAttempts ?? row.retryPolicy.max_attempts,
   concurrency_key: row.concurrencyKey,
   concurrency_limit: row.concurrencyLimit,
+  limits: row.limits,
   group: row.group,
   idempotency_key: row.key,
   timeout: row.timeoutMs === null ? null : formatDuration(row.timeoutMs),

@@ -22,6 +22,7 @@ import {
 import { outputObject, progress } from "./runs.ts"
 
 export const MAX_BATCH = 1000
+const MAX_LIMITS = 10
 
 const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_LIMITS
 
@@ -98,6 +99,11 @@ export const newJob = strictObject({
     .max(1_000_000)
     .optional()
     .meta({ description: "Jobs of the concurrency key that run at once. Default: 1" }),
+  limits: z
+    .array(strictObject({ key: text(1, 512), cap: z.int().min(1).max(1_000_000) }))
+    .refine((limits) => limits.length <= MAX_LIMITS, { error: `must have at most ${MAX_LIMITS} limits` })
+    .default([])
+    .meta({ description: "Further limits: at most `cap` jobs with the same `key` run at once, in all queues" }),
   group: text(1, 255).nullish().meta({ description: "Jobs of one queue and priority take turns by group" }),
   idempotency_key: text(1, 255)
     .nullish()
@@ -153,6 +159,7 @@ export const READ_ONLY_FIELDS = [
   "max_attempts",
   "concurrency_key",
   "concurrency_limit",
+  "limits",
   "group",
   "idempotency_key",
   "timeout",
@@ -214,6 +221,7 @@ export const job = z
     max_attempts: z.int().min(1),
     concurrency_key: z.string().nullable(),
     concurrency_limit: z.int(),
+    limits: z.array(z.object({ key: z.string(), cap: z.int() })),
     group: z.string().nullable(),
     idempotency_key: z.string().nullable(),
     timeout: z.string().nullable().meta({ description: "Limit of one attempt; null: that of the task, by default 1h" }),

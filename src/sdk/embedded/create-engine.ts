@@ -33,6 +33,8 @@ export interface OrkParts {
   version: string
   /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
   executors?: (functions: FunctionExecutor) => readonly Executor[]
+  /** No other process uses the database: this one sees every end of work by itself. Default: false. */
+  alone?: boolean
   /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
   conditions?: Conditions
   /** Changes a graph before it is stored. */

@@ -25,12 +25,18 @@ interface Waiter {
 
 export class Results {
   readonly #clock: Clock
+  readonly #alone: boolean
   /** By the id of the awaited job or run. */
   readonly #waiters = new Map<string, Set<Waiter>>()
   readonly #stopped = new AbortController()
 
-  constructor(store: Pick<ServerStore, "onWake">, clock: Clock, engine: Pick<Engine, "onEvent"> | null) {
+  /** `alone`: no other process uses the database. */
+  constructor(
+    { store, clock, alone = false }: { store: Pick<ServerStore, "onWake">; clock: Clock; alone?: boolean },
+    engine: Pick<Engine, "onEvent"> | null,
+  ) {
     this.#clock = clock
+    this.#alone = alone
     engine?.onEvent((event, result) => {
       if (this.#waiters.size === 0) return
       const id = event.type === "job" ? event.jobId : event.type === "run" ? event.runId : undefined
@@ -48,6 +54,11 @@ export class Results {
 
   stop(): void {
     this.#stopped.abort()
+  }
+
+  /** Checks a job that has ended without a commit of the engine. */
+  recheck(id: string): void {
+    for (const waiter of this.#waiters.get(id) ?? []) waiter.check()
   }
 
   /** Calls `read` until it returns a value, or this process announces the success. */

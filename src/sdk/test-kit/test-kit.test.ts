@@ -28,6 +28,21 @@ describe("testOrk", () => {
     expect(Math.min(...used)).toBeLessThan(50)
   })
 
+  it("plays a year within seconds while a result is awaited, and says that the work was cancelled", async () => {
+    const yearly = workflow("yearly", {}, async (_, step) => {
+      await step.sleep("long", "364d")
+      return "slept"
+    })
+    await using ork = await testOrk({ run: [yearly, flaky] })
+    const result = (await ork.enqueue(yearly, {})).result()
+    const job = await ork.enqueue(flaky, {}, { delay: "400d" })
+    const cancelled = expect(job.result()).rejects.toThrow("was cancelled")
+    await ork.advance("365d")
+    expect(await result).toBe("slept")
+    await job.cancel()
+    await cancelled
+  })
+
   it("replaces durable functions by definition, and tasks by name", async () => {
     await using ork = await testOrk({ run: [parent, child, flaky] })
     const children = ork.mock(child, () => "mocked")

@@ -293,6 +293,7 @@ test("a job has retries as tasks have them, a delay, a timeout, an expiry, a lim
     expires: "1h",
     concurrency_key: "k",
     concurrency_limit: 3,
+    limits: [{ key: "task:mail", cap: 2 }],
     group: "acme",
   })
   expect(created).toMatchObject({
@@ -302,6 +303,7 @@ test("a job has retries as tasks have them, a delay, a timeout, an expiry, a lim
     timeout: "30s",
     expires: "1h",
     concurrency_limit: 3,
+    limits: [{ key: "task:mail", cap: 2 }],
     group: "acme",
     available_at: expect.any(String),
   })
@@ -315,6 +317,8 @@ test.each([
   ["retry.max_attempts", { retry: { max_attempts: 101 } }],
   ["retry.max_delay", { retry: { max_attempts: 2, base_delay: "2s", max_delay: "1s" } }],
   ["concurrency_limit", { concurrency_limit: 2 }],
+  ["limits.0.cap", { limits: [{ key: "k", cap: 0 }] }],
+  ["limits", { limits: Array.from({ length: 11 }, (_, i) => ({ key: `k${i}`, cap: 1 })) }],
   ["function", { function: "f", task: { command: "x" } }],
   ["function", { function: "a b" }],
   ["timeout", { timeout: 0 }],

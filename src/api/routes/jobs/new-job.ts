@@ -106,7 +106,7 @@ export const toNewJob = (api: Api, caller: Caller, body: NewJobBody, path = ""):
   task: toTask(api, caller, body, path),
   concurrencyKey: body.concurrency_key ?? null,
   concurrencyLimit: body.concurrency_limit ?? 1,
-  limits: [],
+  limits: body.limits,
   key: body.idempotency_key ?? null,
   runAt: body.run_at ?? null,
   delayMs: optionalMs(body.delay),

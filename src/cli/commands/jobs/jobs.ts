@@ -178,6 +178,7 @@ const jobLines = (job: Job, output: Json, zone: string): Span[][] => {
   if (job.group !== null) lines.push(["  group     ", job.group])
   if (job.concurrency_key !== null)
     lines.push(["  at once   ", `${job.concurrency_limit} with the concurrency key ${job.concurrency_key}`])
+  for (const { key, cap } of job.limits) lines.push(["  at once   ", `${cap} with the limit ${key}`])
   if (job.timeout !== null) lines.push(["  timeout   ", job.timeout])
   if (job.expires !== null) lines.push(["  expires   ", `${job.expires} after it is available`])
   if (job.available_at !== null)

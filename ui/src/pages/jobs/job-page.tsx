@@ -80,6 +80,7 @@ const Found = ({ job }: { job: Job }): ReactElement => (
           job.concurrency_key === null
             ? null
             : ["Concurrency key", `${job.concurrency_key} (${job.concurrency_limit} at once)`],
+          job.limits.length === 0 ? null : ["Limits", job.limits.map(({ key, cap }) => `${key} (${cap} at once)`).join(", ")],
           job.group === null ? null : ["Group", job.group],
           job.idempotency_key === null ? null : ["Key", job.idempotency_key],
           job.timeout === null ? null : ["Timeout", job.timeout],

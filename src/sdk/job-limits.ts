@@ -1,0 +1,9 @@
+// Limits of the jobs of a task. The program and the client of a server give a job the same ones, so that all jobs of a task share them.
+
+import type { AnyTask } from "./definitions.ts"
+
+/** `group`: that of the job; null without one. */
+export const jobLimitsOf = ({ name, limit }: AnyTask, group: string | null): { key: string; cap: number }[] => [
+  ...(limit.concurrency === null ? [] : [{ key: `task:${name}`, cap: limit.concurrency }]),
+  ...(limit.perGroup === null ? [] : [{ key: `task:${name}:${group}`, cap: limit.perGroup }]),
+]
