@@ -1,10 +1,17 @@
-// The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only. The command line
-// sends its requests through the same transport.
+// The client of a server, for another service or a serverless function: the same interface as `Ork`, with `fetch` only. It calls the routes
+// through the client that the command line uses.
 
 import type { Json, JsonObject } from "../core/values/json.ts"
-import { ClientError } from "../protocol/client/errors.ts"
-import { followEvents, type StreamItem } from "../protocol/client/streams.ts"
-import { type Request, Transport } from "../protocol/client/transport.ts"
+import {
+  Client,
+  ClientError,
+  everyItem,
+  type Job,
+  type JobResult,
+  type NewJob,
+  type Run,
+  type StreamItem,
+} from "../protocol/client/client.ts"
 import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import {
@@ -53,43 +60,13 @@ const CANCELLED = "cancelled"
 const MAIN: GraphResult = { task: "main", steps: [] }
 const PAGE = 100
 
-interface JobBody {
-  id: string
-  name: string
-  status: string
-  payload: Json
-  attempt_count: number
-  error: string | null
-  progress: Progress | null
-}
-
-interface RunBody {
-  id: string
-  workflow: string
-  status: RunState
-  params: JsonObject
-  error: string | null
-}
-
-interface ResultBody {
-  status: string
-  output: Json
-  output_object: { key: string } | null
-  error: string | null
-}
-
-interface Page<Item> {
-  items: Item[]
-  next_cursor: string | null
-}
-
 export class OrkClient implements Orkable {
-  readonly #http: Transport
+  readonly #api: Client
 
   constructor({ url, key, fetch: given }: ClientOptions = {}) {
     const env = (globalThis as { process?: { env: { [name: string]: string | undefined } } }).process?.env ?? {}
-    this.#http = new Transport({
-      url: (url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000").replace(/\/+$/, ""),
+    this.#api = new Client({
+      url: url ?? env["ORK_URL"] ?? "http://127.0.0.1:4000",
       key: (key ?? env["ORK_API_KEY"]) || null,
       ...(given !== undefined && { fetch: given }),
     })
@@ -102,30 +79,20 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
-      const { status, body } = await this.#send<JobBody>({
-        method: "POST",
-        path: "/jobs",
-        query: { on_conflict: options.onConflict },
-        body: this.#newJob(definition, input, options),
-        // Sent twice, the second one would find the key of the first.
-        repeatable: options.key !== undefined && options.onConflict !== "error",
-      })
-      return this.#job(body, status === 201) as Work<Output>
+      const query = { on_conflict: options.onConflict }
+      const { job, created } = await called(this.#api.submitJob(this.#newJob(definition, input, options), query))
+      return this.#job(job, created) as Work<Output>
     }
-    const path = `/workflows/${encodeURIComponent(definition.name)}/runs`
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
-    const { status, body } = await this.#send<RunBody>({
-      method: "POST",
-      path,
-      body: {
+    const { run, created } = await called(
+      this.#api.trigger(definition.name, {
         params: (input ?? {}) as JsonObject,
         ...(priority !== undefined && { priority }),
         ...(options.key !== undefined && { idempotency_key: options.key }),
-      },
-      repeatable: options.key !== undefined,
-    })
+      }),
+    )
     const result = definition.kind === "graph" ? definition.result : MAIN
-    return this.#run(body, status === 201, result) as Work<Output>
+    return this.#run(run, created, result) as Work<Output>
   }
 
   async enqueueAll<Input, Output>(
@@ -135,16 +102,11 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
-    const { body } = await this.#send<{ items: JobBody[] }>({
-      method: "POST",
-      path: "/jobs/batch",
-      query: { on_conflict: options.onConflict },
-      body: { jobs },
-    })
-    return body.items.map((job) => this.#job(job, true) as Work<Output>)
+    const created = await called(this.#api.submitJobs(jobs, { on_conflict: options.onConflict }))
+    return created.map((job) => this.#job(job, true) as Work<Output>)
   }
 
-  #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): JsonObject {
+  #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
     const { name, queue, retry, timeoutMs, expiresMs } = definition
     const group = definition.group === null ? null : String(definition.group(input as never))
     const limits = jobLimitsOf(definition, group)
@@ -172,35 +134,33 @@ export class OrkClient implements Orkable {
   }
 
   async get(id: string): Promise<Work<unknown> | null> {
-    const path = encodeURIComponent(id)
-    const job = await this.#find<JobBody>(`/jobs/${path}`)
+    const job = await found(this.#api.getJob(id))
     if (job !== null) return this.#job(job, false)
-    const run = await this.#find<RunBody>(`/runs/${path}`)
+    const run = await found(this.#api.getRun(id))
     return run === null ? null : this.#run(run, false)
   }
 
   async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
     const name = typeof def === "string" ? def : def.name
-    const isWorkflow =
-      typeof def === "string" ? (await this.#find(`/workflows/${encodeURIComponent(def)}`)) !== null : def.kind !== "task"
-    const hasStatus = (found: string): boolean =>
-      status.length === 0 || (status as readonly string[]).includes(found.toLowerCase())
-    const jobFilter = { name, ...(status.length > 0 && { status: status.join(",").toUpperCase() }) }
-    for (let cursor = ""; ;) {
-      const filter = isWorkflow ? { workflow: name } : jobFilter
-      const query = { ...filter, limit: PAGE, ...(cursor !== "" && { cursor }) }
-      const { body } = await this.#send<Page<JobBody & RunBody>>({ path: isWorkflow ? "/runs" : "/jobs", query })
-      for (const item of body.items)
-        if (hasStatus(item.status)) yield isWorkflow ? this.#run(item, false) : this.#job(item, false)
-      if (body.next_cursor === null) return
-      cursor = body.next_cursor
-    }
+    const isWorkflow = typeof def === "string" ? (await found(this.#api.getWorkflow(def))) !== null : def.kind !== "task"
+    yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
+  }
+
+  async *#listRuns(workflow: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
+    const page = (cursor: string | undefined) => called(this.#api.listRuns({ workflow, limit: PAGE, cursor }))
+    for await (const run of everyItem(page)) if (status.length === 0 || status.includes(run.status)) yield this.#run(run, false)
+  }
+
+  async *#listJobs(name: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
+    const filter = { name, ...(status.length > 0 && { status: status.join(",").toUpperCase() }) }
+    const page = (cursor: string | undefined) => called(this.#api.listJobs({ ...filter, limit: PAGE, cursor }))
+    for await (const job of everyItem(page)) yield this.#job(job, false)
   }
 
   /** The stream is opened at once, and again when its connection breaks. */
   events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
     const { after, signal } = options
-    const items = followEvents(this.#http, { ...(after !== undefined && { after }), ...(signal !== undefined && { signal }) })
+    const items = this.#api.events({ ...(after !== undefined && { after }), ...(signal !== undefined && { signal }) })
     const first = items.next()
     first.catch(() => {})
     return this.#follow(items, first, options)
@@ -211,7 +171,7 @@ export class OrkClient implements Orkable {
     first: Promise<IteratorResult<StreamItem>>,
     options: EventOptions,
   ): AsyncGenerator<OrkEvent> {
-    const names = new RunNames(async (id) => (await this.#find<RunBody>(`/runs/${id}`))?.workflow ?? null)
+    const names = new RunNames(async (id) => (await found(this.#api.getRun(id)))?.workflow ?? null)
     try {
       for (let item = await first; item.done !== true; item = await items.next()) {
         if (item.value.type === "gap") throw eventsAreGone(options.after ?? "the last one")
@@ -233,39 +193,26 @@ export class OrkClient implements Orkable {
   ): Promise<boolean> {
     await validate(schema, payload, `the signal ${name}`)
     const id = typeof run === "string" ? run : run.id
-    const path = `/runs/${encodeURIComponent(id)}/signals/${encodeURIComponent(name)}`
-    const { body } = await this.#send<{ sent: boolean }>({
-      method: "POST",
-      path,
-      body: { payload: payload as Json, ...(key !== undefined && { key }) },
-      repeatable: key !== undefined,
-    })
-    return body.sent
+    return await called(this.#api.sendSignal(id, name, { payload: payload as Json, ...(key !== undefined && { key }) }))
   }
 
   approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
-    return this.#answer(run, name, "approve", options)
+    return this.#answer(run, name, true, options)
   }
 
   reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
-    return this.#answer(run, name, "reject", options)
+    return this.#answer(run, name, false, options)
   }
 
   async #answer(
     run: string | Pick<Work<unknown>, "id">,
     name: string,
-    verb: "approve" | "reject",
+    approved: boolean,
     { comment, path }: AnswerOptions = {},
   ): Promise<void> {
     const id = typeof run === "string" ? run : run.id
-    await this.#send({
-      method: "POST",
-      path: `/runs/${encodeURIComponent(id)}/tasks/${encodeURIComponent(name)}/${verb}`,
-      body: {
-        ...(comment !== undefined && { comment }),
-        ...(path !== undefined && { path }),
-      },
-    })
+    const task = { runId: id, task: name, ...(path !== undefined && { path }) }
+    await called(this.#api.decideApproval(task, approved, comment))
   }
 
   async schedule<Input>(
@@ -280,52 +227,44 @@ export class OrkClient implements Orkable {
       definition.kind === "graph"
         ? { executor: "workflow", workflow: definition.name }
         : { executor: "node", function: definition.name, queue: definition.queue }
-    await this.#send({
-      method: "POST",
-      path: "/workflows",
-      body: {
-        name,
-        schedule: { cron, timezone, catchup, overlap },
-        tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
-      },
-    })
+    const workflow: JsonObject = {
+      name,
+      schedule: { cron, timezone, catchup, overlap },
+      tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
+    }
+    await called(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
   }
 
   async unschedule(name: string): Promise<void> {
-    await this.#send({ method: "DELETE", path: `/workflows/${encodeURIComponent(name)}` })
+    await called(this.#api.deleteWorkflow(name))
   }
 
   // -- jobs and runs -----------------------------------------------------------------------------------------------------------------
 
-  #job(job: JobBody, created: boolean): Work<unknown> {
-    const path = `/jobs/${job.id}`
+  #job(job: Job, created: boolean): Work<unknown> {
     return {
       id: job.id,
       name: job.name,
       created,
       status: job.status.toLowerCase() as JobState,
-      input: job.payload,
+      input: job.payload as Json,
       attempts: job.attempt_count,
       error: job.error,
-      progress: job.progress,
+      progress: job.progress as Progress | null,
       result: (options) => this.#jobResult(job, options),
-      cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
+      cancel: async () => void (await called(this.#api.cancelJob(job.id))),
       retry: async ({ from } = {}) => {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
-        await this.#send({ method: "POST", path: `${path}/retry` })
+        await called(this.#api.retryJob(job.id))
       },
-      refresh: async () => this.#job((await this.#send<JobBody>({ path })).body, false),
+      refresh: async () => this.#job(await called(this.#api.getJob(job.id)), false),
     }
   }
 
-  async #jobResult({ id, name }: JobBody, options: ResultOptions = {}): Promise<unknown> {
-    const read = async (waitMs: number): Promise<ResultBody | null> => {
-      const { body } = await this.#send<ResultBody>({
-        path: `/jobs/${id}/result`,
-        query: { wait: ms(waitMs) },
-        ...(options.signal !== undefined && { signal: options.signal }),
-      })
-      return ["COMPLETED", "FAILED", "BLOCKED"].includes(body.status) ? body : null
+  async #jobResult({ id, name }: Job, options: ResultOptions = {}): Promise<unknown> {
+    const read = async (waitMs: number, abortable: { signal?: AbortSignal }): Promise<JobResult | null> => {
+      const result = await this.#api.jobResult(id, { wait: ms(waitMs), ...abortable })
+      return ["COMPLETED", "FAILED", "BLOCKED"].includes(result.status) ? result : null
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "COMPLETED") return ended.output
@@ -334,46 +273,38 @@ export class OrkClient implements Orkable {
   }
 
   /** `result`: what a graph returns; null: not known. */
-  #run(run: RunBody, created: boolean, result: GraphResult | null = null): Work<unknown> {
-    const path = `/runs/${run.id}`
+  #run(run: Run, created: boolean, result: GraphResult | null = null): Work<unknown> {
     return {
       id: run.id,
       name: run.workflow,
       created,
       status: run.status,
-      input: run.params,
+      input: run.params as JsonObject,
       attempts: 1,
       error: run.error,
       progress: null,
       result: (options) => this.#runResult(run, result, options),
-      cancel: async () => void (await this.#send({ method: "POST", path: `${path}/cancel` })),
+      cancel: async () => void (await called(this.#api.cancelRun(run.id))),
       retry: async ({ from } = {}) =>
-        void (await this.#send({
-          method: "POST",
-          path: `${path}/retry`,
-          ...(from !== undefined && { body: { step: { name: from } } }),
-        })),
-      refresh: async () => this.#run((await this.#send<RunBody>({ path })).body, false, result),
+        void (await called(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
+      refresh: async () => this.#run(await called(this.#api.getRun(run.id)), false, result),
     }
   }
 
-  async #runResult({ id, workflow }: RunBody, result: GraphResult | null, options: ResultOptions = {}): Promise<unknown> {
+  async #runResult({ id, workflow }: Run, result: GraphResult | null, options: ResultOptions = {}): Promise<unknown> {
     let pauseMs = 0
-    const read = async (waitMs: number): Promise<RunBody | null> => {
+    const read = async (waitMs: number, abortable: { signal?: AbortSignal }): Promise<Run | null> => {
       await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, waitMs)))
       pauseMs = Math.min(pauseMs + 100, 2000)
-      const { signal } = options
-      const { body } = await this.#send<RunBody>({ path: `/runs/${id}`, ...(signal !== undefined && { signal }) })
-      return body.status === "pending" || body.status === "running" ? null : body
+      const run = await this.#api.getRun(id, abortable)
+      return run.status === "pending" || run.status === "running" ? null : run
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
     if (result !== null) return follow(await this.#output(id, result.task), result.steps)
-    const { body } = await this.#send<{ tasks: { name: string; group: string | null; hook: string | null }[] }>({
-      path: `/runs/${id}/graph`,
-    })
-    const names = body.tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
+    const { tasks } = await called(this.#api.runGraph(id))
+    const names = tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
     if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)
     const outputs: JsonObject = {}
     for (const name of names) outputs[name] = await this.#output(id, name)
@@ -381,38 +312,43 @@ export class OrkClient implements Orkable {
   }
 
   async #output(runId: string, task: string): Promise<Json> {
-    return await this.#find<Json>(`/runs/${runId}/tasks/${encodeURIComponent(task)}/output`)
+    return await found(this.#api.taskOutput({ runId, task }))
   }
 
-  async #wait<T>(id: string, read: (waitMs: number) => Promise<T | null>, { timeout, signal }: ResultOptions): Promise<T> {
+  async #wait<T>(
+    id: string,
+    read: (waitMs: number, abortable: { signal?: AbortSignal }) => Promise<T | null>,
+    { timeout, signal }: ResultOptions,
+  ): Promise<T> {
     const deadline = timeout === undefined ? Number.POSITIVE_INFINITY : Date.now() + toMs(timeout, "timeout")
+    const abortable = signal === undefined ? {} : { signal }
     for (;;) {
       signal?.throwIfAborted()
       const leftMs = Math.max(0, deadline - Date.now())
-      const found = await read(Math.min(leftMs, WAIT_MS))
-      if (found !== null) return found
+      const ended = await called(read(Math.min(leftMs, WAIT_MS), abortable), signal)
+      if (ended !== null) return ended
       if (Date.now() >= deadline) throw new TimeoutError(`${id} has not ended within ${String(timeout)}`)
     }
   }
+}
 
-  // -- requests ----------------------------------------------------------------------------------------------------------------------
-
-  async #find<Body>(path: string): Promise<Body | null> {
-    try {
-      return (await this.#send<Body>({ path })).body
-    } catch (error) {
-      if (error instanceof NotFoundError) return null
-      throw error
-    }
+/** Returns the response to a request. Throws an OrkError, or the reason of an aborted signal. */
+const called = async <T>(response: Promise<T>, signal?: AbortSignal): Promise<T> => {
+  try {
+    return await response
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error instanceof ClientError ? toOrkError(error) : error
   }
+}
 
-  async #send<Body>(request: Request): Promise<{ status: number; body: Body }> {
-    try {
-      return await this.#http.reply<Body>(request)
-    } catch (error) {
-      request.signal?.throwIfAborted()
-      throw error instanceof ClientError ? toOrkError(error) : error
-    }
+/** Returns null for what does not exist. */
+const found = async <T>(response: Promise<T>): Promise<T | null> => {
+  try {
+    return await called(response)
+  } catch (error) {
+    if (error instanceof NotFoundError) return null
+    throw error
   }
 }
 

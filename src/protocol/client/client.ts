@@ -1,5 +1,5 @@
-// Typed client of the REST API, with one method per route. Used by the command line and the SDK. Every method throws ClientError when the
-// request is rejected or gets no response.
+// Typed client of the REST API, with one method per route. The command line and `OrkClient` of the SDK use it. Every method throws
+// ClientError when the request is rejected or gets no response.
 
 import type { z } from "zod"
 import type * as artifacts from "../api/artifacts.ts"
@@ -22,6 +22,7 @@ import {
   type TaskAddress,
 } from "./streams.ts"
 import type { ByteStream } from "./sse.ts"
+import type { Json } from "../../core/values/json.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { Transport, type TransportOptions } from "./transport.ts"
 
@@ -47,6 +48,7 @@ export type Backfill = z.output<typeof workflows.backfill>
 export type Schedule = z.output<typeof workflows.schedule>
 export type Job = z.output<typeof jobs.job>
 export type NewJob = z.input<typeof jobs.newJob>
+export type NewJobQuery = z.input<typeof jobs.newJobQuery>
 export type JobQuery = z.input<typeof jobs.jobQuery>
 export type JobResult = z.output<typeof jobs.jobResult>
 export type Queue = z.output<typeof service.queue>
@@ -64,6 +66,10 @@ export interface Page<Item> {
   items: Item[]
   next_cursor: string | null
   has_more: boolean
+}
+
+interface Abortable {
+  signal?: AbortSignal
 }
 
 export interface DefinitionText {
@@ -165,8 +171,15 @@ export class Client {
   }
 
   /** `id`: an id, or `WORKFLOW#NUMBER`. */
-  getRun(id: string): Promise<Run> {
-    return this.#http.json({ path: `/runs/${segment(id)}` })
+  getRun(id: string, options: Abortable = {}): Promise<Run> {
+    return this.#http.json({ path: `/runs/${segment(id)}`, ...options })
+  }
+
+  /** Sends a signal to a durable function. Returns false when one with this key was sent before. */
+  async sendSignal(runId: string, name: string, body: { payload: Json; key?: string }): Promise<boolean> {
+    const path = `/runs/${segment(runId)}/signals/${segment(name)}`
+    const repeatable = body.key !== undefined
+    return (await this.#http.json<{ sent: boolean }>({ method: "POST", path, body, repeatable })).sent
   }
 
   /** Returns the graph of the run's own workflow version, with the status of each task. */
@@ -213,6 +226,11 @@ export class Client {
 
   getTask(task: TaskAddress): Promise<Task> {
     return this.#http.json({ path: taskRoute(task), query: instanceQuery(task) })
+  }
+
+  /** Returns the whole output of a task. */
+  taskOutput(task: TaskAddress): Promise<Json> {
+    return this.#http.json({ path: `${taskRoute(task)}/output`, query: instanceQuery(task) })
   }
 
   retryTask(task: TaskAddress): Promise<Run> {
@@ -284,15 +302,25 @@ export class Client {
   }
 
   getJob(id: string): Promise<Job> {
-    return this.#http.json({ path: `/jobs/${id}` })
+    return this.#http.json({ path: `/jobs/${segment(id)}` })
   }
 
-  submitJob(job: NewJob): Promise<Job> {
-    return this.#http.json({ method: "POST", path: "/jobs", body: job })
+  /** Creates a job. With an idempotency key the request is retried, and `created` is false when the key has a job already. */
+  async submitJob(job: NewJob, query: NewJobQuery = {}): Promise<{ job: Job; created: boolean }> {
+    const { status, body } = await this.#http.reply<Job>({
+      method: "POST",
+      path: "/jobs",
+      query,
+      body: job,
+      // Sent twice, the second one would find the key of the first.
+      repeatable: job.idempotency_key != null && query.on_conflict !== "error",
+    })
+    return { job: body, created: status === 201 }
   }
 
-  async submitJobs(list: NewJob[]): Promise<Job[]> {
-    return (await this.#http.json<{ items: Job[] }>({ method: "POST", path: "/jobs/batch", body: { jobs: list } })).items
+  async submitJobs(list: NewJob[], query: NewJobQuery = {}): Promise<Job[]> {
+    const body = { jobs: list }
+    return (await this.#http.json<{ items: Job[] }>({ method: "POST", path: "/jobs/batch", query, body })).items
   }
 
   cancelJob(id: string): Promise<Job> {
@@ -313,8 +341,8 @@ export class Client {
   }
 
   /** Returns the result of a job; with `wait`, such as `30s`, when the job has finished or after that time. */
-  jobResult(id: string, options: { wait?: string } = {}): Promise<JobResult> {
-    return this.#http.json({ path: `/jobs/${id}/result`, query: options })
+  jobResult(id: string, { wait, ...options }: Abortable & { wait?: string } = {}): Promise<JobResult> {
+    return this.#http.json({ path: `/jobs/${id}/result`, query: { wait }, ...options })
   }
 
   /** Returns the log of a job; with `follow`, until the job finishes. */

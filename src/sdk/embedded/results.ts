@@ -120,7 +120,7 @@ export class Results {
       this.#stopped.signal.addEventListener("abort", onStop, { once: true })
       const waiters = this.#waiters.get(id) ?? new Set()
       this.#waiters.set(id, waiters.add(waiter))
-      poll()
+      if (!this.#alone) poll()
       // It may have ended before.
       void check()
     })

@@ -95,7 +95,7 @@ export const submitJob = async (context: Context, name: string | undefined, opti
   }
   const jobs = options.file === undefined ? [jobFromOptions(name, options)] : await readJobs(context, options.file)
   const client = await connect(context, options)
-  const created = jobs.length === 1 ? [await client.submitJob(jobs[0]!)] : await client.submitJobs(jobs)
+  const created = jobs.length === 1 ? [(await client.submitJob(jobs[0]!)).job] : await client.submitJobs(jobs)
   const text = created.map((job) => `${job.id} ${job.status}`).join("\n")
   return printResult(context, options, options.file === undefined ? created[0] : created, text)
 }
