@@ -159,10 +159,7 @@ it("gives jobs the limits that they have in a program: of the task, and of each 
     running--
   })
   const { api, program, client } = await openBoth([limited])
-  const jobs = [
-    ...(await program.enqueueAll(limited, ["a", "b", "c"])),
-    ...(await client.enqueueAll(limited, ["a", "b", "c"])),
-  ]
+  const jobs = [...(await program.enqueueAll(limited, ["a", "b", "c"])), ...(await client.enqueueAll(limited, ["a", "b", "c"]))]
   const sent = await Promise.all(jobs.map(async ({ id }) => (await api.call("GET", `/jobs/${id}`)).body["limits"]))
   expect(sent.slice(0, 3)).toEqual(sent.slice(3))
   expect(sent[0]).toEqual([

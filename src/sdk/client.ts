@@ -35,7 +35,6 @@ import type {
   ListOptions,
   Orkable,
   ResultOptions,
-  RunState,
   ScheduleOptions,
   Work,
 } from "./orkable.ts"
@@ -74,7 +73,7 @@ export class OrkClient implements Orkable {
 
   async enqueue<Input, Output>(
     definition: Enqueueable<Input, Output>,
-    input: Input,
+    input: NoInfer<Input>,
     options: EnqueueOptions = {},
   ): Promise<Work<Output>> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
@@ -86,7 +85,7 @@ export class OrkClient implements Orkable {
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
     const { run, created } = await called(
       this.#api.trigger(definition.name, {
-        params: (input ?? {}) as JsonObject,
+        params: input ?? {},
         ...(priority !== undefined && { priority }),
         ...(options.key !== undefined && { idempotency_key: options.key }),
       }),
@@ -97,7 +96,7 @@ export class OrkClient implements Orkable {
 
   async enqueueAll<Input, Output>(
     definition: TaskDefinition<Input, Output>,
-    inputs: readonly Input[],
+    inputs: readonly NoInfer<Input>[],
     options: Omit<EnqueueOptions, "key"> = {},
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
@@ -114,7 +113,7 @@ export class OrkClient implements Orkable {
       name,
       queue,
       function: name,
-      payload: (input ?? null) as Json,
+      payload: input ?? null,
       priority: options.priority ?? definition.priority,
       retry: {
         max_attempts: retry.maxAttempts,
@@ -219,7 +218,7 @@ export class OrkClient implements Orkable {
     name: string,
     cron: string,
     definition: Enqueueable<Input, unknown>,
-    input: Input,
+    input: NoInfer<Input>,
     { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
   ): Promise<void> {
     await validate(definition.schema, input, `the input of ${definition.name}`)

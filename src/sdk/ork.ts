@@ -171,18 +171,18 @@ export class Ork implements Orkable {
 
   enqueue<Input, Result>(
     definition: Enqueueable<Input, Result>,
-    input: Input,
+    input: NoInfer<Input>,
     options?: EnqueueOptions & { tx?: never },
   ): Promise<Work<Result>>
   /** Creates the job in a transaction of the user. */
   enqueue<Input, Result>(
     definition: TaskDefinition<Input, Result>,
-    input: Input,
+    input: NoInfer<Input>,
     options: TransactionOptions,
   ): Promise<Work<Result>>
   async enqueue<Input, Result>(
     definition: Enqueueable<Input, Result>,
-    input: Input,
+    input: NoInfer<Input>,
     options: EnqueueOptions | TransactionOptions = {},
   ): Promise<Work<Result>> {
     this.#checkOpen(options)
@@ -194,7 +194,7 @@ export class Ork implements Orkable {
 
   async enqueueAll<Input, Result>(
     definition: TaskDefinition<Input, Result>,
-    inputs: readonly Input[],
+    inputs: readonly NoInfer<Input>[],
     options: Omit<EnqueueOptions, "key"> | Omit<TransactionOptions, "key"> = {},
   ): Promise<Work<Result>[]> {
     this.#checkOpen(options)
@@ -302,7 +302,7 @@ export class Ork implements Orkable {
     name: string,
     cron: string,
     definition: Enqueueable<Input, unknown>,
-    input: Input,
+    input: NoInfer<Input>,
     options: ScheduleOptions = {},
   ): Promise<void> {
     this.#checkOpen()

@@ -97,11 +97,15 @@ export type Enqueueable<Input, Output> =
   | GraphDefinition<Input, Output>
 
 export interface Orkable {
-  enqueue<Input, Output>(definition: Enqueueable<Input, Output>, input: Input, options?: EnqueueOptions): Promise<Work<Output>>
+  enqueue<Input, Output>(
+    definition: Enqueueable<Input, Output>,
+    input: NoInfer<Input>,
+    options?: EnqueueOptions,
+  ): Promise<Work<Output>>
   /** Creates all of them or none. */
   enqueueAll<Input, Output>(
     definition: TaskDefinition<Input, Output>,
-    inputs: readonly Input[],
+    inputs: readonly NoInfer<Input>[],
     options?: Omit<EnqueueOptions, "key">,
   ): Promise<Work<Output>[]>
   /** Returns null when there is no such job or run. */
@@ -126,7 +130,7 @@ export interface Orkable {
     name: string,
     cron: string,
     definition: Enqueueable<Input, unknown>,
-    input: Input,
+    input: NoInfer<Input>,
     options?: ScheduleOptions,
   ): Promise<void>
   /** Removes a schedule. */

@@ -259,14 +259,14 @@ class TestKit implements TestOrk {
 
   readonly enqueue = async <Input, Output>(
     definition: Enqueueable<Input, Output>,
-    input: Input,
+    input: NoInfer<Input>,
     options?: EnqueueOptions | TransactionOptions,
   ): Promise<Work<Output>> =>
     this.#lasting(await this.#ork.enqueue(definition as TaskDefinition<Input, Output>, input, options as TransactionOptions))
 
   async enqueueAll<Input, Output>(
     definition: TaskDefinition<Input, Output>,
-    inputs: readonly Input[],
+    inputs: readonly NoInfer<Input>[],
     options?: Omit<EnqueueOptions, "key">,
   ): Promise<Work<Output>[]> {
     return (await this.#ork.enqueueAll(definition, inputs, options)).map((work) => this.#lasting(work))
@@ -337,7 +337,7 @@ class TestKit implements TestOrk {
     name: string,
     cron: string,
     definition: Enqueueable<Input, unknown>,
-    input: Input,
+    input: NoInfer<Input>,
     options?: ScheduleOptions,
   ): Promise<void> {
     await this.#ork.schedule(name, cron, definition, input, options)

@@ -11,7 +11,6 @@ import { createDatabase } from "../../test/support/components/postgres.ts"
 import { type Definition, task, txTask, workflow } from "./definitions.ts"
 import { InvalidInputError, TaskFailedError, TransactionError } from "./errors.ts"
 import { Ork } from "./ork.ts"
-import { OrkClient } from "./client.ts"
 import { testOrk } from "./test.ts"
 
 type Kind = "sqlite" | "postgres"

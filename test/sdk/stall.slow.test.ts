@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Ork, task } from "../../src/sdk/index.ts"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
-import { createDatabase } from "../support/postgres.ts"
+import { createDatabase } from "../support/components/postgres.ts"
 
 const PATIENCE = { timeout: 120_000, interval: 50 }
 /** Longer than the lease of a program on Postgres, and than the time in which another one notices its end. */
@@ -62,12 +62,16 @@ const setup = async (kind: "sqlite" | "postgres", env: { BLOCK_MS: string; STALL
   return { program, job: found! }
 }
 
-it.each(["sqlite", "postgres"] as const)("a program on %s whose event loop is blocked keeps its work", { timeout: 240_000 }, async (kind) => {
-  const { job, program } = await setup(kind, { BLOCK_MS: String(BLOCKED_MS) })
-  expect(await job.result()).toBe("first")
-  expect(await job.refresh()).toMatchObject({ attempts: 1 })
-  expect(program.output()).not.toContain("stall limit")
-})
+it.each(["sqlite", "postgres"] as const)(
+  "a program on %s whose event loop is blocked keeps its work",
+  { timeout: 240_000 },
+  async (kind) => {
+    const { job, program } = await setup(kind, { BLOCK_MS: String(BLOCKED_MS) })
+    expect(await job.result()).toBe("first")
+    expect(await job.refresh()).toMatchObject({ attempts: 1 })
+    expect(program.output()).not.toContain("stall limit")
+  },
+)
 
 it.each(["sqlite", "postgres"] as const)(
   "a program on %s that hangs for longer than its stall limit loses its work, and says so",

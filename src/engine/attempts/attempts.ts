@@ -95,7 +95,7 @@ export class Attempts {
   async #suspend(change: Change): Promise<void> {
     // A commit that never comes rejects: the engine stops.
     if (await this.#parts.commit(change).catch(() => true)) return
-    for (const claim of await this.#readClaims(fenceOf(change))) await this.launch(claim)
+    for (const claim of await this.#readClaims({ row: change.row, attemptId: change.attemptId })) await this.launch(claim)
   }
 
   /** Reads the claim of an attempt that has not ended, as soon as the store can be read. */

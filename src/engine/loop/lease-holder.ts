@@ -75,7 +75,8 @@ export class LeaseHolder {
       leaseMs: this.#leaseMs,
       stallMs,
       onEvicted: () => void this.#registerAgain(),
-      onError: (error) => log.warn({ error: String(error) }, "the event loop is not watched; while it is blocked, the lease is not renewed"),
+      onError: (error) =>
+        log.warn({ error: String(error) }, "the event loop is not watched; while it is blocked, the lease is not renewed"),
     })
   }
 

@@ -1,5 +1,5 @@
-// Cancels runs. A durable function that is suspended is resumed first, so that the steps of its `finally` blocks can run; jobs and runs
-// that it has started are cancelled with it.
+// Cancels runs. A durable function is asked to end, so that the steps of its `finally` blocks can run: one that is suspended is resumed first.
+// Jobs and runs that it has started are cancelled with it.
 
 import { CANCEL_SIGNAL, type Child, childOf } from "../../core/model/function-signals.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -20,8 +20,9 @@ export const cancelRun = async (store: CancelStore, runId: RunId): Promise<boole
   if (run === null || isRunClosed(run.status)) return false
   const [node] = (await store.compiled(run.versionId)).nodes
   if (node?.durable !== true) return await store.requestCancel(runId, "cancel")
-  if (await askToEnd(store, run, node)) return true
-  const isRequested = await store.requestCancel(runId, "cancel")
+  const isAsked = await askToEnd(store, run, node)
+  const isRequested = await store.requestCancel(runId, "cancel", { inFlight: isAsked })
+  if (isAsked && !isRequested) return true
   for (const { kind, state, details } of await store.listSteps(runId)) {
     const child = kind === "call" && state === "waiting" ? childOf(details) : null
     if (child !== null) await cancelChild(store, child)
@@ -35,10 +36,14 @@ export const cancelChild = async (store: CancelStore, { kind, id }: Child): Prom
   else await cancelRun(store, id as RunId)
 }
 
-/** Resumes a function that is suspended, if a process can run it. Returns whether the function was asked to end, for the first time. */
+/**
+ * Asks a function that has begun to end, if a process can run it; one that is suspended is resumed. Returns whether it was asked for the
+ * first time.
+ */
 const askToEnd = async (store: CancelStore, { id: runId, paused }: RunRow, node: Node): Promise<boolean> => {
   const task = await store.getTask({ runId, name: node.name, path: "" })
-  if (paused || task?.waitingOn?.kind !== "resume") return false
+  const hasBegun = task !== null && (task.status !== "pending" || task.startedAt !== null)
+  if (paused || !hasBegun) return false
   const holders = await store.listHolders()
   if (!holders.some(({ dead, capabilities }) => !dead && capabilities !== null && accepts(capabilities, node))) return false
   const outcome = await store.sendSignal({ runId, name: CANCEL_SIGNAL, payload: null, key: CANCEL_SIGNAL })

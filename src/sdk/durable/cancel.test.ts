@@ -9,6 +9,13 @@ import type { Work } from "../orkable.ts"
 
 const paid = signal("paid", z.object({ cents: z.int() }))
 
+/** Replaces methods of the store of a test kit. */
+const intercepted = (methods: (store: ServerStore) => Partial<ServerStore>) => {
+  let bound: ServerStore | null = null
+  const bind = (store: ServerStore): ServerStore => ({ ...store, ...methods((bound = store)) })
+  return { bind, store: () => bound! }
+}
+
 /** Cancels the run and lets it end. Returns what it has done. */
 const cancelled = async (ork: TestOrk, run: Work<unknown>): Promise<void> => {
   await run.cancel()
@@ -49,8 +56,7 @@ describe("a function that is cancelled", () => {
       }
     })
     let cancelNow: (() => Promise<unknown>) | null = null
-    const cancelBeforeWait = (store: ServerStore): ServerStore => ({
-      ...store,
+    const kit = intercepted((store) => ({
       advance: async (batch) => {
         if (batch.changes.some(({ kind }) => kind === "wait")) {
           await cancelNow?.()
@@ -58,11 +64,43 @@ describe("a function that is cancelled", () => {
         }
         return await store.advance(batch)
       },
-    })
-    let kitStore: ServerStore | null = null
-    await using ork = await openKit({ run: [flow], store: (store) => cancelBeforeWait((kitStore = store)) })
+    }))
+    await using ork = await openKit({ run: [flow], store: kit.bind })
     const run = await ork.enqueue(flow, {})
-    cancelNow = () => kitStore!.requestCancel(run.id as RunId, "cancel")
+    cancelNow = () => kit.store().requestCancel(run.id as RunId, "cancel")
+    await ork.advance("1m")
+    expect((await run.refresh()).status).toBe("cancelled")
+    expect(ran).toEqual(["release"])
+  })
+
+  it("and is suspended before the cancel is committed, runs the steps of its finally block", async () => {
+    const ran: string[] = []
+    const busy = Promise.withResolvers<void>()
+    const flow = workflow("flow", {}, async (_, step) => {
+      await step.run("busy", () => busy.promise)
+      try {
+        await step.waitFor(paid)
+      } finally {
+        await step.run("release", () => void ran.push("release"))
+      }
+    })
+    const suspended = Promise.withResolvers<void>()
+    const kit = intercepted((store) => ({
+      advance: async (batch) => {
+        const advanced = await store.advance(batch)
+        if (batch.changes.some(({ kind }) => kind === "wait")) suspended.resolve()
+        return advanced
+      },
+      requestCancel: async (runId, reason, options) => {
+        busy.resolve()
+        await suspended.promise
+        return await store.requestCancel(runId, reason, options)
+      },
+    }))
+    await using ork = await openKit({ run: [flow], store: kit.bind })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1s")
+    await run.cancel()
     await ork.advance("1m")
     expect((await run.refresh()).status).toBe("cancelled")
     expect(ran).toEqual(["release"])

@@ -5,6 +5,6 @@ import { expect, it } from "vitest"
 import { checkEveryCommit } from "./testing/check-replay.ts"
 import { programOf } from "./testing/programs.ts"
 
-it.each([1, 2, 3])("a program that crashes at any commit gives the same result (seed %i)", async (seed) => {
+it.each([1, 2])("a program that crashes at any commit gives the same result (seed %i)", async (seed) => {
   expect(await checkEveryCommit(programOf(seed, 3))).toBeGreaterThan(0)
 })

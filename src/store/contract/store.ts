@@ -70,8 +70,11 @@ export interface Store {
    * id exists is returned as created: the caller repeats a call whose reply was lost.
    */
   createRuns(runs: NewRun[]): Promise<{ run: RunRow; created: boolean }[]>
-  /** Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. */
-  requestCancel(runId: RunId, reason: CancelReason): Promise<boolean>
+  /**
+   * Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. With `inFlight`, the run is a
+   * durable function, which is cancelled only while it runs: returns false when it is suspended or about to be resumed.
+   */
+  requestCancel(runId: RunId, reason: CancelReason, options?: { inFlight?: boolean }): Promise<boolean>
   /** Pauses or continues a run: ready rows are parked or unparked. Returns false when the run is closed. */
   setPaused(runId: RunId, paused: boolean): Promise<boolean>
   /** Resets rows of a closed run by a plan of core/rules/runs/retry-plan.ts and reopens it. Returns false when it is not closed. */

@@ -231,7 +231,7 @@ const operations = (access: Access, random: Random) => {
     ...pathTriggerStore(access),
     putWorkflow: (input) => (input.deploy ? writeAndNotify : write)((tx) => putWorkflow(tx, input)),
     secret: () => write((tx) => readSecret(tx, random)),
-    requestCancel: (runId, reason) => writeAndNotify((tx) => requestCancel(tx, runId, reason)),
+    requestCancel: (runId, reason, options) => writeAndNotify((tx) => requestCancel(tx, runId, reason, options)),
     setPaused: (runId, paused) => writeAndNotify((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => writeAndNotify((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),

@@ -227,7 +227,7 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     putWorkflow: (input) => write((tx) => putWorkflow(tx, input)),
     secret: () => readSecret(access),
     createRuns: (runs) => write((tx) => createRuns(tx, runs)),
-    requestCancel: (runId, reason) => write((tx) => requestCancel(tx, runId, reason)),
+    requestCancel: (runId, reason, options) => write((tx) => requestCancel(tx, runId, reason, options)),
     setPaused: (runId, paused) => write((tx) => setPaused(tx, runId, paused)),
     retryRun: (runId, plan) => write((tx) => retryRun(tx, runId, plan)),
     registerHolder: (holder) => write((tx) => registerHolder(tx, holder)),

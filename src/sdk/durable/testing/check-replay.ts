@@ -4,7 +4,10 @@ import { expect } from "vitest"
 import { type Crash, type Op, play, type Played } from "./programs.ts"
 
 /** Crashes a program at every commit, before and after it. Returns the number of plays. */
-export const checkEveryCommit = async (program: readonly Op[], more: (commit: number) => Crash[] = () => []): Promise<number> => {
+export const checkEveryCommit = async (
+  program: readonly Op[],
+  more: (commit: number) => Crash[] = () => [],
+): Promise<number> => {
   const expected = await play(program)
   let plays = 0
   for (const when of ["before", "after"] as const) {

@@ -21,7 +21,19 @@ export const programOf = (seed: number, size: number): Op[] => {
   const upTo = (limit: number): number => Math.floor(next() * limit)
   const sequence = (depth: number): Op[] => Array.from({ length: 1 + upTo(size) }, () => operation(depth))
   const operation = (depth: number): Op => {
-    const kinds: readonly Op["kind"][] = ["run", "run", "flaky", "tx", "call", "child", "sleep", "wait", "timeout", "all", "ifEven"]
+    const kinds: readonly Op["kind"][] = [
+      "run",
+      "run",
+      "flaky",
+      "tx",
+      "call",
+      "child",
+      "sleep",
+      "wait",
+      "timeout",
+      "all",
+      "ifEven",
+    ]
     const kind = kinds[upTo(depth === MAX_DEPTH ? kinds.length - 2 : kinds.length)]!
     switch (kind) {
       case "sleep":
@@ -59,9 +71,11 @@ export interface Played {
 
 const go = signal<number>("go")
 const never = signal<number>("never")
-const SIGNALS = 40
 /** More than a program sleeps. */
 const LONG = "12h"
+
+const waitsOf = (ops: readonly Op[]): number =>
+  ops.reduce((sum, op) => sum + (op.kind === "wait" ? 1 : "ops" in op ? waitsOf(op.ops) : 0), 0)
 
 /** Store calls that commit something. */
 const COMMITS = /^(?:advance|recordSteps|recordInTransaction|createJobs|createRuns|sendSignal|requestCancel|cancelJob)$/
@@ -141,7 +155,7 @@ export const play = async (program: readonly Op[], crashes: readonly Crash[] = [
   await using ork = await openKit({ run: definitions, store: (store) => crasher.bind(store) })
   await (await start(ork, setUp)).result()
   const run = await ork.enqueue(flow, {})
-  for (let sent = 0; sent < SIGNALS; sent++) await ork.signal(run, go, sent)
+  for (let sent = waitsOf(program); sent > 0; sent--) await ork.signal(run, go, sent)
   crasher.arm()
   for (let legs = 0; legs <= crashes.length; legs++) {
     await ork.advance(LONG)
@@ -169,7 +183,7 @@ const countOf = async (ork: TestOrk, def: Definition): Promise<number> => {
 }
 
 const definitionsOf = (program: readonly Op[], effect: (path: string) => void) => {
-  const setUp = txTask("set up", {}, async (_, { tx }) => {
+  const setUp = txTask("set-up", {}, async (_, { tx }) => {
     await tx.query("CREATE TABLE ledger (entry text)")
     return null
   })
@@ -221,6 +235,10 @@ const definitionsOf = (program: readonly Op[], effect: (path: string) => void) =
     for (const [i, op] of ops.entries()) results.push(await perform(op, `${path}/${i}`, step))
     return results
   }
-  const flow = workflow("flow", {}, async (_, step) => (await sequence(program, "", step)) as number[])
+  const flow = workflow("flow", {}, async (_, step) => {
+    // Time for the signals.
+    await step.sleep("start", "1s")
+    return (await sequence(program, "", step)) as number[]
+  })
   return { definitions: [setUp, ledger, square, child, flow], flow, ledger, setUp, square, child }
 }

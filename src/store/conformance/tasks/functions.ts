@@ -87,6 +87,21 @@ export const functionTests = (open: Open<ServerStore>): void => {
       expect(await world.store.readClaims([fence(claim)])).toMatchObject([{ waitingOn: null, run: { cancelling: "cancel" } }])
     })
 
+    it("can be cancelled only while it runs", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [suspends(claim, null)] })
+      const cancel = (): Promise<boolean> => world.store.requestCancel(run.id, "cancel", { inFlight: true })
+      expect(await cancel()).toBe(false)
+      await world.store.sendSignal({ runId: run.id, name: CANCEL_SIGNAL, payload: null, key: null })
+      const gates = await world.gate()
+      await world.turn({ changes: gates.map((gate) => ({ ...fence(gate), kind: "requeue" })) })
+      expect(await cancel()).toBe(false)
+      expect(await world.claim()).toHaveLength(1)
+      expect(await cancel()).toBe(true)
+      expect(await world.store.getRun(run.id)).toMatchObject({ status: "running" })
+    })
+
     it("reads the steps that it has recorded, the latest record of each", async () => {
       const world = await setup(open)
       const { run, claim } = await started(world)

@@ -19,9 +19,20 @@ interface Active {
   version_id: number
 }
 
-export const requestCancel = async (tx: Tx, runId: RunId, reason: CancelReason): Promise<boolean> => {
+const IN_FLIGHT = statement(
+  "control_in_flight",
+  `SELECT 1 FROM tasks WHERE run_seq = :seq AND node = 0 AND path = '' AND status IN ('dispatched', 'running') AND waiting_on IS NULL`,
+)
+
+export const requestCancel = async (
+  tx: Tx,
+  runId: RunId,
+  reason: CancelReason,
+  { inFlight = false }: { inFlight?: boolean } = {},
+): Promise<boolean> => {
   const [run] = await tx.run<Active>(ACTIVE, { runId })
   if (run === undefined) return false
+  if (inFlight && (await tx.run(IN_FLIGHT, { seq: run.seq })).length === 0) return false
   await beginCancel(tx, [run], reason)
   return true
 }

@@ -6,10 +6,7 @@ import { startLeaseGuard } from "../../shared/lease-guard.ts"
 import type { LeaseGuardData } from "./lease-guard-thread.ts"
 
 /** TypeScript in a checkout, JavaScript in the built package. */
-const THREAD = new URL(
-  import.meta.url.endsWith(".ts") ? "./lease-guard-thread.ts" : "./lease-guard-thread.js",
-  import.meta.url,
-)
+const THREAD = new URL(import.meta.url.endsWith(".ts") ? "./lease-guard-thread.ts" : "./lease-guard-thread.js", import.meta.url)
 
 export const leaseGuard =
   (path: string): NonNullable<Store["guardLease"]> =>

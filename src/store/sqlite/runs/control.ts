@@ -9,9 +9,17 @@ import { resumeUnpaused } from "../advance/waiting.ts"
 
 const ACTIVE = "SELECT seq FROM runs WHERE id = ? AND status IN ('pending', 'running')"
 
-export const requestCancel = (tx: Tx, runId: RunId, reason: CancelReason): boolean => {
+const IN_FLIGHT = `
+SELECT 1 FROM tasks WHERE run_seq = ? AND node = 0 AND path = '' AND status IN ('dispatched', 'running') AND waiting_on IS NULL`
+
+export const requestCancel = (
+  tx: Tx,
+  runId: RunId,
+  reason: CancelReason,
+  { inFlight = false }: { inFlight?: boolean } = {},
+): boolean => {
   const run = tx.db.get<[number]>(ACTIVE, runId)
-  if (run === undefined) return false
+  if (run === undefined || (inFlight && tx.db.get(IN_FLIGHT, run[0]) === undefined)) return false
   beginCancel(tx, run[0], reason)
   tx.wakeOthers = true
   return true
