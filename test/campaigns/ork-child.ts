@@ -29,6 +29,10 @@ export interface Failpoint {
 export const startChild = (args: string[], options: ChildOptions): OrkProcess =>
   watched(spawn(join(REPO, "bin/ork"), args, { ...settings(options), stdio: ["ignore", "pipe", "pipe"] }))
 
+/** Starts a program that uses the SDK. */
+export const startProgram = (file: string, options: ChildOptions): OrkProcess =>
+  watched(spawn(process.execPath, [file], { ...settings(options), stdio: ["ignore", "pipe", "pipe"] }))
+
 /** Starts `ork ARGS` with failpoints. */
 export const startWithFailpoints = (args: string[], options: ChildOptions, { point, reported }: Failpoint): OrkProcess => {
   const env = { ...options.env, ...(point !== null && { ORK_FAILPOINT: point }) }

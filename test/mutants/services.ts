@@ -34,6 +34,18 @@ export const SERVICE_BUGS: PlantedBug[] = [
     foundBy: SIM_ON_SQLITE,
   },
   {
+    name: "service-failure-starts-follower",
+    bug: "A workflow that starts after successes of others starts after a failure too.",
+    edits: [
+      {
+        file: "src/store/sqlite/advance/close-runs.ts",
+        find: 'if (status === "success" && !run.private) recordSuccess(tx, seq)',
+        replace: 'if (status !== "cancelled" && !run.private) recordSuccess(tx, seq)',
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
     name: "service-failed-check-ends-wait",
     bug: "A check that fails counts as a condition that holds.",
     edits: [
@@ -41,6 +53,54 @@ export const SERVICE_BUGS: PlantedBug[] = [
         file: "src/engine/waiting/watches.ts",
         find: "finding = { met: false, seen: messageOf(error) }",
         replace: "finding = { met: true, output: null }",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-removes-young-runs",
+    bug: "Retention removes ended runs of any age.",
+    edits: [
+      {
+        file: "src/store/sqlite/runs/retention.ts",
+        find: "iso(session.clock.now() - query.olderThanMs)",
+        replace: "iso(session.clock.now())",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-ignores-dependencies",
+    bug: "A job starts when the first of its dependencies has completed.",
+    edits: [
+      {
+        file: "src/core/rules/jobs/job-plan.ts",
+        find: 'const pending = new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size',
+        replace: 'const pending = Math.min(1, new Set(dependencies.filter((id) => statuses.get(id) !== "COMPLETED")).size)',
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-ignores-key",
+    bug: "A second job with the same key is created.",
+    edits: [
+      {
+        file: "src/core/rules/jobs/job-plan.ts",
+        find: "const found = key === null ? undefined : existing.get(key)",
+        replace: "const found = key === null || existing.size > 0 ? undefined : existing.get(key)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-ignores-limit",
+    bug: "Jobs with the same concurrency key run at once.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/insert.ts",
+        find: "const limits = limitText(tx.limits.ensure(jobLimits(job)))",
+        replace: "const limits = limitText(tx.limits.ensure(jobLimits(job).slice(1)))",
       },
     ],
     foundBy: SIM_ON_SQLITE,

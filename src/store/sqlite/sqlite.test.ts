@@ -55,6 +55,30 @@ const WORKER = `
   }`
 
 describe("the SQLite store", () => {
+  it("rejects the retry of an attempt whose run another process has removed", async () => {
+    const path = tempFile()
+    const [store, other] = [await open(path), await open(path)]
+    const version = await store.putWorkflow({ compiled: workflow({ a: {} }), hash: "one", source: "", deploy: true })
+    const holder = newHolderId(clock.now(), random.hex128())
+    await store.registerHolder({ id: holder, kind: "server", name: "s", leaseMs: 1000, process: "", runId: null })
+    const [created] = await store.createRuns([runOf(version)])
+    const none = { lanes: [], maxClaims: 0 }
+    const { claims } = await store.advance({
+      holder,
+      changes: [],
+      claim: { lanes: ["q:default"], maxClaims: 1 },
+      gate: none,
+    })
+    const fence = fenceOf(claims[0]!)
+    const advance = (on: SqliteStore, change: Change) => on.advance({ holder, changes: [change], claim: none, gate: none })
+    const result = { state: "failed", startedAt: null, finishedAt: clock.now() } as const
+    await advance(other, { ...fence, kind: "finish", status: "failed", result })
+    await other.removeRun(created!.run.id, 0)
+    expect(await other.removeRun(created!.run.id, 500)).toBe(true)
+    const { rejected } = await advance(store, { ...fence, kind: "retry", delayMs: 0, lost: false, result })
+    expect(rejected.map(({ attemptId }) => attemptId)).toEqual([fence.attemptId])
+  })
+
   it("commits calls of one tick together", async () => {
     const store = await open(":memory:")
     const version = await put(store)

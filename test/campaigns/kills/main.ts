@@ -1,5 +1,6 @@
 // usage: npm run kills [-- --kills N] [--store sqlite|postgres] [--seed TEXT] [--failover [--tries N]]
-// Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, on both stores, and compares what tasks wrote and
+// Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, and a program with a durable function at any moment, on
+// both stores, while clients start runs, jobs and the function; and compares what tasks wrote and
 // what clients were told. Ends with the counts, and with 1 if there was a violation. With `--failover`, measures how soon the work of a
 // killed server or worker resumes.
 
@@ -31,7 +32,7 @@ const total = count("kills", flags.kills)
 console.log(`seed ${flags.seed}`)
 const points = new Points(new Rng("points", flags.seed))
 const stores = (["sqlite", "postgres"] as const).filter((store) => flags.store === undefined || store === flags.store)
-const sum: Outcome = { kills: 0, runs: 0, violations: [] }
+const sum: Outcome = { kills: 0, runs: 0, jobs: 0, violations: [] }
 for (let world = 0; sum.kills < total; world++) {
   const store = stores[world % stores.length]!
   const local = world % 4 >= 2
@@ -46,16 +47,18 @@ for (let world = 0; sum.kills < total; world++) {
   })
   sum.kills += outcome.kills
   sum.runs += outcome.runs
+  sum.jobs += outcome.jobs
   sum.violations.push(...outcome.violations)
   const seconds = ((performance.now() - begun) / 1000).toFixed(0)
-  const processes = local ? "ork run" : "servers and workers"
-  console.log(
-    `${store}, ${processes}: ${outcome.kills} kills, ${outcome.runs} runs, ${outcome.violations.length} violations, ${seconds} s`,
-  )
+  const processes = local ? "ork run" : "servers, workers and a program"
+  const done = `${outcome.runs} runs, ${outcome.jobs} jobs`
+  console.log(`${store}, ${processes}: ${outcome.kills} kills, ${done}, ${outcome.violations.length} violations, ${seconds} s`)
   for (const violation of outcome.violations) console.log(`VIOLATION  ${violation}`)
 }
 const { killed, reached } = points.coverage()
 const areas = Object.entries(points.areas()).map(([area, kills]) => `${area} ${kills}`)
-console.log(`kills by area: ${areas.join(", ")}; ${killed} of ${reached} failpoints killed a process; ${sum.runs} runs`)
+console.log(
+  `kills by area: ${areas.join(", ")}; ${killed} of ${reached} failpoints killed a process; ${sum.runs} runs, ${sum.jobs} jobs`,
+)
 console.log(`${sum.kills} kills, ${sum.violations.length} violations`)
 process.exit(sum.violations.length === 0 ? 0 : 1)

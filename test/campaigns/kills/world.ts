@@ -1,5 +1,5 @@
-// One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, while a client
-// triggers runs. When the world has had its kills, everything runs undisturbed until all runs have ended, and the journal is checked.
+// One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, and a program with a
+// durable function that is killed at any moment, while clients start runs, jobs and the function. When the world has had its kills, everything runs undisturbed until all runs have ended, and the journal is checked.
 
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
@@ -7,8 +7,10 @@ import { setTimeout as delay } from "node:timers/promises"
 import { checkAll } from "../checks.ts"
 import { Client } from "../client.ts"
 import { Journal } from "../journal.ts"
-import { startWithFailpoints } from "../ork-child.ts"
+import { startProgram, startWithFailpoints } from "../ork-child.ts"
 import { CHAIN, TICKS } from "../workload.ts"
+import { checkFunctions, FUNCTION, StepJournal, writeProgram } from "./functions.ts"
+import { Jobs } from "./jobs.ts"
 import { ANY_MOMENT, type Points } from "./points.ts"
 import type { Rng } from "../../sim/rng.ts"
 import { freePort } from "../../support/components/component.ts"
@@ -27,18 +29,21 @@ export interface WorldOptions {
 
 export interface Outcome {
   kills: number
+  /** Those of the function too. */
   runs: number
+  jobs: number
   violations: string[]
 }
 
 const KEY = "the key of all processes of the campaign"
 const IN_FLIGHT = 6
+const FUNCTIONS_IN_FLIGHT = 2
 /** A process that has not reached its failpoint by then is killed at that moment. */
 const LIFETIME_MS = { least: 2500, most: 6000 }
 
 /** A process that is started again whenever it dies. */
 interface Place {
-  role: "server" | "worker"
+  role: "server" | "worker" | "program"
   args: string[]
   cwd: string
 }
@@ -46,6 +51,7 @@ interface Place {
 export class World {
   readonly #options: WorldOptions
   readonly #journal: Journal
+  readonly #steps: StepJournal
   readonly #violations: string[] = []
   #places: Place[] = []
   #client!: Client
@@ -54,23 +60,36 @@ export class World {
   constructor(options: WorldOptions) {
     this.#options = options
     this.#journal = new Journal(join(options.folder, "journal"))
+    this.#steps = new StepJournal(join(options.folder, "steps"))
   }
 
   async run(): Promise<Outcome> {
     await this.#prepare()
     const first = this.#places.map((place) => this.#start(place, null))
+    await first.at(-1)!.printed(/is ready/)
+    const jobs = new Jobs(this.#client, this.#journal)
     for (const workload of [CHAIN, TICKS]) await this.#client.deploy(workload.definition(this.#journal))
     for (const child of first) child.kill("SIGKILL")
     await Promise.all(first.map(({ exit }) => exit))
     const last = Promise.all(this.#places.map((place) => this.#killRepeatedly(place)))
-    await this.#client.load(CHAIN.name, IN_FLIGHT, () => this.#wanted)
+    const wanted = (): boolean => this.#wanted
+    await Promise.all([
+      this.#client.load(CHAIN.name, IN_FLIGHT, wanted),
+      this.#client.load(FUNCTION, FUNCTIONS_IN_FLIGHT, wanted),
+      jobs.load(wanted),
+    ])
     const living = await last
-    this.#violations.push(...(await checkAll(this.#client, this.#journal, [CHAIN, TICKS])))
+    this.#violations.push(
+      ...(await checkAll(this.#client, this.#journal, [CHAIN, TICKS])),
+      ...(await jobs.check()),
+      ...(await checkFunctions(this.#client, this.#steps)),
+    )
     for (const child of living) child.kill("SIGKILL")
     await Promise.all(living.map(({ exit }) => exit))
     return {
       kills: this.#kills,
       runs: this.#client.acknowledged.size,
+      jobs: jobs.count,
       violations: [...this.#client.violations, ...this.#violations],
     }
   }
@@ -91,6 +110,7 @@ export class World {
     this.#places = [
       ...ports.map((port, i) => place("server", `server-${i}`, ["serve", "--port", String(port)])),
       place("worker", "worker", ["worker", "--server", urls.join(","), "--name", "worker"]),
+      place("program", "program", [writeProgram(join(folder, "program"))]),
     ]
     this.#client = new Client(urls.map((url) => serverAt(url, KEY)))
   }
@@ -121,6 +141,7 @@ export class World {
 
   #start({ role, args, cwd }: Place, point: string | null): OrkProcess {
     const { store, points } = this.#options
+    if (role === "program") return startProgram(args[0]!, { cwd, env: { ...store, JOURNAL: this.#steps.file } })
     const reported = (found: string): void => points.reported(role, found)
     return startWithFailpoints(args, { cwd, env: { ...store, ORK_API_KEY: KEY } }, { point, reported })
   }

@@ -24,15 +24,18 @@ import { releaseResumed, wait } from "./waiting.ts"
 /** Applies the changes and returns the fences of those that were rejected. */
 export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Change[]): Fence[] => {
   if (changes.length === 0) return []
-  const loaded = loadRows(tx.db, rowsToLoad(tx, changes))
+  const read = rowsToLoad(tx, changes)
+  const loaded = loadRows(tx.db, [...read])
   const rejected = new Map<string, Fence>()
   for (const change of changes) {
     const { row, attemptId } = change
     if (rejected.has(attemptId)) continue
-    const cached = loaded.has(row) ? undefined : tx.inFlight.get(attemptId)
+    // A row that was read and not found was removed with its run, and may still be cached.
+    const cached = read.has(row) ? undefined : tx.inFlight.get(attemptId)
     if (cached !== undefined && !mayHaveStopRequest(tx, cached) && applyChange(tx, effects, cached, change)) continue
     // The cache is stale or not enough: read the row.
-    if (!loaded.has(row)) for (const [id, read] of loadRows(tx.db, [row])) loaded.set(id, read)
+    if (!read.has(row)) for (const [id, found] of loadRows(tx.db, [row])) loaded.set(id, found)
+    read.add(row)
     if (!applyChange(tx, effects, loaded.get(row), change)) rejected.set(attemptId, { row, attemptId })
   }
   return [...rejected.values()]
@@ -42,14 +45,14 @@ export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Ch
  * Returns the rows to read. Only statements of `started` and `finish` check the cached row, so other changes need a read. Jobs are read
  * while there are stop requests, since their end deletes the request.
  */
-const rowsToLoad = (tx: Tx, changes: readonly Change[]): number[] => {
+const rowsToLoad = (tx: Tx, changes: readonly Change[]): Set<number> => {
   const rows = new Set<number>()
   const stops = hasStopRequests(tx)
   for (const { kind, row, attemptId } of changes) {
     const cached = kind === "started" || kind === "finish" ? tx.inFlight.get(attemptId) : undefined
     if (cached === undefined || (stops && isJobRow(cached.runSeq))) rows.add(row)
   }
-  return [...rows]
+  return rows
 }
 
 /** Rows inside groups with a timeout are read, since finishing them deletes their stop request. */
