@@ -17,7 +17,7 @@ const NO_RESULTS: ReadonlyMap<string, Output> = new Map()
 
 /** Returns the id of the job or run that has succeeded with the event; null: none. */
 const succeededIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
-  if (type === "job") return status === "COMPLETED" ? jobId! : null
+  if (type === "job") return status === "COMPLETED" ? jobId : null
   return type === "run" && status === "success" ? runId : null
 }
 
@@ -40,11 +40,12 @@ export class Events {
 
   /** `results`: outputs of jobs and functions that have succeeded, by id. */
   emit(events: readonly StoreEvent[], results: ReadonlyMap<string, Output> = NO_RESULTS): void {
-    if (this.#listeners.size === 0) return
+    const listeners = [...this.#listeners]
+    if (listeners.length === 0) return
     for (const event of events) {
       const succeeded = results.size === 0 ? null : succeededIn(event)
       const result = succeeded === null ? undefined : results.get(succeeded)
-      for (const listener of this.#listeners) listener(event, result)
+      for (const listener of listeners) listener(event, result)
     }
   }
 

@@ -18,16 +18,16 @@ export interface JobOfClaim {
 /** Stands in for a job that was deleted while its attempt was in flight. */
 const DELETED: JobOfClaim = { job: DELETED_JOB, createdAt: "" }
 
-/** Returns the jobs of these rows, by row. */
-export const readJobClaims = (session: Session, rows: readonly number[]): Map<number, JobOfClaim> => {
-  const jobs = new Map(rows.map((row) => [row, DELETED]))
-  if (rows.length === 0) return jobs
+/** Reads the jobs of these rows. Returns a function that returns the job of a row. */
+export const readJobClaims = (session: Session, rows: readonly number[]): ((row: number) => JobOfClaim) => {
+  const jobs = new Map<number, JobOfClaim>()
+  if (rows.length === 0) return () => DELETED
   for (const columns of session.db.all<Columns>(READ, JSON.stringify(rows))) {
     const [row, id, name, queue, payload, retry_policy, task, settings, createdAt] = columns
     jobs.set(row, { job: claimedJob({ id, name, queue, payload, retry_policy, task, settings }), createdAt })
   }
-  return jobs
+  return (row) => jobs.get(row) ?? DELETED
 }
 
 /** Returns the job of an orphaned attempt. */
-export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaims(session, [row]).get(row)!.job
+export const jobOfOrphan = (session: Session, row: number): ClaimedJob => readJobClaims(session, [row])(row).job

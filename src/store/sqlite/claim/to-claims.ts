@@ -29,11 +29,11 @@ const NO_READS: TaskClaim["reads"] = new Map()
 /** Returns the claims of rows of tasks and jobs, in the order of the rows. */
 export const toClaims = (tx: Tx, rows: readonly ClaimedRow[]): Claim[] => {
   const tasks = new TaskClaims(tx)
-  const jobs = readJobClaims(
+  const jobOf = readJobClaims(
     tx,
     rows.filter(({ runSeq }) => isJobRow(runSeq)).map(({ row }) => row),
   )
-  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(row, jobs.get(row.row)!) : tasks.build(row)))
+  return rows.map((row) => (isJobRow(row.runSeq) ? toJobClaim(row, jobOf(row.row)) : tasks.build(row)))
 }
 
 export const toTaskClaims = (tx: Tx, rows: readonly ClaimedRow[]): TaskClaim[] => {
