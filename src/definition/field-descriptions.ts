@@ -192,6 +192,12 @@ export const TASK_FIELDS: FieldDescriptions<TaskDefinition> = {
     default: "1h",
   },
   start_timeout: { about: "limit from dispatch to start", default: "5m" },
+  notify: { about: "messages about the task, such as its failure after the last attempt; servers only", see: "#notify" },
+  deadline: {
+    about: "time from the start of the run: warns once if the task has not ended by then, and does not stop it; servers only",
+    default: "none",
+    see: "#notify",
+  },
   queue: { about: "queue whose workers may claim the task; `ork run` claims all", default: "`default`" },
   labels: { about: "labels that a worker must have to claim the task; `ork run` claims all" },
   worker: { about: "worker profile, which gives the task its fields", see: "#worker-profiles" },
@@ -247,11 +253,14 @@ export const TRIGGER_FIELDS: FieldDescriptions<TriggerDefinition> = {
 
 export const NOTIFY_FIELDS: FieldDescriptions<NotifyDefinition> = {
   on: { about: "events to send", default: "required" },
-  webhook: { about: "address that gets `{ event, run }` as JSON" },
+  webhook: { about: "address that gets `{ event, run }` as JSON, about a task `{ event, run, task }`" },
   slack: { about: "address of a Slack webhook, which gets `{ text }`" },
   email: { about: "e-mail address, or a list of them; the SMTP server is a setting of the server" },
-  subject: { about: "subject of the e-mail; expressions can read `params` and `run`", default: "`NAME#12 failed`" },
-  body: { about: "text of the e-mail; expressions can read `params` and `run`", default: "error, times and a link" },
+  subject: {
+    about: "subject of the e-mail; expressions can read `params` and `run`, and `task` if it is about a task",
+    default: "`NAME#12 failed`",
+  },
+  body: { about: "text of the e-mail, with the same expressions", default: "error, times and a link" },
 }
 
 export const SECRET_FIELDS: FieldDescriptions<SecretDefinition> = {

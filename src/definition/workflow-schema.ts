@@ -71,6 +71,20 @@ const failurePatterns = z
   .min(1)
   .max(100)
 
+const notify = describedObject(
+  {
+    on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
+    webhook: text.optional(),
+    slack: text.optional(),
+    email: either("an e-mail address or a list of them", [text, z.array(text).min(1).max(50)]).optional(),
+    subject: text.max(1000).optional(),
+    body: text.max(100_000).optional(),
+  },
+  NOTIFY_FIELDS,
+)
+
+const notifications = either("a notification or a list of them", [notify, z.array(notify)]).optional()
+
 const taskShape = {
   description: text.optional(),
   executor: text.optional(),
@@ -144,6 +158,8 @@ const taskShape = {
   lost_retries: z.int().min(0).max(1000).optional(),
   timeout: duration.optional(),
   start_timeout: duration.optional(),
+  notify: notifications,
+  deadline: duration.optional(),
   queue: text.optional(),
   labels: z
     .array(text.regex(/^[A-Za-z0-9_.=/-]{1,64}$/, 'must have at most 64 letters, digits, "_", ".", "=", "/" and "-"'))
@@ -197,18 +213,6 @@ const trigger = describedObject(
   TRIGGER_FIELDS,
 )
 
-const notify = describedObject(
-  {
-    on: z.array(z.enum(["success", "failure", "cancel", "deadline"])).min(1),
-    webhook: text.optional(),
-    slack: text.optional(),
-    email: either("an e-mail address or a list of them", [text, z.array(text).min(1).max(50)]).optional(),
-    subject: text.max(1000).optional(),
-    body: text.max(100_000).optional(),
-  },
-  NOTIFY_FIELDS,
-)
-
 const hook = z.array(taskSchema).optional()
 
 export const workflowSchema = describedObject(
@@ -229,7 +233,7 @@ export const workflowSchema = describedObject(
     }).optional(),
     triggers: either("a trigger or a list of them", [trigger, z.array(trigger)]).optional(),
     depends_on_past: z.boolean().optional(),
-    notify: either("a notification or a list of them", [notify, z.array(notify)]).optional(),
+    notify: notifications,
     deadline: duration.optional(),
     concurrency: count.optional(),
     max_active_runs: count.optional(),

@@ -105,6 +105,42 @@ steps:
     })
   })
 
+  it("sends its mails about runs and failed steps", () => {
+    const { workflows, problems } = convert(`
+mail_on: { failure: true, success: false, wait: true }
+error_mail: { from: dagu@x.test, to: "ops@x.test, dev@x.test", prefix: "[Error]" }
+smtp: { host: mail.x.test }
+steps:
+  - name: a
+    command: echo a
+    mail_on_error: true
+  - name: b
+    command: echo b
+    mail_on_error: false
+`)
+    expect(workflows[0]!.definition).toMatchObject({
+      notify: [
+        { on: ["failure"], email: ["ops@x.test", "dev@x.test"], subject: "[Error] ${{ run.workflow }} ${{ run.status }}" },
+      ],
+      tasks: {
+        a: {
+          notify: {
+            on: ["failure"],
+            email: ["ops@x.test", "dev@x.test"],
+            subject: "[Error] ${{ run.workflow }}: ${{ task.name }} ${{ task.status }}",
+          },
+        },
+      },
+    })
+    expect(workflows[0]!.definition.tasks["b"]).toEqual({ command: "echo b" })
+    expect(parseDefinition(JSON.stringify(workflows[0]!.definition), { file: "x.json" }).ok).toBe(true)
+    expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
+      "3: errorMail.from is left out: set smtp_from in ork.yaml of the server",
+      "4: smtp is left out: set smtp and smtp_from in ork.yaml of the server",
+      "2: mailOn.wait has no counterpart and is left out",
+    ])
+  })
+
   it("reports what has no counterpart, with its line, and a broken file", () => {
     const { workflows, problems } = convert(`
 mailOn: { failure: true }
@@ -112,15 +148,17 @@ steps:
   - name: a
     command: echo a
     repeatPolicy: { repeat: true }
+    mailOnError: true
   - name: b
     executor: ssh
     command: ls
 `)
     expect(Object.keys(workflows[0]!.definition.tasks)).toEqual(["a"])
     expect(problems.map(({ line, message }) => `${line}: ${message}`)).toEqual([
+      "2: mailOn.failure is left out: errorMail names no address",
       "6: repeatPolicy of the step a has no counterpart and is left out",
-      "8: the step b uses the executor ssh, which is not converted",
-      "2: mailOn has no counterpart and is left out",
+      "7: mailOnError is left out: errorMail names no address",
+      "9: the step b uses the executor ssh, which is not converted",
     ])
     expect(convert("steps: [").problems).toMatchObject([{ line: 1 }])
   })

@@ -4,6 +4,7 @@
 import { type Document, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type YAMLMap } from "yaml"
 import type { EnvDefinition, RetryDefinition, TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
 import type { Json, JsonObject } from "../core/values/json.ts"
+import { convertMails, type DaguMails } from "./dagu-mails.ts"
 import { type Imported, type ImportProblem, literalText, notImported, UniqueNames } from "./imported.ts"
 
 export interface DaguOptions {
@@ -66,6 +67,7 @@ class Dag {
   readonly #variables = new Map<string, string>()
   /** Names of variables that a step's output sets, with the step. */
   readonly #outputs = new Map<string, string>()
+  #mails: DaguMails | null = null
 
   constructor(document: Document.Parsed, lines: LineCounter, options: DaguOptions, names: UniqueNames) {
     this.#lines = lines
@@ -93,6 +95,10 @@ class Dag {
     const name = this.#names.add(textOf(take("name")) ?? this.#options.name)
     const params = this.#params(take("params"))
     const env = this.#env(take("env"))
+    this.#mails = convertMails(
+      { mailOn: take("mailOn"), errorMail: take("errorMail"), infoMail: take("infoMail"), smtp: take("smtp") },
+      (line, message) => this.#problem(line, message),
+    )
     const steps = this.#steps(take("steps"), textOf(take("type")) ?? null)
     const hooks = this.#hooks(take("handlerOn") ?? take("handlers"))
     const timeout = secondsOf(take("timeoutSec"))
@@ -111,6 +117,7 @@ class Dag {
       ...(typeof concurrency === "number" && concurrency > 0 && { concurrency }),
       ...(typeof maxActiveRuns === "number" && maxActiveRuns > 0 && { max_active_runs: maxActiveRuns }),
       ...optional("timeout", timeout),
+      ...(this.#mails.notify.length > 0 && { notify: this.#mails.notify }),
       defaults: {
         timeout: TIMEOUT,
         ...optional("working_dir", workingDir),
@@ -301,6 +308,7 @@ class Dag {
       ...this.#retry(take("retryPolicy")),
       ...this.#repeat(take("repeatPolicy"), step.name, run.command !== undefined),
       ...this.#continueOn(take("continueOn")),
+      ...this.#mails?.ofStep(take("mailOnError")),
       ...(take("output") !== undefined && { output: "text" }),
       ...this.#stepEnv(take("env"), step, steps),
     }

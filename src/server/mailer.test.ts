@@ -49,6 +49,14 @@ test("a mail reaches its recipients, and a subject cannot add headers or recipie
   expect(text).not.toMatch(/^Bcc:/m)
 })
 
+test("a check connects and signs in, and says what is wrong", async () => {
+  const { port, received } = await receive({ authOptional: false })
+  await mailer(port, "ork@x.test", "pass").verify()
+  await expect(mailer(port, "ork@x.test", "wrong").verify()).rejects.toThrow("the password is wrong")
+  await expect(mailer(port, "ork@x.test").verify()).rejects.toThrow("the secret SMTP_PASSWORD")
+  expect(received).toEqual([])
+})
+
 test("the user signs in with the secret SMTP_PASSWORD, and is the sender by default", async () => {
   const { port, received } = await receive({ authOptional: false })
   await mailer(port, "ork@x.test", "pass").send(MAIL)

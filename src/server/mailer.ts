@@ -39,6 +39,16 @@ export class SmtpMailer implements Mailer {
     }
   }
 
+  /** Connects and signs in, without sending a message. Rejects with what is wrong. */
+  async verify(): Promise<void> {
+    const transport = await this.#connect()
+    try {
+      await transport.verify()
+    } finally {
+      transport.close()
+    }
+  }
+
   /** Reads the password for each message, so that a new one takes effect at once. */
   async #connect(): Promise<Transporter> {
     const { host, port, user, tls } = this.#settings

@@ -371,6 +371,7 @@ class Server {
     const tracing = this.#tracing
     if (tracing !== null) this.#engine.onEvent((event) => tracing.event(event))
     this.#engine.onEvent((event) => {
+      if (event.type === "task") this.#notifier.wakeLater()
       if (event.type !== "run") return
       this.#notifier.wake()
       if (event.status === "success") this.#triggers.wake()

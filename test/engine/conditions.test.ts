@@ -1,6 +1,6 @@
 // Tasks that wait until a condition holds (`executor: wait`).
 
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it, onTestFinished } from "vitest"
@@ -18,10 +18,12 @@ class Broken extends Error {
   override readonly name = BROKEN_CONDITION
 }
 
-/** Finds real files; other conditions are scripted. */
+/** Finds real files; other conditions are scripted. Looks for a single file at once, since the virtual clock does not wait for the system. */
 const conditions = (scripted: Partial<Conditions> = {}): Conditions => ({
-  paths: (path) =>
-    new Files({ dataDir: "/nowhere/data", openObjects: () => Promise.reject(new Error("no bucket")) }).find(path),
+  paths: (path) => {
+    if (path.startsWith("/") && !path.includes("*")) return Promise.resolve(existsSync(path) ? [path] : [])
+    return new Files({ dataDir: "/nowhere/data", openObjects: () => Promise.reject(new Error("no bucket")) }).find(path)
+  },
   respond: () => Promise.reject(new Error("no response: connect ECONNREFUSED")),
   firstRow: () => Promise.resolve(null),
   stop: () => Promise.resolve(),

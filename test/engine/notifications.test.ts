@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
+import { explain } from "../../src/engine/services/explain.ts"
 import { type Mail, Notifier } from "../../src/engine/services/notifier.ts"
 import { signatureProblem } from "../../src/protocol/wire/signature.ts"
 import { fail, setup as setupEngine, type Script } from "./setup.ts"
@@ -35,7 +36,7 @@ const setup = async (scripts: { [task: string]: Script }, replies: (number | Err
       mailer: hasMailer ? { send: async (mail) => void mails.push(mail) } : null,
       address: () => "https://ork.test",
     })
-    engine.onEvent((event) => event.type === "run" && notifier.wake())
+    engine.onEvent((event) => (event.type === "run" ? notifier.wake() : notifier.wakeLater()))
     notifier.start()
     return notifier
   }
@@ -187,5 +188,116 @@ describe("a notification by e-mail", () => {
     expect(await fixture.store.notificationProblems(runId)).toMatchObject([
       { kind: "failure", problem: "no SMTP server is set; set smtp in ork.yaml, or ORK_SMTP" },
     ])
+  })
+})
+
+describe("a notification of a task", () => {
+  const webhook = 'webhook: "https://a.test/hook"'
+  const slow: Script = async (_, { sleep }) => {
+    await sleep(3_000_000)
+    return null
+  }
+
+  it("is sent once at its last attempt, with the task", async () => {
+    const fixture = await setup({ a: () => fail("it broke") })
+    fixture.start()
+    const runId = await fixture.trigger(
+      `name: w\ntasks:\n  a: { command: x, retries: 2, continue_on_error: true, notify: { on: [failure], ${webhook} } }\n  b: { command: x }`,
+    )
+    expect((await fixture.ended(runId)).status).toBe("success")
+    await fixture.pass(2000)
+    expect(fixture.sent.map(({ body }) => JSON.parse(body))).toMatchObject([
+      {
+        event: "failure",
+        run: { id: runId, workflow: "w" },
+        task: { name: "a", path: "", status: "failed", attempt: 3, error: expect.stringContaining("it broke") },
+      },
+    ])
+  })
+
+  it("is sent again when a retry of the run ends the task again", async () => {
+    const fixture = await setup({ a: () => fail("it broke") })
+    fixture.start()
+    const runId = await fixture.trigger(`name: w\ntasks: { a: { command: x, notify: { on: [failure], ${webhook} } } }`)
+    await fixture.ended(runId)
+    await fixture.pass(2000)
+    await fixture.engine.retry(runId, {})
+    await fixture.ended(runId)
+    await fixture.pass(2000)
+    expect(fixture.sent).toHaveLength(2)
+  })
+
+  it("to Slack and by e-mail names the task and its error", async () => {
+    const fixture = await setup({ each: ({ path }) => (path === "1" ? fail("it broke") : null) })
+    fixture.start()
+    const runId = await fixture.trigger(`
+name: w
+tasks:
+  each:
+    foreach: [a, b]
+    command: x
+    notify:
+      - { on: [failure], slack: "https://slack.test/x", email: a@x.test }
+      - { on: [failure], email: b@x.test, subject: "\${{ task.name }} \${{ task.status }}", body: "\${{ task.error }}" }
+`)
+    await fixture.ended(runId)
+    await fixture.pass(2000)
+    const error = (await fixture.store.getTask({ runId, name: "each", path: "" }))!.error!
+    expect(JSON.parse(fixture.sent[0]!.body)).toEqual({ text: `w: task each failed: ${error} (run ${runId})` })
+    expect(fixture.mails.toSorted((a, b) => (a.to[0]! < b.to[0]! ? -1 : 1))).toMatchObject([
+      { to: ["a@x.test"], subject: "w#1: task each failed", text: expect.stringContaining(`Error: ${error}\n`) },
+      { to: ["b@x.test"], subject: "each failed", text: error },
+    ])
+  })
+
+  it("that could not be delivered is a problem of the run that names the task", async () => {
+    const fixture = await setup({ a: () => fail() }, [500])
+    fixture.start()
+    const runId = await fixture.trigger(`name: w\ntasks: { a: { command: x, notify: { on: [failure], ${webhook} } } }`)
+    await fixture.ended(runId)
+    await fixture.pass(2000)
+    const explained = await explain({ store: fixture.store, isAlive: () => true }, runId)
+    expect(explained.map(({ sentence }) => sentence)).toContain(
+      "The notification of failure of a could not be delivered: a.test answered 500. Ork tries again after 1 try.",
+    )
+  })
+
+  it("of a missed deadline is sent once, and the task continues; a task that met its deadline has none", async () => {
+    const fixture = await setup({ late: slow, "g.late": slow })
+    fixture.start()
+    const notify = `notify: { on: [deadline], ${webhook} }`
+    const runId = await fixture.trigger(`
+name: w
+tasks:
+  early: { command: x, deadline: 10m, ${notify} }
+  late: { command: x, deadline: 30m, ${notify} }
+  quiet: { command: x, depends_on: [late], deadline: 20m }
+  g:
+    foreach: [1, 2]
+    tasks:
+      early: { command: x, deadline: 10m, ${notify} }
+      late: { command: x, depends_on: [early], deadline: 40m, ${notify} }
+  skipped: { command: x, if: "false", deadline: 10m, ${notify} }
+`)
+    await fixture.pass(30 * 60_000 - 1000)
+    expect(fixture.sent).toEqual([])
+    expect((await fixture.ended(runId)).status).toBe("success")
+    await fixture.pass(3_600_000)
+    expect(fixture.sent.map(({ body, at }) => [JSON.parse(body).event, JSON.parse(body).task.name, at])).toEqual([
+      ["deadline", "late", expect.any(Number)],
+      ["deadline", "g.late", expect.any(Number)],
+    ])
+    expect(fixture.logged).toEqual(Array.from({ length: 3 }, () => "a task is past its deadline"))
+  })
+
+  it("of a deadline is sent for a task whose group has not started", async () => {
+    const fixture = await setup({ late: slow })
+    fixture.start()
+    const notify = `notify: { on: [deadline], ${webhook} }`
+    const runId = await fixture.trigger(
+      `name: w\ntasks:\n  late: { command: x }\n  g: { depends_on: [late], tasks: { inner: { command: x, deadline: 1m, ${notify} } } }`,
+    )
+    await fixture.pass(61_000)
+    expect(JSON.parse(fixture.sent[0]!.body)).toMatchObject({ task: { name: "g.inner", status: null }, run: { id: runId } })
   })
 })

@@ -229,4 +229,16 @@ export const FAULT_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/store/postgres/schema/plans.test.ts"] },
   },
+  {
+    name: "fault-notification-per-instance",
+    bug: "A fan-out sends a notification for each of its instances.",
+    edits: [
+      {
+        file: "src/core/rules/runs/notifications.ts",
+        find: 'status === "skipped" || isInstance(node, kind)',
+        replace: 'status === "skipped"',
+      },
+    ],
+    foundBy: { tests: ["src/store/sqlite/conformance.test.ts"] },
+  },
 ]

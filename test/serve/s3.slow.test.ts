@@ -69,6 +69,26 @@ describe("ork run with S3", () => {
 })
 
 describe("ork serve with S3", () => {
+  it("starts a run for each new object of a trigger", { timeout: 120_000 }, async () => {
+    const server = await startServer([], { cwd: temporaryFolder(), env })
+    const path = own.address.replace("/ork?", "/incoming/**?")
+    await server.deploy({
+      name: "arrivals",
+      triggers: [{ path, every: "1s", params: { file: "${{ run.cause.path }}" } }],
+      params: { file: "" },
+      tasks: { a: { command: 'echo "${{ params.file }}"' } },
+    })
+    const bucket = new S3ObjectStore({ bucket: own.bucket, prefix: "", endpoint: own.endpoint, region: null, pathStyle: true })
+    const runs = async (): Promise<string> => (await server.call("GET", "/runs?workflow=arrivals&limit=100")).text
+    for (const file of ["incoming/a.csv", "incoming/deep/b.csv"]) {
+      // The trigger may have begun to look a moment after the deployment, so that the first version of the object is not new.
+      await probe(async () => {
+        await bucket.put(file, Buffer.from(String(Date.now())))
+        return (await runs()).includes(`"file":"s3://${own.bucket}/${file}"`) ? true : null
+      }, 2000)
+    }
+  })
+
   it("shows a log while it is written, and removes the objects of a removed run", async () => {
     const server = await startServer([], { cwd: temporaryFolder(), env })
     await server.deploy({

@@ -27,6 +27,7 @@ test("a single task shows the fields of its executor as in the definition, a lis
     executor: "process",
     command: 'echo "${{ params.who }}" "and ${{ params.who }}"',
     timeout_ms: 60_000,
+    deadline_ms: null,
     image: null,
   })
   const b = (await api.call("GET", `/runs/${id}/tasks/b`)).body["work"] as { command: string[] }

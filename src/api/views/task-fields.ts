@@ -13,6 +13,7 @@ export const workShape = (node: Node) => ({
   image: node.image ?? null,
   fields: Object.fromEntries(Object.entries(node.fields).map(([name, value]) => [name, templateJson(value)])),
   timeout_ms: node.timeoutMs,
+  deadline_ms: node.deadlineMs ?? null,
   cpu: node.resources?.cpu ?? null,
   memory_bytes: node.resources?.memoryBytes ?? null,
   artifacts: node.artifacts === undefined ? null : [templateJson(node.artifacts)].flat().map(toText),

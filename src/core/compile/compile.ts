@@ -10,7 +10,7 @@ import { compileDuration } from "./context/duration.ts"
 import { GraphBuilder } from "./graph/graph-builder.ts"
 import { definedAt, moveToDefaults } from "./inherited-problems.ts"
 import { workflowNameProblem } from "./context/names.ts"
-import { compileNotify } from "./workflow/notify.ts"
+import { compileNotify } from "./context/notify.ts"
 import { compileParams } from "./workflow/params.ts"
 import { checkReferences } from "./graph/references.ts"
 import { compileSchedules } from "./workflow/schedule.ts"
@@ -43,7 +43,7 @@ export const compile = (definition: WorkflowDefinition, options: CompileOptions 
     webhook: definition.webhook,
     triggers: compileTriggers(context, definition, params),
     dependsOnPast: definition.depends_on_past === true ? (true as const) : undefined,
-    notify: compileNotify(context, definition.notify ?? []),
+    notify: compileNotify(context, definition.notify ?? [], ["notify"], "run"),
     deadlineMs,
     concurrency: definition.concurrency,
     maxActiveRuns: definition.max_active_runs,

@@ -24,6 +24,8 @@ export interface ExpressionScope {
   index?: number
   /** Instance of the nearest fanned group around the task. */
   parent?: { item?: Json; index?: number }
+  /** The task that a notification is about. */
+  task?: Json
   /** Response to a poll of deferred work. */
   response?: Json
   /** Outputs that are too large to be parsed on the server's thread, by task; `tasks` has null for them. */

@@ -132,6 +132,7 @@ export const narrowScope = (scope: ExpressionScope, refs: readonly Reference[]):
     ...(item.length > 0 && scope.item !== undefined && { item: pick(scope.item, item) }),
     ...(scope.index !== undefined && { index: scope.index }),
     ...(parent.length > 0 && scope.parent !== undefined && { parent: scope.parent }),
+    ...(scope.task !== undefined && { task: scope.task }),
     ...(scope.response !== undefined && { response: pick(scope.response, pathsOf("response")) }),
   }
 }

@@ -207,6 +207,9 @@ export interface TaskDefinition {
   lost_retries?: number
   timeout?: Duration
   start_timeout?: Duration
+  /** Messages about the task, and the time from the start of the run after which it is late. */
+  notify?: NotifyDefinition | NotifyDefinition[]
+  deadline?: Duration
   // Where it runs.
   queue?: string
   labels?: string[]
@@ -242,7 +245,7 @@ export interface NotifyDefinition {
   webhook?: string
   slack?: string
   email?: string | string[]
-  /** Texts of the e-mail, with expressions over params and run. */
+  /** Texts of the e-mail, with expressions over params and run, and over task in a notification of a task. */
   subject?: string
   body?: string
 }

@@ -42,6 +42,13 @@ const computeLayout = ({ nodes }: CompiledWorkflow): GroupLayout => {
 export const groupMembers = (workflow: CompiledWorkflow, group: number | null): readonly number[] =>
   group === null ? rootNodes(workflow) : (layoutOf(workflow).members.get(group) ?? [])
 
+/** Returns the groups around a node, innermost first. */
+export const groupsAround = ({ nodes }: CompiledWorkflow, index: number): number[] => {
+  const groups: number[] = []
+  for (let { group } = nodes[index]!; group !== null; group = nodes[group]!.group) groups.push(group)
+  return groups
+}
+
 /** True when the node is, or lies in, a group with a timeout: only such rows can be stopped by one. */
 export const hasGroupTimeout = (workflow: CompiledWorkflow, index: number): boolean => layoutOf(workflow).timed[index]!
 

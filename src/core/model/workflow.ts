@@ -197,6 +197,10 @@ export interface Node {
   wait?: { everyMs: number; until?: string }
   /** The task is skipped when it times out. */
   softFail?: true
+  /** Messages about the task; absent: none. */
+  notify?: NotifySpec[]
+  /** Time from the start of the run after which a task that has not ended is late. */
+  deadlineMs?: number
   /** null: no timeout. */
   timeoutMs: number | null
   startTimeoutMs: number | null

@@ -35,6 +35,17 @@ const sentence = (task: Partial<ExplainedTask>, rest: Partial<ExplainContext> = 
   explainTask(load(task), context(rest)).sentence
 
 describe("explainTask", () => {
+  it("says that a task that has not ended is past its deadline", () => {
+    const late = workflow({ extract: {}, load: { after: ["extract"], deadlineMs: 60_000 } })
+    const startedAt = "2026-01-01T00:00:00.000Z"
+    const at = (ms: number) => ({ workflow: late, run: { ...run, startedAt }, now: Date.parse(startedAt) + ms })
+    expect(sentence({}, at(60_000))).toBe("load is ready and waits for a free slot.")
+    expect(sentence({}, at(60_001))).toBe(
+      "load is ready and waits for a free slot; it is past its deadline, 1m after the start of the run.",
+    )
+    expect(sentence({ status: "success", attempt: 1 }, at(60_001))).toBe("load succeeded in attempt 1.")
+  })
+
   it.each<[Partial<ExplainedTask>, Partial<ExplainContext>, string]>([
     [{ upstreamPending: 1 }, {}, "load waits for extract (running)."],
     [

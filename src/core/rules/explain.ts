@@ -8,7 +8,8 @@ import type { JobStatus } from "./jobs/jobs.ts"
 import type { Json } from "../values/json.ts"
 import type { RowKind } from "../model/row.ts"
 import { enclosingPath, taskDisplayName, taskKey } from "../model/task-path.ts"
-import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../model/status.ts"
+import { formatDuration } from "../values/quantities.ts"
+import { type AttemptState, isTaskFinished, type RunStatus, type SkipReason, type TaskStatus } from "../model/status.ts"
 import { waitingOf, waitingText, type WaitingOn } from "../model/waiting-on.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../model/workflow.ts"
 
@@ -41,6 +42,7 @@ export interface ExplainedRun {
   cancelling: "cancel" | "timeout" | null
   /** The run has closed because it timed out. */
   timedOut?: boolean
+  startedAt?: string | null
   /** The run whose success this one waits for (`depends_on_past`), unless it has succeeded. */
   waitsFor?: { id: string; status: RunStatus } | null
   /** Active runs of the workflow, while `max_active_runs` keeps this one pending. */
@@ -121,21 +123,39 @@ export const explainCause = (status: RunStatus, cause: RunCause): Explanation =>
   return { task: null, path: "", status, sentence: `The run started ${what}.` }
 }
 
-/** Explains why a notification of a run did not arrive. */
+/** A notification that could not be delivered. `task`: what it is about; null: the run. */
+export interface UndeliveredNotification {
+  task: { name: string; path: string } | null
+  kind: string
+  tries: number
+  problem: string
+  gaveUp: boolean
+}
+
+/** Explains why a notification of a run, or of a task of it, did not arrive. */
 export const explainNotification = (
   status: RunStatus,
-  { kind, tries, problem, gaveUp }: { kind: string; tries: number; problem: string; gaveUp: boolean },
+  { task, kind, tries, problem, gaveUp }: UndeliveredNotification,
 ): Explanation => {
   const next = gaveUp ? "Ork has given up" : "Ork tries again"
   const count = tries === 1 ? "1 try" : `${tries} tries`
-  const sentence = `The notification of ${kind} could not be delivered: ${problem}. ${next} after ${count}.`
+  const event = task === null ? kind : `${kind} of ${taskDisplayName(task.name, task.path)}`
+  const sentence = `The notification of ${event} could not be delivered: ${problem}. ${next} after ${count}.`
   return { task: null, path: "", status, sentence }
 }
 
 export const explainTask = (task: ExplainedTask, context: ExplainContext): Explanation => {
   const node = context.workflow.nodes[task.node]!
-  const sentence = `${taskDisplayName(task.name, task.path)} ${statusReason(task, node, context)}.`
+  const sentence = `${taskDisplayName(task.name, task.path)} ${statusReason(task, node, context)}${lateness(task, node, context)}.`
   return { task: task.name, path: task.path, status: task.status, sentence }
+}
+
+/** Returns the end of the sentence about a task that has not ended by its deadline. */
+const lateness = ({ status }: ExplainedTask, { deadlineMs }: Node, { run, now }: ExplainContext): string => {
+  const { startedAt = null } = run
+  if (deadlineMs === undefined || startedAt === null || isTaskFinished(status)) return ""
+  if (now - Date.parse(startedAt) <= deadlineMs) return ""
+  return `; it is past its deadline, ${formatDuration(deadlineMs)} after the start of the run`
 }
 
 /** Returns the predicate of the sentence. */

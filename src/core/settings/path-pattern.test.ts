@@ -9,6 +9,7 @@ describe("a pattern of paths", () => {
       "s3://bucket/**/a?endpoint=http://127.0.0.1:9000&path_style=true",
       { store: "s3://bucket?endpoint=http://127.0.0.1:9000&path_style=true", root: "s3://bucket/", parts: ["**", "a"] },
     ],
+    ["/in/**", { store: null, root: "/", parts: ["in", "**", "*"] }],
     ["gs://bucket/done", { store: "gs://bucket", root: "gs://bucket/", parts: ["done"] }],
   ])("%s is valid", (text, pattern) => {
     expect(parsePathPattern(text)).toEqual(pattern)
@@ -20,7 +21,6 @@ describe("a pattern of paths", () => {
     "/in//a",
     "/in/../a",
     "/in/a**b",
-    "/in/**",
     "s3://bucket",
     "s3://b/a",
     "https://x.test/a",

@@ -1,5 +1,5 @@
 // Patterns of files and objects: an absolute path, or `s3://BUCKET/KEY?endpoint=…`, `gs://BUCKET/KEY`. `*` stands for any text within a name and
-// `**` for any number of folders; neither stands for names that begin with a dot, which writers use for unfinished files.
+// `**` for any number of folders, at the end for all files below; neither stands for names that begin with a dot, which writers use for unfinished files.
 
 import { parseObjectAddress } from "./object-address.ts"
 import { fits } from "../values/name-patterns.ts"
@@ -28,7 +28,7 @@ export const parsePathPattern = (text: string): PathPattern | null => {
 const withParts = (store: string | null, root: string, path: string): PathPattern | null => {
   const parts = path.split("/")
   const isBad = parts.some((part) => part === "" || part === "." || part === ".." || (part.includes("**") && part !== "**"))
-  return isBad || parts.at(-1) === "**" ? null : { store, parts, root }
+  return isBad ? null : { store, parts: parts.at(-1) === "**" ? [...parts, "*"] : parts, root }
 }
 
 export const isWildcard = (part: string): boolean => part.includes("*")

@@ -34,6 +34,19 @@ test("a file has a variable per line, with comments, quotes and export", () => {
   })
 })
 
+test("a # starts a comment only after white space", () => {
+  const text = 'A=a#b\nB=a #b\nC=https://x.test/#top # where\nD=#1\nE= # nothing\nF=it\'s#1\nG="a\nH=b#c" # d\n'
+  expect({ ...variablesIn(text, ".env") }).toEqual({
+    A: "a#b",
+    B: "a",
+    C: "https://x.test/#top",
+    D: "#1",
+    E: "",
+    F: "it's#1",
+    G: "a\nH=b#c",
+  })
+})
+
 test("a value in quotes may have several lines", () => {
   expect({ ...variablesIn('KEY="one\ntwo"\nX=1\n', ".env") }).toEqual({ KEY: "one\ntwo", X: "1" })
 })

@@ -33,8 +33,23 @@ export class EnvFiles {
   }
 }
 
+/** An assignment: its name, and its value in quotes, which may have several lines, or without. */
+const ASSIGNMENT = /^([^\S\n]*(?:export\s+)?[^\s=#"'`]+[^\S\n]*=)(?:[^\S\n]*(["'`])[\s\S]*?\2|([^\n]*))/gm
+
+/**
+ * Quotes values with a `#` that is part of them: it starts a comment only after white space, as in a shell, but after any character for
+ * Node's `parseEnv`.
+ */
+const withQuotes = (text: string): string =>
+  text.replaceAll(ASSIGNMENT, (whole, name: string, _quote: string | undefined, value: string | undefined) => {
+    if (value?.includes("#") !== true) return whole
+    const plain = value.replace(/\s+#.*$/, "").trim()
+    const quote = ["'", "`", '"'].find((each) => !plain.includes(each)) ?? ""
+    return `${name}${quote}${plain}${quote}`
+  })
+
 export const variablesIn = (text: string, file: string): Variables => {
-  const variables = parseEnv(text) as Variables
+  const variables = parseEnv(withQuotes(text)) as Variables
   const lines = text.split("\n")
   const isKnown = (line: string): boolean => {
     const name = /^\s*(?:export\s+)?([^\s=]+)\s*=/.exec(line)?.[1]

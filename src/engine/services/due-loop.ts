@@ -1,5 +1,5 @@
 // The base of services that handle due work in passes. A pass runs when the service is woken, when the next work is due, and a second after
-// another process committed something. One pass runs at a time; a wake-up during a pass starts another one.
+// something was committed that may have made work due. One pass runs at a time; a wake-up during a pass starts another one.
 
 import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
@@ -9,8 +9,8 @@ import type { Store } from "../../store/contract/store.ts"
 const RETRY_MS = 1000
 /** Keeps a timer that fires a little early from spinning. */
 const MIN_SLEEP_MS = 5
-/** Other processes commit hundreds of times a second, mostly without new work. */
-const STORE_WAKE_DELAY_MS = 1000
+/** Processes commit hundreds of times a second, mostly without new work. */
+const WAKE_LATER_MS = 1000
 
 export interface DueLoopOptions {
   clock: Clock
@@ -26,7 +26,7 @@ export abstract class DueLoop {
   #passWanted = false
   #running: Promise<void> | null = null
   #cancelDue: (() => void) | null = null
-  #cancelStoreWake: (() => void) | null = null
+  #cancelLater: (() => void) | null = null
 
   /** `failureMessage`: the log message for a failed pass, which is repeated. */
   constructor(options: DueLoopOptions, failureMessage: string) {
@@ -39,7 +39,7 @@ export abstract class DueLoop {
 
   start(): void {
     this.#started = true
-    this.#options.store.onWake(() => this.#wakeLater())
+    this.#options.store.onWake(() => this.wakeLater())
     this.wake()
   }
 
@@ -47,7 +47,7 @@ export abstract class DueLoop {
   async stop(): Promise<void> {
     this.#stop.abort()
     this.#cancelDue?.()
-    this.#cancelStoreWake?.()
+    this.#cancelLater?.()
     await this.#running
   }
 
@@ -58,10 +58,11 @@ export abstract class DueLoop {
     this.#running ??= this.#run()
   }
 
-  #wakeLater(): void {
-    if (this.#stop.signal.aborted) return
-    this.#cancelStoreWake ??= this.#options.clock.after(STORE_WAKE_DELAY_MS, () => {
-      this.#cancelStoreWake = null
+  /** Starts a pass within a second; several calls until then start one. */
+  wakeLater(): void {
+    if (!this.#started || this.#stop.signal.aborted) return
+    this.#cancelLater ??= this.#options.clock.after(WAKE_LATER_MS, () => {
+      this.#cancelLater = null
       this.wake()
     })
   }

@@ -83,7 +83,10 @@ const explainWholeRun = async (options: ExplainOptions, run: RunRow, context: Ex
     ...(problem === null ? [] : [{ task: null, path: "", status, sentence: `The server has a problem: ${problem}.` }]),
     ...(ofRun === null ? [] : [ofRun]),
     ...(run.cause === null ? [] : [explainCause(status, run.cause)]),
-    ...(await options.store.notificationProblems(id)).map((each) => explainNotification(status, each)),
+    ...(await options.store.notificationProblems(id)).map(({ node, path, ...problem }) => {
+      const task = node === null ? null : { name: context.workflow.nodes[node]!.name, path }
+      return explainNotification(status, { ...problem, task })
+    }),
   ]
 }
 

@@ -1,19 +1,19 @@
-// Sends notifications of runs: webhooks, signed like incoming ones, Slack messages and e-mails. The store records them with the end of the run, so
-// that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
+// Sends notifications of runs and tasks: webhooks, signed like incoming ones, Slack messages and e-mails. The store records them with the end of
+// the run or task, so that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
 // Gives up after about a day. The store keeps the problem of each failed delivery, and `explain` shows it.
 
 import { DueLoop } from "./due-loop.ts"
-import { mailText, RUN_STATE } from "./mail-text.ts"
+import { headline, mailText, type NotificationSubject } from "./mail-text.ts"
+import { isTaskOpen, readNotifiedTask } from "./notified-task.ts"
 import type { Evaluator, Logger } from "../ports.ts"
 import { messageOf } from "../../core/values/error-message.ts"
-import type { CompiledWorkflow, NotifySpec } from "../../core/model/workflow.ts"
-import type { NewNotification } from "../../core/rules/runs/notifications.ts"
+import type { NotifySpec } from "../../core/model/workflow.ts"
 import type { Clock, Fetch, SecretSource } from "../../core/model/ports.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import { runShape } from "../../protocol/api/shapes.ts"
 import { SIGNATURE_HEADER, signatureOf, TIMESTAMP_HEADER } from "../../protocol/wire/signature.ts"
 import type { NotificationRow, NotificationStore } from "../../store/contract/notifications.ts"
-import type { RunRow, Store } from "../../store/contract/store.ts"
+import type { Store } from "../../store/contract/store.ts"
 
 const MAX_CONCURRENT = 16
 const RESPONSE_TIMEOUT_MS = 10_000
@@ -27,7 +27,7 @@ const MAX_TRIES = 30
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
-  store: Pick<Store, "getRun" | "compiled" | "onWake"> & NotificationStore
+  store: Pick<Store, "getRun" | "getTask" | "listNodes" | "listInner" | "compiled" | "onWake"> & NotificationStore
   clock: Clock
   log: Logger
   secret: SecretSource
@@ -79,33 +79,64 @@ export class Notifier extends DueLoop {
   }
 
   async #send(notification: NotificationRow, stopped: AbortSignal): Promise<void> {
-    const { store, log } = this.#options
-    const { id, runId, kind, target, tries } = notification
-    const run = await store.getRun(runId)
-    const isObsolete = run === null || (kind === "deadline" && isRunClosed(run.status))
-    if (isObsolete) return await store.removeNotifications([id])
-    const workflow = await store.compiled(run.versionId)
-    if (kind === "deadline" && tries === 1) {
-      log.warn({ run: runId, workflow: run.workflow, deadlineMs: workflow.deadlineMs }, "a run is past its deadline")
-    }
-    const spec = workflow.notify[target]
-    if (spec === undefined) return await store.removeNotifications([id])
-    const problems: string[] = []
-    const post = async (message: Message): Promise<void> => {
-      const problem = await this.#post(message, stopped)
-      if (problem !== null) problems.push(problem)
-    }
-    if (spec.webhook !== undefined) {
-      await post({ address: spec.webhook, body: webhookBody(notification, run), signedFor: notification })
-    }
-    if (spec.slack !== undefined) await post({ address: spec.slack, body: slackBody(notification, run), signedFor: null })
-    if (spec.email !== undefined) {
-      const problem = await this.#mail(spec.email, { notification, spec, workflow, run })
-      if (problem !== null) problems.push(problem)
-    }
+    const { store } = this.#options
+    const subject = await this.#subjectOf(notification)
+    if (subject === null) return await store.removeNotifications([notification.id])
+    const { workflow, run, task } = subject
+    const { id, kind, node, target, tries } = notification
+    const { notify = [], deadlineMs } = node === null ? workflow : workflow.nodes[node]!
+    if (kind === "deadline" && tries === 1) this.#logMissed(subject, deadlineMs)
+    const spec = notify[target]
+    const problems = spec === undefined ? [] : await this.#deliver(spec, notification, subject, stopped)
     if (problems.length === 0) return await store.removeNotifications([id])
-    const problem = problems.join("; ")
-    const fields = { run: runId, workflow: run.workflow, notification: kind, tries, problem }
+    await this.#postpone(notification, problems.join("; "), {
+      run: run.id,
+      workflow: run.workflow,
+      ...(task !== null && { task: task.name }),
+    })
+  }
+
+  /** Returns what the notification is about; null: it is obsolete, because the run was removed, or met the deadline. */
+  async #subjectOf({ runId, kind, node, path }: NotificationRow): Promise<NotificationSubject | null> {
+    const { store } = this.#options
+    const run = await store.getRun(runId)
+    if (run === null || (kind === "deadline" && isRunClosed(run.status))) return null
+    const workflow = await store.compiled(run.versionId)
+    if (node === null) return { workflow, run, task: null }
+    if (kind === "deadline" && !(await isTaskOpen(store, run, workflow, node))) return null
+    return { workflow, run, task: await readNotifiedTask(store, { runId, name: workflow.nodes[node]!.name, path }) }
+  }
+
+  #logMissed({ run, task }: NotificationSubject, deadlineMs: number | undefined): void {
+    const fields = { run: run.id, workflow: run.workflow, ...(task !== null && { task: task.name }), deadlineMs }
+    this.#options.log.warn(fields, `a ${task === null ? "run" : "task"} is past its deadline`)
+  }
+
+  /** Sends the messages of a notification. Returns their problems. */
+  async #deliver(
+    spec: NotifySpec,
+    notification: NotificationRow,
+    subject: NotificationSubject,
+    stopped: AbortSignal,
+  ): Promise<string[]> {
+    const { webhook, slack, email } = spec
+    const problems: (string | null)[] = []
+    if (webhook !== undefined) {
+      const body = webhookBody(notification, subject)
+      problems.push(await this.#post({ address: webhook, body, signedFor: notification }, stopped))
+    }
+    if (slack !== undefined) {
+      const body = slackBody(notification, subject)
+      problems.push(await this.#post({ address: slack, body, signedFor: null }, stopped))
+    }
+    if (email !== undefined) problems.push(await this.#mail(email, spec, notification, subject))
+    return problems.filter((problem) => problem !== null)
+  }
+
+  async #postpone(notification: NotificationRow, problem: string, about: object): Promise<void> {
+    const { store, log } = this.#options
+    const { kind, tries } = notification
+    const fields = { ...about, notification: kind, tries, problem }
     const givesUp = tries >= MAX_TRIES
     if (givesUp) log.error(fields, "failed to deliver a notification; giving up")
     else log.warn(fields, "failed to deliver a notification; trying again")
@@ -116,18 +147,15 @@ export class Notifier extends DueLoop {
   /** Sends an e-mail. Returns the problem, or null. */
   async #mail(
     to: string[],
-    {
-      notification,
-      spec,
-      workflow,
-      run,
-    }: { notification: NotificationRow; spec: NotifySpec; workflow: CompiledWorkflow; run: RunRow },
+    spec: NotifySpec,
+    notification: NotificationRow,
+    subject: NotificationSubject,
   ): Promise<string | null> {
     const { mailer, evaluator, address } = this.#options
     if (mailer === null) return "no SMTP server is set; set smtp in ork.yaml, or ORK_SMTP"
     try {
-      const link = `${address()}/ui/runs/${run.id}`
-      const text = await mailText(evaluator, { spec, workflow, run, kind: notification.kind, link })
+      const link = `${address()}/ui/runs/${subject.run.id}`
+      const text = await mailText(evaluator, { ...subject, spec, kind: notification.kind, link })
       await mailer.send({ to, ...text, id: deliveryId(notification) })
       return null
     } catch (error) {
@@ -167,10 +195,14 @@ export class Notifier extends DueLoop {
 
 const deliveryId = ({ id, runId, kind }: NotificationRow): string => `${runId}:${kind}:${id}`
 
-const webhookBody = ({ kind }: NewNotification, run: RunRow): string => JSON.stringify({ event: kind, run: runShape(run) })
+const webhookBody = ({ kind }: NotificationRow, { run, task }: NotificationSubject): string =>
+  JSON.stringify({ event: kind, run: runShape(run), ...(task !== null && { task }) })
 
-const slackBody = ({ kind }: NewNotification, run: RunRow): string =>
-  JSON.stringify({ text: `${run.workflow} ${RUN_STATE[kind]}${run.error === null ? "" : `: ${run.error}`} (run ${run.id})` })
+const slackBody = ({ kind }: NotificationRow, { run, task }: NotificationSubject): string => {
+  const { error } = task ?? run
+  const reason = error === null ? "" : `: ${error}`
+  return JSON.stringify({ text: `${headline(run.workflow, task, kind)}${reason} (run ${run.id})` })
+}
 
 const hostOf = (address: string): string => (URL.canParse(address) ? new URL(address).host : "the address")
 

@@ -3,6 +3,7 @@
 // stops, and the store releases it when the engine dies.
 
 import { type Condition, type Finding, isBroken } from "./conditions.ts"
+import { SharedTimers } from "./shared-timers.ts"
 import type { WaitResult } from "./waiting-tasks.ts"
 import { isTaskFault } from "../attempts/task-failure.ts"
 import type { EngineOptions } from "../ports.ts"
@@ -18,8 +19,10 @@ const MAX_PER_KEY = 16
 const PRUNE_MS = 60_000
 const RETRY_MS = 1000
 const MAX_SEEN = 500
-/** Timers cannot wait longer. */
-const MAX_TIMER_MS = 2 ** 31 - 1
+/** Checks that are due within this time start together. Thousands of tasks may wait. */
+const MAX_SLACK_MS = 100
+/** Part of `every` by which a check may be late. */
+const SLACK = 0.1
 
 export interface WatchParts {
   submit(change: Change): void
@@ -37,7 +40,6 @@ interface Watch {
   /** Start of the attempt, on the monotonic clock. */
   startedAt: number
   seen: string | null
-  cancelTimer: (() => void) | null
 }
 
 export class Watches {
@@ -46,12 +48,16 @@ export class Watches {
   readonly #watches = new Map<string, Watch>()
   /** Checks under way and in line, by the key of their conditions. */
   readonly #lines = new Map<string, { busy: number; next: Watch[] }>()
+  readonly #timers: SharedTimers<Watch>
   #stopped = false
   #cancelPrune: (() => void) | null = null
 
   constructor(options: Pick<EngineOptions, "clock" | "log">, parts: WatchParts) {
     this.#options = options
     this.#parts = parts
+    this.#timers = new SharedTimers(options.clock, (watch) => {
+      if (this.#isWatched(watch)) this.#queue(watch)
+    })
   }
 
   get size(): number {
@@ -66,7 +72,7 @@ export class Watches {
   add(claim: TaskClaim, condition: Condition, { everyMs, timeoutMs }: { everyMs: number; timeoutMs: number | null }): boolean {
     if (this.#stopped) return false
     const startedAt = this.#options.clock.monotonic() - claim.waitingOn!.elapsedMs
-    const watch: Watch = { fence: fenceOf(claim), condition, everyMs, timeoutMs, startedAt, seen: null, cancelTimer: null }
+    const watch: Watch = { fence: fenceOf(claim), condition, everyMs, timeoutMs, startedAt, seen: null }
     this.#watches.set(claim.attemptId, watch)
     this.#queue(watch)
     this.#pruneLater()
@@ -87,19 +93,18 @@ export class Watches {
   stop(): void {
     this.#stopped = true
     this.#cancelPrune?.()
+    this.#timers.cancelAll()
     for (const watch of this.#watches.values()) this.#release(watch)
   }
 
   /** Forgets a row that another engine owns now. */
   drop(attemptId: string): void {
-    const watch = this.#watches.get(attemptId)
-    if (watch === undefined) return
-    watch.cancelTimer?.()
     this.#watches.delete(attemptId)
   }
 
   dropAll(): void {
-    for (const attemptId of this.#watches.keys()) this.drop(attemptId)
+    this.#timers.cancelAll()
+    this.#watches.clear()
   }
 
   #release({ fence }: Watch): void {
@@ -181,7 +186,7 @@ export class Watches {
   }
 
   #schedule(watch: Watch, delayMs: number): void {
-    watch.cancelTimer = this.#options.clock.after(Math.min(delayMs, MAX_TIMER_MS), () => this.#queue(watch))
+    this.#timers.add(watch, delayMs, Math.min(MAX_SLACK_MS, watch.everyMs * SLACK))
   }
 
   // -- rows that were finished by hand ---------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import type { Python } from "./python.ts"
 import type { Requirements } from "./requirements.ts"
 import { SharedWork } from "./shared-work.ts"
 import type { TaskCommand, TaskCommands } from "./task-commands.ts"
+import { markUsed, removeUnused } from "./unused-virtualenvs.ts"
 
 const BUILD = fileURLToPath(new URL("../../../python/build_virtualenv.py", import.meta.url))
 const IDENTIFY = "import sys; print(sys.version, sys.implementation.cache_tag, sys.base_prefix)"
@@ -59,9 +60,8 @@ export class Virtualenvs {
     const version = await this.#identify(request)
     const key = keyOf(request, version)
     const folder = join(this.#folder, key)
-    if (!isComplete(folder)) {
-      await this.#building.run(key, request.signal, (signal) => this.#build(folder, { ...request, signal }))
-    }
+    if (isComplete(folder)) await markUsed(folder)
+    else await this.#building.run(key, request.signal, (signal) => this.#build(folder, { ...request, signal }))
     const virtualenv = join(folder, "env")
     const bin = join(virtualenv, "bin")
     return { program: join(bin, "python"), bin, virtualenv }
@@ -91,6 +91,7 @@ export class Virtualenvs {
     if (error !== null) throw new BuildFailure(`its requirements could not be installed: ${messageIn(log) || error}`, log)
     // Tasks of other workflows may use the virtualenv: from now on, no task can change it.
     if (user !== null) await takeBack(folder)
+    await removeUnused(this.#folder)
   }
 
   /** Runs a command for a task. `input`: content of a file whose path is added to the arguments. */

@@ -3,6 +3,7 @@
 import { stat } from "node:fs"
 import { isWildcard, PATH_PATTERN_HINT, parsePathPattern } from "../../core/settings/path-pattern.ts"
 import { MatchFinder, type MatchFinderOptions } from "../../objects/matches/matches.ts"
+import { OpenStores } from "../../objects/matches/open-stores.ts"
 import { TooManyEntries } from "../../objects/matches/walk.ts"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import { BrokenCondition } from "./broken-condition.ts"
@@ -11,13 +12,12 @@ const MAX_FOUND = 1000
 const SEARCH_MS = 30_000
 
 export class Files {
-  readonly #options: MatchFinderOptions
   readonly #matches: MatchFinder
-  readonly #buckets = new Map<string, ReturnType<MatchFinderOptions["openObjects"]>>()
+  readonly #buckets: OpenStores
 
   constructor(options: MatchFinderOptions) {
-    this.#options = options
     this.#matches = new MatchFinder(options)
+    this.#buckets = new OpenStores((address) => options.openObjects(address))
   }
 
   /** Returns existing files or objects, sorted, at most 1,000. Throws BrokenCondition when waiting cannot help. */
@@ -30,7 +30,7 @@ export class Files {
     try {
       if (store === null || parts.some(isWildcard)) return await this.#match(path, ownFolder)
       const key = parts.join("/")
-      return (await (await this.#bucket(store)).size(key)) === null ? [] : [root + key]
+      return (await (await this.#buckets.get(store)).size(key)) === null ? [] : [root + key]
     } catch (error) {
       if (isPermanent(error)) throw new BrokenCondition((error as Error).message, { cause: error })
       throw error
@@ -50,13 +50,6 @@ export class Files {
       throw error
     }
     return found.sort()
-  }
-
-  async #bucket(address: string): ReturnType<MatchFinderOptions["openObjects"]> {
-    const opening = this.#buckets.get(address) ?? this.#options.openObjects(address)
-    this.#buckets.set(address, opening)
-    const bucket = await opening
-    return bucket.impatient ?? bucket
   }
 }
 

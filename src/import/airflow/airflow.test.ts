@@ -170,13 +170,40 @@ with DAG("single", schedule="@daily", catchup=False):
     ])
   })
 
-  it("sends e-mails about failures to the addresses of its default arguments", async () => {
+  it("sends e-mails about failures of tasks to the addresses of its default arguments", async () => {
     const { definition, problems } = await convert(`
 with DAG("mails", schedule=None, default_args={"email": ["ops@example.com"], "email_on_failure": True, "email_on_retry": False}):
     BashOperator(task_id="a", bash_command="true", email_on_failure=False)
+    BashOperator(task_id="b", bash_command="true", email="b@example.com, c@example.com")
+    BashOperator(task_id="c", bash_command="true", email_on_failure=True)
 `)
-    expect(definition).toMatchObject({ notify: [{ on: ["failure"], email: ["ops@example.com"] }] })
+    expect(definition).toMatchObject({
+      defaults: { notify: [{ on: ["failure"], email: ["ops@example.com"] }] },
+      tasks: { a: { notify: [] }, b: { notify: [{ on: ["failure"], email: ["b@example.com", "c@example.com"] }] } },
+    })
+    expect(definition!.tasks["c"]).not.toHaveProperty("notify")
     expect(problems).toEqual([])
+  })
+
+  it("has the SLA of a task as its deadline, and reports callbacks", async () => {
+    const { definition, problems } = await convert(`
+with DAG("slas", schedule=None, default_args={"email": "ops@example.com"}, on_failure_callback=page, sla_miss_callback=page):
+    BashOperator(task_id="a", bash_command="true", sla=timedelta(minutes=30))
+    BashOperator(task_id="b", bash_command="true", email_on_failure=False, sla=timedelta(hours=1))
+    BashOperator(task_id="c", bash_command="true", sla=LIMIT, email=ADDRESS, on_failure_callback=page, on_retry_callback=page)
+`)
+    expect(definition!.tasks).toMatchObject({
+      a: { deadline: 1800, notify: [{ on: ["failure", "deadline"], email: ["ops@example.com"] }] },
+      b: { deadline: 3600, notify: [{ on: ["deadline"], email: ["ops@example.com"] }] },
+    })
+    expect(problems.map(({ line, message }) => `${line - 8}: ${message}`)).toEqual([
+      "6: sla of BashOperator c is not a constant and is left out",
+      "6: email of BashOperator c is not a constant text and is left out",
+      "6: on_failure_callback of BashOperator c is left out: write it as a task under on_failure, or add notify",
+      "6: on_retry_callback of BashOperator c is left out: Ork reports the last attempt only",
+      "3: on_failure_callback of the DAG is left out: write it as a task under on_failure, or add notify",
+      "3: sla_miss_callback of the DAG is left out: a notify with on: [deadline] sends a message",
+    ])
   })
 
   it("waits as its sensors do", async () => {
@@ -218,7 +245,7 @@ with DAG("odd", schedule="@daily", sla_miss_callback=page):
       "5: the template {{ var.value.token }} has no counterpart",
       "5: pool of BashOperator b has no counterpart and is left out",
       "3: catchup is not set: Airflow 2 catches up on missed ticks then, Ork does not unless you set catchup: all",
-      "3: sla_miss_callback of the DAG has no counterpart and is left out",
+      "3: sla_miss_callback of the DAG is left out: a notify with on: [deadline] sends a message",
     ])
     expect(definition!.tasks).toMatchObject({ a: { command: expect.stringContaining("exit 1") }, b: { depends_on: ["a"] } })
   })

@@ -1,6 +1,13 @@
 // Converts an Airflow file: one workflow per DAG, and a Python file with the functions that its tasks call.
 
-import type { RetryDefinition, ScheduleDefinition, TaskDefinition, WorkflowDefinition } from "../../core/model/definition.ts"
+import { isDeepStrictEqual } from "node:util"
+import type {
+  NotifyDefinition,
+  RetryDefinition,
+  ScheduleDefinition,
+  TaskDefinition,
+  WorkflowDefinition,
+} from "../../core/model/definition.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { RunWhen } from "../../core/model/workflow.ts"
 import { type Imported, type ImportProblem, literalText, UniqueNames } from "../imported.ts"
@@ -58,6 +65,16 @@ const RULES: Record<string, RunWhen> = {
 
 const PRESETS = new Set(["@hourly", "@daily", "@weekly", "@monthly", "@yearly"])
 
+/** Arguments about messages. */
+const MESSAGE_ARGS = ["email", "email_on_failure", "sla"] as const
+
+const CALLBACK_ADVICE = {
+  on_failure_callback: "write it as a task under on_failure, or add notify",
+  on_success_callback: "write it as a task below, or as a hook under on_success of the workflow, or add notify",
+  on_retry_callback: "Ork reports the last attempt only",
+  sla_miss_callback: "a notify with on: [deadline] sends a message",
+} as const
+
 /** Airflow has no limit unless `execution_timeout` is set; Ork's default of one hour would stop long tasks. */
 const TIMEOUT = "7d"
 
@@ -100,10 +117,9 @@ class DagImport {
     const definition: WorkflowDefinition = {
       name: this.#name,
       ...fields,
-      ...this.#notify(defaults, line),
       ...(this.#dependsOnPast && fields.schedule !== undefined && { depends_on_past: true }),
       ...(Object.keys(this.#params).length > 0 && { params: this.#params }),
-      defaults: { timeout: TIMEOUT, ...this.#common(defaults, line, "default_args") },
+      defaults: { timeout: TIMEOUT, ...this.#common(defaults, line, "default_args"), ...messagesOf(defaults) },
       tasks: converted,
     }
     const files = this.#called.size === 0 ? {} : { files: { [this.#module]: this.#moduleText() } }
@@ -144,6 +160,11 @@ class DagImport {
           break
         case "catchup":
         case "params":
+          break
+        case "on_failure_callback":
+        case "on_success_callback":
+        case "sla_miss_callback":
+          this.#problem(line, `${name} of the DAG is left out: ${CALLBACK_ADVICE[name]}`)
           break
         default:
           if (!IGNORED_DAG_ARGS.has(name)) this.#problem(line, `${name} of the DAG has no counterpart and is left out`)
@@ -194,15 +215,6 @@ class DagImport {
     return after.length === 0 ? {} : { triggers: [{ after }] }
   }
 
-  /** Airflow sends e-mails about failures to `email` unless `email_on_failure` is False. */
-  #notify(defaults: JsonObject, line: number): Pick<WorkflowDefinition, "notify"> {
-    const { email, email_on_failure: onFailure = true } = defaults
-    if (email === undefined || onFailure === false) return {}
-    const addresses = [email].flat().filter((address) => typeof address === "string")
-    if (addresses.length === 0) this.#problem(line, `email of default_args is not a constant text`)
-    return addresses.length === 0 ? {} : { notify: [{ on: ["failure"], email: addresses }] }
-  }
-
   #param(name: string, value: Json): void {
     if (sourceOf(value) === null) this.#params[name] = value
     else this.#problem(this.#dag.line, `the param ${name} is ${sourceOf(value)}; declare it under params`)
@@ -220,7 +232,17 @@ class DagImport {
       ...this.#branch(upstream, id),
       ...own,
       ...this.#common(rest, line, `${operator} ${id}`),
+      ...this.#messages(args),
     }
+  }
+
+  /** Returns the messages about the task if they differ from those of the default arguments. */
+  #messages(args: JsonObject): Pick<TaskDefinition, "notify" | "deadline"> {
+    const { default_args: given } = this.#dag.args
+    const defaults = isObject(given) ? given : {}
+    if (!MESSAGE_ARGS.some((name) => args[name] !== undefined)) return {}
+    const { notify = [], ...deadline } = messagesOf({ ...defaults, ...args })
+    return isDeepStrictEqual(notify, messagesOf(defaults).notify ?? []) ? deadline : { ...deadline, notify }
   }
 
   /** Returns what the task runs, and the arguments that this covers. */
@@ -405,9 +427,17 @@ class DagImport {
             this.#problem(line, `depends_on_past of ${what} is left out: in Ork it is a field of the workflow, for whole runs`)
           break
         case "email":
+          if (addressesIn(value).length === 0) this.#problem(line, `email of ${what} is not a constant text and is left out`)
+          break
         case "email_on_failure":
-          if (what !== "default_args" && value !== false)
-            this.#problem(line, `${name} of ${what} is left out: in Ork, notify is a field of the workflow`)
+          break
+        case "sla":
+          if (secondsOf(value) === null) this.#problem(line, `sla of ${what} is not a constant and is left out`)
+          break
+        case "on_failure_callback":
+        case "on_success_callback":
+        case "on_retry_callback":
+          this.#problem(line, `${name} of ${what} is left out: ${CALLBACK_ADVICE[name]}`)
           break
         case "wait_for_downstream":
           if (value !== false) this.#problem(line, `${name} of ${what} has no counterpart and is left out`)
@@ -433,6 +463,28 @@ class DagImport {
       this.#called.has(name) ? withNamedParameters(name, source) : source,
     )
     return `# Functions of the Airflow DAG ${this.#dag.id}\n${[shared, ...sources].filter((part) => part !== "").join("\n\n\n")}\n`
+  }
+}
+
+const addressesIn = (value: Json | undefined): string[] =>
+  [value ?? []]
+    .flat()
+    .flatMap((each) => (typeof each === "string" ? each.split(/[,;\s]+/).filter((address) => address !== "") : []))
+
+/**
+ * Airflow mails to `email` about the failure of a task unless `email_on_failure` is False, and about a missed `sla`, which counts from
+ * the start of the run.
+ */
+const messagesOf = (args: JsonObject): Pick<TaskDefinition, "notify" | "deadline"> => {
+  const email = addressesIn(args["email"])
+  const sla = secondsOf(args["sla"])
+  const on: NotifyDefinition["on"] = [
+    ...(args["email_on_failure"] === false ? [] : (["failure"] as const)),
+    ...(sla === null ? [] : (["deadline"] as const)),
+  ]
+  return {
+    ...(sla !== null && { deadline: sla }),
+    ...(email.length > 0 && on.length > 0 && { notify: [{ on, email }] }),
   }
 }
 

@@ -2,6 +2,7 @@
 
 import { realpath } from "node:fs/promises"
 import { localMatches } from "./local-matches.ts"
+import { OpenStores } from "./open-stores.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { fitsPattern, literalParts, parsePathPattern, type PathPattern } from "../../core/settings/path-pattern.ts"
 import type { ObjectStore } from "../objects.ts"
@@ -35,10 +36,11 @@ const PAGE = 1000
 
 export class MatchFinder {
   readonly #options: MatchFinderOptions
-  readonly #stores = new Map<string, Promise<ObjectStore>>()
+  readonly #stores: OpenStores
 
   constructor(options: MatchFinderOptions) {
     this.#options = options
+    this.#stores = new OpenStores((address) => options.openObjects(address))
   }
 
   find(pattern: string, options: FindOptions = {}): AsyncIterable<Match> {
@@ -54,7 +56,7 @@ export class MatchFinder {
   }
 
   async *#objects(address: string, pattern: PathPattern, { signal }: FindOptions): AsyncGenerator<Match> {
-    const store = await this.#open(address)
+    const store = await this.#stores.get(address)
     const prefix = literalParts(pattern)
       .map((part) => `${part}/`)
       .join("")
@@ -67,13 +69,6 @@ export class MatchFinder {
       if (page.length < PAGE) return
       after = page.at(-1)!.key
     }
-  }
-
-  async #open(address: string): Promise<ObjectStore> {
-    let opening = this.#stores.get(address)
-    if (opening === undefined) this.#stores.set(address, (opening = this.#options.openObjects(address)))
-    const store = await opening
-    return store.impatient ?? store
   }
 }
 

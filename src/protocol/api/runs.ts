@@ -121,6 +121,7 @@ const work = z
     image: z.string().nullable(),
     fields: object.meta({ description: "Other fields of the executor" }),
     timeout_ms: z.number().nullable(),
+    deadline_ms: z.number().nullable().meta({ description: "Time from the start of the run after which the task is late" }),
     cpu: z.number().nullable(),
     memory_bytes: z.number().nullable(),
     artifacts: z.array(z.string()).nullable().meta({ description: "Patterns of the files that it stores" }),

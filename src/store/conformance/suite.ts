@@ -27,6 +27,7 @@ import { keyTests } from "./admin/keys.ts"
 import { limitTests } from "./claims/limits.ts"
 import { listTests } from "./reads/lists.ts"
 import { notificationTests } from "./admin/notifications.ts"
+import { taskNotificationTests } from "./admin/task-notifications.ts"
 import { claimUnblockedTests } from "./claims/claim-unblocked.ts"
 import { orderTests } from "./claims/order.ts"
 import { runViewTests } from "./reads/run-view.ts"
@@ -88,6 +89,7 @@ export const serverSuite = (name: string, open: Open<ServerStore>): void => {
     jobSearchTests(open)
     jobPropertyTests(open)
     notificationTests(open)
+    taskNotificationTests(open)
     functionTests(open)
   })
 }

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from "node:net"
 import { expect, test } from "vitest"
 import { commandLine } from "../../testing/command-line.ts"
 import { containing, matching } from "../../../../test/support/matchers.ts"
@@ -67,6 +68,21 @@ test("doctor checks whether the server responds and accepts the key", async () =
   expect(check("key")).toMatchObject({ state: "ok" })
   const wrong = await world.ork("doctor", "--api-key", "not-the-key-of-this-server")
   expect([wrong.code, wrong.stdout]).toEqual([1, matching(/^fail key /m)])
+})
+
+test("doctor checks whether the SMTP server of the settings can be reached", async () => {
+  await using world = await commandLine()
+  expect((await world.ork("doctor")).stdout).not.toContain("smtp")
+  const listener = createServer()
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve))
+  const { port } = listener.address() as AddressInfo
+  await new Promise((resolve) => listener.close(resolve))
+  await world.file("ork.yaml", `smtp: smtp://127.0.0.1:${port}\n`)
+  const refused = await world.ork("doctor")
+  expect([refused.code, refused.stdout]).toEqual([
+    1,
+    matching(new RegExp(`^fail smtp +127\\.0\\.0\\.1:${port}: .*ECONNREFUSED`, "m")),
+  ])
 })
 
 test("the audit log is listed, exported and verified", async () => {

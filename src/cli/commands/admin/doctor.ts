@@ -11,6 +11,7 @@ import { padEnd } from "../../terminal/text.ts"
 import { type Config, withoutPassword } from "../../../config.ts"
 import { messageOf } from "../../../core/values/error-message.ts"
 import { Client } from "../../../protocol/client/client.ts"
+import { SmtpMailer } from "../../../server/mailer.ts"
 
 interface Check {
   name: string
@@ -34,6 +35,7 @@ export const doctor = async (context: Context, options: ReaderFlags): Promise<nu
     ...inspection.surroundings,
     await databaseCheck(context, config),
     await objectsCheck(context, config),
+    ...(await mailChecks(context, config)),
     ...(await serverChecks(context, config)),
     { name: "concurrency", state: "ok", detail: concurrencyText(config) },
   ]
@@ -128,6 +130,21 @@ const objectsCheck = async (context: Context, config: Config): Promise<Check> =>
     return { name: "objects", state: "ok", detail: config.objectStore }
   } catch (error) {
     return { name: "objects", state: "fail", detail: messageOf(error) }
+  }
+}
+
+/** Connects to the SMTP server of the settings, if there is one, and signs in. */
+const mailChecks = async (context: Context, config: Config): Promise<Check[]> => {
+  const { smtp, smtpFrom } = config
+  if (smtp === null) return []
+  const name = "smtp"
+  const where = `${smtp.host}:${smtp.port}${smtp.user === null ? "" : ` as ${smtp.user}`}`
+  try {
+    const secrets = await context.backends.openSecrets(config, context)
+    await new SmtpMailer(smtp, smtpFrom, (secret) => secrets.find(secret)).verify()
+    return [{ name, state: "ok", detail: where }]
+  } catch (error) {
+    return [{ name, state: "fail", detail: `${where}: ${messageOf(error)}` }]
   }
 }
 

@@ -1,11 +1,10 @@
 // `ork report RUN -o FILE`: writes a run as one HTML page: graph, timeline, tasks with input, output and the end of their logs.
 
-import { writeFile } from "node:fs/promises"
-import { resolve } from "node:path"
 import { lastLines } from "./logs.ts"
 import { reportPage } from "../../report/page.ts"
 import type { Context } from "../../target/context.ts"
 import { type ReaderFlags, type RunReader, tasksInOrder, withReader } from "../../target/reader.ts"
+import { writeOutputFile } from "../../terminal/output-file.ts"
 import { print } from "../../terminal/output.ts"
 import { localZone } from "../../terminal/times.ts"
 import type { Run, Task } from "../../../protocol/client/client.ts"
@@ -33,8 +32,9 @@ export const report = (context: Context, runText: string, options: ReportOptions
       zone: localZone(context),
       now: context.backends.clock.now(),
     })
-    const file = options.output ?? `${run.workflow}-${run.number}.html`
-    await writeFile(resolve(context.cwd, file), page)
+    const name = `${run.workflow}-${run.number}.html`
+    const file = options.output ?? name
+    await writeOutputFile(context.cwd, file, name, page)
     print(context, `wrote ${file}`)
     return 0
   })

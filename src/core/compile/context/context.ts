@@ -14,8 +14,8 @@ import { splitText, type TextPart, toTemplate } from "../code/templates.ts"
 export interface ExpressionSite {
   /** Index of the node; null: the workflow itself (params of a schedule, texts of a notification). */
   node: number | null
-  /** Set in texts of a notification, which is sent after the start of a run. */
-  notify?: true
+  /** Set in texts of a notification, which is sent after the start of a run: what it is about. */
+  notify?: "run" | "task"
   /** Set in `foreach` and `parallel`, which are evaluated before there is an item. */
   fan?: true
   /** Set in `until` of a wait, which reads the `response` of a URL. */

@@ -11,6 +11,13 @@ import type { NameScope } from "../context/name-scope.ts"
 const RUN_FIELDS = ["id", "workflow", "logical_date", "date", "trigger", "cause", "status", "error"]
 const HOOK_ONLY = new Set(["status", "error"])
 const TASK_FIELDS = ["output", "status"]
+/** Fields of `task` in the texts of a notification of a task. */
+const NOTIFIED_TASK_FIELDS = ["name", "path", "label", "status", "attempt", "error", "started_at", "finished_at"]
+
+const NOTIFICATION_VARIABLES = {
+  run: "notifications can use params.* and run.*",
+  task: "notifications of a task can use params.*, run.* and task.*",
+} as const
 
 /** Variables of other tools, and what to write instead. */
 const OTHER_VARIABLES: Readonly<Record<string, string>> = {
@@ -134,20 +141,20 @@ class ReferenceChecker {
   }
 
   #problem(ref: Reference, use: ExpressionUse): ReferenceProblem | null {
-    const { node, notify = false } = use.site
+    const { node, notify } = use.site
     const first = ref.path[0]
     switch (ref.root) {
       case "params":
-        if (node === null && !notify)
+        if (node === null && notify === undefined)
           return { message: "params are not available here; the params of schedules and triggers can use run.* only" }
         if (typeof first !== "string" || this.#params.has(first)) return null
         return { message: `there is no param ${quote(first)}`, suggestion: this.#context.nearest(first, this.#params) }
       case "run":
-        return this.#runProblem(first, notify || (node !== null && this.#node(node).hook !== null))
+        return this.#runProblem(first, notify !== undefined || (node !== null && this.#node(node).hook !== null))
       case "tasks":
         if (node === null)
           return {
-            message: `tasks are not available here; ${notify ? "notifications can use params.* and run.*" : "the params of schedules and triggers can use run.*"} only`,
+            message: `tasks are not available here; ${notify === undefined ? "the params of schedules and triggers can use run.*" : NOTIFICATION_VARIABLES[notify]} only`,
           }
         return this.#taskProblem(ref, node)
       case "item":
@@ -155,6 +162,8 @@ class ReferenceChecker {
         return this.#instanceProblem(ref.root, use)
       case "parent":
         return this.#parentProblem(first, node)
+      case "task":
+        return notify === "task" ? this.#notifiedTaskProblem(first) : this.#unknownRoot(ref, node)
       default:
         return ref.root === "response" && use.site.response === true ? null : this.#unknownRoot(ref, node)
     }
@@ -168,6 +177,12 @@ class ReferenceChecker {
     return HOOK_ONLY.has(field) && !hook
       ? { message: `run.${field} is available in hooks only, after the tasks have finished` }
       : null
+  }
+
+  #notifiedTaskProblem(field: string | number | undefined): ReferenceProblem | null {
+    if (typeof field !== "string" || NOTIFIED_TASK_FIELDS.includes(field)) return null
+    const suggestion = this.#context.nearest(field, NOTIFIED_TASK_FIELDS)
+    return { message: `task has no field ${quote(field)}; its fields are ${NOTIFIED_TASK_FIELDS.join(", ")}`, suggestion }
   }
 
   #taskProblem({ path }: Reference, node: number): ReferenceProblem | null {

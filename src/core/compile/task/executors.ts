@@ -137,7 +137,13 @@ export const GROUP_FIELDS: ReadonlySet<string> = new Set([
   "priority",
   "env",
   "timeout",
+  "notify",
+  "deadline",
 ])
 
-/** Fields of `defaults` that apply to groups. A default timeout is meant for tasks. */
-export const GROUP_DEFAULTS: ReadonlySet<string> = new Set([...GROUP_FIELDS].filter((field) => field !== "timeout"))
+const MEANT_FOR_TASKS = ["timeout", "notify", "deadline"]
+
+/** Fields of `defaults` that apply to groups. */
+export const GROUP_DEFAULTS: ReadonlySet<string> = new Set(
+  [...GROUP_FIELDS].filter((field) => !MEANT_FOR_TASKS.includes(field)),
+)

@@ -16,6 +16,7 @@ import { compileFields, compileLiterals } from "./executor-fields.ts"
 import { compileFan } from "./fan.ts"
 import { envNameProblem, quote } from "../context/names.ts"
 import { loadsCode } from "../code/interpreters.ts"
+import { compileNotify } from "../context/notify.ts"
 import { compileRetry } from "./retry.ts"
 import { compileOutput } from "./schemas.ts"
 import { variableMessage } from "../code/shell.ts"
@@ -80,6 +81,8 @@ export const compileTask = (context: CompileContext, source: TaskSource): Node =
     retryOn: merged.retry_on,
     skipOn: merged.skip_on,
     ...(waits && compileWait(context, source, site)),
+    notify: merged.notify === undefined ? undefined : compileNotify(context, merged.notify, [...path, "notify"], "task"),
+    deadlineMs: compileDeadline(context, source),
     timeoutMs: compileDuration(context, merged.timeout, [...path, "timeout"]) ?? rule.timeoutMs,
     // The author's timeout limits deferred work too; the executor's default does not.
     deferTimeoutMs: parseDuration(merged.timeout) ?? undefined,
@@ -153,6 +156,18 @@ export const compileEnv = (
     }
   }
   return compiled
+}
+
+/** A hook starts after the run has closed: only a deadline that it inherits is left out silently. */
+const compileDeadline = (context: CompileContext, { own, merged, hook, path }: TaskSource): number | undefined => {
+  const at = [...path, "deadline"]
+  if (hook === null) return compileDuration(context, merged.deadline, at)
+  if (own.deadline !== undefined)
+    context.problems.addKey(
+      at,
+      "is not for hooks: a deadline counts from the start of the run, and a hook starts after its end",
+    )
+  return undefined
 }
 
 const compileResources = (context: CompileContext, { resources }: TaskDefinition, path: Path): Node["resources"] => {

@@ -36,5 +36,5 @@ it("starts a run with its top-level rows, of which containers are not listed as 
   const compiled = workflow({ a: {}, b: { after: ["a"], fan: { foreach: "x" } as never } }, { timeoutMs: 9 })
   const start = planStart(compiled, { id: "r", private: false, priority: 5 })
   expect(start.rows).toHaveLength(2)
-  expect(start).toMatchObject({ tasks: 1, timeoutMs: 9, notifications: [], deadlineMs: undefined })
+  expect(start).toMatchObject({ tasks: 1, timeoutMs: 9, notifications: [] })
 })

@@ -5,7 +5,7 @@ import type { RunId } from "../../model/ids.ts"
 import type { NewRow } from "../../model/row.ts"
 import type { CompiledWorkflow } from "../../model/workflow.ts"
 import { initialRows, type PlannedRun } from "./new-rows.ts"
-import { deadlineNotifications, type NewNotification } from "./notifications.ts"
+import { deadlineNotifications, type DelayedNotification } from "./notifications.ts"
 
 export interface NewRunOrigin {
   waitForSchedule?: boolean
@@ -56,9 +56,8 @@ export interface RunStart {
   tasks: number
   /** Milliseconds until the run times out, or null. */
   timeoutMs: number | null
-  /** Notifications that are due when the run passes its deadline, after `deadlineMs`. */
-  notifications: NewNotification[]
-  deadlineMs: number | undefined
+  /** Notifications that are due when the run, or a task of it, passes its deadline. */
+  notifications: DelayedNotification[]
 }
 
 export const planStart = (workflow: CompiledWorkflow, run: PlannedRun): RunStart => {
@@ -68,6 +67,5 @@ export const planStart = (workflow: CompiledWorkflow, run: PlannedRun): RunStart
     tasks: rows.reduce((count, { kind }) => (kind === "task" ? count + 1 : count), 0),
     timeoutMs: workflow.timeoutMs ?? null,
     notifications: deadlineNotifications(workflow, run),
-    deadlineMs: workflow.deadlineMs,
   }
 }

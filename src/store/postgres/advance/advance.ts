@@ -37,11 +37,13 @@ import type { CoalescedChanges } from "./coalesce-changes.ts"
 import { logEvents } from "./event-log.ts"
 import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
 import { findInFlight } from "./find-in-flight.ts"
+import type { Finish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
 import { finishJobs, lockJobs, lockRows, updatedRows } from "./job-changes.ts"
+import { notifyOfCancelled, notifyOfFinishes } from "./notify-tasks.ts"
 import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
 import { type FiredTimers, fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
@@ -83,6 +85,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const inOrder = expectsPendingWork(hints, localNow) || usesLimits(plan) || overdue.size > 0
   const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
   const { changes, jobs } = first
+  const recorded = pipelined(notifyOfFinishes(tx, appliedFinishes(plan, changes)))
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
@@ -105,6 +108,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const changesTimers =
     cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
   const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
+  await recorded
   const outcome: Outcome = { ...first, pending, claimed, cancelled, expired, closed }
   await emitEvents(tx, plan, outcome)
   const ready =
@@ -280,6 +284,7 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
     )
     await tx.workflows.load([...runs.values()].map(({ versionId }) => versionId))
     emitCancelled(tx, at, rows, runs)
+    await notifyOfCancelled(tx, rows, runs)
   }
   emitClosed(tx, at, closed)
   await tx.workflows.load(
@@ -287,6 +292,10 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
   )
   emitClaims(tx, at, claimed.work)
 }
+
+/** Returns the finishes whose fence held. */
+const appliedFinishes = ({ finishes }: ChangePlan, { applied }: AppliedChanges): Finish[] =>
+  finishes.flatMap(({ update, finish }) => (applied.has(update.changes) ? finish : []))
 
 /** Logs the events, wakes other stores, builds the claims and commits. `ready`: how many rows the turn made ready. */
 const finishTurn = async (
@@ -300,9 +309,7 @@ const finishTurn = async (
   const { batch } = input
   const { changes, claimed, pending, closed, cancelled, expired } = outcome
   const gateRows = [...outcome.resumed, ...claimed.gates]
-  const results = cacheableResults(
-    plan.finishes.filter(({ update }) => changes.applied.has(update.changes)).map(({ finish }) => finish),
-  )
+  const results = cacheableResults(appliedFinishes(plan, changes))
   const logged = pipelined(logEvents(tx))
   const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
   const gates = pipelined(toTaskClaims(tx, gateRows, results))

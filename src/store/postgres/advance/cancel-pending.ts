@@ -6,7 +6,7 @@ import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
-import type { CancelReason } from "../../contract/store.ts"
+import type { CancelReason, RowKind } from "../../contract/store.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -24,7 +24,7 @@ export const CANCEL_DOOMED = `ended AS (
    ), dequeued AS (
      ${deleteFrom("ready_queue", "ended")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
-   SELECT run_seq, node, path, attempt, limits, was_ready FROM ended ORDER BY id`
+   SELECT run_seq, node, path, kind, attempt, limits, was_ready FROM ended ORDER BY id`
 
 /**
  * Condition for the row `t`: pending, unclaimed, and no container with children. A retried group that waits for its slots has children
@@ -118,6 +118,7 @@ export interface CancelledRow {
   run_seq: number
   node: number
   path: string
+  kind: RowKind
   attempt: number
   limits: number[] | null
   was_ready: boolean

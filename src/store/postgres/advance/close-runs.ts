@@ -255,7 +255,7 @@ export const startRuns = async (tx: Tx, runs: readonly StartableRun[]): Promise<
     ...planned.map(({ run, rows }) => insertRows(tx, [run], run.workflow_id, rows, false)),
     addNotifications(
       tx,
-      planned.map(({ run, notifications, deadlineMs }) => ({ runId: run.id, notifications, afterMs: deadlineMs })),
+      planned.map(({ run, notifications }) => ({ runId: run.id, notifications })),
     ),
   ].map(pipelined)
   await started

@@ -22,6 +22,7 @@ import { type Finish, type FinishResult, toFinish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
 import { type Reply, SUCCESSES, successesParams, type SuccessesPlan, toResult } from "./finish-successes.ts"
 import type { Observed } from "./hints.ts"
+import { notificationsOfFinish } from "./notify-tasks.ts"
 import { type PendingWork, pollPendingWork } from "./timers.ts"
 
 /** Whether all fences hold, the run has other open tasks, and no slots of queues are freed. Locks the rows. */
@@ -64,8 +65,10 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
       return null
     if (!workflows.isLoaded(inFlight.versionId) || progress !== null || final?.kind !== "finish" || final.cache !== undefined)
       return null
+    const finish = toFinish(inFlight, attempt, final)!
+    if (notificationsOfFinish(workflows, finish).notifications.length > 0) return null
     updates.push({ inFlight, changes: attempt })
-    finishes.push(toFinish(inFlight, attempt, final)!)
+    finishes.push(finish)
   }
   const claim = claimRequest(batch.holder, batch.claim)
   const { successes } = planFinishes(workflows, finishes, { verifyEachFence: false, claim, jobSuccesses: false })

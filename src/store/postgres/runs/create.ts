@@ -107,11 +107,7 @@ const insertRowsOf = async (tx: Tx, starting: readonly Planned[], seqs: Readonly
     const members = plans.map(({ run }) => ({ seq: seqs.get(run.id)!, id: run.id, rootRunId: run.parent?.rootRunId ?? null }))
     return insertRows(tx, members, plans[0]!.run.workflowId, plans[0]!.rows, false)
   })
-  const notifications = starting.map((plan) => ({
-    runId: plan.run.id,
-    notifications: plan.notifications,
-    afterMs: plan.deadlineMs,
-  }))
+  const notifications = starting.map((plan) => ({ runId: plan.run.id, notifications: plan.notifications }))
   await Promise.all([...inserted, addNotifications(tx, notifications)].map(pipelined))
 }
 

@@ -21,6 +21,7 @@ import { TRIGGERS } from "./011-triggers.ts"
 import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 import { LOGICAL_DATES } from "./013-logical-dates.ts"
 import { INSERT_JOBS } from "./014-insert-jobs.ts"
+import { TASK_NOTIFICATIONS } from "./015-task-notifications.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -37,6 +38,7 @@ export const MIGRATIONS = [
   PATHS_AND_PAST,
   LOGICAL_DATES,
   INSERT_JOBS,
+  TASK_NOTIFICATIONS,
 ] as const
 
 const LOCK = statement("migrate_lock", "SELECT pg_advisory_xact_lock(hashtextextended('ork ' || :schema, 0))")

@@ -9,6 +9,7 @@ import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
 import { limitIds } from "../connection/limit-column.ts"
+import { notifyOfTask } from "./notify-task.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { Tx } from "../tx.ts"
 import { resumeCancelled } from "./waiting.ts"
@@ -115,6 +116,7 @@ export const cancelRow = (
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
   if (parked === null) effects.passOn(usable(row.limits))
   effects.finish(row, "cancelled", null, false)
+  notifyOfTask(tx, row, "cancelled")
   emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }
 

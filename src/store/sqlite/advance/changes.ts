@@ -14,6 +14,7 @@ import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
 import { limitText } from "../connection/limit-column.ts"
+import { notifyOfTask } from "./notify-task.ts"
 import { openGroup } from "./open-group.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
@@ -183,6 +184,7 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
   if (!isJob) tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.free(row)
   effects.finish(row, status, null, true)
+  notifyOfTask(tx, row, status)
   emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
 }
@@ -304,6 +306,7 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: D
     deleteDeadline(tx, row)
   }
   effects.finish(row, status, skipReason, true)
+  notifyOfTask(tx, row, status)
   emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true
 }

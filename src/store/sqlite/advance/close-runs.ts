@@ -102,10 +102,10 @@ UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open_tasks =
 /** Starts a pending run: inserts its rows and timers. */
 export const startRun = (tx: Tx, seq: number): void => {
   const run = tx.runs.get(seq)
-  const { rows, tasks, timeoutMs, notifications, deadlineMs } = planStart(tx.versions.get(run.versionId), run)
+  const { rows, tasks, timeoutMs, notifications } = planStart(tx.versions.get(run.versionId), run)
   const timeoutAt = timeoutMs === null ? null : tx.iso(tx.now + timeoutMs)
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, run, rows, false)
-  addNotifications(tx, run.id, notifications, deadlineMs)
+  addNotifications(tx, run.id, notifications)
   emitRun(tx, run.id, "running", null)
 }

@@ -18,6 +18,7 @@ import { TRIGGERS } from "./011-triggers.ts"
 import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 import { LOGICAL_DATES } from "./013-logical-dates.ts"
 import { INSERT_JOBS } from "./014-insert-jobs.ts"
+import { TASK_NOTIFICATIONS } from "./015-task-notifications.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -34,6 +35,7 @@ export const MIGRATIONS = [
   PATHS_AND_PAST,
   LOGICAL_DATES,
   INSERT_JOBS,
+  TASK_NOTIFICATIONS,
 ] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"

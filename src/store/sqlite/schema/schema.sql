@@ -135,7 +135,7 @@ CREATE TABLE notification_problems (
   problem TEXT NOT NULL,
   at TEXT NOT NULL,
   gave_up INTEGER NOT NULL
-) STRICT;
+, node INTEGER, path TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX notification_problems_of_run ON notification_problems (run_id);
 
@@ -146,7 +146,7 @@ CREATE TABLE notifications (
   target INTEGER NOT NULL,
   due_at TEXT NOT NULL,
   tries INTEGER NOT NULL DEFAULT 0
-) STRICT;
+, node INTEGER, path TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX notifications_due ON notifications (due_at);
 

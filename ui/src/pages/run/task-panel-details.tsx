@@ -125,6 +125,7 @@ const Work = ({ work }: { work: Task["work"] }): ReactElement | null => {
     ["File", work.file],
     ["Function", work.function],
     ["Timeout", work.timeout_ms === null ? null : durationText(work.timeout_ms)],
+    ["Deadline", work.deadline_ms === null ? null : `${durationText(work.deadline_ms)} after the start of the run`],
     ["CPU asked for", work.cpu],
     ["Artifacts", work.artifacts?.join(", ") ?? null],
     ["Memory asked for", work.memory_bytes === null ? null : bytesText(work.memory_bytes)],

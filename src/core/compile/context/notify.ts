@@ -1,19 +1,24 @@
-// Compiles `notify`: who gets messages about runs.
+// Compiles `notify` of the workflow or of a task: who gets messages about it.
 
 import type { NotifyDefinition } from "../../model/definition.ts"
 import { omitUndefined } from "../../values/omit-undefined.ts"
 import type { Path } from "../../model/problems.ts"
 import type { NotifySpec } from "../../model/workflow.ts"
-import type { CompileContext } from "../context/context.ts"
-import { quote } from "../context/names.ts"
+import type { CompileContext } from "./context.ts"
+import { quote } from "./names.ts"
 
 /** Something before and after an at sign, without spaces and angle brackets; the mail server decides the rest. */
 const EMAIL = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/
 
-export const compileNotify = (context: CompileContext, notify: NotifyDefinition | NotifyDefinition[]): NotifySpec[] =>
-  [notify].flat().map((one, i) => compileOne(context, one, Array.isArray(notify) ? ["notify", i] : ["notify"]))
+/** `path`: where `notify` is. */
+export const compileNotify = (
+  context: CompileContext,
+  notify: NotifyDefinition | NotifyDefinition[],
+  path: Path,
+  about: "run" | "task",
+): NotifySpec[] => [notify].flat().map((one, i) => compileOne(context, one, Array.isArray(notify) ? [...path, i] : path, about))
 
-const compileOne = (context: CompileContext, written: NotifyDefinition, path: Path): NotifySpec => {
+const compileOne = (context: CompileContext, written: NotifyDefinition, path: Path, about: "run" | "task"): NotifySpec => {
   const { on, webhook, slack, email, subject, body } = written
   const { problems } = context
   if (webhook === undefined && slack === undefined && email === undefined)
@@ -30,7 +35,7 @@ const compileOne = (context: CompileContext, written: NotifyDefinition, path: Pa
   for (const [field, template] of Object.entries({ subject, body })) {
     if (template !== undefined && email === undefined) problems.add([...path, field], "is for notifications with email")
   }
-  const site = { node: null, notify: true } as const
+  const site = { node: null, notify: about } as const
   return omitUndefined({
     on,
     webhook,
