@@ -11,7 +11,7 @@ import type { Fetch, SecretSource } from "./core/model/ports.ts"
 import { parseObjectAddress } from "./core/settings/object-address.ts"
 import { explainMissing } from "./core/settings/optional-packages.ts"
 import { type Config, sqliteFile } from "./config.ts"
-import type { Conditions } from "./engine/ports.ts"
+import type { ConditionProbes } from "./engine/ports.ts"
 import { systemClock, systemRandom } from "./engine/system.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { LazyOptions } from "./executors/lazy.ts"
@@ -274,7 +274,7 @@ const openBucket: Backends["openBucket"] = async (config, address) => {
   return openObjects({ objectStore: address })
 }
 
-const createConditions = async (config: Config, secret: SecretSource): Promise<Conditions> => {
+const createConditions = async (config: Config, secret: SecretSource): Promise<ConditionProbes> => {
   const { SystemConditions } = await import("./executors/wait/conditions.ts")
   const { httpAllow: allow, connections, maxOutputBytes } = config
   const dataDir = resolve(config.dataDir)

@@ -63,10 +63,10 @@ export interface ConcurrencyLimit {
 }
 
 /**
- * Looks outside of Ork for what `wait` tasks wait for. A rejection counts as a condition that does not hold yet, unless its error is named
+ * Probes outside of Ork for what `wait` tasks wait for. A rejection counts as a condition that does not hold yet, unless its error is named
  * BROKEN_CONDITION: then waiting cannot help.
  */
-export interface Conditions {
+export interface ConditionProbes {
   /**
    * Returns the existing files or objects that an absolute path, an address or a pattern of them names, sorted, at most 1,000. A pattern
    * matches files in the data folder only below `ownFolder`, that of the run.
@@ -139,7 +139,7 @@ export interface EngineOptions {
   /** Sends the requests of deferred polls. */
   fetch?: Fetch
   /** Checks the conditions of `wait` tasks. Absent: other engines of the store do. */
-  conditions?: Conditions
+  conditions?: ConditionProbes
   /** Finds the workflow of a sub-workflow task; null: there is none of that name. */
   findWorkflow?(name: string, from: { workingDir: string | null }): Promise<{ workflowId: number; versionId: number } | null>
 }

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest"
 import { BLOCKED_REQUEST } from "../../src/core/model/ports.ts"
 import type { JsonObject } from "../../src/core/values/json.ts"
 import { parsePolicy } from "../../src/core/settings/policy.ts"
-import { BROKEN_CONDITION, type Conditions, type EngineOptions } from "../../src/engine/ports.ts"
+import { BROKEN_CONDITION, type ConditionProbes, type EngineOptions } from "../../src/engine/ports.ts"
 import { explain } from "../../src/engine/services/explain.ts"
 import { Files } from "../../src/executors/wait/files.ts"
 import { type Script, setup as setupEngine } from "./setup.ts"
@@ -19,7 +19,7 @@ class Broken extends Error {
 }
 
 /** Finds real files; other conditions are scripted. Looks for a single file at once, since the virtual clock does not wait for the system. */
-const conditions = (scripted: Partial<Conditions> = {}): Conditions => ({
+const conditions = (scripted: Partial<ConditionProbes> = {}): ConditionProbes => ({
   paths: (path) => {
     if (path.startsWith("/") && !path.includes("*")) return Promise.resolve(existsSync(path) ? [path] : [])
     return new Files({ dataDir: "/nowhere/data", openObjects: () => Promise.reject(new Error("no bucket")) }).find(path)
@@ -31,7 +31,7 @@ const conditions = (scripted: Partial<Conditions> = {}): Conditions => ({
 })
 
 const setup = (
-  scripted: Partial<Conditions> = {},
+  scripted: Partial<ConditionProbes> = {},
   options: Partial<EngineOptions> = {},
   scripts: Record<string, Script> = {},
 ) => setupEngine(scripts, { conditions: conditions(scripted), ...options })

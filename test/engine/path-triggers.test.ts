@@ -41,11 +41,11 @@ const setup = async () => {
         store: {
           ...store,
           // Runs share an existing folder: creating one takes real time, for which the virtual clock does not wait.
-          takeFiles: (watched, takes) =>
-            store.takeFiles(
+          recordFiles: (watched, files) =>
+            store.recordFiles(
               watched,
-              takes.map((take) =>
-                "run" in take.outcome ? { ...take, outcome: { run: { ...take.outcome.run, workingDir: folder } } } : take,
+              files.map((file) =>
+                "run" in file.outcome ? { ...file, outcome: { run: { ...file.outcome.run, workingDir: folder } } } : file,
               ),
             ),
         },

@@ -3,7 +3,7 @@
 import type { Terminal } from "../terminal/output.ts"
 import type { Config } from "../../config.ts"
 import type { Clock, Fetch, Random } from "../../core/model/ports.ts"
-import type { Conditions, EngineOptions } from "../../engine/ports.ts"
+import type { ConditionProbes, EngineOptions } from "../../engine/ports.ts"
 import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Secrets } from "../../secrets/secrets.ts"
@@ -11,7 +11,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 
 export type EngineParts = Pick<EngineOptions, "executors" | "evaluator" | "secret"> & {
   fetch: Fetch
-  conditions: Conditions
+  conditions: ConditionProbes
   /** Returns what confines tasks; null with `sandbox: off`. */
   protections(): Promise<Protections | null>
 }

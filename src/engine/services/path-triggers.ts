@@ -6,7 +6,7 @@ import { triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { Match, MatchFinder } from "../../objects/matches/matches.ts"
 import type { Store } from "../../store/contract/store.ts"
-import type { FileTake, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../store/contract/triggers.ts"
+import type { RecordedFile, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../store/contract/triggers.ts"
 
 /** A file that was changed less long ago may be unfinished. */
 const SETTLE_MS = 10_000
@@ -100,13 +100,13 @@ export class PathTriggers extends DueLoop {
     const { old, candidates } = await this.#find(trigger, watch, signal)
     for (let i = 0; i < candidates.length; i += BATCH) {
       const batch = candidates.slice(i, i + BATCH)
-      await this.#take(trigger, watched, await store.untakenFiles(watched, batch))
+      await this.#record(trigger, watched, await store.unrecordedFiles(watched, batch))
     }
     watch.seen = new Set([...old, ...candidates].map(keyOf))
     if (problem?.startsWith("could not look") === true) await store.setTriggerProblem(id, null)
   }
 
-  /** Finds files. `old`: known, or from before the trigger. `candidates`: to take, unless another server has. */
+  /** Finds files. `old`: known, or from before the trigger. `candidates`: to record, unless another server has. */
   async #find(
     { spec, since, workflow }: PathTriggerRow,
     { seen }: Watch,
@@ -128,15 +128,15 @@ export class PathTriggers extends DueLoop {
     return { old, candidates }
   }
 
-  async #take(trigger: PathTriggerRow, watched: WatchedPath, files: readonly FileVersion[]): Promise<void> {
+  async #record(trigger: PathTriggerRow, watched: WatchedPath, files: readonly FileVersion[]): Promise<void> {
     const { store, wake } = this.#options
-    const takes: FileTake[] = []
+    const recorded: RecordedFile[] = []
     for (const file of files) {
       const occasion = { trigger: "path", cause: { path: file.path }, logicalDate: null, timezone: null } as const
-      takes.push({ ...file, outcome: await triggeredRun(this.#options, trigger, occasion) })
+      recorded.push({ ...file, outcome: await triggeredRun(this.#options, trigger, occasion) })
     }
-    if (takes.length === 0) return
-    const runs = await store.takeFiles(watched, takes)
+    if (recorded.length === 0) return
+    const runs = await store.recordFiles(watched, recorded)
     if (runs.some((run) => run !== null)) wake()
   }
 }

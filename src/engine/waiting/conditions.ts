@@ -9,7 +9,7 @@ import { runFolder } from "../attempts/folders.ts"
 import type { OutputReader } from "../attempts/outputs.ts"
 import { placeSecrets } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
-import { BROKEN_CONDITION, type Conditions, type EngineOptions, type Folders } from "../ports.ts"
+import { BROKEN_CONDITION, type ConditionProbes, type EngineOptions, type Folders } from "../ports.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
@@ -41,11 +41,11 @@ const notHere = (): Promise<never> => Promise.reject(new Error(NOT_HERE))
 /** What an engine sees that checks no conditions. */
 export const NOT_HERE = "no server has checked it yet"
 
-const UNCHECKED: Conditions = { paths: notHere, respond: notHere, firstRow: notHere, stop: () => Promise.resolve() }
+const UNCHECKED: ConditionProbes = { paths: notHere, respond: notHere, firstRow: notHere, stop: () => Promise.resolve() }
 
 export class ConditionBuilder {
   readonly #options: EngineOptions
-  readonly #conditions: Conditions
+  readonly #conditions: ConditionProbes
   readonly #outputs: OutputReader
   readonly #folders: Folders
 

@@ -1,4 +1,4 @@
-// Checks the conditions of `wait` tasks outside of Ork: files, objects, URLs and databases. Implements `Conditions` of the engine.
+// Checks the conditions of `wait` tasks outside of Ork: files, objects, URLs and databases. Implements `ConditionProbes` of the engine.
 
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
 import type { Connections } from "../../core/settings/connections.ts"

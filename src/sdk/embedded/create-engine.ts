@@ -9,7 +9,7 @@ import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilitie
 import { REMOTE_WILDCARD } from "../../core/routing/lanes.ts"
 import { UpstreamFiles } from "../../engine/attempts/upstream-files.ts"
 import { Engine } from "../../engine/engine.ts"
-import type { Conditions, Evaluator, Logger } from "../../engine/ports.ts"
+import type { ConditionProbes, Evaluator, Logger } from "../../engine/ports.ts"
 import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
@@ -36,7 +36,7 @@ export interface OrkParts {
   /** No other process uses the database: this one sees every end of work by itself. Default: false. */
   alone?: boolean
   /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
-  conditions?: Conditions
+  conditions?: ConditionProbes
   /** Changes a graph before it is stored. */
   prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
 }

@@ -63,8 +63,8 @@ export interface FileVersion {
   version: string
 }
 
-/** A file to take, and what becomes of it: a run, or the problem why there is none. */
-export interface FileTake extends FileVersion {
+/** A file to record, with the run that it causes, or the problem why it causes none. */
+export interface RecordedFile extends FileVersion {
   outcome: { run: NewRun } | { problem: string }
 }
 
@@ -75,14 +75,14 @@ export interface WatchedPath {
   pattern: string
 }
 
-/** What was taken is recorded in the transaction that creates the run, so that a file causes one run across servers and restarts. */
+/** A file is recorded in the transaction that creates its run, so that it causes one run across servers and restarts. */
 export interface PathTriggerStore {
   /** Lists the triggers on paths that are not paused. */
   pathTriggers(): Promise<PathTriggerRow[]>
   /** Returns those of the files that no run was created for, in their order. */
-  untakenFiles(watched: WatchedPath, files: readonly FileVersion[]): Promise<FileVersion[]>
-  /** Takes files in one transaction. Returns the created run of each; null: none, or the file was taken before. */
-  takeFiles(watched: WatchedPath, takes: readonly FileTake[]): Promise<(RunRow | null)[]>
+  unrecordedFiles(watched: WatchedPath, files: readonly FileVersion[]): Promise<FileVersion[]>
+  /** Records files in one transaction. Returns the created run of each; null: none, or the file was recorded before. */
+  recordFiles(watched: WatchedPath, files: readonly RecordedFile[]): Promise<(RunRow | null)[]>
   /** Sets why the trigger creates no runs; null: it works. */
   setTriggerProblem(id: number, problem: string | null): Promise<void>
 }

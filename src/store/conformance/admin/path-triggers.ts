@@ -1,4 +1,4 @@
-// Triggers on files and objects: since when they watch, and that each file is taken once.
+// Triggers on files and objects: since when they watch, and that each file is recorded once.
 
 import { describe, expect, it } from "vitest"
 import { iso } from "../../../core/model/ports.ts"
@@ -40,15 +40,15 @@ export const pathTriggerTests = (open: Open<Store & Catalog & TriggerStore & Pat
       expect(await world.store.pathTriggers()).toEqual([])
     })
 
-    it("take each version of a file once, also when several servers try at the same time", async () => {
+    it("record each version of a file once, also when several servers try at the same time", async () => {
       const world = await setup(open)
       const version = await world.deploy(flow([path("/in/*")]))
       const watching = await watched(world)
       const files = ["a", "b"].map((name) => ({ path: `/in/${name}`, version: "1" }))
-      expect(await world.store.untakenFiles(watching, files)).toEqual(files)
+      expect(await world.store.unrecordedFiles(watching, files)).toEqual(files)
       const tries = await Promise.all(
         [1, 2, 3].map(() =>
-          world.store.takeFiles(
+          world.store.recordFiles(
             watching,
             files.map((file) => ({
               ...file,
@@ -64,20 +64,20 @@ export const pathTriggerTests = (open: Open<Store & Catalog & TriggerStore & Pat
       ])
       expect(await world.store.listRuns({ workflow: "load", limit: 9 })).toHaveLength(2)
       const changed = { path: "/in/b", version: "2" }
-      expect(await world.store.untakenFiles(watching, [...files, changed])).toEqual([changed])
+      expect(await world.store.unrecordedFiles(watching, [...files, changed])).toEqual([changed])
     })
 
     it("remember what they took when they move within the definition, and forget it when they are removed", async () => {
       const world = await setup(open)
       const version = await world.deploy(flow([path("/in/*")]))
       const file = { path: "/in/a", version: "1" }
-      await world.store.takeFiles(await watched(world), [{ ...file, outcome: { run: world.newRun(version) } }])
+      await world.store.recordFiles(await watched(world), [{ ...file, outcome: { run: world.newRun(version) } }])
       await world.deploy(flow([path("/new/*"), path("/in/*")]))
-      expect(await world.store.untakenFiles(await watched(world, 0), [file])).toEqual([file])
-      expect(await world.store.untakenFiles(await watched(world, 1), [file])).toEqual([])
+      expect(await world.store.unrecordedFiles(await watched(world, 0), [file])).toEqual([file])
+      expect(await world.store.unrecordedFiles(await watched(world, 1), [file])).toEqual([])
       await world.deploy(flow([path("/new/*")]))
       await world.deploy(flow([path("/in/*")]))
-      expect(await world.store.untakenFiles(await watched(world), [file])).toEqual([file])
+      expect(await world.store.unrecordedFiles(await watched(world), [file])).toEqual([file])
     })
 
     it("keep a problem until it is solved", async () => {
@@ -86,12 +86,12 @@ export const pathTriggerTests = (open: Open<Store & Catalog & TriggerStore & Pat
       const watching = await watched(world)
       await world.store.setTriggerProblem(watching.id, "could not look")
       expect(await world.store.listTriggers("load")).toMatchObject([{ problem: "could not look" }])
-      const take = (name: string, outcome: { problem: string } | { run: ReturnType<typeof world.newRun> }) =>
-        world.store.takeFiles(watching, [{ path: name, version: "1", outcome }])
-      expect(await take("a", { problem: "the params do not fit" })).toEqual([null])
+      const record = (name: string, outcome: { problem: string } | { run: ReturnType<typeof world.newRun> }) =>
+        world.store.recordFiles(watching, [{ path: name, version: "1", outcome }])
+      expect(await record("a", { problem: "the params do not fit" })).toEqual([null])
       expect(await world.store.listTriggers("load")).toMatchObject([{ problem: "the params do not fit" }])
-      expect(await world.store.untakenFiles(watching, [{ path: "a", version: "1" }])).toEqual([])
-      await take("b", { run: world.newRun(version) })
+      expect(await world.store.unrecordedFiles(watching, [{ path: "a", version: "1" }])).toEqual([])
+      await record("b", { run: world.newRun(version) })
       expect(await world.store.listTriggers("load")).toMatchObject([{ problem: null }])
     })
   })

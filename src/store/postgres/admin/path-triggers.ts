@@ -1,8 +1,8 @@
-// Triggers on files and objects. What was taken is kept by workflow and pattern, so that a trigger may move within the definition.
+// Triggers on files and objects. Recorded files are kept by workflow and pattern, so that a trigger may move within the definition.
 
 import type { TriggerSpec } from "../../../core/model/workflow.ts"
 import type { RunRow } from "../../contract/store.ts"
-import type { FileTake, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../contract/triggers.ts"
+import type { RecordedFile, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../contract/triggers.ts"
 import { patternsOf, TRIGGER_COLUMNS, type TriggerColumns, triggerOf } from "../../shared/triggers.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -43,8 +43,8 @@ const WATCHED = statement(
 
 type WatchedColumns = TriggerColumns & { since: string }
 
-const UNTAKEN = statement(
-  "trigger_files_untaken",
+const UNRECORDED = statement(
+  "trigger_files_unrecorded",
   `SELECT f.path, f.version FROM unnest(:paths::text[], :versions::text[]) WITH ORDINALITY AS f (path, version, number)
    WHERE NOT EXISTS (
      SELECT 1 FROM trigger_files t
@@ -52,8 +52,8 @@ const UNTAKEN = statement(
    ORDER BY f.number`,
 )
 
-const TAKE = statement(
-  "trigger_files_take",
+const RECORD = statement(
+  "trigger_files_record",
   `INSERT INTO trigger_files (workflow_id, pattern, path, version, run_id)
    VALUES (:workflowId, :pattern, :path, :version, :runId::uuid) ON CONFLICT DO NOTHING RETURNING 1`,
 )
@@ -63,14 +63,14 @@ const SET_PROBLEM = statement(
   "UPDATE triggers SET problem = :problem::text WHERE id = :id AND problem IS DISTINCT FROM :problem",
 )
 
-const take = async (
+const record = async (
   tx: Tx,
   { id, workflowId, pattern }: WatchedPath,
-  { path, version, outcome }: FileTake,
+  { path, version, outcome }: RecordedFile,
 ): Promise<RunRow | null> => {
   const run = "run" in outcome ? outcome.run : null
-  const taken = await tx.run(TAKE, { workflowId, pattern, path, version, runId: run?.id ?? null })
-  if (taken.length === 0) return null
+  const inserted = await tx.run(RECORD, { workflowId, pattern, path, version, runId: run?.id ?? null })
+  if (inserted.length === 0) return null
   await tx.run(SET_PROBLEM, { id, problem: "problem" in outcome ? outcome.problem : null })
   return run === null ? null : (await createRuns(tx, [run]))[0]!.run
 }
@@ -82,21 +82,21 @@ export const pathTriggerStore = ({ read, write, writeAndNotify, workflows }: Acc
         ({ since, ...columns }) => ({ ...triggerOf(columns), since }) as PathTriggerRow,
       ),
     ),
-  untakenFiles: ({ workflowId, pattern }, files) =>
+  unrecordedFiles: ({ workflowId, pattern }, files) =>
     read((connection) =>
-      connection.run<FileVersion>(UNTAKEN, {
+      connection.run<FileVersion>(UNRECORDED, {
         workflowId,
         pattern,
         paths: files.map(({ path }) => path),
         versions: files.map(({ version }) => version),
       }),
     ),
-  takeFiles: async (watched, takes) => {
-    await workflows.load(takes.flatMap(({ outcome }) => ("run" in outcome ? outcome.run.versionId : [])))
+  recordFiles: async (watched, files) => {
+    await workflows.load(files.flatMap(({ outcome }) => ("run" in outcome ? outcome.run.versionId : [])))
     return writeAndNotify(async (tx) => {
       await lockWorkflows(tx, [watched.workflowId])
       const runs: (RunRow | null)[] = []
-      for (const each of takes) runs.push(await take(tx, watched, each))
+      for (const each of files) runs.push(await record(tx, watched, each))
       return runs
     })
   },

@@ -1,7 +1,7 @@
-// Triggers on files and objects. What was taken is kept by workflow and pattern, so that a trigger may move within the definition.
+// Triggers on files and objects. Recorded files are kept by workflow and pattern, so that a trigger may move within the definition.
 
 import type { RunRow } from "../../contract/store.ts"
-import type { FileTake, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../contract/triggers.ts"
+import type { RecordedFile, FileVersion, PathTriggerRow, PathTriggerStore, WatchedPath } from "../../contract/triggers.ts"
 import { patternsOf, TRIGGER_COLUMNS, type TriggerColumns, triggerOf } from "../../shared/triggers.ts"
 import { createRuns } from "../runs/create.ts"
 import type { Access, Tx } from "../tx.ts"
@@ -29,21 +29,21 @@ WHERE t.active = 1 ORDER BY t.id`
 
 type WatchedColumns = TriggerColumns & { since: string }
 
-const UNTAKEN = `
+const UNRECORDED = `
 SELECT json_extract(f.value, '$.path') AS path, json_extract(f.value, '$.version') AS version FROM json_each(?3) f
 WHERE NOT EXISTS (
   SELECT 1 FROM trigger_files t WHERE t.workflow_id = ?1 AND t.pattern = ?2
     AND t.path = json_extract(f.value, '$.path') AND t.version = json_extract(f.value, '$.version'))
 ORDER BY f.key`
 
-const TAKE = `
+const RECORD = `
 INSERT INTO trigger_files (workflow_id, pattern, path, version, run_id) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 const SET_PROBLEM = "UPDATE triggers SET problem = ? WHERE id = ? AND problem IS NOT ?"
 
-const take = (tx: Tx, { id, workflowId, pattern }: WatchedPath, { path, version, outcome }: FileTake): RunRow | null => {
+const record = (tx: Tx, { id, workflowId, pattern }: WatchedPath, { path, version, outcome }: RecordedFile): RunRow | null => {
   const run = "run" in outcome ? outcome.run : null
-  if (tx.db.run(TAKE, workflowId, pattern, path, version, run?.id ?? null) === 0) return null
+  if (tx.db.run(RECORD, workflowId, pattern, path, version, run?.id ?? null) === 0) return null
   const problem = "problem" in outcome ? outcome.problem : null
   tx.db.run(SET_PROBLEM, problem, id, problem)
   return run === null ? null : createRuns(tx, [run])[0]!.run
@@ -54,8 +54,8 @@ export const pathTriggerStore = ({ read, write }: Access): PathTriggerStore => (
     read(({ db }) =>
       db.list<WatchedColumns>(WATCHED).map(({ since, ...columns }) => ({ ...triggerOf(columns), since }) as PathTriggerRow),
     ),
-  untakenFiles: ({ workflowId, pattern }, files) =>
-    read(({ db }) => db.list<FileVersion>(UNTAKEN, workflowId, pattern, JSON.stringify(files))),
-  takeFiles: (watched, takes) => write((tx) => takes.map((each) => take(tx, watched, each))),
+  unrecordedFiles: ({ workflowId, pattern }, files) =>
+    read(({ db }) => db.list<FileVersion>(UNRECORDED, workflowId, pattern, JSON.stringify(files))),
+  recordFiles: (watched, files) => write((tx) => files.map((each) => record(tx, watched, each))),
   setTriggerProblem: (id, problem) => write((tx) => void tx.db.run(SET_PROBLEM, problem, id, problem)),
 })
