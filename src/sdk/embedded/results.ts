@@ -3,14 +3,19 @@
 
 import type { Output } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import { isRunClosed, type RunStatus } from "../../core/model/status.ts"
+import { isJobFinished } from "../../core/rules/jobs/jobs.ts"
 import type { Engine } from "../../engine/engine.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
+import type { StoreEvent } from "../../store/contract/store.ts"
 import { toMs } from "../duration.ts"
 import { StoppedError, TimeoutError } from "../errors.ts"
 import type { ResultOptions } from "../orkable.ts"
 
 const FIRST_POLL_MS = 10
 const MAX_POLL_MS = 500
+/** Time between two polls for each who waits: many who wait together read no more than a thousand times a second. */
+const POLL_MS_PER_WAITER = 1
 
 /** A success that this process has committed: nothing has to be read. */
 export interface Announced {
@@ -21,6 +26,13 @@ export interface Announced {
 interface Waiter {
   check(): void
   succeed(announced: Announced): void
+  stop(): void
+}
+
+/** Returns the id of the job or run that has ended with an event; null: none has. */
+const endedIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
+  if (type === "job") return isJobFinished(status) ? jobId : null
+  return type === "run" && isRunClosed(status as RunStatus) ? runId : null
 }
 
 export class Results {
@@ -28,7 +40,7 @@ export class Results {
   readonly #alone: boolean
   /** By the id of the awaited job or run. */
   readonly #waiters = new Map<string, Set<Waiter>>()
-  readonly #stopped = new AbortController()
+  #stopped = false
 
   /** `alone`: no other process uses the database. */
   constructor(
@@ -39,8 +51,8 @@ export class Results {
     this.#alone = alone
     engine?.onEvent((event, result) => {
       if (this.#waiters.size === 0) return
-      const id = event.type === "job" ? event.jobId : event.type === "run" ? event.runId : undefined
-      if (id === undefined) return
+      const id = endedIn(event)
+      if (id === null) return
       for (const waiter of this.#waiters.get(id) ?? []) {
         if (result === undefined) waiter.check()
         // A copy: the program may change what it gets.
@@ -48,12 +60,17 @@ export class Results {
       }
     })
     store.onWake(() => {
-      for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.check()
+      for (const waiter of this.#all()) waiter.check()
     })
   }
 
   stop(): void {
-    this.#stopped.abort()
+    this.#stopped = true
+    for (const waiter of this.#all()) waiter.stop()
+  }
+
+  #all(): Waiter[] {
+    return [...this.#waiters.values()].flatMap((waiters) => [...waiters])
   }
 
   /** Checks a job that has ended without a commit of the engine. */
@@ -64,6 +81,7 @@ export class Results {
   /** Calls `read` until it returns a value, or this process announces the success. */
   async wait<T>(id: string, read: () => Promise<T | null>, { timeout, signal }: ResultOptions = {}): Promise<T | Announced> {
     signal?.throwIfAborted()
+    if (this.#stopped) throw new StoppedError()
     const timeoutMs = timeout === undefined ? null : toMs(timeout, "timeout")
     return await new Promise<T | Announced>((resolve, reject) => {
       let reading = false
@@ -90,13 +108,12 @@ export class Results {
         }
       }
       const poll = (): void => {
-        cancelPoll = this.#clock.after(pollMs, () => {
+        cancelPoll = this.#clock.after(Math.max(pollMs, POLL_MS_PER_WAITER * this.#waiters.size), () => {
           pollMs = Math.min(2 * pollMs, MAX_POLL_MS)
           poll()
           void check()
         })
       }
-      const onStop = (): void => end(() => reject(new StoppedError()))
       const onAbort = (): void => end(() => reject(signal!.reason as Error))
       const cancelTimeout =
         timeoutMs === null
@@ -104,20 +121,22 @@ export class Results {
           : this.#clock.after(timeoutMs, () =>
               end(() => reject(new TimeoutError(`${id} has not ended within ${timeoutMs} ms`))),
             )
-      const waiter: Waiter = { check: () => void check(), succeed: (announced) => end(() => resolve(announced)) }
+      const waiter: Waiter = {
+        check: () => void check(),
+        succeed: (announced) => end(() => resolve(announced)),
+        stop: () => end(() => reject(new StoppedError())),
+      }
       const end = (settle: () => void): void => {
         ended = true
         cancelPoll()
         cancelTimeout()
         signal?.removeEventListener("abort", onAbort)
-        this.#stopped.signal.removeEventListener("abort", onStop)
         const waiters = this.#waiters.get(id)
         waiters?.delete(waiter)
         if (waiters?.size === 0) this.#waiters.delete(id)
         settle()
       }
       signal?.addEventListener("abort", onAbort, { once: true })
-      this.#stopped.signal.addEventListener("abort", onStop, { once: true })
       const waiters = this.#waiters.get(id) ?? new Set()
       this.#waiters.set(id, waiters.add(waiter))
       if (!this.#alone) poll()
