@@ -1,10 +1,10 @@
-// As replay.test.ts, with new programs each time, and a second crash. ORK_REPLAY_SEED plays the programs of a seed again.
+// As replay.test.ts, with new programs each time, crashes before and after each commit, and a second crash. ORK_REPLAY_SEED plays the programs of a seed again.
 
 import { randomInt } from "node:crypto"
 import { expect, it } from "vitest"
 import { seededRandom } from "../../store/conformance/world.ts"
 import { checkEveryCommit } from "./testing/check-replay.ts"
-import { programOf } from "./testing/programs.ts"
+import { type Crash, programOf } from "./testing/programs.ts"
 
 const SEED = Number(process.env["ORK_REPLAY_SEED"] ?? randomInt(2 ** 31))
 const PROGRAMS = 20
@@ -14,7 +14,9 @@ it.each(Array.from({ length: PROGRAMS }, (_, i) => SEED + i))(
   { timeout: 300_000 },
   async (seed) => {
     const { next } = seededRandom(seed)
+    const second = (): Crash => ({ commit: 1 + Math.floor(next() * 10), when: "after" })
     const program = programOf(seed, 4)
-    expect(await checkEveryCommit(program, () => [{ commit: 1 + Math.floor(next() * 10), when: "after" }])).toBeGreaterThan(0)
+    for (const when of ["before", "after"] as const)
+      expect(await checkEveryCommit(program, (commit) => [{ commit, when }, second()])).toBeGreaterThan(0)
   },
 )
