@@ -283,7 +283,7 @@ export const stallAttacks: Attack[] = [
   }),
   stall("a wait for a path that matches in many ways", async (target) => {
     const wait = (path: string) => ({ executor: "wait", path, every: "1s", timeout: "3s" })
-    const tasks = { a: wait(`/usr${"/**".repeat(50)}/none`), b: wait("/proc/self/root".repeat(20) + "/*/*/*/none") }
+    const tasks = { a: wait(`/etc${"/**".repeat(50)}/none`), b: wait(`${"/proc/self/root".repeat(20)}/etc/*/*/none`) }
     await runAndRead(target, "paths", tasks)
   }),
   stall("requirements that name the whole disk", (target) =>
