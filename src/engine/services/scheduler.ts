@@ -94,8 +94,14 @@ export class Scheduler extends DueLoop {
   async #fire(ticks: Tick[], schedules: readonly ScheduleRow[]): Promise<void> {
     const { store, wake } = this.#options
     for (const schedule of schedules) if (schedule.spec.overlap === "cancel") await this.#cancelReplaced(schedule, ticks)
-    const fired = await store.fireTicks(ticks)
-    if (fired.some(({ run }) => run !== null)) wake()
+    try {
+      const fired = await store.fireTicks(ticks)
+      if (fired.some(({ run }) => run !== null)) wake()
+    } catch (error) {
+      // The commit may have succeeded, and a repetition would create nothing.
+      wake()
+      throw error
+    }
   }
 
   /**
