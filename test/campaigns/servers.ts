@@ -28,6 +28,7 @@ export interface ServersOptions {
 export class Servers {
   readonly client: Client
   readonly urls: string[]
+  readonly key = KEY
   readonly #options: ServersOptions
   readonly #running = new Map<string, OrkProcess>()
   readonly #args = new Map<string, string[]>()

@@ -8,7 +8,8 @@ import { createDatabase } from "../support/components/postgres.ts"
 import { probe, type Server, startServer } from "../support/server.ts"
 
 const RUNS = 100_000
-const JOBS = 1_000_000
+/** ORK_TEST_JOBS: a smaller number, for a machine that is busy. */
+const JOBS = Number(process.env["ORK_TEST_JOBS"] ?? 1_000_000)
 const BATCH = 1000
 const START_MS = 2000
 
@@ -16,6 +17,9 @@ const KEY = "the key of all servers"
 
 const start = async (env: Record<string, string>, args: string[] = []): Promise<Server> =>
   startServer(args, { cwd: temporaryFolder(), env: { ORK_LOG: "warn", ORK_API_KEY: KEY, ...env } })
+
+const databaseOf = async (kind: string): Promise<Record<string, string>> =>
+  kind === "postgres" ? { ORK_DATABASE_URL: (await createDatabase()).url } : {}
 
 /** Sends `count` requests, `together` at a time. */
 const repeatedly = async (count: number, together: number, send: () => Promise<unknown>): Promise<void> => {
@@ -33,10 +37,7 @@ it.each(["sqlite", "postgres"])(
   "on %s, a run starts within 2 s next to 100,000 queued runs of another workflow",
   async (kind) => {
     const journal = new Journal(join(temporaryFolder(), "journal"))
-    const server = await start(kind === "postgres" ? { ORK_DATABASE_URL: (await createDatabase()).url } : {}, [
-      "--concurrency",
-      "2",
-    ])
+    const server = await start(await databaseOf(kind), ["--concurrency", "2"])
     await server.deploy({ name: "crowd", tasks: { a: { command: "sleep 0.5" } } })
     await server.deploy({ name: "other", tasks: { b: { command: journal.script({ ticks: 0 }) } } })
     await repeatedly(RUNS, 64, () => server.trigger("crowd"))
@@ -50,24 +51,28 @@ it.each(["sqlite", "postgres"])(
   900_000,
 )
 
-it("a job of another queue starts within 2 s next to 1,000,000 queued jobs", async () => {
-  const journal = new Journal(join(temporaryFolder(), "journal"))
-  const server = await start({}, ["--concurrency", "2"])
-  const crowd = Array.from({ length: BATCH }, () => ({ name: "crowd", queue: "crowd", task: { command: "sleep 0.5" } }))
-  await repeatedly(JOBS / BATCH, 2, async () => {
-    const { status, text } = await server.call("POST", "/api/v1/jobs/batch", { jobs: crowd })
-    if (status >= 300) throw new Error(text)
-  })
-  for (let round = 0; round < 5; round++) {
-    const job = { name: `other-${round}`, queue: "other", task: { command: journal.script({ ticks: 0 }) } }
-    const begun = performance.now()
-    await server.call("POST", "/api/v1/jobs", job)
-    await untilStarted(journal, ({ task }) => task === job.name)
-    expect(performance.now() - begun).toBeLessThan(START_MS)
-  }
-  const { body } = await server.call("GET", "/api/v1/jobs?queue=crowd&limit=20")
-  expect(body["items"]).toHaveLength(20)
-}, 1_800_000)
+it.each(["sqlite", "postgres"])(
+  `on %s, a job of another queue starts within 2 s next to ${JOBS} queued jobs`,
+  async (kind) => {
+    const journal = new Journal(join(temporaryFolder(), "journal"))
+    const server = await start(await databaseOf(kind), ["--concurrency", "2"])
+    const crowd = Array.from({ length: BATCH }, () => ({ name: "crowd", queue: "crowd", task: { command: "sleep 0.5" } }))
+    await repeatedly(JOBS / BATCH, 2, async () => {
+      const { status, text } = await server.call("POST", "/api/v1/jobs/batch", { jobs: crowd })
+      if (status >= 300) throw new Error(text)
+    })
+    for (let round = 0; round < 5; round++) {
+      const job = { name: `other-${round}`, queue: "other", task: { command: journal.script({ ticks: 0 }) } }
+      const begun = performance.now()
+      await server.call("POST", "/api/v1/jobs", job)
+      await untilStarted(journal, ({ task }) => task === job.name)
+      expect(performance.now() - begun).toBeLessThan(START_MS)
+    }
+    const { body } = await server.call("GET", "/api/v1/jobs?queue=crowd&limit=20")
+    expect(body["items"]).toHaveLength(20)
+  },
+  1_800_000,
+)
 
 it("8 servers never run two tasks at once under a limit of 1, and do not leave it idle for a second", async () => {
   const tasks = 200

@@ -18,7 +18,7 @@ const MAX_MATCHES = 100_000
 export interface PathTriggersOptions extends TriggeredRunOptions {
   store: Pick<Store, "compiled" | "onWake"> & PathTriggerStore
   matches: Pick<MatchFinder, "find">
-  /** Called after runs were created. */
+  /** Called after files were recorded, also on error: the commit may have succeeded. */
   wake(): void
 }
 
@@ -136,8 +136,7 @@ export class PathTriggers extends DueLoop {
       recorded.push({ ...file, outcome: await triggeredRun(this.#options, trigger, occasion) })
     }
     if (recorded.length === 0) return
-    const runs = await store.recordFiles(watched, recorded)
-    if (runs.some((run) => run !== null)) wake()
+    await store.recordFiles(watched, recorded).finally(wake)
   }
 }
 

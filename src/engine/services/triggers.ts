@@ -12,7 +12,7 @@ const MAX_SUCCESSES = 1000
 
 export interface TriggersOptions extends TriggeredRunOptions {
   store: Pick<Store, "compiled" | "onWake"> & TriggerStore
-  /** Called after runs were created. */
+  /** Called after successes were used, also on error: the commit may have succeeded. */
   wake(): void
 }
 
@@ -45,8 +45,7 @@ export class Triggers extends DueLoop {
       uses.push({ triggerId: trigger.id, successes: used.map(({ id }) => id), outcome })
     }
     if (uses.length === 0) return false
-    const runs = await store.useSuccesses(uses)
-    if (runs.some((run) => run !== null)) wake()
+    await store.useSuccesses(uses).finally(wake)
     return successes.length === MAX_SUCCESSES
   }
 }

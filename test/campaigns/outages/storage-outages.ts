@@ -4,6 +4,7 @@
 import { join } from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
 import type { OutageOutcome } from "./postgres-outages.ts"
+import { ProblemBanner } from "./problem-banner.ts"
 import { type Site, STORAGE_FAULTS, type StorageFault } from "./storage-faults.ts"
 import { withFolder } from "../campaign.ts"
 import { checkAll } from "../checks.ts"
@@ -48,6 +49,7 @@ const breakAndRepair = async (
 ): Promise<string[]> => {
   const { client, urls } = group
   const violations: string[] = []
+  await using banner = await ProblemBanner.open(urls[0]!, group.key)
   await client.deploy(BULKY.definition(journal))
   let wanted = true
   const load = client.load(BULKY.name, IN_FLIGHT, () => wanted)
@@ -57,10 +59,12 @@ const breakAndRepair = async (
     (await fetch(`${urls[0]!}/ready`, { signal: AbortSignal.timeout(NOTICE_MS) })).status === 200
   if (noticed && !(await holds(async () => !(await ready()), NOTICE_MS))) violations.push("/ready does not say so")
   if (noticed && !(await holds(() => isExplained(client), NOTICE_MS))) violations.push("explanations of runs do not say so")
+  if (noticed && !(await banner.appears(2 * NOTICE_MS))) violations.push("the web UI does not say so")
   await delay(HOLD_MS)
   site.repair()
   const before = client.ended.size
   if (!(await holds(ready, RESUME_MS))) violations.push(`/ready is not 200 ${RESUME_MS / 1000} s after the repair`)
+  if (!(await banner.disappears(RESUME_MS))) violations.push("the web UI still reports a problem after the repair")
   if (!(await holds(() => client.ended.size > before, RESUME_MS))) violations.push("no run ended after the repair")
   wanted = false
   await load
