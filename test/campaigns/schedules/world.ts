@@ -74,7 +74,7 @@ export class World {
 
   async schedule(name: string, cron: string, options: ScheduleOptions): Promise<void> {
     const definition = this.#tasks.find((each) => each.name === name)!
-    await this.#until(this.#ork!.schedule(name, cron, definition as AnyTask & { _input?: never }, {} as never, options))
+    await this.#until(this.#ork!.schedule(name, cron, definition as AnyTask & { _input?: never }, {}, options))
   }
 
   /** Returns the ticks of all runs of a schedule. */

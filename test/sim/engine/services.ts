@@ -42,7 +42,7 @@ export class Services {
   }
 
   stop(): void {
-    this.#scheduler?.stop()
+    void this.#scheduler?.stop()
     void this.#triggers?.stop()
     this.#expiredRuns.stop()
   }
