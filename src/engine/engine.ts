@@ -85,7 +85,7 @@ export class Engine {
         if (advanced.claims.length > 0) this.#holder.guard()
         this.#publish(changes, advanced)
       },
-      recovered: () => this.#events.recheck(),
+      recovered: () => this.#events.recovered(),
     })
     this.externalSignals = new ExternalSignals({
       store: options.store,
@@ -204,6 +204,11 @@ export class Engine {
 
   onEvent(listener: Listener): () => void {
     return this.#events.on(listener)
+  }
+
+  /** Calls the listener when the store is available again: work may have become due without an event. */
+  onRecovered(listener: () => void): void {
+    this.#events.onRecovered(listener)
   }
 
   /** Makes a call that creates work, and a turn that claims it: in the same commit where the store commits calls together. */

@@ -376,6 +376,10 @@ class Server {
       this.#notifier.wake()
       if (event.status === "success") this.#triggers.wake()
     })
+    this.#engine.onRecovered(() => {
+      this.#notifier.wake()
+      this.#triggers.wake()
+    })
   }
 
   /** Wakes what has work for runs that a schedule or a trigger has created: they may have deadlines. */

@@ -2,22 +2,9 @@ import { describe, expect, it } from "vitest"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { Executor } from "../../src/executors/executor.ts"
 import { InvalidValue, StoreUnavailable } from "../../src/store/contract/errors.ts"
-import type { Advanced, Batch, Store } from "../../src/store/contract/store.ts"
+import type { Store } from "../../src/store/contract/store.ts"
 import type { Change } from "../../src/core/model/change.ts"
-import { setup } from "./setup.ts"
-
-/** Loses the reply of the first call that `when` selects, after its commit. */
-const loseReply = (store: Store, when: (batch: Batch, advanced: Advanced) => boolean): (() => boolean) => {
-  const real = store.advance
-  let lost = false
-  store.advance = async (batch) => {
-    const advanced = await real(batch)
-    if (lost || !when(batch, advanced)) return advanced
-    lost = true
-    throw new Error("the connection is gone")
-  }
-  return () => lost
-}
+import { loseReply, setup } from "./setup.ts"
 
 /** Rejects every batch with a change that `when` selects, as a store does that cannot write a value. */
 const rejectContent = (store: Store, when: (change: Change) => boolean): void => {

@@ -6,7 +6,7 @@ import { explain } from "../../src/engine/services/explain.ts"
 import { Triggers } from "../../src/engine/services/triggers.ts"
 import { seededRandom } from "../../src/store/conformance/world.ts"
 import type { RunRow } from "../../src/store/contract/store.ts"
-import { fail, setup as setupEngine, type Script } from "./setup.ts"
+import { fail, loseReply, setup as setupEngine, type Script } from "./setup.ts"
 
 const setup = async (scripts: { [task: string]: Script } = {}) => {
   const fixture = await setupEngine(scripts)
@@ -39,6 +39,7 @@ const setup = async (scripts: { [task: string]: Script } = {}) => {
         wake: () => engine.wake(),
       })
       engine.onEvent(({ type, status }) => type === "run" && status === "success" && triggers.wake())
+      engine.onRecovered(() => triggers.wake())
       triggers.start()
       return triggers
     },
@@ -59,6 +60,16 @@ const finish = async (fixture: Fixture, name: string): Promise<RunId> => {
 }
 
 describe("a trigger after other workflows", () => {
+  it("creates a run when the reply to the commit of a success is lost", async () => {
+    const fixture = await setup()
+    await fixture.deploy(flow("report", "triggers: [{ after: [extract] }]"))
+    fixture.start()
+    const lost = loseReply(fixture.store, (_, { closed }) => closed.length > 0)
+    await finish(fixture, "extract")
+    expect(lost()).toBe(true)
+    expect(await fixture.runs("report")).toHaveLength(1)
+  })
+
   it("creates a run when all of them have succeeded since its last run, which knows its causes", async () => {
     const fixture = await setup()
     await fixture.deploy(flow("report", "triggers: [{ after: [extract, load] }]"))

@@ -356,8 +356,10 @@ export class Simulation {
   mayBeStopped(run: RunRecord): boolean {
     const { timeoutMs } = this.workflowOf(run.workflow).compiled
     const startedAt = run.started_at === null ? Number.POSITIVE_INFINITY : Date.parse(run.started_at)
-    const hasTimedOut = timeoutMs !== undefined && this.clock.latest >= startedAt + timeoutMs
-    return this.commitLog.cancelled.has(run.id) || hasTimedOut
+    // A retry starts the timeout again, and the clock may have been set back below the first start since.
+    const isRetriedEarlier = this.retryRequests(run.id).length > 0 && this.scenario.clockSteps.some(({ ms }) => ms < 0)
+    const hasTimedOut = isRetriedEarlier || this.clock.latest >= startedAt + (timeoutMs ?? 0)
+    return this.commitLog.cancelled.has(run.id) || (timeoutMs !== undefined && hasTimedOut)
   }
 
   addSignal(attemptId: string, signal: SentSignal): void {

@@ -24,6 +24,7 @@ const succeededIn = ({ type, status, jobId, runId }: StoreEvent): string | null 
 export class Events {
   readonly #store: Pick<Store, "getRun">
   readonly #listeners = new Set<Listener>()
+  readonly #recoveryListeners = new Set<() => void>()
   readonly #waiters = new Map<RunId, Set<Waiter>>()
   /** Awaited runs that are closed, but whose hooks have not finished. */
   readonly #runningHooks = new Set<RunId>()
@@ -36,6 +37,11 @@ export class Events {
   on(listener: Listener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
+  }
+
+  /** Adds a listener that is called when the store is available again: events of commits whose outcome is unknown were not emitted. */
+  onRecovered(listener: () => void): void {
+    this.#recoveryListeners.add(listener)
   }
 
   /** `results`: outputs of jobs and functions that have succeeded, by id. */
@@ -71,6 +77,11 @@ export class Events {
   /** Checks all awaited runs: another process, or a commit whose outcome is unknown, may have closed them. */
   recheck(): void {
     for (const runId of this.#waiters.keys()) this.#check(runId)
+  }
+
+  recovered(): void {
+    this.recheck()
+    for (const listener of this.#recoveryListeners) listener()
   }
 
   /** Resolves only those who waited before the read: it may return an older state than a later waiter has seen. */

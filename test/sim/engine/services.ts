@@ -33,6 +33,7 @@ export class Services {
     engine.onEvent(({ type, status }) => {
       if (type === "run" && status === "success") this.#triggers?.wake()
     })
+    engine.onRecovered(() => this.#triggers?.wake())
   }
 
   start(): void {
