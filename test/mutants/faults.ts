@@ -211,8 +211,8 @@ export const FAULT_BUGS: PlantedBug[] = [
       },
       {
         file: "src/engine/loop/lease-holder.ts",
-        find: "this.#reaping = false\n  }\n\n  async stop",
-        replace: "this.#reaping = false\n    this.#scheduleRenewal()\n  }\n\n  async stop",
+        find: "this.#reaping = false\n  }\n\n  /** Keeps the lease",
+        replace: "this.#reaping = false\n    this.#scheduleRenewal()\n  }\n\n  /** Keeps the lease",
       },
     ],
     foundBy: { tests: ["src/engine/loop/lease-holder.test.ts"] },

@@ -143,8 +143,10 @@ test("every response matches the document", async () => {
   await call("POST", "/callbacks/{token}", { token }, { key: null })
   await call("POST", "/callbacks/{token}", { token: "0-0" }, { key: null })
 
+  // No worker has the label, so that the run cannot end before the signal.
+  const unclaimed = workflow({ main: { labels: ["elsewhere"] } })
   const durable = await api.store.putWorkflow({
-    compiled: { ...workflow({ main: {} }), nodes: [{ ...workflow({ main: {} }).nodes[0]!, durable: true }] },
+    compiled: { ...unclaimed, nodes: [{ ...unclaimed.nodes[0]!, durable: true }] },
     hash: "durable",
     source: "",
     deploy: false,
