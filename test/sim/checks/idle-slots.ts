@@ -58,8 +58,9 @@ const checkStopped = (simulation: Simulation, process: EngineProcess): void => {
   }
 }
 
-const hasWaited = ({ clock, processes, readySince }: Simulation, row: ReadyTask): boolean => {
-  if (processes.filter((process) => process.alive).length === 1) return true
+/** Rows that another process made ready, which may have crashed since, have until their own timer is due. */
+const hasWaited = ({ clock, scenario, readySince }: Simulation, row: ReadyTask): boolean => {
+  if (scenario.engines.length === 1) return true
   const key = `${row.id}/${row.attempt}`
   const since = readySince.get(key) ?? clock.elapsed
   readySince.set(key, since)
