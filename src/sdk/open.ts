@@ -16,7 +16,7 @@ import { SchemaTooNew } from "../store/contract/errors.ts"
 import { stallMsOf } from "./stall-limit.ts"
 import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
-import type { OrkParts } from "./embedded/create-engine.ts"
+import type { OrkParts } from "./embedded/ork-parts.ts"
 import { defaultName, type OrkOptions } from "./ork.ts"
 
 const SQLITE = "sqlite:"

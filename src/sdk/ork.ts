@@ -47,7 +47,8 @@ import type {
   TransactionOptions,
   Work,
 } from "./orkable.ts"
-import { createEngine, GRACE_MS, type OrkParts } from "./embedded/create-engine.ts"
+import { createEngine, GRACE_MS } from "./embedded/create-engine.ts"
+import type { OrkParts } from "./embedded/ork-parts.ts"
 import { functionWorkflow, taskNode } from "./embedded/function-workflow.ts"
 import { childEnd, failureOf, readOutput, resultOf } from "./embedded/outcomes.ts"
 import { Results } from "./embedded/results.ts"

@@ -20,7 +20,7 @@ import type { RowKind } from "../core/model/row.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
-import type { OrkParts } from "./embedded/create-engine.ts"
+import type { OrkParts } from "./embedded/ork-parts.ts"
 import { Ork } from "./ork.ts"
 import type {
   AnswerOptions,
