@@ -62,7 +62,7 @@ export const stopOfLaunch = (context: LaunchContext): Stop => context.stop ?? st
 export interface LaunchContext {
   /** `signal.reason` is a StopReason. */
   signal: AbortSignal
-  /** The same stop as that of `signal`. Absent: there is only the signal. */
+  /** Reports the same stop as `signal`. Absent: there is only the signal. */
   stop?: Stop
   /** Reports the start of the work, at most once and before the result. */
   started(info: { at: number; externalId?: string }): void

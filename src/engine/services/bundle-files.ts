@@ -133,7 +133,7 @@ class Collector {
 
   async #addPattern(mention: LocatedFile): Promise<void> {
     const { file, isRun } = mention
-    // What commands write is not always a pattern of files.
+    // Commands may contain words that look like a pattern of files and are none.
     const found = isRelativePath(file.replaceAll("*", "x")) ? await this.#match(file).catch(() => []) : []
     if (isRun && found.length <= MAX_FILES) for (const match of found) await this.#add(match)
     if (found.length > 0) this.#partial.push({ mention, matches: (path) => found.includes(path), include: file })

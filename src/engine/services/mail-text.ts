@@ -14,14 +14,14 @@ export interface MailText {
   text: string
 }
 
-/** What a notification is about: a run, or a task of it. */
+/** The subject of a notification: a run, or a task of it. */
 export interface NotificationSubject {
   workflow: CompiledWorkflow
   run: RunRow
   task: NotifiedTask | null
 }
 
-/** What happened, as the end of a sentence about a run or a task. */
+/** Describes the event as the end of a sentence about a run or a task. */
 const HAPPENED = {
   success: "succeeded",
   failure: "failed",

@@ -199,7 +199,7 @@ export class WorkerService {
     const allRejected = rejected.length === new Set(entries.map((entry) => entry.attempt_id)).size
     const claims = await claiming
     if (claims.length > 0 || free === 0 || allRejected) return { rejected, allRejected, claims }
-    // What the report has made ready may have been committed after the claim.
+    // The report may have made work ready after the claim was committed.
     return { rejected, allRejected, claims: await this.#claimNow(worker, free) }
   }
 

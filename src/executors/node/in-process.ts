@@ -92,7 +92,7 @@ export class InProcessExecutor implements Executor {
   }
 }
 
-/** What a function may use, created on first use: most functions use none of it. Ignores what it writes after the end of its attempt. */
+/** Creates the tools of a function on first use, because most functions use none. Ignores what the function writes after the end of its attempt. */
 class FunctionPorts implements ContextPorts {
   readonly #assignment: Assignment
   readonly #output: AttemptOutput

@@ -79,7 +79,7 @@ const readConfig = (context: Context, options: ServeOptions): Promise<Config> =>
   return loadConfig(context, { host, port, tlsCert, tlsKey, concurrency, databaseUrl, objectStore, handlers, insecureHttp })
 }
 
-/** What the options ask for, checked before anything is opened. */
+/** Checks the options before anything is opened, and returns what they ask for. */
 interface ServeRequest {
   tls: Tls | null
   queues: "all" | string[]
