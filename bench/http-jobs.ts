@@ -2,21 +2,18 @@
 // No-op jobs end to end, through `Ork.open` and over HTTP (`ork serve` in a process of its own, `startWorker` and `OrkClient` here), with
 // default settings. Both take turns, each on a fresh database. Needs a build. Prints one JSON line with the medians and their ratio.
 
-import { spawn } from "node:child_process"
-import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Ork, startWorker, task, type Work } from "ork"
 import { OrkClient } from "ork/client"
 import { print, tempFolder } from "./support.ts"
+import { startOrkServer } from "./ork-server.ts"
 import { createDatabase } from "../test/support/components/postgres.ts"
 
-const KEY = "bench-key-0123456789"
 const CHUNK = 1000
 const WARM_UP = 2000
 /** Jobs whose results are awaited: the last ones, whose commits come last. */
 const LAST = 200
-const ORK = join(import.meta.dirname, "../bin/ork")
 
 const [store = "sqlite", jobs = "20000", rounds = "3"] = process.argv.slice(2)
 
@@ -96,20 +93,11 @@ interface HttpRate {
 const overHttp = async (): Promise<HttpRate> => {
   const folder = tempFolder()
   const { url: databaseUrl, drop } = await database()
-  const server = spawn(ORK, ["serve", "--no-worker", "--port", "0"], {
-    cwd: folder.path,
-    env: { ...process.env, ORK_API_KEY: KEY, ORK_LOG: "error", ORK_DATABASE_URL: databaseUrl },
-    stdio: ["ignore", "pipe", "inherit"],
-  })
-  let text = ""
-  for await (const chunk of server.stdout) {
-    text += String(chunk)
-    if (/http:\/\/[\d.]+:\d+/.test(text)) break
-  }
-  const url = /http:\/\/[\d.]+:\d+/.exec(text)![0]
+  const server = await startOrkServer(databaseUrl, folder.path)
+  const { url, key: apiKey } = server
   const calls = new Calls()
-  const worker = await startWorker({ server: url, apiKey: KEY, functions: { noop: calls.handler } })
-  const client = new OrkClient({ url, key: KEY })
+  const worker = await startWorker({ server: url, apiKey, functions: { noop: calls.handler } })
+  const client = new OrkClient({ url, key: apiKey })
   const noop = task("noop", {}, () => null)
   const side: Side = {
     calls,
@@ -120,17 +108,16 @@ const overHttp = async (): Promise<HttpRate> => {
       ),
   }
   await measure(side, WARM_UP)
-  const before = { server: cpuOf(server.pid!), worker: cpuOf(process.pid) }
+  const before = { server: cpuOf(server.process.pid!), worker: cpuOf(process.pid) }
   const rate = await measure(side, Number(jobs))
   const perJob = (seconds: number): number => Math.round((seconds / Number(jobs)) * 1e6)
   const result = {
     rate,
-    serverUs: perJob(cpuOf(server.pid!) - before.server),
+    serverUs: perJob(cpuOf(server.process.pid!) - before.server),
     workerUs: perJob(cpuOf(process.pid) - before.worker),
   }
   await worker.stop()
-  server.kill("SIGTERM")
-  await once(server, "exit")
+  await server.stop()
   await drop()
   folder.remove()
   return result

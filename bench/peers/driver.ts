@@ -1,7 +1,7 @@
 // The interface of a product in the benchmark. Each driver uses the product as its documentation recommends for throughput, with
 // handlers that do nothing, in the process of the benchmark.
 
-import type { Workload } from "./products.ts"
+import type { Variant, Workload } from "./products.ts"
 
 export interface Driver {
   /** Submits no-op jobs, in bulk where the product can. */
@@ -24,6 +24,12 @@ export interface Driver {
   functions?(count: number): Promise<void>
   /** Runs this many jobs at once, each of which takes `ms`. */
   inFlight?(count: number, ms: number): Promise<void>
+  /** Runs no-op jobs that are queued already in this many processes, and returns how long they took in milliseconds. */
+  processes?(processes: number, jobs: number): Promise<number>
+  /** Returns how often the handler of no-op jobs has run. */
+  ran?(): number
+  /** Stops the worker; `drain` starts it again. */
+  stop?(): Promise<void>
   close(): Promise<void>
 }
 
@@ -38,6 +44,7 @@ export interface Services {
 
 export interface RoundOptions extends Services {
   workload: Workload
+  variant: Variant
   functionSteps: number
 }
 

@@ -1,8 +1,9 @@
-// Ork as a library: the engine in this process, through the public interface of the built package.
+// Ork as a library: the engine in this process, through the public interface of the built package; or over HTTP (ork-http.ts).
 
 import type * as Sdk from "../../../src/sdk/index.ts"
 import { CHAIN_STEPS, type Driver, FAN_OUT, FUNCTION_STEPS, type RoundOptions } from "../driver.ts"
 import type { Workload } from "../products.ts"
+import { openOverHttp } from "./ork-http.ts"
 
 const BUILT = new URL("../../../dist/sdk/index.js", import.meta.url).href
 const { graph, Ork, task, workflow } = (await import(BUILT)) as typeof Sdk
@@ -47,21 +48,31 @@ const DEFINITIONS = {
   graphs: [step, list, chain, fanOut, diamond],
   functions: [tenSteps],
   memory: [noop, nap],
+  processes: [noop],
+  million: [noop],
 } satisfies { [Name in Workload]: readonly Sdk.Definition[] }
 const BULK = 1000
 
-interface OrkRound extends Pick<RoundOptions, "folder" | "workload"> {
+interface OrkRound extends Pick<RoundOptions, "folder" | "workload" | "variant"> {
   database: string
 }
 
 /** Returns the number of completed jobs, read by a connection of its own. */
 export type CountCompleted = () => Promise<number>
 
-export const openOrk = async ({ database, folder, workload }: OrkRound, completed: CountCompleted): Promise<Driver> => {
+export const openOrk = (round: OrkRound, completed: CountCompleted): Promise<Driver> =>
+  round.variant.overHttp === true ? openOverHttp(round.database, round.folder, completed) : openEmbedded(round, completed)
+
+const openEmbedded = async (
+  { database, folder, workload, variant: { concurrency } }: OrkRound,
+  completed: CountCompleted,
+): Promise<Driver> => {
   const objects = `file:${folder}/objects`
   const producer = await Ork.open({ database, run: [], objects })
   let engine: Sdk.Ork | null = null
-  const started = async (): Promise<Sdk.Ork> => (engine ??= await Ork.open({ database, run: DEFINITIONS[workload], objects }))
+  const settings = concurrency === undefined ? {} : { concurrency }
+  const started = async (): Promise<Sdk.Ork> =>
+    (engine ??= await Ork.open({ database, run: DEFINITIONS[workload], objects, ...settings }))
   const until = async (count: number): Promise<void> => {
     while (ran < count || (await completed()) < count) await new Promise((resolve) => setTimeout(resolve, 5))
   }
@@ -98,6 +109,11 @@ export const openOrk = async ({ database, folder, workload }: OrkRound, complete
         Array.from({ length: count }, () => ({ ms })),
       )
       await Promise.all(jobs.map((job) => job.result()))
+    },
+    ran: () => ran,
+    async stop() {
+      await engine?.stop()
+      engine = null
     },
     async close() {
       await engine?.stop()
