@@ -187,7 +187,7 @@ export class OrkClient implements Orkable {
   async signal<Payload>(
     run: string | Pick<Work<unknown>, "id">,
     { name, schema }: SignalDefinition<Payload>,
-    payload: Payload,
+    payload: NoInfer<Payload>,
     { key }: { key?: string } = {},
   ): Promise<boolean> {
     await validate(schema, payload, `the signal ${name}`)

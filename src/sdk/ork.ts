@@ -252,7 +252,7 @@ export class Ork implements Orkable {
   async signal<Payload>(
     run: string | Pick<Work<unknown>, "id">,
     { name, schema }: SignalDefinition<Payload>,
-    payload: Payload,
+    payload: NoInfer<Payload>,
     { key }: { key?: string } = {},
   ): Promise<boolean> {
     this.#checkOpen()

@@ -118,7 +118,7 @@ export interface Orkable {
   signal<Payload>(
     run: string | Pick<Work<unknown>, "id">,
     signal: SignalDefinition<Payload>,
-    payload: Payload,
+    payload: NoInfer<Payload>,
     options?: { key?: string },
   ): Promise<boolean>
   /** Approves what a step of a durable function or a task of a graph waits for. */

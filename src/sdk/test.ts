@@ -319,7 +319,7 @@ class TestKit implements TestOrk {
   async signal<Payload>(
     run: string | Pick<Work<unknown>, "id">,
     definition: SignalDefinition<Payload>,
-    payload: Payload,
+    payload: NoInfer<Payload>,
     options?: { key?: string },
   ): Promise<boolean> {
     return await this.#ork.signal(run, definition, payload, options)

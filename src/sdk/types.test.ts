@@ -54,6 +54,8 @@ const ofEveryOrk = async (ork: Orkable): Promise<void> => {
   await ork.schedule("daily", "0 8 * * *", double, { n: 1 }, { overlap: "never" })
   // @ts-expect-error cents is a number
   await ork.signal("id", paid, { cents: "100" })
+  // @ts-expect-error there is no such field in the payload
+  await ork.signal("id", paid, { cents: 100, euros: 1 })
   // @ts-expect-error a signal is named by its definition
   await ork.signal("id", "paid", { cents: 100 })
   // @ts-expect-error there is no such status
@@ -97,6 +99,8 @@ const ofSteps = (): void => {
   workflow("steps", {}, async (_, step) => {
     // @ts-expect-error n is a number
     await step.call(double, { n: "1" })
+    // @ts-expect-error there is no such field
+    await step.call(double, { n: 1, m: 2 })
     // @ts-expect-error a name is not a definition
     await step.call("double", { n: 1 })
     // @ts-expect-error a graph is no child of a function

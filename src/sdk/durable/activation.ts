@@ -262,7 +262,7 @@ export class Activation implements StepTools {
 
   readonly call = <Input, Out>(
     definition: TaskDefinition<Input, Out> | WorkflowDefinition<Input, Out>,
-    input: Input,
+    input: NoInfer<Input>,
     { name = definition.name }: { name?: string } = {},
   ): Promise<Out> =>
     this.#begin("call", name, async (step) => {

@@ -57,7 +57,7 @@ export interface StepTools {
   /** Starts a job or another durable function, and waits for its result. */
   call<Input, Output>(
     definition: TaskDefinition<Input, Output> | WorkflowDefinition<Input, Output>,
-    input: Input,
+    input: NoInfer<Input>,
     options?: { name?: string },
   ): Promise<Output>
   /** Returns the time of the first call, also when the function runs again. */
