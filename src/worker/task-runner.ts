@@ -1,6 +1,8 @@
 // Runs an assigned task: prepares its folders, runs it on its executor, sends its log and output, and reports its result.
 
 import { existsSync } from "node:fs"
+import { rmdir } from "node:fs/promises"
+import { dirname } from "node:path"
 import { type AssignedTask, untilStopped } from "./tasks/assigned-task.ts"
 import type { TaskTable } from "./tasks/task-table.ts"
 import type { LogShipper } from "./connection/log-shipper.ts"
@@ -104,8 +106,13 @@ export class TaskRunner {
     const { work, wire } = task
     const { objects, folders, log } = this.#options
     try {
+      const folder = objects.localPath(work.prefix.slice(0, -1))
       // Most attempts leave no objects.
-      if (existsSync(objects.localPath(work.prefix.slice(0, -1)))) await objects.deletePrefix(work.prefix)
+      if (existsSync(folder)) {
+        await objects.deletePrefix(work.prefix)
+        // The folder of a run is removed when the run has ended. That of a job stays while another attempt uses it.
+        if (wire.job) await rmdir(dirname(folder)).catch(() => {})
+      }
       if (wire.job && !this.#isFolderless(task)) await folders.remove(work.runId)
     } catch (error) {
       log.warn({ run: work.runId, error: messageOf(error) }, "could not remove the files of an attempt")

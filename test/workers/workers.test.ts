@@ -40,6 +40,17 @@ describe("a worker", () => {
     expect((await log("each/logs?index=1")).text.startsWith(`${bytes}\n`)).toBe(true)
   })
 
+  it("keeps the logs of tasks that start while others of their run end", async () => {
+    const server = await serve()
+    await startWorker(server, { name: "far", capacity: 2 })
+    await server.deploy({ name: "many", tasks: { t: { parallel: 150, command: "echo log of $ORK_PARALLEL_INDEX" } } })
+    const runId = await server.trigger("many")
+    expect((await server.reaches(runId, "success", "failed"))["status"]).toBe("success")
+    const indexes = Array.from({ length: 150 }, (_, i) => i)
+    const logs = indexes.map(async (i) => (await server.call("GET", `/runs/${runId}/tasks/t/logs?index=${i}`)).text)
+    expect(await Promise.all(logs)).toEqual(indexes.map((i) => `log of ${i}\n`))
+  })
+
   it("stores artifacts through the server, and gets those that another worker stored", async () => {
     const server = await serve()
     await startWorker(server, { name: "first", args: ["--queue", "one"] })

@@ -2,7 +2,7 @@
 // returns, because the database may refer to it. Logs are the exception: their writer appends to `localPath`.
 
 import { randomBytes } from "node:crypto"
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from "node:fs/promises"
+import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises"
 import type { FileHandle } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { messageOf } from "../../core/values/error-message.ts"
@@ -66,10 +66,9 @@ export class FileObjectStore implements ObjectStore {
     return keys
   }
 
+  /** Keeps the folders around the prefix, also empty ones: an attempt of the same run may be creating its log there. */
   async deletePrefix(prefix: string): Promise<void> {
-    const folder = join(this.root, checkDeletedPrefix(prefix).slice(0, -1))
-    await rm(folder, { recursive: true, force: true })
-    await this.#removeEmptyParents(dirname(folder))
+    await rm(join(this.root, checkDeletedPrefix(prefix).slice(0, -1)), { recursive: true, force: true })
   }
 
   async check(): Promise<void> {
@@ -135,17 +134,6 @@ export class FileObjectStore implements ObjectStore {
         return await open(path, "wx", 0o600)
       } catch (error) {
         if (!isMissing(error) || tries >= 5) throw error
-      }
-    }
-  }
-
-  async #removeEmptyParents(folder: string): Promise<void> {
-    for (let at = folder; at.startsWith(this.root) && at !== this.root; at = dirname(at)) {
-      try {
-        await rmdir(at)
-      } catch (error) {
-        if (isMissing(error)) continue
-        return
       }
     }
   }

@@ -1,5 +1,6 @@
 // Unpacked bundles on the worker's machine. A bundle is downloaded and unpacked once; unused ones are removed beyond limits.
 
+import { utimesSync } from "node:fs"
 import { readdir, rm, stat, utimes } from "node:fs/promises"
 import { join } from "node:path"
 import { type CachedFolder, type CacheLimits, removeOldDrafts, selectEvicted } from "./eviction.ts"
@@ -33,7 +34,7 @@ export class BundleCache {
     this.#users.set(hash, (this.#users.get(hash) ?? 0) + 1)
     if (now - (this.#touchedAt.get(hash) ?? 0) > TOUCH_MS) {
       this.#touchedAt.set(hash, now)
-      void utimes(bundleFolder(this.#dataDir, hash), now / 1000, now / 1000).catch(() => {})
+      touch(bundleFolder(this.#dataDir, hash), now)
     }
     this.#folders ??= new BundleFolders({ dataDir: this.#dataDir, read })
     return this.#folders
@@ -63,5 +64,14 @@ export class BundleCache {
       this.#touchedAt.delete(name)
       await rm(join(parent, name), { recursive: true, force: true })
     }
+  }
+}
+
+/** Sets the time of a folder, if it exists. */
+const touch = (folder: string, now: number): void => {
+  try {
+    utimesSync(folder, now / 1000, now / 1000)
+  } catch {
+    // The bundle is not unpacked yet.
   }
 }
