@@ -23,7 +23,7 @@ const STORE_LAYERS: Layers = [
 const LAYERS: Record<string, Layers> = {
   "": [
     ["core"],
-    ["config-values.ts"],
+    ["config-values.ts", "sleep.ts"],
     ["config.ts", "definition", "import", "protocol", "store", "objects", "secrets"],
     ["executors", "backup"],
     ["engine"],
@@ -51,7 +51,7 @@ const LAYERS: Record<string, Layers> = {
     ["probes.ts"],
   ],
   engine: [
-    ["ports.ts", "finishes-within.ts", "limited-thread.ts", "system.ts"],
+    ["ports.ts", "finishes-within.ts", "limited-thread.ts", "run-json.ts", "system.ts"],
     ["adaptive-limit.ts", "claim-ahead.ts"],
     ["attempts"],
     ["loop", "waiting"],

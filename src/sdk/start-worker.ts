@@ -3,7 +3,7 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
-import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/queue-name.ts"
+import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/names.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR } from "../core/model/function.ts"
 import { HANDLER_EXECUTOR } from "../core/rules/jobs/job-node.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"

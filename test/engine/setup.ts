@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import type { AttemptResult, Output } from "../../src/core/model/change.ts"
+import { sleep } from "../../src/sleep.ts"
 import { newRunId, type RunId } from "../../src/core/model/ids.ts"
 import type { Json, JsonObject } from "../../src/core/values/json.ts"
 import { bindParams } from "../../src/core/rules/runs/params.ts"
@@ -76,7 +77,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       signal: context.signal,
       progress: (update) => context.progress(update),
       untilStopped: () => stopped,
-      sleep: (ms) => Promise.race([stopped, new Promise<void>((resolve) => clock.after(ms, resolve))]),
+      sleep: (ms) => Promise.race([stopped, sleep(clock, ms)]),
     }
     try {
       const output = await (scripts[assignment.task] ?? (() => null))(assignment, tools)

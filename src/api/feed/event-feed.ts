@@ -5,7 +5,7 @@
 
 import type { Clock } from "../../core/model/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import { eventShape } from "../../protocol/api/shapes.ts"
+import { eventShape } from "../../engine/run-json.ts"
 import type { EventLog, LoggedEvent } from "../../store/contract/event-log.ts"
 
 const PAGE = 500

@@ -2,7 +2,7 @@
 // left out; `GET …/logs` has them.
 
 import type { RunId } from "../../core/model/ids.ts"
-import { instanceIndex } from "../../protocol/api/shapes.ts"
+import { instanceIndex } from "../../engine/run-json.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
 import type { Frame } from "../feed/event-feed.ts"
 import { lineShape } from "./log-format.ts"

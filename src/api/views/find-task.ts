@@ -4,7 +4,8 @@ import { nearest } from "../../core/values/nearest.ts"
 import { isGroup } from "../../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RetryRequest } from "../../core/rules/runs/retry-plan.ts"
-import { attemptShapes, type TaskShape, taskShape } from "../../protocol/api/shapes.ts"
+import { attemptShapes, taskShape } from "../../engine/run-json.ts"
+import type { Task } from "../../protocol/api/types.ts"
 import type { AttemptRow, RunRow, TaskRow } from "../../store/contract/store.ts"
 import { invalidField, notFound } from "../shared/errors.ts"
 import type { Api } from "../http/ports.ts"
@@ -92,13 +93,13 @@ const unknownTask = async (api: Api, run: RunRow, name: string, path?: string): 
 const pastAttempts = async (api: Api, task: TaskRow): Promise<AttemptRow[]> =>
   task.attempt > 1 || (task.attempt === 1 && task.status === "pending") ? await api.store.listAttempts(task.row) : []
 
-const toShape = async (api: Api, task: TaskRow, workflow: CompiledWorkflow, inputs: TaskInputs): Promise<TaskShape> => {
+const toShape = async (api: Api, task: TaskRow, workflow: CompiledWorkflow, inputs: TaskInputs): Promise<Task> => {
   const attempts = attemptShapes(task, await pastAttempts(api, task))
   return taskShape(task, workflow.nodes[task.node]!, { input: await inputs.of(task), attempts })
 }
 
 /** Returns tasks for a list. */
-export const taskSummaries = async (api: Api, run: RunRow, tasks: readonly TaskRow[]): Promise<TaskShape[]> => {
+export const taskSummaries = async (api: Api, run: RunRow, tasks: readonly TaskRow[]): Promise<Task[]> => {
   const workflow = await api.store.compiled(run.versionId)
   const inputs = new TaskInputs(api, run, workflow, { listed: true })
   return await Promise.all(tasks.map((task) => toShape(api, task, workflow, inputs)))
@@ -109,7 +110,7 @@ export const taskDetails = async (
   api: Api,
   run: RunRow,
   task: TaskRow,
-): Promise<TaskShape & { work: ReturnType<typeof workShape>; warning: string | null }> => {
+): Promise<Task & { work: ReturnType<typeof workShape>; warning: string | null }> => {
   const workflow = await api.store.compiled(run.versionId)
   const inputs = new TaskInputs(api, run, workflow, { listed: false })
   const shape = await toShape(api, task, workflow, inputs)

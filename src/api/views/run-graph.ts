@@ -5,7 +5,7 @@ import type { runGraph as schema } from "../../protocol/api/run-views.ts"
 import type { RunViewStore } from "../../store/contract/run-view.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 import { nodeSummary } from "./node-status.ts"
-import { graphTasks } from "./shapes.ts"
+import { graphTasks } from "./service-json.ts"
 
 export const runGraph = async (
   store: Pick<Store, "compiled"> & Pick<RunViewStore, "countRows">,

@@ -7,7 +7,7 @@ import type { Reporter } from "./reporter.ts"
 import type { RunView } from "./run-view.ts"
 import type { ProgressSource } from "./source.ts"
 import { eventLine } from "./event-text.ts"
-import { eventShape } from "../../protocol/api/shapes.ts"
+import { eventShape } from "../../engine/run-json.ts"
 
 export interface ReporterOptions {
   json: boolean

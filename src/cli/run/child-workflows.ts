@@ -4,14 +4,13 @@
 import { access } from "node:fs/promises"
 import { join } from "node:path"
 import { loadDefinition } from "../target/definition.ts"
+import { NAME } from "../../core/model/names.ts"
 import { TaskFailure } from "../../engine/attempts/task-failure.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
 import type { WorkerProfiles } from "../../core/settings/worker-profiles.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
 const EXTENSIONS = [".yaml", ".yml", ".json"]
-/** Pattern of workflow names; such a name cannot lead to another folder. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 
 export const childWorkflows =
   (store: ServerStore, profiles: WorkerProfiles): NonNullable<EngineOptions["findWorkflow"]> =>

@@ -16,7 +16,7 @@ import { storeSource } from "../progress/store-source.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import type { Engine } from "../../engine/engine.ts"
 import type { Logger } from "../../engine/ports.ts"
-import { runShape } from "../../protocol/api/shapes.ts"
+import { runShape } from "../../engine/run-json.ts"
 import { Conflict } from "../../store/contract/errors.ts"
 
 export interface LocalRunOptions extends OpenStores {

@@ -13,7 +13,7 @@ import type { RunView } from "../progress/run-view.ts"
 import { storeSource } from "../progress/store-source.ts"
 import type { Config } from "../../config.ts"
 import { isRunClosed } from "../../core/model/status.ts"
-import { runShape } from "../../protocol/api/shapes.ts"
+import { runShape } from "../../engine/run-json.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
 export const resumeRun = async (context: Context, config: Config, text: string, json: boolean): Promise<number> => {

@@ -4,7 +4,7 @@
 import { allItems } from "./pages.ts"
 import { InputError } from "../terminal/errors.ts"
 import { parseRunId, type RunId } from "../../core/model/ids.ts"
-import { WORKFLOW_NAME } from "../../protocol/api/common.ts"
+import { NAME } from "../../core/model/names.ts"
 import { type Client, ClientError, type Run } from "../../protocol/client/client.ts"
 import type { RunRow, Store } from "../../store/contract/store.ts"
 
@@ -35,7 +35,7 @@ const lookUp = async <Found extends { id: string }>(text: string, lookup: RunLoo
   const named =
     workflow !== undefined
       ? await lookup.byNumber(workflow, Number(number))
-      : WORKFLOW_NAME.test(text)
+      : NAME.test(text)
         ? await lookup.latest(text)
         : null
   const found = named ?? (await byPartOfId(text, lookup))

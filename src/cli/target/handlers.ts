@@ -4,6 +4,7 @@
 import { stat } from "node:fs/promises"
 import { resolve } from "node:path"
 import type { Context, HandlerFiles } from "./context.ts"
+import { QUEUE_NAME } from "../../core/model/names.ts"
 import { InputError } from "../terminal/errors.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
@@ -56,7 +57,7 @@ const readHandlerNames = async (context: Context, file: string): Promise<{ queue
       `--handlers: ${file} has no handlers; its default export must be { QUEUE: (payload, ctx) => … }, or it must register functions`,
     )
   }
-  const bad = names.queues.find((queue) => !/^[A-Za-z0-9_]{1,64}$/.test(queue))
+  const bad = names.queues.find((queue) => !QUEUE_NAME.test(queue))
   if (bad !== undefined) {
     throw new InputError(`--handlers: "${bad}" in ${file} is not a valid queue name: use letters, digits and "_"`)
   }

@@ -1,6 +1,7 @@
 // A RunReader over the stores of this folder.
 
 import type { Context } from "./context.ts"
+import { sleep } from "../../sleep.ts"
 import { InputError } from "../terminal/errors.ts"
 import { findRun } from "./find-run.ts"
 import type { OpenStores } from "./stores.ts"
@@ -14,7 +15,7 @@ import { artifactKey, readArtifactList } from "../../objects/artifacts/artifact-
 import { attemptPrefix } from "../../objects/objects.ts"
 import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { Run, Task } from "../../protocol/client/client.ts"
-import { attemptShapes, runShape, taskShape } from "../../protocol/api/shapes.ts"
+import { attemptShapes, runShape, taskShape } from "../../engine/run-json.ts"
 import { NotFound } from "../../store/contract/errors.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 import { rowPages } from "../../store/contract/row-pages.ts"
@@ -123,7 +124,7 @@ const attemptEnd = (context: Context, store: Store, { runId, name, path, attempt
   const poll = async (): Promise<void> => {
     try {
       for (;;) {
-        await new Promise<void>((resolve) => void context.backends.clock.after(POLL_MS, resolve))
+        await sleep(context.backends.clock, POLL_MS)
         const task = await store.getTask({ runId, name, path })
         if (task === null || task.attemptId !== attemptId || isTaskFinished(task.status)) break
       }

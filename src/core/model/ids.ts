@@ -9,7 +9,7 @@ export type TaskId = Branded<"TaskId">
 export type AttemptId = Branded<"AttemptId">
 export type HolderId = Branded<"HolderId">
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+export const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 let lastMs = -1
 let lastTime = ""

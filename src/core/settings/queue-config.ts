@@ -2,7 +2,7 @@
 
 import { isObject } from "../values/json.ts"
 import { mapSetting } from "./map-setting.ts"
-import { QUEUE_NAME } from "../model/queue-name.ts"
+import { QUEUE_NAME } from "../model/names.ts"
 
 /** Absent fields keep their current value. */
 interface QueueSettings {

@@ -2,6 +2,7 @@
 // with exactly one result.
 
 import { type AssignmentBuilder } from "./assignment-builder.ts"
+import { sleep } from "../../sleep.ts"
 import { AttemptRunner, type AttemptListener, missingExecutor, type RunnerOptions, StopSignal } from "./attempt-runner.ts"
 import type { ChangeBuilder } from "./change-builder.ts"
 import { cancellingOf, nodeOf, ownerOf } from "./claims.ts"
@@ -106,7 +107,7 @@ export class Attempts {
         return await store.readClaims([fence])
       } catch (error) {
         log.warn({ attemptId: fence.attemptId, error: messageOf(error) }, "failed to read a suspended function; trying again")
-        await new Promise<void>((resolve) => clock.after(READ_RETRY_MS, resolve))
+        await sleep(clock, READ_RETRY_MS)
       }
     }
   }
@@ -197,7 +198,7 @@ export class Attempts {
         if (isTaskFault(error) || error instanceof UnusableBundle || attempt.reason !== null) throw error
         const fields = { attemptId: attempt.claim.attemptId, error: messageOf(error) }
         log.warn(fields, "an attempt of another server cannot be prepared; trying again")
-        await new Promise<void>((resolve) => clock.after(PREPARE_RETRY_MS, resolve))
+        await sleep(clock, PREPARE_RETRY_MS)
       }
     }
   }

@@ -5,6 +5,7 @@
 // waits for earlier runs of track i mod N, and to the store each track is a schedule, with a negative id that no schedule has.
 
 import { scheduledParams } from "./scheduler.ts"
+import { sleep } from "../../sleep.ts"
 import type { Evaluator } from "../ports.ts"
 import { newRunId, type RunId } from "../../core/model/ids.ts"
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
@@ -91,7 +92,7 @@ const ticksBetween = async (
       if (due.length > MAX_TICKS)
         throw new Conflict(`there are more than ${MAX_TICKS} ticks in this range; choose a shorter one`)
       at = next
-      await new Promise<void>((resolve) => clock.after(0, resolve))
+      await sleep(clock, 0)
     }
   }
   return due.toSorted((a, b) => a.tick - b.tick || a.position - b.position)

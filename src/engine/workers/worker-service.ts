@@ -6,6 +6,7 @@
 // as `lost`.
 
 import { type Claimed, ClaimPolls, type ClaimPoll, NOTHING, type Served } from "./claim-polls.ts"
+import { sleep } from "../../sleep.ts"
 import { attemptToken, isAttemptToken } from "./credentials.ts"
 import { AttemptFiles } from "./attempt-files.ts"
 import { AttemptReports } from "./attempt-reports.ts"
@@ -205,7 +206,7 @@ export class WorkerService {
 
   /** Claims after the changes that were just submitted, in the same transaction if the store groups its writes. */
   async #claimBehind(worker: RegisteredWorker, free: number): Promise<readonly Claim[]> {
-    await new Promise<void>((resolve) => void this.#options.clock.after(0, resolve))
+    await sleep(this.#options.clock, 0)
     return this.#claimNow(worker, free)
   }
 

@@ -5,6 +5,7 @@
 
 import { resolve, sep } from "node:path"
 import { messageOf } from "../../core/values/error-message.ts"
+import { sleep } from "../../sleep.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { allowsRoot } from "../../core/rules/access/policy.ts"
@@ -225,7 +226,7 @@ export class FunctionExecutor implements Executor {
   /** Kills processes that left their session, which the helper in JavaScript does not find. */
   async #killLeftovers(attemptId: string): Promise<void> {
     const { clock } = this.#options
-    while (killAttempt(attemptId) > 0) await new Promise<void>((resolve) => clock.after(KILL_POLL_MS, resolve))
+    while (killAttempt(attemptId) > 0) await sleep(clock, KILL_POLL_MS)
   }
 
   #stopped(started: StartedProcess | null, assignment: Assignment, signal: AbortSignal): AttemptResult {

@@ -6,6 +6,7 @@ import { rm, writeFile } from "node:fs/promises"
 import { constants } from "node:os"
 import { join } from "node:path"
 import { messageOf } from "../../core/values/error-message.ts"
+import { sleep } from "../../sleep.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { allowsRoot } from "../../core/rules/access/policy.ts"
@@ -221,7 +222,7 @@ export class ProcessExecutor implements Executor {
   async #lost({ helper, started, upload, assignment }: RunningProcess, reason: string): Promise<AttemptResult> {
     // Without a namespace, the task may outlive its helper.
     while (!helper.hello.namespace && killAttempt(assignment.attemptId) > 0) {
-      await new Promise<void>((resolve) => this.#clock.after(KILL_POLL_MS, resolve))
+      await sleep(this.#clock, KILL_POLL_MS)
     }
     // A log that cannot be stored must not hide the reason.
     if (upload !== null) await this.#storeLog(upload).catch(() => undefined)

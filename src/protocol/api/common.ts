@@ -3,6 +3,8 @@
 
 import { z } from "zod"
 import { isDateText } from "../../core/time/cron.ts"
+import { NAME } from "../../core/model/names.ts"
+import { UUID } from "../../core/model/ids.ts"
 import { DURATION_HINT, parseDuration } from "../../core/values/quantities.ts"
 import { nearest } from "../../core/values/nearest.ts"
 
@@ -40,10 +42,8 @@ export const text = (min: number, max: number) =>
     )
     .meta({ minLength: min, maxLength: max })
 
-export const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 /** Task names; inside groups `group.task`, for hooks `on_failure.0`. */
 export const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_-]{1,64}){0,8}$/
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const PATH = /^\d{1,9}(\.\d{1,9}){0,8}$/
 
 export const uuid = z
@@ -52,7 +52,7 @@ export const uuid = z
   .regex(UUID, { error: "must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057" })
 /** Schema of a run in an address. The route finds the run; a text that names none is an unknown run. */
 export const runReference = z.string().max(200).meta({ description: "Id of the run, or `WORKFLOW#NUMBER` with `#` as %23" })
-export const workflowName = z.string().regex(WORKFLOW_NAME, {
+export const workflowName = z.string().regex(NAME, {
   error: 'must be a workflow name: at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit',
 })
 export const taskName = z.string().regex(TASK_NAME, { error: "must be a task name such as load, or group.load" })

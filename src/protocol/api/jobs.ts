@@ -2,7 +2,7 @@
 
 import { z } from "zod"
 import { parseDuration } from "../../core/values/quantities.ts"
-import { QUEUE_NAME } from "../../core/model/queue-name.ts"
+import { QUEUE_NAME } from "../../core/model/names.ts"
 import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import {

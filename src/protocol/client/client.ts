@@ -2,13 +2,40 @@
 // ClientError when the request is rejected or gets no response.
 
 import type { z } from "zod"
-import type * as artifacts from "../api/artifacts.ts"
-import type * as common from "../api/common.ts"
-import type * as jobs from "../api/jobs.ts"
-import type * as runs from "../api/runs.ts"
-import type * as runViews from "../api/run-views.ts"
-import type * as service from "../api/service.ts"
 import type * as workflows from "../api/workflows.ts"
+import type {
+  Artifacts,
+  AuditEntry,
+  Backfill,
+  CreatedKey,
+  Explanation,
+  Job,
+  JobQuery,
+  JobResult,
+  Key,
+  LogLine,
+  NewJob,
+  NewJobQuery,
+  NewKey,
+  NewRun,
+  Page,
+  Queue,
+  QueueSettings,
+  RetryPlan,
+  RetryStart,
+  Run,
+  RunGraph,
+  RunQuery,
+  Schedule,
+  Session,
+  Stats,
+  Task,
+  Validation,
+  Worker,
+  Workflow,
+  WorkflowSummary,
+  WorkflowVersion,
+} from "../api/types.ts"
 import {
   type EventsRequest,
   type FollowLogRequest,
@@ -16,7 +43,6 @@ import {
   followLog,
   followLogLines,
   instanceQuery,
-  type LogLine,
   type StreamItem,
   taskRoute,
   type TaskAddress,
@@ -26,47 +52,10 @@ import type { Json } from "../../core/values/json.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
 import { Transport, type TransportOptions } from "./transport.ts"
 
+export type * from "../api/types.ts"
 export type { ByteStream } from "./sse.ts"
 export { ClientError, type ClientErrorCode } from "./errors.ts"
-export type { Event, EventsRequest, FollowLogRequest, LogEvent, LogLine, StreamItem, TaskAddress } from "./streams.ts"
-
-export type Run = z.output<typeof runs.run>
-export type RunGraph = z.output<typeof runViews.runGraph>
-export type Task = z.output<typeof runs.task>
-export type Artifacts = z.output<typeof artifacts.artifactList>
-export type NewRun = z.input<typeof runs.newRun>
-export type RunQuery = z.input<typeof runs.runQuery>
-/** The task or step at which a retry begins. Default: every task that did not succeed. */
-export type RetryStart = Pick<z.input<typeof runs.retryBody>, "from" | "step">
-export type RetryPlan = z.output<typeof runs.retryPlan>
-export type Explanation = z.output<typeof runs.explanation>
-export type Workflow = z.output<typeof workflows.workflow>
-export type WorkflowSummary = z.output<typeof workflows.workflowSummary>
-export type WorkflowVersion = z.output<typeof workflows.version>
-export type Validation = z.output<typeof workflows.validation>
-export type Backfill = z.output<typeof workflows.backfill>
-export type Schedule = z.output<typeof workflows.schedule>
-export type Job = z.output<typeof jobs.job>
-export type NewJob = z.input<typeof jobs.newJob>
-export type NewJobQuery = z.input<typeof jobs.newJobQuery>
-export type JobQuery = z.input<typeof jobs.jobQuery>
-export type JobResult = z.output<typeof jobs.jobResult>
-export type Queue = z.output<typeof service.queue>
-export type QueueSettings = z.input<typeof service.queueSettings>
-export type Worker = z.output<typeof service.worker>
-export type AuditEntry = z.output<typeof service.auditEntry>
-export type Key = z.output<typeof service.key>
-export type CreatedKey = z.output<typeof service.createdKey>
-export type KeyScope = Key["scopes"][number]
-export type Session = z.output<typeof service.session>
-export type Stats = z.output<typeof service.stats>
-export type Problem = z.output<typeof common.problem>
-
-export interface Page<Item> {
-  items: Item[]
-  next_cursor: string | null
-  has_more: boolean
-}
+export type { EventsRequest, FollowLogRequest, LogEvent, StreamItem, TaskAddress } from "./streams.ts"
 
 interface Abortable {
   signal?: AbortSignal
@@ -383,7 +372,7 @@ export class Client {
     return (await this.#http.json<{ items: Key[] }>({ path: "/keys" })).items
   }
 
-  createKey(body: z.input<typeof service.newKey>): Promise<CreatedKey> {
+  createKey(body: NewKey): Promise<CreatedKey> {
     return this.#http.json({ method: "POST", path: "/keys", body })
   }
 

@@ -1,18 +1,13 @@
 // Streams that survive broken connections: events continue after the last id, logs at the next byte or line. Reconnects with growing
 // delays, and gives up after a minute without a connection.
 
-import type { z } from "zod"
 import { isTaskFinished } from "../../core/model/status.ts"
-import type * as runs from "../api/runs.ts"
-import type * as streams from "../api/streams.ts"
+import type { Event, LogLine, Task } from "../api/types.ts"
 import { ClientError, unreachable } from "./errors.ts"
 import { type ByteStream, readSse, type SseMessage } from "./sse.ts"
 import type { Query, Transport } from "./transport.ts"
 
-export type Event = z.output<typeof streams.event>
-export type LogLine = z.output<typeof streams.logLine>
 export type LogEvent = LogLine & { run_id: string; task: string; index: number | null; path: string; attempt: number }
-type Task = z.output<typeof runs.task>
 
 /** `position`: the stream is live from this id on. `gap`: some events are no longer stored. */
 export type StreamItem =

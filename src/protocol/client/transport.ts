@@ -2,6 +2,7 @@
 // the server postponed with 503 or 429, because those changed nothing.
 
 import type { Clock } from "../../core/model/ports.ts"
+import { sleep } from "../../sleep.ts"
 import { ClientError, errorOfResponse, unreachable } from "./errors.ts"
 
 export interface TransportOptions {
@@ -97,11 +98,7 @@ export class Transport {
 
   /** Waits; resolves early when aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted === true) return Promise.resolve()
-    return new Promise((resolve) => {
-      const cancel = this.#clock.after(ms, resolve)
-      signal?.addEventListener("abort", () => (cancel(), resolve()), { once: true })
-    })
+    return sleep(this.#clock, ms, signal)
   }
 
   async #send(request: Request): Promise<Response> {

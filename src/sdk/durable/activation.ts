@@ -2,6 +2,7 @@
 // left to do but wait. A step that has to wait returns a promise that does not settle; the activation ends instead. Only a cancel settles it.
 
 import type { Json } from "../../core/values/json.ts"
+import { sleep } from "../../sleep.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import {
   type ApprovalAnswer,
@@ -424,7 +425,7 @@ export class Activation implements StepTools {
   async #pass({ message, until }: Blocked): Promise<void> {
     if (until === null) throw new CancelledError(`the function was cancelled, and no longer waits: ${message}`)
     const { clock } = this.#ports
-    await new Promise<void>((resolve) => clock.after(until - clock.now(), resolve))
+    await sleep(clock, until - clock.now())
   }
 
   /** Rejects the steps that the function awaits, when it is cancelled. */

@@ -5,6 +5,7 @@
 
 import { createHmac } from "node:crypto"
 import { NOT_SUPPORTED, PushWatch } from "./push-watch.ts"
+import { sleep } from "../../sleep.ts"
 import type { PushedResult, PushReceiver, PushWorker } from "../../api/http/ports.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import { isDeferral } from "../../core/rules/changes/defer.ts"
@@ -219,7 +220,7 @@ export class PushExecutor implements Executor, PushReceiver {
         // The worker may have accepted the task, and its reply was lost.
         void this.#stop(worker, task)
       }
-      await this.#wait(Math.min(FIRST_DELAY_MS * 2 ** round, MAX_DELAY_MS), signal)
+      await sleep(this.#options.clock, Math.min(FIRST_DELAY_MS * 2 ** round, MAX_DELAY_MS), signal)
     }
     return null
   }
@@ -313,13 +314,6 @@ export class PushExecutor implements Executor, PushReceiver {
     const log = openLog(this.#options.objects, assignment.prefix, assignment)
     await log.write("stdout", text)
     await log.close()
-  }
-
-  #wait(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#options.clock.after(ms, resolve)
-      signal.addEventListener("abort", () => (cancel(), resolve()), { once: true })
-    })
   }
 
   #token(attemptId: string, dispatch: number): string {

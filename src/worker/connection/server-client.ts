@@ -5,7 +5,7 @@ import { createWriteStream } from "node:fs"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { readServerError, ServerError } from "./server-error.ts"
-import { sleep } from "./sleep.ts"
+import { sleep } from "../../sleep.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Logger } from "../../engine/ports.ts"
 

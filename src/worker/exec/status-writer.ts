@@ -2,6 +2,7 @@
 // the end. Writes never overlap. A failed write is replaced by the next one; the last one is retried for minutes.
 
 import type { AttemptResult } from "../../core/model/change.ts"
+import { sleep } from "../../sleep.ts"
 import type { Json } from "../../core/values/json.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
@@ -112,7 +113,7 @@ export const withRetries = async <T>(clock: Clock, work: () => Promise<T>): Prom
       return await work()
     } catch (error) {
       if (tries >= MAX_TRIES) throw error
-      await new Promise<void>((resolve) => clock.after(FIRST_RETRY_MS * 2 ** tries, resolve))
+      await sleep(clock, FIRST_RETRY_MS * 2 ** tries)
     }
   }
 }

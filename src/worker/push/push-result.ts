@@ -1,6 +1,6 @@
 // Builds the result message of a pushed task within the server's limits, and delivers it until it is accepted or rejected.
 
-import { sleep } from "../connection/sleep.ts"
+import { sleep } from "../../sleep.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
 import type { Json } from "../../core/values/json.ts"
 import type { Clock } from "../../core/model/ports.ts"

@@ -3,7 +3,7 @@
 import { auditList, auditQuery } from "../../../protocol/api/service.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../../http/cursors.ts"
 import { route } from "../../http/route.ts"
-import { auditShape } from "../../views/shapes.ts"
+import { auditShape } from "../../views/service-json.ts"
 
 export const auditRoutes = [
   route({

@@ -7,7 +7,7 @@ import { notFound } from "../../shared/errors.ts"
 import type { KeyRow } from "../../../store/contract/keys.ts"
 import { describeChange } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
-import { keyShape } from "../../views/shapes.ts"
+import { keyShape } from "../../views/service-json.ts"
 
 export const keyRoutes = [
   route({

@@ -7,7 +7,7 @@ import { omitUndefined } from "../../../core/values/omit-undefined.ts"
 import { type jobChange, MAX_BELOW_BASE, READ_ONLY_FIELDS } from "../../../protocol/api/jobs.ts"
 import type { JobChange, JobRow } from "../../../store/contract/jobs.ts"
 import { invalid, invalidField } from "../../shared/errors.ts"
-import { jobShape } from "../../views/shapes.ts"
+import { jobShape } from "../../views/service-json.ts"
 
 /** Returns what the body changes. Throws when it changes a read-only field. */
 export const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {

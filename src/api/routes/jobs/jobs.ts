@@ -27,7 +27,7 @@ import { describeChange } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 import { toChange } from "./job-change.ts"
 import { toNewJob } from "./new-job.ts"
-import { jobResultShape, jobShape } from "../../views/shapes.ts"
+import { jobResultShape, jobShape } from "../../views/service-json.ts"
 
 export const findJob = async (api: Api, id: string): Promise<JobRow> => {
   const found = await api.store.getJob(id)

@@ -4,7 +4,7 @@ import { queue, queueParams, queues, queueSettings } from "../../../protocol/api
 import { notFound } from "../../shared/errors.ts"
 import { describeChange } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
-import { queueShape } from "../../views/shapes.ts"
+import { queueShape } from "../../views/service-json.ts"
 
 export const queueRoutes = [
   route({

@@ -7,7 +7,7 @@ import { pageQuery, workflowParams } from "../../../protocol/api/workflows.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../../http/cursors.ts"
 import type { Api } from "../../http/ports.ts"
 import { route } from "../../http/route.ts"
-import { changeShape } from "../../views/shapes.ts"
+import { changeShape } from "../../views/service-json.ts"
 import { findJob } from "../jobs/jobs.ts"
 import { findRun } from "../../http/find-run.ts"
 

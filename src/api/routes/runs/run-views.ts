@@ -10,7 +10,7 @@ import { type GridRun, gridShape } from "../../views/grid.ts"
 import { runGraph as graphOf } from "../../views/run-graph.ts"
 import type { Api } from "../../http/ports.ts"
 import { route } from "../../http/route.ts"
-import { instanceShape } from "../../views/shapes.ts"
+import { instanceShape } from "../../views/service-json.ts"
 import { findRun } from "../../http/find-run.ts"
 import { findWorkflow } from "../workflows/workflows.ts"
 

@@ -10,7 +10,7 @@ import {
   runParams,
   runQuery,
 } from "../../../protocol/api/runs.ts"
-import { runShape } from "../../../protocol/api/shapes.ts"
+import { runShape } from "../../../engine/run-json.ts"
 import { pageOf, parseTimeCursor, timeCursor } from "../../http/cursors.ts"
 import { findRun, runIdOf } from "../../http/find-run.ts"
 import type { Api } from "../../http/ports.ts"

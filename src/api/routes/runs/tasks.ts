@@ -13,7 +13,7 @@ import {
   runParams,
 } from "../../../protocol/api/runs.ts"
 import { json, strictObject } from "../../../protocol/api/common.ts"
-import { runShape } from "../../../protocol/api/shapes.ts"
+import { runShape } from "../../../engine/run-json.ts"
 import { numberCursor, pageOf, parseNumberCursor } from "../../http/cursors.ts"
 import { findRetryTarget, findTask, taskDetails, taskSummaries } from "../../views/find-task.ts"
 import { conflict, notFound } from "../../shared/errors.ts"

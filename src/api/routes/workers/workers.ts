@@ -13,7 +13,7 @@ import { ApiError, conflict, invalid, notFound } from "../../shared/errors.ts"
 import type { LeaseHolderRow } from "../../../store/contract/store.ts"
 import { describeChange } from "../../../store/contract/audit-scope.ts"
 import { type Call, route } from "../../http/route.ts"
-import { pushWorkerShape, workerShape } from "../../views/shapes.ts"
+import { pushWorkerShape, workerShape } from "../../views/service-json.ts"
 
 const WORK = "worker protocol"
 

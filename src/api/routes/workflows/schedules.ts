@@ -5,7 +5,7 @@ import { numberCursor, pageOf, parseNumberCursor } from "../../http/cursors.ts"
 import { invalidField } from "../../shared/errors.ts"
 import { listLimits } from "../../auth/auth.ts"
 import { route } from "../../http/route.ts"
-import { scheduleShape } from "../../views/shapes.ts"
+import { scheduleShape } from "../../views/service-json.ts"
 
 /** Bounds the time of a request, which computes the ticks. */
 const MAX_TICKS = 4000

@@ -24,7 +24,7 @@ import {
   workflowQuery,
 } from "../../../protocol/api/workflows.ts"
 import type { ParsedDefinition } from "../../../definition/parse.ts"
-import { runShape } from "../../../protocol/api/shapes.ts"
+import { runShape } from "../../../engine/run-json.ts"
 import type { WorkflowRow } from "../../../store/contract/catalog.ts"
 import { nameCursor, numberCursor, pageOf, parseNameCursor, parseNumberCursor } from "../../http/cursors.ts"
 import { conflict, invalid, invalidField, noWorkflow } from "../../shared/errors.ts"
@@ -34,7 +34,7 @@ import { listLimits } from "../../auth/auth.ts"
 import { checkDefinition } from "../../http/workflow-limits.ts"
 import { describeChange } from "../../../store/contract/audit-scope.ts"
 import { route, type TextBody } from "../../http/route.ts"
-import { versionShape, workflowShape, workflowSummaryShape } from "../../views/shapes.ts"
+import { versionShape, workflowShape, workflowSummaryShape } from "../../views/service-json.ts"
 
 /** Latest runs that the list shows of each workflow. */
 const LATEST_RUNS = 20

@@ -5,6 +5,7 @@ import { availableParallelism, hostname } from "node:os"
 import { join, resolve } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import type { Context, HandlerFiles } from "../../target/context.ts"
+import { NAME } from "../../../core/model/names.ts"
 import { notProven, proves, readFolderKey, serverAddress } from "../../target/connect.ts"
 import { explainListenError } from "../../target/listen-error.ts"
 import { InputError } from "../../terminal/errors.ts"
@@ -46,7 +47,7 @@ export const worker = async (context: Context, options: WorkerOptions): Promise<
   const { apiKey, capacity: concurrency } = options
   const config = await loadConfig(context, { apiKey, concurrency, handlers: joinRepeated(options.handlers) })
   const name = options.name ?? hostname()
-  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/.test(name)) {
+  if (!NAME.test(name)) {
     throw new InputError(`--name: "${name}" must consist of at most 128 letters, digits, "_", "." and "-"`)
   }
   const folder = resolve(context.cwd, config.dataDir)

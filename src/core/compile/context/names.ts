@@ -3,8 +3,8 @@
 // name, or null.
 
 import { EXPRESSION_VARIABLES } from "../../expressions/expressions.ts"
+import { NAME } from "../../model/names.ts"
 
-const WORKFLOW_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
 const TASK_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
 const TASK_NAME_HINT = 'use at most 64 letters, digits, "_" and "-", beginning with a letter or "_"'
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,254}$/
@@ -17,7 +17,7 @@ const CEL_KEYWORDS = new Set(
 const RESERVED: ReadonlySet<string> = new Set(EXPRESSION_VARIABLES)
 
 export const workflowNameProblem = (name: string): string | null => {
-  if (!WORKFLOW_NAME.test(name)) {
+  if (!NAME.test(name)) {
     return `${quote(name)} is not a valid workflow name: use at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit`
   }
   return name.includes("..") ? `${quote(name)} is not a valid workflow name: it must not contain ".."` : null

@@ -1,6 +1,8 @@
 // Converts the form of a new job to a request, or reports the problem of each field.
 
 import type { Json, NewJob } from "../../api/types.ts"
+import { QUEUE_NAME } from "../../../../src/core/model/names.ts"
+import { isUuid } from "../../../../src/core/model/ids.ts"
 
 export interface JobTexts {
   name: string
@@ -26,17 +28,14 @@ export const NO_TEXTS: JobTexts = {
   command: "",
 }
 
-const QUEUE = /^[A-Za-z0-9_]{1,64}$/
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
 export type JobProblems = { [Field in keyof JobTexts]?: string }
 
 export const readJob = (texts: JobTexts): { job: NewJob; problems: JobProblems } => {
   const problems: JobProblems = {}
   if (texts.name.trim() === "") problems.name = "is required"
-  if (!QUEUE.test(texts.queue)) problems.queue = "must be 1 to 64 letters, digits and underscores"
+  if (!QUEUE_NAME.test(texts.queue)) problems.queue = "must be 1 to 64 letters, digits and underscores"
   const dependencies = texts.dependencies.split(/[\s,]+/).filter((id) => id !== "")
-  const wrong = dependencies.find((id) => !UUID.test(id))
+  const wrong = dependencies.find((id) => !isUuid(id.toLowerCase()))
   if (wrong !== undefined) problems.dependencies = `${wrong} is no id of a job`
   const attempts = Number(texts.attempts)
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > 10) problems.attempts = "must be a whole number from 1 to 10"

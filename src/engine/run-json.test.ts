@@ -1,17 +1,26 @@
 import { expect, test } from "vitest"
-import { type AttemptFields, attemptShapes, eventShape, instanceIndex, type TaskFields, taskShape } from "./shapes.ts"
+import type { AttemptId, RunId } from "../core/model/ids.ts"
+import { attemptShapes, eventShape, instanceIndex, taskShape } from "./run-json.ts"
+import type { AttemptRow, TaskRow } from "../store/contract/store.ts"
 
-const RUN = "01900000-0000-7000-8000-000000000000"
+const RUN = "01900000-0000-7000-8000-000000000000" as RunId
 
-const task = (given: Partial<TaskFields>): TaskFields => ({
+const task = (given: Partial<TaskRow>): TaskRow => ({
   row: 7,
   runId: RUN,
+  node: 0,
   name: "load",
   path: "",
   label: null,
+  kind: "task",
   status: "pending",
+  skipReason: null,
   attempt: 0,
   failures: 0,
+  losses: 0,
+  item: null,
+  parked: null,
+  upstreamPending: 0,
   attemptId: null,
   priority: 5,
   output: null,
@@ -31,9 +40,9 @@ const task = (given: Partial<TaskFields>): TaskFields => ({
   ...given,
 })
 
-const failed: AttemptFields = {
+const failed: AttemptRow = {
   attempt: 1,
-  attemptId: "a1",
+  attemptId: "a1" as AttemptId,
   state: "failed",
   worker: null,
   externalId: "123",
@@ -60,8 +69,7 @@ test.each([
 })
 
 test("retries_left counts failures, not lost attempts", () => {
-  const left = (given: Partial<TaskFields>): number =>
-    taskShape(task(given), node(3), { input: null, attempts: [] }).retries_left
+  const left = (given: Partial<TaskRow>): number => taskShape(task(given), node(3), { input: null, attempts: [] }).retries_left
   expect(left({})).toBe(2)
   expect(left({ status: "running", attempt: 1 })).toBe(2)
   expect(left({ status: "pending", attempt: 1, failures: 1 })).toBe(2)
@@ -71,20 +79,19 @@ test("retries_left counts failures, not lost attempts", () => {
 })
 
 test("a small output is inline, a large one is a key", () => {
-  const shape = (output: TaskFields["output"]) => taskShape(task({ output }), node(1), { input: null, attempts: [] })
+  const shape = (output: TaskRow["output"]) => taskShape(task({ output }), node(1), { input: null, attempts: [] })
   expect(shape({ inline: { rows: 1 } })).toMatchObject({ output: { rows: 1 }, output_object: null })
   expect(shape({ key: "k", bytes: 9 })).toMatchObject({ output: null, output_object: { key: "k", bytes: 9 } })
 })
 
 test("the latest attempt follows the past ones, running or finished", () => {
-  const states = (given: Partial<TaskFields>, past: AttemptFields[]): string[] =>
+  const states = (given: Partial<TaskRow>, past: AttemptRow[]): string[] =>
     attemptShapes(task(given), past).map((each) => `${each.attempt} ${each.status}`)
   expect(states({}, [])).toEqual([])
-  expect(states({ status: "running", attempt: 2, attemptId: "a2" }, [failed])).toEqual(["1 failed", "2 running"])
-  expect(states({ status: "failed", attempt: 2, attemptId: "a2", lastAttemptState: "timeout" }, [failed])).toEqual([
-    "1 failed",
-    "2 timeout",
-  ])
+  expect(states({ status: "running", attempt: 2, attemptId: "a2" as AttemptId }, [failed])).toEqual(["1 failed", "2 running"])
+  expect(states({ status: "failed", attempt: 2, attemptId: "a2" as AttemptId, lastAttemptState: "timeout" }, [failed])).toEqual(
+    ["1 failed", "2 timeout"],
+  )
   expect(states({ status: "pending", attempt: 1, lastAttemptState: "failed" }, [failed])).toEqual(["1 failed"])
 })
 

@@ -1,4 +1,4 @@
-// Converts rows of the store to the JSON of the API. Runs and tasks are in protocol/api/shapes.ts, which the CLI uses too.
+// Converts rows of the store to the JSON of the API. Runs and tasks are in engine/run-json.ts, which the CLI uses too.
 
 import type { z } from "zod"
 import type { JsonObject } from "../../core/values/json.ts"
