@@ -1,7 +1,7 @@
 // The composition root: the only file of the command that names concrete backends. Modules of backends are imported on first use, so that
 // short commands start fast.
 
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync } from "node:fs"
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync } from "node:fs"
 import { availableParallelism, totalmem } from "node:os"
 import { dirname, join, relative, resolve } from "node:path"
 import { silenceMs } from "./core/settings/leases.ts"
@@ -12,7 +12,7 @@ import { parseObjectAddress } from "./core/settings/object-address.ts"
 import { explainMissing } from "./core/settings/optional-packages.ts"
 import { type Config, sqliteFile } from "./config.ts"
 import type { ConditionProbes } from "./engine/ports.ts"
-import { systemClock, systemRandom } from "./engine/system.ts"
+import { systemClock, systemRandom, orkVersion } from "./engine/system.ts"
 import type { Executor } from "./executors/executor.ts"
 import type { LazyOptions } from "./executors/lazy.ts"
 import type { ObjectStore } from "./objects/objects.ts"
@@ -356,10 +356,7 @@ const context: Context = {
   backends,
   env: process.env,
   cwd: process.cwd(),
-  version() {
-    const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as { version: string }
-    return manifest.version
-  },
+  version: orkVersion,
   stdin: () => process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,

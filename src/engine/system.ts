@@ -1,6 +1,9 @@
-// The system clock and randomness. Simulations use their own. A timer runs outside of the request that set it.
+// The system clock and randomness; simulations use their own. A timer runs outside of the request that set it. Also what this process is:
+// its name, and the version of Ork.
 
 import { randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { hostname } from "node:os"
 import type { Clock, Random } from "../core/model/ports.ts"
 import { leaveAudit } from "../store/contract/audit-scope.ts"
 
@@ -39,4 +42,14 @@ export const systemRandom: Random = {
     used += 32
     return pool.slice(used - 32, used)
   },
+}
+
+/** Returns the name of this process in lists. */
+export const processName = (): string => `${hostname()}:${process.pid}`
+
+const MANIFEST = new URL("../../package.json", import.meta.url)
+
+export const orkVersion = (): string => {
+  const manifest = JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }
+  return manifest.version
 }

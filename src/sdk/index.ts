@@ -87,7 +87,8 @@ export type {
 } from "./orkable.ts"
 export type { OrkOptions } from "./ork.ts"
 export type { StandardSchema } from "./schema.ts"
-export type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
+export type { Logger as WorkerLog } from "../engine/ports.ts"
+export type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
 
 /** The engine in this process. */
 export type Ork = Engine

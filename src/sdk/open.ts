@@ -1,12 +1,11 @@
 // Opens what `Ork` runs on: the database, the object store and the system clock. Loaded by `Ork.open`.
 
-import { closeSync, openSync, readFileSync } from "node:fs"
+import { closeSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { parseObjectAddress } from "../core/settings/object-address.ts"
 import { explainMissing } from "../core/settings/optional-packages.ts"
-import { systemClock, systemRandom } from "../engine/system.ts"
+import { orkVersion, processName, systemClock, systemRandom } from "../engine/system.ts"
 import { lazyEvaluator } from "../engine/gate/lazy-evaluator.ts"
-import type { Logger } from "../engine/ports.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import { openObjectStore } from "../objects/open.ts"
 import { createDurableFolder } from "../objects/shared/durable-file.ts"
@@ -17,11 +16,11 @@ import { stallMsOf } from "./stall-limit.ts"
 import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
-import { defaultName, type OrkOptions } from "./ork.ts"
+import type { OrkOptions } from "./ork.ts"
+import { stderrLog } from "./stderr-log.ts"
 
 const SQLITE = "sqlite:"
 const DEFAULT_CONCURRENCY = 100
-const MANIFEST = new URL("../../package.json", import.meta.url)
 
 export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const { env } = process
@@ -37,20 +36,19 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     throw error instanceof SchemaTooNew ? new NewerDatabaseError(error.message, { cause: error }) : error
   }
   reportOpened({ database, objects: objectStore })
-  const { version } = JSON.parse(readFileSync(MANIFEST, "utf8")) as { version: string }
   return {
     store,
     objects,
     evaluator: lazyEvaluator(),
     clock: systemClock,
     random: systemRandom,
-    log: options.log ?? STDERR_LOG,
+    log: options.log ?? stderrLog("ork"),
     process: processIdentity(),
-    name: options.name ?? defaultName(),
+    name: options.name ?? processName(),
     holder: "server",
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     stallMs,
-    version,
+    version: orkVersion(),
   }
 }
 
@@ -82,10 +80,3 @@ const openObjects = async (given: string): Promise<ObjectStore> => {
   if (address === null) throw new TypeError(`objects is ${JSON.stringify(given)}, but must be file:FOLDER, s3://… or gs://…`)
   return openObjectStore(address)
 }
-
-const writeLine =
-  (prefix: string) =>
-  (fields: object, message: string): void =>
-    void process.stderr.write(`ork: ${prefix}${message} ${JSON.stringify(fields)}\n`)
-
-const STDERR_LOG: Logger = { info: () => {}, warn: writeLine(""), error: writeLine("error: ") }

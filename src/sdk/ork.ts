@@ -1,7 +1,6 @@
 // The engine in a user's program: opens a database, runs the given definitions, and enqueues work.
 
 import { createHash } from "node:crypto"
-import { hostname } from "node:os"
 import type { Child } from "../core/model/function-signals.ts"
 import { newRunId, parseRunId, type RunId, uuidv7 } from "../core/model/ids.ts"
 import type { JsonObject } from "../core/values/json.ts"
@@ -633,9 +632,6 @@ export class Ork implements Orkable {
     if (!isInTransaction(options)) checkNotInTransaction()
   }
 }
-
-/** Returns the name of this process in lists. */
-export const defaultName = (): string => `${hostname()}:${process.pid}`
 
 const checkDefinitions = (definitions: readonly Definition[]): void => {
   const names = new Set<string>()

@@ -1,29 +1,29 @@
 // A worker inside a user's program: like `ork worker`, but it only runs functions of this process. Loaded by `startWorker` of the SDK.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { hostname, tmpdir } from "node:os"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/names.ts"
+import { ClientError } from "../protocol/client/errors.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR } from "../core/model/function.ts"
 import { HANDLER_EXECUTOR } from "../core/rules/jobs/job-node.ts"
-import { systemClock, systemRandom } from "../engine/system.ts"
+import { orkVersion, processName, systemClock, systemRandom } from "../engine/system.ts"
 import type { Executor } from "../executors/executor.ts"
 import { InProcessExecutor, type InProcessOptions } from "../executors/node/in-process.ts"
 import { checkFunction, registeredFunctions } from "../executors/registry.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
-import { ServerError } from "../worker/connection/server-error.ts"
 import { Worker } from "../worker/worker.ts"
 import { stallMsOf } from "./stall-limit.ts"
-import type { RunningWorker, WorkerLog, WorkerSettings } from "./worker-settings.ts"
+import { stderrLog } from "./stderr-log.ts"
+import type { RunningWorker, WorkerSettings } from "./worker-settings.ts"
 
 /** As `Ork.open` has it. */
 const DEFAULT_CAPACITY = 100
 const DEFAULT_GRACE_MS = 10_000
-const MANIFEST = new URL("../../package.json", import.meta.url)
 
 export const startWorker = async (settings: WorkerSettings): Promise<RunningWorker> => {
   settings.signal?.throwIfAborted()
-  const { name = `${hostname()}:${process.pid}`, signal } = settings
+  const { name = processName(), signal } = settings
   const functions = functionsOf(settings.functions)
   const handlers = handlersOf(settings.handlers)
   if (functions.size + handlers.size === 0) {
@@ -68,9 +68,8 @@ interface CheckedSettings {
 }
 
 const createWorker = async (settings: WorkerSettings, checked: CheckedSettings): Promise<Worker> => {
-  const { log = STDERR_LOG, capacity = DEFAULT_CAPACITY, graceMs = DEFAULT_GRACE_MS } = settings
+  const { log = stderrLog("ork worker"), capacity = DEFAULT_CAPACITY, graceMs = DEFAULT_GRACE_MS } = settings
   const { name, key, servers, dataDir, functions, handlers } = checked
-  const { version } = JSON.parse(await readFile(MANIFEST, "utf8")) as { version: string }
   const objects = new FileObjectStore(join(dataDir, "objects"))
   const executor = (options: Pick<InProcessOptions, "name" | "functions" | "nameOf">): [string, Executor] => [
     options.name,
@@ -86,7 +85,7 @@ const createWorker = async (settings: WorkerSettings, checked: CheckedSettings):
     functions: [...functions.keys()],
     functionsOnly: true,
     capacity,
-    version,
+    version: orkVersion(),
     executors: new Map([
       executor({ name: FUNCTION_EXECUTOR, functions, nameOf: (node) => node.function ?? "" }),
       executor({ name: HANDLER_EXECUTOR, functions: handlers, nameOf: ({ queue }) => queue }),
@@ -138,11 +137,4 @@ const serversOf = (given: WorkerSettings["server"] = process.env["ORK_URL"] || "
 }
 
 const rejectionOf = (error: unknown): unknown =>
-  error instanceof ServerError ? new Error(`the server rejects this worker: ${error.message}`, { cause: error }) : error
-
-const writeLine =
-  (prefix: string) =>
-  (fields: object, message: string): void =>
-    void process.stderr.write(`ork worker: ${prefix}${message} ${JSON.stringify(fields)}\n`)
-
-const STDERR_LOG: WorkerLog = { info: () => {}, warn: writeLine(""), error: writeLine("error: ") }
+  error instanceof ClientError ? new Error(`the server rejects this worker: ${error.message}`, { cause: error }) : error

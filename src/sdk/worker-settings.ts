@@ -1,13 +1,8 @@
 // Settings of a worker that runs inside a user's program.
 
 import type { AnyFunction } from "../core/model/function.ts"
+import type { Logger } from "../engine/ports.ts"
 import type { Duration } from "./duration.ts"
-
-export interface WorkerLog {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
 
 export interface WorkerSettings {
   /** Address of the server, or several that are tried in turn. Default: ORK_URL, or http://127.0.0.1:4000. */
@@ -33,7 +28,7 @@ export interface WorkerSettings {
   /** Folder for logs that are not sent yet. Default: a temporary folder. */
   dataDir?: string
   /** Default: warnings and errors on stderr. */
-  log?: WorkerLog
+  log?: Logger
   /** Aborts the start, or stops the worker. */
   signal?: AbortSignal
 }

@@ -5,6 +5,7 @@ import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
 import type { Logger } from "pino"
 import { Activity } from "./metrics/activity.ts"
+import { processName } from "../engine/system.ts"
 import { fullDiskProblem } from "./disk-space.ts"
 import { DiskUsage } from "./disk-usage.ts"
 import { FolderDeployer } from "./folder-deployer.ts"
@@ -220,7 +221,7 @@ class Server {
       clock,
       random,
       log: log.child({ part: "engine" }),
-      holder: { kind: "server", name: `${hostname()}:${process.pid}`, process: identity, capabilities },
+      holder: { kind: "server", name: processName(), process: identity, capabilities },
       privateRun: null,
       lanes: lanesOf(capabilities),
       ...concurrencyOf(config, clock),

@@ -3,9 +3,10 @@
 // a poll does not list.
 
 import type { Registration } from "./connection/registration.ts"
+import { isEvicted } from "./connection/server-error.ts"
+import { ClientError } from "../protocol/client/errors.ts"
 import type { Reporter } from "./connection/reporter.ts"
 import type { ServerClient } from "./connection/server-client.ts"
-import { ServerError } from "./connection/server-error.ts"
 import { sleep } from "../sleep.ts"
 import type { TaskFolders } from "./folders/task-folders.ts"
 import { AssignedTask, type WireAssignment } from "./tasks/assigned-task.ts"
@@ -83,8 +84,8 @@ export class ClaimLoop {
         if (response !== NO_RESPONSE && isEmpty(response) && clock.monotonic() - begun < FULL_DELAY_MS)
           await client.backOff(0, signal)
       } catch (error) {
-        if (signal.aborted || !(error instanceof ServerError)) return
-        if (error.evicted) return onEvicted()
+        if (signal.aborted || !(error instanceof ClientError)) return
+        if (isEvicted(error)) return onEvicted()
         if (this.#failures === 0) log.warn({ error: error.message }, "could not claim tasks; retrying")
         await client.backOff(Math.min(this.#failures, MAX_BACKOFF), signal)
         this.#failures += 1

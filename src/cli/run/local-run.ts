@@ -1,7 +1,7 @@
 // Runs one private run in this process: starts an engine for it, reports its progress and prints its summary.
 
-import { hostname } from "node:os"
 import type { Context, HandlerFiles } from "../target/context.ts"
+import { processName } from "../../engine/system.ts"
 import { childWorkflows } from "./child-workflows.ts"
 import { exitCodeOf, EXIT_INTERRUPTED, printSummary } from "./outcome.ts"
 import { privateEngine } from "./private-engine.ts"
@@ -42,7 +42,7 @@ export const runLocally = async (
   const source = storeSource(stores, runId)
   const reporter = await createReporter(context, source, view, { json, concurrency: limits.concurrency })
   const engine = await privateEngine(context, stores, {
-    name: `${hostname()}:${process.pid}`,
+    name: processName(),
     privateRun: runId,
     ...limits,
     executors: (own) => addHandlerExecutors(context, handlers, own),

@@ -1,7 +1,7 @@
 // The workers that are registered with the store. Keeps what their requests need in a cache, and a timer per worker that reaps it when
 // it has not renewed its lease.
 
-import { isTokenOf, newWorkerSecrets } from "./credentials.ts"
+import { newWorkerSecrets } from "./credentials.ts"
 import type { EngineOptions } from "../ports.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
@@ -76,13 +76,6 @@ export class WorkerRegistry {
     log.info({ worker: name, id, queues, labels, capacity }, "a worker registered")
     const heartbeatMs = Math.ceil(leaseMs / HEARTBEATS_PER_LEASE)
     return { id, token, lease_ms: leaseMs, heartbeat_ms: heartbeatMs, protocol: wire.PROTOCOL }
-  }
-
-  /** Checks a worker's token. Returns null when there is no such worker, or when it was evicted. */
-  async authenticate(id: HolderId, token: string): Promise<HolderId | null | "wrong"> {
-    const stored = await this.#options.store.workerToken(id)
-    if (stored === null) return null
-    return isTokenOf(stored, token) ? id : "wrong"
   }
 
   /** Extends the worker's lease. Throws when the worker was evicted. */

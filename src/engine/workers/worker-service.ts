@@ -82,11 +82,6 @@ export class WorkerService {
     return this.#registry.register(body, key)
   }
 
-  /** Checks a worker's token. Returns null when there is no such worker, or when it was evicted. */
-  authenticate(id: HolderId, token: string): Promise<HolderId | null | "wrong"> {
-    return this.#registry.authenticate(id, token)
-  }
-
   async heartbeat(id: HolderId): Promise<z.output<typeof wire.heartbeat>> {
     await this.#registry.renew(id)
     return { stop: stopRequests(await this.#options.store.listInFlight(id), () => true) }

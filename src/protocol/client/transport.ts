@@ -26,8 +26,8 @@ export interface Request {
   body?: unknown
   /** Replaces `body`; sent unchanged. */
   text?: { content: string; type: string }
-  /** Replaces `body`; sent unchanged. */
-  bytes?: Uint8Array
+  /** Replaces `body`; sent unchanged. A stream is sent once: `retries` must be 0. */
+  bytes?: Uint8Array | ReadableStream<Uint8Array>
   headers?: Record<string, string>
   signal?: AbortSignal
   /** The request may be sent twice: it changes nothing, or has an idempotency key. */
@@ -117,7 +117,8 @@ export class Transport {
         },
         redirect: "manual",
         signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
-        ...(body !== null && { body: body.content }),
+        ...(body !== null && { body: body.content as NonNullable<RequestInit["body"]> }),
+        ...(body?.content instanceof ReadableStream && { duplex: "half" }),
       })
     } catch (error) {
       throw unreachable(this.url, error)
@@ -141,7 +142,7 @@ const retryDelay = (error: unknown, request: Request, retries: number): number |
 /** Statuses of proxies whose server is not available. */
 const GATEWAY_ERRORS: readonly number[] = [502, 503, 504]
 
-const bodyOf = ({ body, text, bytes }: Request): { content: string | Uint8Array; type: string } | null => {
+const bodyOf = ({ body, text, bytes }: Request): { content: string | NonNullable<Request["bytes"]>; type: string } | null => {
   if (text !== undefined) return text
   if (bytes !== undefined) return { content: bytes, type: "application/octet-stream" }
   return body === undefined ? null : { content: JSON.stringify(body), type: "application/json" }

@@ -4,7 +4,8 @@ import { writeSync } from "node:fs"
 import { parentPort, workerData } from "node:worker_threads"
 import { StallCounter, stallMessage } from "../../core/rules/stall-counter.ts"
 import type { HeartbeatData, ThreadMessage } from "./heartbeat.ts"
-import { readServerError } from "./server-error.ts"
+import { isEvicted } from "./server-error.ts"
+import { errorOfResponse } from "../../protocol/client/errors.ts"
 
 const { servers, id, token, everyMs, stallMs } = workerData as HeartbeatData
 const counter = new StallCounter({ checkMs: everyMs, stallMs })
@@ -34,7 +35,7 @@ const renewAt = async (server: string): Promise<boolean> => {
       signal: AbortSignal.timeout(everyMs * 2),
     })
     if (!response.ok) {
-      const { evicted } = await readServerError(response)
+      const evicted = isEvicted(await errorOfResponse(response, server))
       if (evicted) send({ evicted })
       return evicted
     }

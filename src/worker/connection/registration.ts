@@ -1,7 +1,8 @@
 // Registers the worker at the first server that accepts it.
 
 import type { ServerClient } from "./server-client.ts"
-import { ServerError } from "./server-error.ts"
+import { isRejected } from "./server-error.ts"
+import { ClientError } from "../../protocol/client/errors.ts"
 import type { Logger } from "../../engine/ports.ts"
 import { type newWorker, PROTOCOL, type registeredWorker } from "../../protocol/api/workers.ts"
 import type { z } from "zod"
@@ -67,8 +68,8 @@ export const register = async (options: RegistrationOptions): Promise<Registrati
       return new Registration(response)
     } catch (error) {
       if (signal.aborted) return null
-      if (!(error instanceof ServerError)) throw error
-      if (!error.rejected) {
+      if (!(error instanceof ClientError)) throw error
+      if (!isRejected(error)) {
         if (failures === 0) log.warn({ error: error.message }, "could not register at any server; retrying")
         await client.backOff(failures++, signal)
         continue

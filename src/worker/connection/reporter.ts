@@ -2,8 +2,8 @@
 // start is delayed a little: the result of a short attempt contains it. The response to a report brings the next tasks.
 
 import type { Registration } from "./registration.ts"
+import { ClientError } from "../../protocol/client/errors.ts"
 import type { ServerClient } from "./server-client.ts"
-import { ServerError } from "./server-error.ts"
 import type { UploadedResult } from "./upload-files.ts"
 import type { AssignedTask, WireAssignment } from "../tasks/assigned-task.ts"
 import { messageOf } from "../../core/values/error-message.ts"
@@ -170,7 +170,7 @@ export class Reporter {
       this.#delivered(batch, new Set(refused))
       this.#options.onAssigned(assignments)
     } catch (error) {
-      if (!(error instanceof ServerError)) throw error
+      if (!(error instanceof ClientError)) throw error
       if (ended.aborted) return
       if (error.status === 400 || error.status === 413) return this.#deliverSingly(batch, error)
       if (error.status !== 409) this.#logRejection(error)
@@ -192,7 +192,7 @@ export class Reporter {
   }
 
   /** Delivers a batch that the server cannot parse one by one. Replaces an unacceptable result by a failure. */
-  async #deliverSingly(batch: Report[], error: ServerError): Promise<void> {
+  async #deliverSingly(batch: Report[], error: ClientError): Promise<void> {
     if (batch.length > 1) {
       for (const each of batch) await this.#deliver([each])
       return

@@ -4,10 +4,12 @@
 import { createWriteStream } from "node:fs"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
-import { readServerError, ServerError } from "./server-error.ts"
+import { isTransient } from "./server-error.ts"
 import { sleep } from "../../sleep.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { Logger } from "../../engine/ports.ts"
+import { ClientError, unreachable } from "../../protocol/client/errors.ts"
+import { type Request, Transport } from "../../protocol/client/transport.ts"
 
 export interface ServerClientOptions {
   /** Addresses without a trailing slash. */
@@ -18,15 +20,9 @@ export interface ServerClientOptions {
   fetch: typeof fetch
 }
 
-export interface ServerRequest {
-  method?: "GET" | "POST" | "DELETE"
-  /** Path below /api/v1. */
-  path: string
+export interface ServerRequest extends Omit<Request, "query" | "text" | "repeatable"> {
   key: string
-  body?: unknown
-  bytes?: Uint8Array | ReadableStream<Uint8Array>
-  headers?: Record<string, string>
-  signal?: AbortSignal
+  /** Time until the end of the response. */
   timeoutMs?: number
 }
 
@@ -77,33 +73,25 @@ export class ServerClient {
     try {
       return await read(response)
     } catch (error) {
-      throw this.#unreachable(server, error)
+      this.#leave(server)
+      throw unreachable(server, error)
     }
   }
 
   /** Returns a successful response whose body is still to be read. */
-  async #open({ method = "POST", path, key, body, bytes, headers, signal, timeoutMs }: ServerRequest): Promise<Response> {
+  async #open({ key, timeoutMs = TIMEOUT_MS, signal, ...request }: ServerRequest): Promise<Response> {
     const { server } = this
-    const timeout = AbortSignal.timeout(timeoutMs ?? TIMEOUT_MS)
-    const type = bytes === undefined ? "application/json" : "application/octet-stream"
-    const content = bytes ?? (body === undefined ? undefined : JSON.stringify(body))
-    let response: Response
+    const timeout = AbortSignal.timeout(timeoutMs)
     try {
-      response = await this.#options.fetch(`${server}/api/v1${path}`, {
-        method,
-        headers: { "x-api-key": key, ...(content !== undefined && { "content-type": type }), ...headers },
-        redirect: "manual",
+      return await new Transport({ url: server, key, fetch: this.#options.fetch, retries: 0, timeoutMs }).open({
+        method: "POST",
+        ...request,
         signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-        ...(content !== undefined && { body: content as NonNullable<RequestInit["body"]> }),
-        ...(content instanceof ReadableStream && { duplex: "half" }),
       })
     } catch (error) {
-      throw this.#unreachable(server, error)
+      if (error instanceof ClientError && isTransient(error)) this.#leave(server)
+      throw error
     }
-    if (response.ok) return response
-    const error = await readServerError(response)
-    if (error.transient) this.#leave(server)
-    throw error
   }
 
   /** Retries until the request succeeds, is rejected, or `signal` aborts. Logs the first failure with its purpose. */
@@ -112,7 +100,7 @@ export class ServerClient {
       try {
         return await request()
       } catch (error) {
-        if (!(error instanceof ServerError) || !error.transient || signal.aborted) throw error
+        if (!(error instanceof ClientError) || !isTransient(error) || signal.aborted) throw error
         if (failures === 0)
           this.#options.log.warn({ purpose, error: error.message }, "a request failed; retrying on all servers")
         await this.backOff(failures, signal)
@@ -125,12 +113,6 @@ export class ServerClient {
     const { clock, random } = this.#options
     const ms = Math.min(FIRST_DELAY_MS * 2 ** failures, MAX_DELAY_MS) * (0.5 + random.next() / 2)
     return sleep(clock, ms, signal)
-  }
-
-  #unreachable(server: string, error: unknown): ServerError {
-    this.#leave(server)
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
-    return new ServerError(null, `${server} does not respond: ${cause}`)
   }
 
   /** Moves to the next server, unless another request has already done so. */

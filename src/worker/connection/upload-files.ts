@@ -2,8 +2,8 @@
 
 import { createReadStream } from "node:fs"
 import type { Registration } from "./registration.ts"
+import { ClientError } from "../../protocol/client/errors.ts"
 import type { ServerClient } from "./server-client.ts"
-import { ServerError } from "./server-error.ts"
 import type { AssignedTask } from "../tasks/assigned-task.ts"
 import type { Artifact } from "../../core/model/artifacts.ts"
 import type { AttemptResult } from "../../core/model/change.ts"
@@ -46,7 +46,7 @@ export const uploadFiles = async (
     for (const { path } of files) await upload("an artifact", "artifacts", artifactKey(prefix, path), { file: path })
     return { ...result, artifacts: files }
   } catch (error) {
-    if (error instanceof ServerError && error.status === 409) onRejected()
+    if (error instanceof ClientError && error.status === 409) onRejected()
     const { output: _, ...rest } = result
     return { ...rest, state: "failed", error: `its ${what} could not be sent: ${messageOf(error)}` }
   }

@@ -5,6 +5,8 @@ import { availableParallelism, hostname } from "node:os"
 import { join, resolve } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import type { Context, HandlerFiles } from "../../target/context.ts"
+import { processName } from "../../../engine/system.ts"
+import { ClientError } from "../../../protocol/client/errors.ts"
 import { NAME } from "../../../core/model/names.ts"
 import { notProven, proves, readFolderKey, serverAddress } from "../../target/connect.ts"
 import { explainListenError } from "../../target/listen-error.ts"
@@ -20,7 +22,6 @@ import type { ObjectStore } from "../../../objects/objects.ts"
 import { pushKeyOf } from "../../../protocol/wire/server-proof.ts"
 import { listenProblem } from "../../../server/listening.ts"
 import { createLog } from "../../../server/log.ts"
-import { ServerError } from "../../../worker/connection/server-error.ts"
 import type { PushListenerOptions } from "../../../worker/push/push-listener.ts"
 import type { WorkerOptions as WorkerParts } from "../../../worker/worker.ts"
 
@@ -76,7 +77,7 @@ const claimFromServers = async (
     ...common,
     executors: new Map([...common.executors].filter(([, executor]) => executor.remote !== true)),
     ...found,
-    name: options.name ?? `${hostname()}:${process.pid}`,
+    name: options.name ?? processName(),
     queues: parseNames("--queue", options.queue ?? "default"),
     labels: parseLabels(options.label),
     handlers: [...handlers.queues.keys()],
@@ -94,7 +95,7 @@ const claimFromServers = async (
   try {
     await running.run((server) => print(context, `ork ${context.version()} worker ${displayName} claims work from ${server}`))
   } catch (error) {
-    if (error instanceof ServerError) throw new InputError(`the server rejects this worker: ${error.message}`)
+    if (error instanceof ClientError) throw new InputError(`the server rejects this worker: ${error.message}`)
     throw error
   }
   exitAfter(EXIT_MS)
