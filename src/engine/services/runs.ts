@@ -87,7 +87,7 @@ export class RunService {
     const { engine, store } = this.#options
     const { reset, again, kept } = await engine.planRetry(runId, request)
     const partly = reset.nodes.filter(({ extent }) => extent === "failed")
-    if (partly.length === 0) return { again, kept }
+    if (partly.length === 0) return { again: firstNames(again), kept: firstNames(kept) }
     const { nodes } = await store.compiled((await store.getRun(runId))!.versionId)
     const names = { again: new Map<string, string[]>(), kept: [...kept] }
     for (const { node, path } of partly) {

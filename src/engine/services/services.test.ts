@@ -1,6 +1,9 @@
 import { expect, test, vi } from "vitest"
 import { createServices, type Services, type ServicesOptions } from "./services.ts"
 import { inlineEvaluator } from "../gate/evaluator.ts"
+import type { RunId } from "../../core/model/ids.ts"
+import { type NodeState, planRetry } from "../../core/rules/runs/retry-plan.ts"
+import { workflow } from "../../core/testing.ts"
 import { systemClock, systemRandom } from "../system.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { TaskRow } from "../../store/contract/store.ts"
@@ -38,13 +41,15 @@ const TASK = { runId: "", name: "a", path: "", waitingOn: null } as unknown as T
 const DEFINITION = { workflow: compiled, hash: "", source: "" } as unknown as Parameters<Services["workflows"]["deploy"]>[0]
 const DAY = { workflow: "etl", from: "2026-01-01T00:00:00Z", to: "2026-01-01T12:00:00Z", plan: false, maxActiveRuns: null }
 
+const FAN = { foreach: { lit: [1, 2] }, reference: "list" }
+
 const CHANGES: [string, (services: Services) => Promise<unknown>][] = [
   ["overriding an outcome", ({ runs }) => runs.overrideOutcome(TASK, { status: "success", reason: "checked" })],
   ["creating a job", ({ jobs }) => jobs.create([])],
   ["updating a job", ({ jobs }) => jobs.update("id", { priority: 1 })],
   ["cancelling a job", ({ jobs }) => jobs.cancel("id")],
   ["deleting a job", ({ jobs }) => jobs.delete("id")],
-  ["updating a queue", ({ queues }) => queues.update("default", { paused: true })],
+  ["updating a queue", ({ updateQueue }) => updateQueue("default", { paused: true })],
   ["deploying a workflow", ({ workflows }) => workflows.deploy(DEFINITION)],
   ["removing a workflow", ({ workflows }) => workflows.remove("etl")],
   ["pausing a workflow", ({ workflows }) => workflows.setPaused("etl", true)],
@@ -55,4 +60,26 @@ test.each(CHANGES)("%s wakes the loop also when the store fails, because the com
   const { services, wake } = setup()
   await expect(change(services)).rejects.toThrow("the connection was lost")
   expect(wake).toHaveBeenCalledOnce()
+})
+
+test("the plan of a retry lists a thousand names, and the number of all others once", async () => {
+  const others = Array.from({ length: 1100 }, (_, i) => `task${i}`)
+  const flow = workflow({ each: { fan: FAN }, ...Object.fromEntries(others.map((name) => [name, {}])) })
+  const failed = { path: "", status: "failed", skipReason: null } as const
+  const states: NodeState[] = flow.nodes.map((_, node) =>
+    node === 0
+      ? { ...failed, node, kind: "fan", childrenCreated: 2, total: 2 }
+      : { ...failed, node, kind: "task", childrenCreated: 0, total: null },
+  )
+  const plan = planRetry(flow, { id: "r", private: false }, states, {})
+  const instances = [
+    { node: 0, path: "0", status: "success" },
+    { node: 0, path: "1", status: "failed" },
+  ]
+  const store = { getRun: async () => ({ versionId: 1 }), compiled: async () => flow, listInstances: async () => instances }
+  const engine = { planRetry: async () => plan }
+  const { runs } = createServices({ store, engine } as unknown as ServicesOptions)
+  const { again, kept } = await runs.planRetry("r" as RunId, {})
+  expect(again).toEqual(["each[1]", ...others.slice(0, 999), "and 101 more"])
+  expect(kept).toEqual(["each[0]"])
 })

@@ -2,17 +2,18 @@
 
 import type { DefinitionThread } from "./definition-thread.ts"
 import { JobService } from "./jobs.ts"
-import { QueueService } from "./queues.ts"
 import { RunService, type RunServiceOptions } from "./runs.ts"
 import { WorkflowService } from "./workflows.ts"
 import type { Engine } from "../engine.ts"
 import type { EngineOptions } from "../ports.ts"
+import type { QueueRow, QueueSettings } from "../../store/contract/queues.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 
 export interface Services {
   runs: RunService
   jobs: JobService
-  queues: QueueService
+  /** Changes the given settings of a queue and keeps the others. */
+  updateQueue(name: string, settings: Partial<QueueSettings>): Promise<QueueRow>
   workflows: WorkflowService
   externalSignals: Pick<Engine["externalSignals"], "approval" | "callback" | "isCallbackToken">
 }
@@ -28,7 +29,7 @@ export interface ServicesOptions extends Pick<EngineOptions, "objects" | "evalua
 export const createServices = (options: ServicesOptions): Services => ({
   runs: new RunService(options),
   jobs: new JobService(options),
-  queues: new QueueService(options),
+  updateQueue: (name, settings) => options.store.putQueue(name, settings).finally(options.wake),
   workflows: new WorkflowService(options),
   externalSignals: options.engine.externalSignals,
 })

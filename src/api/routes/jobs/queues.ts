@@ -48,7 +48,7 @@ export const queueRoutes = [
     async handle({ params, body, api }) {
       describeChange({ details: JSON.stringify(body) })
       const { concurrency, rate_limit: rate, paused } = body
-      const row = await api.queues.update(params.name, {
+      const row = await api.updateQueue(params.name, {
         ...(concurrency !== undefined && { concurrency }),
         ...(rate !== undefined && {
           rate: rate === null ? null : { limit: rate.limit, periodMs: Math.round(rate.period_seconds * 1000) },

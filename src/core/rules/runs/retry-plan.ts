@@ -72,10 +72,8 @@ export interface RetryReset {
 /** `steps`: recorded steps of the durable function `from` that run again. */
 export type RetryRequest = { from?: string; instance?: { task: string; path: string }; steps?: StepKey[] }
 
-/** `again` and `kept` list display names of tasks, followed by `and N more` when there are too many. */
+/** `again` and `kept` list display names of tasks. */
 export type RetryPlan = { reset: RetryReset; again: string[]; kept: string[] } | { problem: string }
-
-const MAX_NAMES = 1000
 
 /** `states` covers the top level, the inside of groups, and the instances of groups. */
 export const planRetry = (
@@ -168,7 +166,7 @@ class RetryPlanner {
       const { group } = this.#workflow.nodes[node]!
       return group === null ? [node] : [...ancestry(group), node]
     }
-    const names = tasks
+    return tasks
       .map(({ node, path }) => ({
         name: taskDisplayName(this.#workflow.nodes[node]!.name, path),
         path,
@@ -178,7 +176,6 @@ class RetryPlanner {
         (a, b) => a.ancestry[0]! - b.ancestry[0]! || comparePaths(a.path, b.path) || compareLists(a.ancestry, b.ancestry),
       )
       .map(({ name }) => name)
-    return names.length <= MAX_NAMES ? names : [...names.slice(0, MAX_NAMES), `and ${names.length - MAX_NAMES} more`]
   }
 
   /** Resets everything in a group that did not succeed, including the containers there. Returns false when everything succeeded. */
