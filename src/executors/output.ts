@@ -1,7 +1,7 @@
 // Reads the output of a successful task: the file $ORK_OUTPUT, else all of stdout in the format of the task, else the last line of
 // stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
 
-import type { Output } from "../core/model/change.ts"
+import { type Output, MAX_INLINE_OUTPUT_BYTES } from "../core/model/change.ts"
 import { InexactNumber, isInexactMessage, parseExactJson } from "../core/values/exact-json.ts"
 import type { OutputFormat } from "../core/model/workflow.ts"
 import { isDeferral } from "../core/rules/changes/defer.ts"
@@ -36,8 +36,6 @@ export const outputTarget = (objects: ObjectStore, assignment: Assignment): Outp
 })
 
 export const NO_OUTPUT: OutputResult = { output: { inline: null } }
-/** Size in bytes above which an output becomes an object. */
-export const INLINE_MAX = 65_536
 const READ_BYTES = 262_144
 
 /** Reads the output from the file, else from the log. `outputPath`: null when the task had no file. */
@@ -51,8 +49,8 @@ export const outputFromStdout = async (target: OutputTarget, format: OutputForma
   const stdout = () => limited(streamBytes(target.objects, target.prefix, WHOLE_STDOUT), target.maxBytes)
   const encoded = () => (format === "json" ? stdout() : encodeText(stdout(), format))
   try {
-    const start = await collect(encoded(), INLINE_MAX + 1)
-    if (start.length <= INLINE_MAX) return parsePrinted(start)
+    const start = await collect(encoded(), MAX_INLINE_OUTPUT_BYTES + 1)
+    if (start.length <= MAX_INLINE_OUTPUT_BYTES) return parsePrinted(start)
     const stored = await store(encoded(), target)
     return "problem" in stored ? notPrinted(stored.problem) : { output: stored }
   } catch (error) {
@@ -192,7 +190,7 @@ export const outputFromFile = async (path: string, target: OutputTarget): Promis
   try {
     if (size === 0) return null
     if (size > target.maxBytes) return tooLarge("output", size, target.maxBytes)
-    if (size <= INLINE_MAX) return parseOutput(await file.readFile(), target.secrets)
+    if (size <= MAX_INLINE_OUTPUT_BYTES) return parseOutput(await file.readFile(), target.secrets)
     const stored = await store(fileBytes(file), target)
     return "problem" in stored ? invalid(stored.problem) : { output: stored }
   } finally {
@@ -200,7 +198,7 @@ export const outputFromFile = async (path: string, target: OutputTarget): Promis
   }
 }
 
-/** Stores a file that is known to be larger than INLINE_MAX. */
+/** Stores a file that is known to be larger than MAX_INLINE_OUTPUT_BYTES. */
 export const storeFile = async (path: string, target: OutputTarget): Promise<OutputResult> =>
   (await outputFromFile(path, target)) ?? NO_OUTPUT
 
@@ -232,7 +230,7 @@ const outputFromLine = async (line: LastLine, target: OutputTarget): Promise<Out
   }
   if (first[0] !== "{" && first[0] !== "[") return NO_OUTPUT
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)
-  if (line.length <= INLINE_MAX) return parseLine(await collect(lineBytes(line, target)), target.maxBytes)
+  if (line.length <= MAX_INLINE_OUTPUT_BYTES) return parseLine(await collect(lineBytes(line, target)), target.maxBytes)
   const stored = await store(lineBytes(line, target), target)
   return "problem" in stored ? noLine(stored.problem) : { output: stored }
 }
@@ -240,7 +238,7 @@ const outputFromLine = async (line: LastLine, target: OutputTarget): Promise<Out
 /** Reads the output like `outputFromLog`; the last line of stdout is in memory. */
 export const outputFromText = async (line: Buffer, target: OutputTarget): Promise<OutputResult> => {
   if (target.format !== undefined) return outputFromStdout(target, target.format)
-  if (line.length <= INLINE_MAX) return parseLine(line, target.maxBytes)
+  if (line.length <= MAX_INLINE_OUTPUT_BYTES) return parseLine(line, target.maxBytes)
   const text = line.toString("utf8").trim()
   if (!looksLikeJson(text[0], text.at(-1))) return NO_OUTPUT
   if (line.length > target.maxBytes) return tooLarge("last line", line.length, target.maxBytes)

@@ -2,6 +2,10 @@
 // through the client that the command line uses.
 
 import type { Json, JsonObject } from "../core/values/json.ts"
+import { JOB_CANCELLED } from "../core/rules/messages.ts"
+import { isJobFinished } from "../core/rules/jobs/jobs.ts"
+import { isRunClosed } from "../core/model/status.ts"
+import { MAIN_TASK } from "../core/model/function.ts"
 import {
   Client,
   ClientError,
@@ -54,9 +58,8 @@ export interface ClientOptions {
 
 /** Longest time that the server waits for a result in one request. Shorter than the transport waits for a response. */
 const WAIT_MS = 20_000
-const CANCELLED = "cancelled"
 /** The only task of a durable function. */
-const MAIN: GraphResult = { task: "main", steps: [] }
+const MAIN: GraphResult = { task: MAIN_TASK, steps: [] }
 const PAGE = 100
 
 export class OrkClient implements Orkable {
@@ -263,11 +266,11 @@ export class OrkClient implements Orkable {
   async #jobResult({ id, name }: Job, options: ResultOptions = {}): Promise<unknown> {
     const read = async (waitMs: number, abortable: { signal?: AbortSignal }): Promise<JobResult | null> => {
       const result = await this.#api.jobResult(id, { wait: ms(waitMs), ...abortable })
-      return ["COMPLETED", "FAILED", "BLOCKED"].includes(result.status) ? result : null
+      return isJobFinished(result.status) ? result : null
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "COMPLETED") return ended.output
-    if (ended.error === CANCELLED) throw new CancelledError(`job ${id} of ${name} was cancelled`)
+    if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${id} of ${name} was cancelled`)
     throw new TaskFailedError(name, id, ended.error ?? "no reason is known")
   }
 
@@ -296,7 +299,7 @@ export class OrkClient implements Orkable {
       await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, waitMs)))
       pauseMs = Math.min(pauseMs + 100, 2000)
       const run = await this.#api.getRun(id, abortable)
-      return run.status === "pending" || run.status === "running" ? null : run
+      return isRunClosed(run.status) ? run : null
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)

@@ -125,7 +125,7 @@ export type JsonResult<T> = T extends string | number | boolean | null | undefin
       ? { [Key in keyof T]: JsonResult<T[Key]> }
       : T
 
-const DEFAULT_TIMEOUT_MS = 3_600_000
+export const DEFAULT_TIMEOUT_MS = 3_600_000
 const DEFAULT_RETRY: Required<RetryOptions> = {
   attempts: 3,
   delay: "1s",

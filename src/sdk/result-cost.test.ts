@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it, onTestFinished, vi } from "vitest"
+import type { RunId } from "../core/model/ids.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { type Definition, task, workflow } from "./definitions.ts"
 import { openParts } from "./open.ts"
@@ -58,4 +59,16 @@ it("each who waits for a result gets an object of its own", async () => {
   const [one, other] = await Promise.all([work.result(), work.result()])
   expect(one).toEqual(other)
   expect(one).not.toBe(other)
+})
+
+it("the result of a step is inline up to 65,536 bytes, however many characters they are", async () => {
+  const steps = workflow("steps", {}, async (_, step) => {
+    await step.run("small", () => "x".repeat(65_534))
+    await step.run("large", () => "ü".repeat(40_000))
+  })
+  const { ork, store } = await open(steps)
+  const work = await ork.enqueue(steps, {})
+  await work.result()
+  const outputs = (await store.listSteps(work.id as RunId)).map(({ output }) => output)
+  expect(outputs).toEqual([{ inline: "x".repeat(65_534) }, { key: expect.stringMatching(/large-0\.json$/), bytes: 80_002 }])
 })

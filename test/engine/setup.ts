@@ -5,13 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { onTestFinished } from "vitest"
-import type { AttemptResult, Output } from "../../src/core/model/change.ts"
+import { type AttemptResult, type Output, MAX_INLINE_OUTPUT_BYTES } from "../../src/core/model/change.ts"
 import { sleep } from "../../src/sleep.ts"
 import { newRunId, type RunId } from "../../src/core/model/ids.ts"
 import type { Json, JsonObject } from "../../src/core/values/json.ts"
 import { bindParams } from "../../src/core/rules/runs/params.ts"
 import { Engine } from "../../src/engine/engine.ts"
-import { INLINE_LIMIT } from "../../src/engine/attempts/outputs.ts"
 import { inlineEvaluator } from "../../src/engine/gate/evaluator.ts"
 import type { EngineOptions } from "../../src/engine/ports.ts"
 import type { Assignment, Executor, LaunchContext } from "../../src/executors/executor.ts"
@@ -51,7 +50,7 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
   /** Stores a large output as executors do. */
   const stored = async ({ prefix }: Assignment, value: Json): Promise<Output> => {
     const text = JSON.stringify(value)
-    if (text.length <= INLINE_LIMIT) return { inline: value }
+    if (text.length <= MAX_INLINE_OUTPUT_BYTES) return { inline: value }
     await objects.put(`${prefix}output.json`, text)
     return { key: `${prefix}output.json`, bytes: Buffer.byteLength(text) }
   }

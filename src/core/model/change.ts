@@ -8,7 +8,10 @@ import type { Limit, NewRow } from "./row.ts"
 import type { AttemptState, SkipReason, TaskEnd } from "./status.ts"
 import type { WaitingOn } from "./waiting-on.ts"
 
-/** An output: inline up to 64 KiB, otherwise the key of an object. */
+/** Size of the JSON text above which an output is stored as an object; INLINE_MAX in native/ork-spawn.h is the same. */
+export const MAX_INLINE_OUTPUT_BYTES = 65_536
+
+/** An output, or the key of its object if it is larger than MAX_INLINE_OUTPUT_BYTES. */
 export type Output = { inline: Json } | { key: string; bytes: number }
 
 export interface Usage {

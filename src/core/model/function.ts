@@ -5,6 +5,9 @@ import type { Json, JsonObject } from "../values/json.ts"
 /** Value of `executor` for a task that calls a registered function, named by `function`. */
 export const FUNCTION_EXECUTOR = "function"
 
+/** Name of the only task of a durable function, and of a job of the SDK. */
+export const MAIN_TASK = "main"
+
 const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
 
 export const isFunctionName = (name: string): boolean => FUNCTION_NAME.test(name)

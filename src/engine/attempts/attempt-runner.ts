@@ -2,6 +2,7 @@
 // the output. Independent of stores and claims. Used by the engine for its own attempts, and by workers.
 
 import { messageOf } from "../../core/values/error-message.ts"
+import { timedOut } from "../../core/rules/messages.ts"
 import { formatDuration } from "../../core/values/quantities.ts"
 import { type Deadline, Deadlines } from "./deadlines.ts"
 import type { AttemptResult, Output } from "../../core/model/change.ts"
@@ -190,7 +191,7 @@ class AttemptTimeouts implements Deadline {
     if (result.state !== "timeout") return result
     if (!this.#expired) return { ...result, error: "stopped, because the run timed out" }
     const { timeoutMs, startTimeoutMs } = this.#node
-    if (this.#started) return { ...result, error: `timed out after ${formatDuration(timeoutMs ?? 0)}` }
+    if (this.#started) return { ...result, error: timedOut(timeoutMs ?? 0) }
     const why = result.waitedFor === undefined ? "" : `: ${result.waitedFor}`
     return { ...result, error: `did not start within ${formatDuration(startTimeoutMs ?? 0)}${why}` }
   }

@@ -1,9 +1,9 @@
 // Stores the outputs of several tasks as one output: a list, or an object by name. Copies their texts piece by piece, without parsing
 // them, so that time and memory do not depend on their size.
 
-import { INLINE_LIMIT, outputBytes } from "./outputs.ts"
+import { outputBytes } from "./outputs.ts"
 import type { EngineOptions } from "../ports.ts"
-import type { Output } from "../../core/model/change.ts"
+import { type Output, MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import type { Json } from "../../core/values/json.ts"
 
 /** An output; null is stored as null. */
@@ -29,7 +29,7 @@ export const joinOutputs = async (
   for await (const piece of pieces) {
     head.push(piece)
     length += piece.byteLength
-    if (length <= INLINE_LIMIT) continue
+    if (length <= MAX_INLINE_OUTPUT_BYTES) continue
     const { bytes } = await objects.putStream(key, limited(head, pieces, maxOutputBytes))
     if (bytes <= maxOutputBytes) return { key, bytes }
     await objects.deletePrefix(key.slice(0, key.lastIndexOf("/") + 1))
@@ -52,7 +52,7 @@ async function* piecesOf(
     separator = ","
     const isStored = output !== null && "key" in output
     if (!isStored) text += JSON.stringify(output?.inline ?? null)
-    if (isStored || text.length > INLINE_LIMIT) {
+    if (isStored || text.length > MAX_INLINE_OUTPUT_BYTES) {
       yield Buffer.from(text)
       text = ""
     }

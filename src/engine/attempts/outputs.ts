@@ -2,7 +2,7 @@
 
 import type { EngineOptions } from "../ports.ts"
 import { TaskFailure } from "./task-failure.ts"
-import type { Output } from "../../core/model/change.ts"
+import { type Output, MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import { type LargeText, MAX_OPERANDS } from "../../core/expressions/expressions.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import { checkSchema } from "../../core/values/json-schema.ts"
@@ -10,9 +10,6 @@ import { attemptPrefix, type ObjectStore } from "../../objects/objects.ts"
 import { readOutputObject } from "../../objects/shared/read-object.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 import { BoundedMap } from "../../core/values/bounded-map.ts"
-
-/** Larger outputs are stored as objects. */
-export const INLINE_LIMIT = 64 * 1024
 
 /** Larger outputs are parsed in the evaluator's thread only: parsing them here would block the server. */
 const PARSE_LIMIT = 256 * 1024
@@ -109,12 +106,22 @@ export const writeOutput = async (
   task: string,
   value: Json,
 ): Promise<Output> => {
+  return await storeJson(objects, outputKey(runId, task, attemptId), value, (bytes) => {
+    if (bytes <= maxOutputBytes) return
+    throw new TaskFailure(`the output of ${bytes} bytes is larger than the ${maxOutputBytes} allowed (ORK_MAX_OUTPUT)`)
+  })
+}
+
+/** Returns a small value as an inline output, and stores a larger one. `check` throws when its size is not allowed. */
+export const storeJson = async (
+  objects: Pick<ObjectStore, "put">,
+  key: string,
+  value: Json,
+  check?: (bytes: number) => void,
+): Promise<Output> => {
   const text = Buffer.from(JSON.stringify(value))
-  if (text.length <= INLINE_LIMIT) return { inline: value }
-  if (text.length > maxOutputBytes) {
-    throw new TaskFailure(`the output of ${text.length} bytes is larger than the ${maxOutputBytes} allowed (ORK_MAX_OUTPUT)`)
-  }
-  const key = outputKey(runId, task, attemptId)
+  if (text.length <= MAX_INLINE_OUTPUT_BYTES) return { inline: value }
+  check?.(text.length)
   await objects.put(key, text)
   return { key, bytes: text.length }
 }

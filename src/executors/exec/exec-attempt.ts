@@ -1,13 +1,12 @@
 // Follows one attempt that runs in `ork exec`: its status.json becomes start, progress and result. The clocks of the two sides
 // are never compared: a heartbeat is stale when successful reads have returned the same one for 60 s.
 
-import type { AttemptResult, Output } from "../../core/model/change.ts"
+import { type AttemptResult, type Output, MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import type { Json } from "../../core/values/json.ts"
 import { type ExecStatus, execStatus, OUTPUT_FILE, STALE_MS, STATUS_FILE } from "../../protocol/wire/exec-files.ts"
 import type { StopReason } from "../executor.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import { stoppedResult } from "../stopped.ts"
-import { INLINE_MAX } from "../output.ts"
 import type { ContainerEnd, WatchOptions } from "./exec.ts"
 import type { StatusListener } from "./status-poller.ts"
 
@@ -95,7 +94,7 @@ export class ExecAttempt implements StatusListener {
     if (bytes === null) return { inline: null }
     const { objects, assignment } = this.#options
     const key = assignment.prefix + OUTPUT_FILE
-    if (bytes > INLINE_MAX) return { key, bytes }
+    if (bytes > MAX_INLINE_OUTPUT_BYTES) return { key, bytes }
     const content = await objects.get(key)
     if (content === null) throw new Error(`${key} does not exist`)
     return { inline: JSON.parse(Buffer.from(content).toString("utf8")) as Json }

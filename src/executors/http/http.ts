@@ -4,13 +4,12 @@
 
 import type { Response } from "undici"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"
-import type { AttemptResult } from "../../core/model/change.ts"
+import { type AttemptResult, MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, Executor, LaunchContext, StopReason } from "../executor.ts"
-import { INLINE_MAX } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import { formatBytes } from "../../core/values/quantities.ts"
@@ -88,7 +87,7 @@ export class HttpExecutor implements Executor {
     const output = maskJson(responseOutput(response, body), secrets)
     const text = JSON.stringify(output)
     const bytes = Buffer.byteLength(text)
-    if (bytes <= INLINE_MAX) return { state: "success", output: { inline: output } }
+    if (bytes <= MAX_INLINE_OUTPUT_BYTES) return { state: "success", output: { inline: output } }
     if (bytes > maxOutputBytes) {
       const error = `its response of ${formatBytes(bytes)} is larger than the limit of ${formatBytes(maxOutputBytes)} (max_output)`
       return { state: "failed", error, retryable: false }

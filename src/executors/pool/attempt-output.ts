@@ -1,12 +1,12 @@
 // Stores the log and the output of a function, and converts its errors to results, wherever it ran.
 
-import type { AttemptResult } from "../../core/model/change.ts"
+import { type AttemptResult, MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import { type LogSink, openLog } from "../../objects/logs/log-sink.ts"
 import { maskBytes, maskText } from "../../objects/mask.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, LaunchContext } from "../executor.ts"
 import { JsonValidator } from "../json-validator.ts"
-import { type OutputResult, INLINE_MAX, parseOutput, parseOutputText, tooLarge } from "../output.ts"
+import { type OutputResult, parseOutput, parseOutputText, tooLarge } from "../output.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { FunctionError } from "./frames.ts"
 import type { TaskListener } from "./worker.ts"
@@ -18,7 +18,7 @@ export const storeOutput = async (
   { prefix, maxOutputBytes, secrets }: Assignment,
 ): Promise<OutputResult> => {
   if (json.length > maxOutputBytes) return tooLarge("output", json.length, maxOutputBytes)
-  if (json.length <= INLINE_MAX) return parseOutput(json, secrets)
+  if (json.length <= MAX_INLINE_OUTPUT_BYTES) return parseOutput(json, secrets)
   const problem = new JsonValidator().push(json)
   if (problem !== null) return { error: `its output contains ${problem}` }
   const key = `${prefix}output.json`
@@ -37,7 +37,7 @@ export const storeOutputText = (
   json: string,
   assignment: Assignment,
 ): OutputResult | Promise<OutputResult> =>
-  3 * json.length <= Math.min(INLINE_MAX, assignment.maxOutputBytes)
+  3 * json.length <= Math.min(MAX_INLINE_OUTPUT_BYTES, assignment.maxOutputBytes)
     ? parseOutputText(json, assignment.secrets)
     : storeOutput(objects, Buffer.from(json), assignment)
 

@@ -8,12 +8,13 @@ import type { ChildProcess } from "node:child_process"
 import { closeSync, constants as fileConstants, fstatSync, openSync, readFileSync, readSync, rmSync } from "node:fs"
 import { constants } from "node:os"
 import { ATTEMPT_VARIABLE } from "../environment.ts"
+import { MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import { LogWriter } from "../../objects/logs/log-writer.ts"
 import { type Mask, maskOf } from "../../objects/mask.ts"
 import { liveProcesses, signalProcess } from "./process-table.ts"
 import type { TaskProcess } from "./process-table.ts"
 import { closeFiles, errnoOf, errorWithCode, prepare, type Prepared, StartFailure } from "./prepare-start.ts"
-import { encodeEvent, INLINE_MAX, requestDecoder } from "./protocol.ts"
+import { encodeEvent, requestDecoder } from "./protocol.ts"
 import type { Exited, HelperEvent, StartRequest } from "./protocol.ts"
 
 // Threads for calls that may hang. Read when the first of them is needed.
@@ -265,7 +266,7 @@ const outputOf = ({ start, log }: Task): OutputFields & { logErrno: number } => 
   } catch (error) {
     return { ...none, outputErrno: errnoOf(error) }
   }
-  if (log.last.length === 0 || log.last.length > INLINE_MAX || log.last.split) return none
+  if (log.last.length === 0 || log.last.length > MAX_INLINE_OUTPUT_BYTES || log.last.split) return none
   try {
     return { ...none, inlineOutput: { from: "line", bytes: readLine(start.logPath, log.last) } }
   } catch (error) {
@@ -286,7 +287,7 @@ const readOutputFile = (path: string): { size: number; bytes: Buffer | null } =>
   try {
     const info = fstatSync(file)
     if (!info.isFile()) throw errorWithCode(info.isDirectory() ? "EISDIR" : "EINVAL", "not a regular file")
-    if (info.size > INLINE_MAX) return { size: info.size, bytes: null }
+    if (info.size > MAX_INLINE_OUTPUT_BYTES) return { size: info.size, bytes: null }
     const bytes = readFileSync(file)
     remove(path)
     return { size: bytes.length, bytes }

@@ -2,6 +2,7 @@
 
 import { constants } from "node:os"
 import { errnoName } from "../messages.ts"
+import { MAX_INLINE_OUTPUT_BYTES } from "../../core/model/change.ts"
 import {
   type OutputResult,
   outputFromLog,
@@ -12,7 +13,6 @@ import {
   storeFile,
   tooLarge,
 } from "../output.ts"
-import { INLINE_MAX } from "./protocol.ts"
 import type { Exited } from "./protocol.ts"
 
 const { EISDIR, EINVAL, ELOOP } = constants.errno
@@ -42,5 +42,5 @@ export const reportedOutput = (
   if (outputSize > 0) return storeFile(outputPath, target)
   if (target.format !== undefined) return outputFromLog(line, target)
   if (inlineOutput?.from === "line") return parseLine(inlineOutput.bytes, target.maxBytes)
-  return line.length > INLINE_MAX || line.split ? outputFromLog(line, target) : NO_OUTPUT
+  return line.length > MAX_INLINE_OUTPUT_BYTES || line.split ? outputFromLog(line, target) : NO_OUTPUT
 }

@@ -7,7 +7,6 @@ const FRAME = { start: 1, kill: 2, lease: 3, hello: 16, started: 17, failed: 18,
 export const STAGES = ["files", "cwd", "user", "exec", "limits", "fork", "sandbox"] as const
 export type Stage = (typeof STAGES)[number]
 
-export const INLINE_MAX = 65_536
 /** Largest frame that a helper accepts. */
 export const FRAME_MAX = 16 << 20
 

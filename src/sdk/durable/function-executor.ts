@@ -1,6 +1,7 @@
 // The executor of a program's own functions: handlers of tasks run once, durable functions are replayed.
 
-import type { AttemptResult, Output } from "../../core/model/change.ts"
+import { type AttemptResult, type Output } from "../../core/model/change.ts"
+import { storeJson } from "../../engine/attempts/outputs.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
 import { type AttemptId, type RunId } from "../../core/model/ids.ts"
 import { approvalSignal, CANCEL_SIGNAL, type Child } from "../../core/model/function-signals.ts"
@@ -30,7 +31,6 @@ import { Journal, LostFunction } from "./journal.ts"
 import { Transactions } from "./transactions.ts"
 
 /** Larger results of steps are objects. */
-const INLINE_LIMIT = 64 * 1024
 
 /** Name of the step that a `txTask` records. */
 const TX_TASK_STEP = "transaction"
@@ -269,19 +269,12 @@ class HandlerContext implements TxTaskContext {
   }
 }
 
-const writeOutput = async (
+const writeOutput = (
   objects: ObjectStore,
   { prefix }: Assignment,
   { name, occurrence }: { name: string; occurrence: number },
   value: Json,
-): Promise<Output> => {
-  const text = JSON.stringify(value)
-  if (text.length <= INLINE_LIMIT) return { inline: value }
-  const key = `${prefix}steps/${encodeURIComponent(name)}-${occurrence}.json`
-  const bytes = Buffer.from(text)
-  await objects.put(key, bytes)
-  return { key, bytes: bytes.length }
-}
+): Promise<Output> => storeJson(objects, `${prefix}steps/${encodeURIComponent(name)}-${occurrence}.json`, value)
 
 /** Resolves with null when the function has not ended within the grace period of a stop. */
 const untilStopped = async (

@@ -2,11 +2,9 @@
 
 import type { AnyFunctionDefinition } from "../definitions.ts"
 import { bareNode } from "../../core/model/bare-node.ts"
-import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
+import { FUNCTION_EXECUTOR, MAIN_TASK } from "../../core/model/function.ts"
 import { type CompiledWorkflow, DEFAULT_PRIORITY, type Node } from "../../core/model/workflow.ts"
 
-/** Name of the only node. */
-export const NODE_NAME = "main"
 const LOST_RETRIES = 3
 /** Lost attempts of a durable function are free: its steps are not repeated. */
 const DURABLE_LOST_RETRIES = 100
@@ -27,7 +25,7 @@ export const functionWorkflow = (name: string, definition: AnyFunctionDefinition
 
 export const taskNode = ({ kind, name, queue, retry, timeoutMs }: AnyFunctionDefinition): Node =>
   bareNode({
-    name: NODE_NAME,
+    name: MAIN_TASK,
     executor: FUNCTION_EXECUTOR,
     function: name,
     paramsAsInput: true,

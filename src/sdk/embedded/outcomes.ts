@@ -1,8 +1,10 @@
 // Results and errors of finished jobs, runs and children of durable functions.
 
 import type { ChildEnd } from "../durable/activation.ts"
+import { MAIN_TASK } from "../../core/model/function.ts"
+import { TaskFailure } from "../../engine/attempts/task-failure.ts"
+import { OutputReader } from "../../engine/attempts/outputs.ts"
 import { NotFoundError } from "../errors.ts"
-import { NODE_NAME } from "./function-workflow.ts"
 import type { AnyGraph } from "../graph/graph.ts"
 import { follow } from "../graph/refs.ts"
 import type { Output } from "../../core/model/change.ts"
@@ -21,10 +23,11 @@ import type { RunRow } from "../../store/contract/store.ts"
 const UNKNOWN = "no reason is known"
 
 export const readOutput = async (objects: Pick<ObjectStore, "get">, output: Output): Promise<Json> => {
-  if ("inline" in output) return output.inline
-  const bytes = await objects.get(output.key)
-  if (bytes === null) throw new NotFoundError(`the result ${output.key} is gone from the object store`)
-  return JSON.parse(Buffer.from(bytes).toString("utf8")) as Json
+  try {
+    return await new OutputReader(objects).value(output)
+  } catch (error) {
+    throw error instanceof TaskFailure ? new NotFoundError(error.message, { cause: error }) : error
+  }
 }
 
 /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
@@ -47,7 +50,7 @@ interface ResultSource {
 export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, versionId }: RunRow): Promise<Json> => {
   const workflow = await store.compiled(versionId)
   const outputOf = (task: string): Promise<Json> => outputs.read(workflow, id, task)
-  if (workflow.anyParams === true) return await outputOf(NODE_NAME)
+  if (workflow.anyParams === true) return await outputOf(MAIN_TASK)
   const result = graph?.result
   if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.steps)
   const byName: JsonObject = {}
@@ -68,7 +71,7 @@ export const childEnd = async (store: ServerStore, { kind, id }: Child): Promise
   }
   const run = await store.getRun(id as RunId)
   if (run === null || !isRunClosed(run.status)) return null
-  const main = await store.getTask({ runId: run.id, name: NODE_NAME, path: "" })
+  const main = await store.getTask({ runId: run.id, name: MAIN_TASK, path: "" })
   if (run.status === "success") return { output: main?.output ?? null }
   return { error: main?.error ?? run.error ?? UNKNOWN, cancelled: run.status === "cancelled" }
 }

@@ -1,9 +1,17 @@
 // The argument of a graph's function: params, and methods that add tasks and return references to their outputs.
 
 import type { TaskDefinition as TaskFields } from "../../core/model/definition.ts"
+import { MAIN_TASK } from "../../core/model/function.ts"
 import { formatDuration } from "../../core/values/quantities.ts"
 import { DEFAULT_PRIORITY, type RetryPolicy, type RunWhen } from "../../core/model/workflow.ts"
-import { type AnyTask, type RetryOptions, retryPolicyOf, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
+import {
+  type AnyTask,
+  type RetryOptions,
+  retryPolicyOf,
+  type TaskDefinition,
+  type WorkflowDefinition,
+  DEFAULT_TIMEOUT_MS,
+} from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { GraphDefinition } from "./graph.ts"
 import { callerPlace } from "./place.ts"
@@ -75,8 +83,8 @@ interface RunInfo {
   logical_date: string | null
 }
 
-const FUNCTION_TIMEOUT_MS = 3_600_000
-const DEFAULT_RETRY: RetryPolicy = {
+/** Retry policy of a task of a definition without `retry`. */
+const UNWRITTEN_RETRY: RetryPolicy = {
   maxAttempts: 1,
   backoff: "exponential",
   baseDelayMs: 1000,
@@ -283,7 +291,7 @@ const functionFields = ({ name, retry, timeoutMs, queue, priority }: AnyTask): T
     executor: "node",
     function: name,
     ...(written !== undefined && { retry: written }),
-    ...(timeoutMs !== null && timeoutMs !== FUNCTION_TIMEOUT_MS && { timeout: formatDuration(timeoutMs) }),
+    ...(timeoutMs !== null && timeoutMs !== DEFAULT_TIMEOUT_MS && { timeout: formatDuration(timeoutMs) }),
     ...(queue !== "default" && { queue }),
     ...(priority !== DEFAULT_PRIORITY && { priority }),
   }
@@ -294,10 +302,10 @@ const workflowFields = (workflow: string): TaskFields => ({ executor: "workflow"
 const retryFields = (policy: RetryPolicy): TaskFields["retry"] => {
   const { maxAttempts, backoff, baseDelayMs, maxDelayMs, jitter } = policy
   const fields = {
-    ...(maxAttempts !== DEFAULT_RETRY.maxAttempts && { max_attempts: maxAttempts }),
-    ...(backoff !== DEFAULT_RETRY.backoff && { backoff }),
-    ...(baseDelayMs !== DEFAULT_RETRY.baseDelayMs && { base_delay: formatDuration(baseDelayMs) }),
-    ...(maxDelayMs !== Math.max(DEFAULT_RETRY.maxDelayMs, baseDelayMs) && { max_delay: formatDuration(maxDelayMs) }),
+    ...(maxAttempts !== UNWRITTEN_RETRY.maxAttempts && { max_attempts: maxAttempts }),
+    ...(backoff !== UNWRITTEN_RETRY.backoff && { backoff }),
+    ...(baseDelayMs !== UNWRITTEN_RETRY.baseDelayMs && { base_delay: formatDuration(baseDelayMs) }),
+    ...(maxDelayMs !== Math.max(UNWRITTEN_RETRY.maxDelayMs, baseDelayMs) && { max_delay: formatDuration(maxDelayMs) }),
     ...(jitter && { jitter }),
   }
   return Object.keys(fields).length === 0 ? undefined : fields
@@ -306,7 +314,7 @@ const retryFields = (policy: RetryPolicy): TaskFields["retry"] => {
 /** Returns the steps from the output of a task to the result of the definition that it calls. A sub-workflow outputs those of its tasks. */
 const resultSteps = (definition: Callable<never, unknown>): readonly Step[] => {
   if (definition.kind === "task") return []
-  if (definition.kind === "workflow") return ["main"]
+  if (definition.kind === "workflow") return [MAIN_TASK]
   return definition.result === null ? [] : [definition.result.task, ...definition.result.steps]
 }
 
