@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
-import { bytes, duration, padEnd, printable, table, textWidth, truncate } from "./text.ts"
+import { duration, padEnd, printable, table, textWidth, truncate } from "./text.ts"
+import { shortBytes } from "../../core/values/quantities.ts"
 
 test.each([
   [0, "0.0s"],
@@ -23,7 +24,7 @@ test.each([
   [1536, "1.5 KiB"],
   [200 * 1024 * 1024, "200 MiB"],
 ])("%d bytes are formatted as %s", (count, text) => {
-  expect(bytes(count)).toBe(text)
+  expect(shortBytes(count)).toBe(text)
 })
 
 test("wide characters occupy two columns and combining marks none", () => {

@@ -14,18 +14,6 @@ export const duration = (ms: number): string => {
   return `${Math.floor(hours / 24)}d${pad(hours % 24)}h`
 }
 
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const
-
-export const bytes = (count: number): string => {
-  let value = count
-  let unit = 0
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024
-    unit += 1
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`
-}
-
 /** Formats the local time of day as `12:00:01`. */
 export const timeOfDay = (ms: number): string => new Date(ms).toTimeString().slice(0, 8)
 

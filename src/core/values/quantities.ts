@@ -89,3 +89,16 @@ export const formatBytes = (bytes: number): string => {
   const step = bytes < 1024 ? 0 : Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log2(bytes) / 10))
   return `${Math.round((bytes / 1024 ** step) * 10) / 10} ${BYTE_UNITS[step]}`
 }
+
+const SHORT_UNITS = ["B", ...BYTE_UNITS.slice(1)]
+
+/** Formats a size for a column: about three digits. */
+export const shortBytes = (bytes: number): string => {
+  let value = bytes
+  let unit = 0
+  while (value >= 1024 && unit < SHORT_UNITS.length - 1) {
+    value /= 1024
+    unit += 1
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${SHORT_UNITS[unit]!}`
+}

@@ -1,16 +1,4 @@
-// Formats sizes, counts and percentages.
-
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"]
-
-export const bytesText = (bytes: number): string => {
-  let value = bytes
-  let unit = 0
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024
-    unit += 1
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]!}`
-}
+// Formats counts and percentages.
 
 /** `1,234`, `12.3k`, `4.5M`: short enough for a tile. */
 export const countText = (count: number): string => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest"
-import { bytesText, countText, percentText } from "./size.ts"
+import { countText, percentText } from "./count.ts"
+import { shortBytes } from "../../../src/core/values/quantities.ts"
 import { absoluteTime, durationText, relativeTime } from "./time.ts"
 
 const NOW = Date.parse("2026-11-15T06:00:00Z")
@@ -42,7 +43,7 @@ test.each([
 })
 
 test("sizes and counts are short", () => {
-  expect([0, 1023, 1536, 5_242_880, 123_456_789].map(bytesText)).toEqual(["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "118 MiB"])
+  expect([0, 1023, 1536, 5_242_880, 123_456_789].map(shortBytes)).toEqual(["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "118 MiB"])
   expect([7, 9999, 12_345, 99_000, 4_500_000].map(countText)).toEqual(["7", "9,999", "12.3k", "99k", "4.5M"])
 })
 

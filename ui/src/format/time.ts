@@ -22,8 +22,7 @@ const roughly = (ms: number): string | null => {
   return null
 }
 
-export const plural = (count: number, noun: string, many = `${noun}s`): string =>
-  `${count.toLocaleString("en")} ${count === 1 ? noun : many}`
+export const plural = (count: number, noun: string): string => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`
 
 const two = (value: number): string => String(value).padStart(2, "0")
 

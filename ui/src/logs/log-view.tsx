@@ -4,9 +4,9 @@ import "../styles/logs.css"
 import { type ReactElement, useCallback, useEffect, useEffectEvent, useLayoutEffect, useRef, useState } from "react"
 import { useVirtualizer } from "@tanstack/react-virtual"
 import { Button } from "../components/button.tsx"
+import { shortBytes } from "../../../src/core/values/quantities.ts"
 import { Loading, ProblemState } from "../components/states.tsx"
 import { showMessage, showProblem } from "../components/toast.tsx"
-import { bytesText } from "../format/size.ts"
 import { plural } from "../format/time.ts"
 import { LogLine } from "./log-line.tsx"
 import { downloadUrl, type LogAddress } from "./log-port.ts"
@@ -200,8 +200,8 @@ const Foot = ({ log: { snapshot, window }, live }: { log: Log; live: boolean }):
     <footer className="log-foot">
       <span>
         {whole
-          ? `${plural(lines.length, "line")}, ${bytesText(size)}`
-          : `${bytesText(start)} to ${bytesText(end)} of ${bytesText(size)}`}
+          ? `${plural(lines.length, "line")}, ${shortBytes(size)}`
+          : `${shortBytes(start)} to ${shortBytes(end)} of ${shortBytes(size)}`}
         {!whole && firstNumber === null ? " · no line numbers: the lines before are not counted" : ""}
       </span>
       {live ? <span className="log-live">live</span> : null}

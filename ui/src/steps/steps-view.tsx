@@ -4,13 +4,13 @@ import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
 import { type ReactElement, type ReactNode, useState } from "react"
 import { jobQuery, runQuery } from "../api/queries.ts"
+import { shortBytes } from "../../../src/core/values/quantities.ts"
 import type { Step } from "../api/types.ts"
 import { StatusBadge } from "../components/badge.tsx"
 import { Code, JsonView } from "../components/code.tsx"
 import { Facts } from "../components/facts.tsx"
 import { lookOf } from "../components/status.ts"
 import { ExactTime } from "../components/time.tsx"
-import { bytesText } from "../format/size.ts"
 import type { StepLine } from "./model.ts"
 import "../styles/steps.css"
 
@@ -128,7 +128,7 @@ const Input = ({ name, value }: { name: string; value: unknown }): ReactElement 
 
 const StepOutput = ({ step }: { step: Step }): ReactElement | null => {
   const { name, state, kind, output, output_object: stored } = step
-  if (stored !== null) return <p className="soft">Its output of {bytesText(stored.bytes)} is in the object store.</p>
+  if (stored !== null) return <p className="soft">Its output of {shortBytes(stored.bytes)} is in the object store.</p>
   if (state !== "success" || kind === "sleep") return null
   return (
     <Named title={kind === "wait" ? "Payload" : "Output"}>

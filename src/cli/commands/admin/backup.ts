@@ -2,10 +2,11 @@
 
 import { resolve } from "node:path"
 import type { Context } from "../../target/context.ts"
+import { shortBytes } from "../../../core/values/quantities.ts"
 import { loadConfig, type StoreFlags } from "../../target/load-config.ts"
 import { InputError } from "../../terminal/errors.ts"
 import { printResult } from "../../terminal/output.ts"
-import { bytes, plural } from "../../terminal/text.ts"
+import { plural } from "../../terminal/text.ts"
 import { createBackup } from "../../../backup/backup.ts"
 import type { Manifest } from "../../../backup/manifest.ts"
 import { withoutPassword } from "../../../config.ts"
@@ -46,5 +47,5 @@ export const describe = ({ tables, objects }: Manifest): string =>
   [
     plural(tables["runs"]?.rows ?? 0, "run"),
     plural(tables["jobs"]?.rows ?? 0, "job"),
-    objects === null ? "no objects" : `${plural(objects.count, "object")} (${bytes(objects.bytes)})`,
+    objects === null ? "no objects" : `${plural(objects.count, "object")} (${shortBytes(objects.bytes)})`,
   ].join(", ")

@@ -1,12 +1,13 @@
 // `ork show RUN`: shows a run: failed instances first, then every task in the order of the graph, with fan-outs as one line.
 
 import type { Context } from "../../target/context.ts"
+import { shortBytes } from "../../../core/values/quantities.ts"
 import { printJson, printSpans } from "../../terminal/output.ts"
 import { progressText, taskLabel } from "../../progress/event-text.ts"
 import { iconOf } from "../../progress/icons.ts"
 import { type ReaderFlags, type RunReader, withReader } from "../../target/reader.ts"
 import type { Span } from "../../terminal/style.ts"
-import { bytes, duration, padEnd, plural, printable, textWidth } from "../../terminal/text.ts"
+import { duration, padEnd, plural, printable, textWidth } from "../../terminal/text.ts"
 import { localZone, zonedText } from "../../terminal/times.ts"
 import { TASK_STATUSES } from "../../../core/model/status.ts"
 import { waitingText } from "../../../core/model/waiting-on.ts"
@@ -126,7 +127,7 @@ const taskLines = (task: Task, { now, width }: Layout): Span[][] => {
   const line: Span[] = [iconOf(state), " ", padEnd(taskLabel(task.name, task.path, task.label), width), " ", padEnd(state, 10)]
   line.push(padEnd(elapsed(task.started_at, task.finished_at, now), 8))
   if (task.attempt > 1) line.push([`attempt ${task.attempt}  `, "yellow"])
-  if (task.usage?.max_rss_bytes != null) line.push([`${bytes(task.usage.max_rss_bytes)}  `, "dim"])
+  if (task.usage?.max_rss_bytes != null) line.push([`${shortBytes(task.usage.max_rss_bytes)}  `, "dim"])
   if (task.waiting !== null) {
     line.push([printable(waitingText(task.waiting)), task.waiting.kind === "approval" ? "yellow" : "dim"])
   } else if (task.progress !== null && task.finished_at === null) {

@@ -3,11 +3,11 @@
 import { type ReactElement, useState } from "react"
 import { useQuery } from "@tanstack/react-query"
 import { artifactPreviewQuery, artifactsQuery, artifactUrl } from "../../api/queries.ts"
+import { shortBytes } from "../../../../src/core/values/quantities.ts"
 import type { Artifacts, Task } from "../../api/types.ts"
 import { Code, JsonView } from "../../components/code.tsx"
 import { ProblemState } from "../../components/states.tsx"
 import { Table } from "../../components/table.tsx"
-import { bytesText } from "../../format/size.ts"
 import { isImage } from "../../api/preview.ts"
 
 type Artifact = Artifacts["items"][number]
@@ -41,7 +41,7 @@ const ArtifactList = ({ task }: { task: Task }): ReactElement => {
                   {artifact.path}
                 </button>
               </td>
-              <td className="fit end">{bytesText(artifact.bytes)}</td>
+              <td className="fit end">{shortBytes(artifact.bytes)}</td>
               <td className="fit">
                 <a href={artifactUrl(task, artifact.path)} download aria-label={`Download ${artifact.path}`}>
                   Download

@@ -2,12 +2,12 @@
 
 import type { ReactElement, ReactNode } from "react"
 import { urlOf } from "../../api/http.ts"
+import { shortBytes } from "../../../../src/core/values/quantities.ts"
 import type { Attempt, Task } from "../../api/types.ts"
 import { StatusBadge } from "../../components/badge.tsx"
 import { Code, CopyButton, JsonView } from "../../components/code.tsx"
 import { Facts } from "../../components/facts.tsx"
 import { Duration, ExactTime, Time } from "../../components/time.tsx"
-import { bytesText } from "../../format/size.ts"
 import { durationText } from "../../format/time.ts"
 import { Table } from "../../components/table.tsx"
 import { TaskArtifacts } from "./task-panel-artifacts.tsx"
@@ -69,7 +69,7 @@ const usageFacts = (usage: Task["usage"]): readonly (readonly [string, ReactNode
   if (usage === null) return []
   const cpu = (usage.cpu_user_ms ?? 0) + (usage.cpu_system_ms ?? 0)
   return [
-    usage.max_rss_bytes === null ? null : ["Memory, at most", bytesText(usage.max_rss_bytes)],
+    usage.max_rss_bytes === null ? null : ["Memory, at most", shortBytes(usage.max_rss_bytes)],
     usage.cpu_user_ms === null && usage.cpu_system_ms === null ? null : ["CPU", durationText(cpu)],
     usage.signal === null ? null : ["Signal", usage.signal],
   ]
@@ -128,7 +128,7 @@ const Work = ({ work }: { work: Task["work"] }): ReactElement | null => {
     ["Deadline", work.deadline_ms === null ? null : `${durationText(work.deadline_ms)} after the start of the run`],
     ["CPU asked for", work.cpu],
     ["Artifacts", work.artifacts?.join(", ") ?? null],
-    ["Memory asked for", work.memory_bytes === null ? null : bytesText(work.memory_bytes)],
+    ["Memory asked for", work.memory_bytes === null ? null : shortBytes(work.memory_bytes)],
   ] as const
   return (
     <section className="stack" aria-label="What it does">
@@ -166,7 +166,7 @@ const Output = ({ task }: { task: Task }): ReactElement | null => {
     <section className="stack" aria-label="Output">
       <h3>Output</h3>
       <p className="soft">
-        {bytesText(kept.bytes)}, too large to be shown here.{" "}
+        {shortBytes(kept.bytes)}, too large to be shown here.{" "}
         <a href={href} download={`${name}.json`}>
           Download it
         </a>

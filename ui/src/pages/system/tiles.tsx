@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query"
 import type { ReactElement, ReactNode } from "react"
 import { statsQuery } from "../../api/queries.ts"
+import { shortBytes } from "../../../../src/core/values/quantities.ts"
 import { Loaded } from "../../components/states.tsx"
-import { bytesText, countText } from "../../format/size.ts"
+import { countText } from "../../format/count.ts"
 import { durationText, plural } from "../../format/time.ts"
 
 /** Current statistics as tiles. */
@@ -27,10 +28,10 @@ export const Tiles = (): ReactElement => {
                 : `oldest ${durationText(stats.queues.oldest_ready_seconds * 1000)}`
             }
           />
-          <Tile name="Database" value={bytesText(stats.database_bytes)} about={stats.store} />
+          <Tile name="Database" value={shortBytes(stats.database_bytes)} about={stats.store} />
           <Tile
             name="Logs and outputs"
-            value={stats.objects_bytes === null ? "–" : bytesText(stats.objects_bytes)}
+            value={stats.objects_bytes === null ? "–" : shortBytes(stats.objects_bytes)}
             about={`${stats.objects} store`}
           />
           <Tile name="Up for" value={durationText(stats.uptime_seconds * 1000)} about={`version ${stats.version}`} />

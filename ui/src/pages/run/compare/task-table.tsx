@@ -3,11 +3,11 @@
 import { useQuery } from "@tanstack/react-query"
 import { type ReactElement, useState } from "react"
 import { taskQuery } from "../../../api/queries.ts"
+import { shortBytes } from "../../../../../src/core/values/quantities.ts"
 import { StatusBadge } from "../../../components/badge.tsx"
 import { Button } from "../../../components/button.tsx"
 import { JsonView } from "../../../components/code.tsx"
 import { Loaded } from "../../../components/states.tsx"
-import { bytesText } from "../../../format/size.ts"
 import { durationText, plural } from "../../../format/time.ts"
 import { type Comparison, sameJson, type TaskRow, type TaskSide } from "./compare.ts"
 import { Table } from "../../../components/table.tsx"
@@ -156,7 +156,7 @@ const Outputs = ({ name, runs }: { name: string; runs: { here: string; there: st
                     <JsonView value={task.output} label={`Output, ${title}`} />
                   ) : (
                     <p className="soft">
-                      {bytesText(task.output_object.bytes)}, kept as <code>{task.output_object.key}</code>
+                      {shortBytes(task.output_object.bytes)}, kept as <code>{task.output_object.key}</code>
                     </p>
                   )
                 }
