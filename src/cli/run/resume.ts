@@ -2,6 +2,7 @@
 // retried. For a successful run it only prints the summary.
 
 import type { Context } from "../target/context.ts"
+import { holderIsAlive } from "../../engine/services/explain.ts"
 import { InputError } from "../terminal/errors.ts"
 import { findRun } from "../target/find-run.ts"
 import { type LocalRun, runLocally } from "./local-run.ts"
@@ -58,10 +59,9 @@ const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: R
 const rejectIfHeld = async (context: Context, store: Store, row: RunRow): Promise<void> => {
   if (!row.private) throw new InputError(`run ${row.id} was not started by \`ork run\`; its server continues it`)
   const { clock, processAlive } = context.backends
+  const isAlive = holderIsAlive(store, () => clock.now(), processAlive)
   for (const holder of await store.listHolders()) {
-    if (holder.runId !== row.id || holder.dead) continue
-    const alive = store.leases ? Date.parse(holder.leaseUntil) > clock.now() : processAlive(holder.process)
-    if (!alive) continue
+    if (holder.runId !== row.id || holder.dead || !isAlive(holder)) continue
     const hint = store.leases ? `; if that process has just died, try again in ${holder.leaseMs / 1000} seconds` : ""
     throw new InputError(`run ${row.id} is being run by ${holder.name}; wait until it finishes, or stop it first${hint}`)
   }

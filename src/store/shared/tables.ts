@@ -37,9 +37,6 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
   activity: ["minute"],
 }
 
-/** Tables that are not copied: processes of the database, events for streams, lists that `load` derives from tasks, bookkeeping. */
-export const NOT_COPIED = ["holders", "events", "ready_queue", "in_flight", "schema_version"] as const
-
 /** Columns that only one store has. */
 export const NOT_COPIED_COLUMNS: readonly string[] = ["tasks.padding", "tasks.inner_run", "runs.generation"]
 

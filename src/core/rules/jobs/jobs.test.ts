@@ -1,7 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
-  canCancel,
   canTransition,
   compareJobs,
   dependencyStatus,
@@ -204,10 +203,6 @@ describe("transitions", () => {
 
   it("end in COMPLETED, FAILED and BLOCKED", () => {
     expect(JOB_STATUSES.filter(isJobFinished)).toEqual(["COMPLETED", "FAILED", "BLOCKED"])
-  })
-
-  it("can be replaced by a cancel until the job is finished", () => {
-    expect(JOB_STATUSES.filter(canCancel)).toEqual(["PENDING", "READY", "RUNNING"])
   })
 })
 

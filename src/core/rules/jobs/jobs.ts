@@ -160,15 +160,12 @@ export const JOB_TRANSITIONS = [
   { from: "RUNNING", to: "FAILED", trigger: "Execution fails, no retries left" },
 ] as const satisfies readonly { from: JobStatus; to: JobStatus; trigger: string }[]
 
-/** Returns whether the table has this transition. A cancel is no part of it: see `canCancel`. */
+/** Returns whether the table has this transition. A cancel is no part of it: it moves an unfinished job to FAILED. */
 export const canTransition = (from: JobStatus, to: JobStatus): boolean =>
   JOB_TRANSITIONS.some((row) => row.from === from && row.to === to)
 
 /** True for COMPLETED, FAILED and BLOCKED. */
 export const isJobFinished = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
-
-/** Returns whether a user can cancel a job with this status, which moves it to FAILED. */
-export const canCancel = (status: JobStatus): boolean => !isJobFinished(status)
 
 // -- cascades ------------------------------------------------------------------------------------------------------------------
 
