@@ -1,4 +1,4 @@
-// An executor whose module is loaded on first use, so that commands that never use it do not load it. main.ts creates one for
+// An executor whose module is loaded on first use, so that commands that never use it do not load it. backends.ts creates one for
 // each backend.
 
 import { messageOf } from "../core/values/error-message.ts"

@@ -1,4 +1,4 @@
-// Types of a workflow definition as its author writes it (YAML, JSON, `defineWorkflow`). definition/workflow-schema.ts validates the
+// Types of a workflow definition as its author writes it (YAML, JSON, `graph` of the SDK). definition/workflow-schema.ts validates the
 // shape, `compile` turns it into a CompiledWorkflow. Field names are those of the file, hence snake_case.
 
 import type { Json, JsonObject } from "../values/json.ts"

@@ -1,5 +1,5 @@
 // Addresses of object stores: `file:FOLDER`, `s3://BUCKET/PREFIX?endpoint=…&region=…&path_style=true`, `gs://BUCKET/PREFIX`. The
-// configuration parses them to check them, main.ts to open the store.
+// configuration parses them to check them, objects/open.ts to open the store.
 
 export type ObjectAddress =
   | { kind: "file"; folder: string }

@@ -176,7 +176,6 @@ const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access =>
   }
 }
 
-/** Creates and reads runs; calls of one turn of the event loop share a statement. */
 type AuditedRun = NewRun & { change?: (result: unknown) => NewAuditEntry | null }
 
 /** Creates runs and adds the entries of their changes to the audit log. */

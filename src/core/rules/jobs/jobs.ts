@@ -1,5 +1,5 @@
 // Rules of the job queue (`/api/v1/jobs`): cycles, readiness, order, retries, transitions, cascades. Workflows use them too: the
-// engine retries tasks by `retryDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's
+// engine retries tasks by `backoffDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's
 // JSON, so that a job of the API can be passed unchanged.
 
 export const JOB_STATUSES = ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"] as const

@@ -1,4 +1,4 @@
-// Reads and changes queues. A queue is listed when it has settings, ready rows or attempts in flight.
+// Reads and changes queues. A queue is listed when it has settings, jobs, ready rows or attempts in flight.
 
 import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"

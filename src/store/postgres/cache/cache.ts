@@ -87,7 +87,7 @@ export class Cache {
   readonly runs = new BoundedMap<number, RunInfo>(MAX_CACHED.runs)
   /** Limits of which a parked row could not be unparked, because another transaction had locked it. */
   readonly missedLimits = new Set<number>()
-  /** By `taskKey`. */
+  /** By `resultKey`. */
   readonly finished = new BoundedMap<string, FinishedTask>(MAX_CACHED.finished)
 }
 
@@ -95,7 +95,7 @@ export class Cache {
 export const resultKey = (runSeq: number, generation: number, node: number, path: string): string =>
   `${runSeq}/${generation}/${node}/${path}`
 
-/** Returns the results that are worth caching, by `taskKey`. */
+/** Returns the results that are worth caching, by `resultKey`. */
 export const cacheableResults = (
   finishes: readonly { inFlight: CachedAttempt; status: TaskStatus; output: OutputColumns }[],
 ): Map<string, FinishedTask> => {

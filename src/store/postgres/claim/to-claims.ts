@@ -16,7 +16,7 @@ import { readJobClaims } from "./job-claim.ts"
 import type { ClaimedRow } from "./claimed-row.ts"
 import { loadRuns } from "../cache/run-info.ts"
 
-/** Results of the tasks that the transaction finished, by `taskKey`. */
+/** Results of the tasks that the transaction finished, by `resultKey`. */
 export type Results = ReadonlyMap<string, FinishedTask>
 
 /** Returns the claims of tasks and jobs, in the order of the rows. Sends its statements before it returns. */

@@ -72,7 +72,7 @@ export const findKeys = async (tx: Tx, jobs: readonly Pick<NewJob, "name" | "key
   return new Map(found.map(({ name, key, id }) => [keyOfJob({ name, key })!, id]))
 }
 
-/** `insert_jobs` (schema/010-transactions.ts) also inserts the jobs of users' transactions. */
+/** `insert_jobs` (schema/014-insert-jobs.ts) also inserts the jobs of users' transactions. */
 const INSERT = statement(
   "jobs_insert",
   `SELECT new_row AS row, new_id AS id, new_at AS at, new_available_at AS "availableAt" FROM insert_jobs(
