@@ -308,7 +308,7 @@ describe("after a crash", () => {
     await first.process.exit
     writeFileSync(join(folder, "go"), "")
     await probe(() => (Array.from({ length: 10 }, (_, i) => join(folder, String(i))).every(existsSync) ? true : null))
-    await worker.printed(/does not respond/)
+    await worker.printed(/no server responds at/)
     const port = new URL(first.url).port
     // The last --port takes precedence.
     const again = await serve(1000, cwd, ["--port", port])

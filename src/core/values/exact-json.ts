@@ -32,6 +32,15 @@ const MAY_BE_INEXACT = /\d{16}|\d[eE]\+?\d{3}/
 export const parseExactJson = (text: string): Json =>
   JSON.parse(text, MAY_BE_INEXACT.test(text) ? rejectInexact : undefined) as Json
 
+/** Returns a text that is not JSON, or whose numbers would change, unparsed. */
+export const jsonOrText = (text: string): Json => {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return text
+  }
+}
+
 /** Throws an InexactNumber if valid JSON contains one. */
 export const checkExactJson = (text: string): void => {
   if (MAY_BE_INEXACT.test(text)) parseExactJson(text)

@@ -8,8 +8,8 @@ import type { EngineOptions } from "../ports.ts"
 import type { WaitStep } from "./waiting-tasks.ts"
 import type { ExpressionScope } from "../../core/expressions/expressions.ts"
 import { messageOf } from "../../core/values/error-message.ts"
-import { parseExactJson } from "../../core/values/exact-json.ts"
-import type { Json, JsonObject } from "../../core/values/json.ts"
+import { jsonOrText } from "../../core/values/exact-json.ts"
+import type { JsonObject } from "../../core/values/json.ts"
 import { BLOCKED_REQUEST, type Fetch } from "../../core/model/ports.ts"
 import type { Poll, WaitingOn } from "../../core/model/waiting-on.ts"
 import type { Node } from "../../core/model/workflow.ts"
@@ -184,15 +184,6 @@ const readText = async (body: ReadableStream<Uint8Array> | null): Promise<string
     parts.push(part)
   }
   return Buffer.concat(parts).toString("utf8")
-}
-
-/** JSON whose numbers would change stays a text. */
-const jsonOrText = (text: string): Json => {
-  try {
-    return parseExactJson(text)
-  } catch {
-    return text
-  }
 }
 
 const headersOf = (headers: Iterable<[string, string]> | object): JsonObject =>

@@ -1,7 +1,7 @@
 // Converts a response to the output of an http task: { status, headers, body }, with a parsed body if its type is JSON.
 
 import type { Response } from "undici"
-import { parseExactJson } from "../../core/values/exact-json.ts"
+import { jsonOrText } from "../../core/values/exact-json.ts"
 import type { Json } from "../../core/values/json.ts"
 
 const MAX_RETRY_AFTER_MS = 3_600_000
@@ -37,11 +37,7 @@ const bodyOf = (response: Response, body: Buffer): Json => {
   if (body.length === 0) return null
   const text = body.toString("utf8")
   if (!/[/+]json\b/i.test(response.headers.get("content-type") ?? "")) return text
-  try {
-    return parseExactJson(text)
-  } catch {
-    return text
-  }
+  return jsonOrText(text)
 }
 
 /** Returns the start of an error's body on one line, with a colon before it; empty for an empty body. */

@@ -32,9 +32,6 @@ export interface Request {
   method?: "GET" | "POST" | "PUT" | "DELETE"
   query?: Query
   body?: unknown
-  /** A definition, sent unchanged. */
-  yaml?: string
-  accept?: string
   signal?: AbortSignal
 }
 
@@ -47,20 +44,15 @@ export const urlOf = (path: string, query: Query = {}): string => {
 }
 
 /** Returns the response; throws ApiProblem if the request was rejected or got no response. */
-export const open = async (
-  path: string,
-  { method = "GET", query, body, yaml, accept, signal }: Request = {},
-): Promise<Response> => {
-  const content = yaml !== undefined ? "application/yaml" : body !== undefined ? "application/json" : null
+export const open = async (path: string, { method = "GET", query, body, signal }: Request = {}): Promise<Response> => {
   const response = await fetch(urlOf(path, query), {
     method,
     credentials: "same-origin",
     headers: {
-      ...(accept !== undefined && { accept }),
-      ...(content !== null && { "content-type": content }),
+      ...(body !== undefined && { "content-type": "application/json" }),
       ...(method !== "GET" && { "x-ork-request": "1" }),
     },
-    ...(content !== null && { body: yaml ?? JSON.stringify(body) }),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
     ...(signal !== undefined && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted === true) throw error
