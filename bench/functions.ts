@@ -11,7 +11,7 @@ import type { CompiledWorkflow } from "../src/core/model/workflow.ts"
 import { systemClock } from "../src/engine/system.ts"
 import type { Assignment, Executor, LaunchContext } from "../src/executors/executor.ts"
 import { nodeRuntime } from "../src/executors/node/runtime.ts"
-import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
+import { PoolExecutor } from "../src/executors/pool/pool-executor.ts"
 import { pythonRuntime } from "../src/executors/python/runtime.ts"
 import { FileObjectStore } from "../src/objects/file/file.ts"
 
@@ -23,7 +23,7 @@ const [runtime, file, code] =
 
 const folder = tempFolder()
 writeFileSync(join(folder.path, file), code)
-const functions = new FunctionExecutor({
+const functions = new PoolExecutor({
   runtime,
   objects: new FileObjectStore(join(folder.path, "objects")),
   clock: systemClock,

@@ -1,5 +1,6 @@
 // usage: node bench/serve.ts [post load latency start idle schedules]
-// Measures `ork serve` on SQLite from another process over HTTP with keep-alive. The client shares the cores of the machine with the server.
+// Measures `ork serve` on SQLite from another process over HTTP with keep-alive. The client shares the cores of the machine with the
+// server.
 
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"

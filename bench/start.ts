@@ -1,4 +1,5 @@
-// usage: node bench/start.ts   Measures the time from a trigger to the start of its no-op task, one run at a time on an idle engine, on SQLite.
+// usage: node bench/start.ts   Measures the time from a trigger to the start of its no-op task, one run at a time on an idle engine, on
+// SQLite.
 
 import { workflow } from "../src/core/testing.ts"
 import { makeEngine, noop, openStore, print, put, request, tempFolder } from "./support.ts"

@@ -19,7 +19,7 @@ import { systemClock, systemRandom } from "../src/engine/system.ts"
 import { WorkerService } from "../src/engine/workers/worker-service.ts"
 import type { Executor } from "../src/executors/executor.ts"
 import { nodeRuntime } from "../src/executors/node/runtime.ts"
-import { FunctionExecutor } from "../src/executors/pool/function-executor.ts"
+import { PoolExecutor } from "../src/executors/pool/pool-executor.ts"
 import { createBundle } from "../src/objects/bundles/bundles.ts"
 import { FileObjectStore } from "../src/objects/file/file.ts"
 import { openSqlite } from "../src/store/sqlite/sqlite.ts"
@@ -109,7 +109,7 @@ const sendFunction = async (url: string, file: string): Promise<string> => {
 }
 
 const functionsIn = (folder: string): Executor =>
-  new FunctionExecutor({
+  new PoolExecutor({
     runtime: nodeRuntime,
     objects: new FileObjectStore(join(folder, "objects")),
     clock: systemClock,

@@ -91,7 +91,7 @@ const ROOTS = [
   "sdk/start-worker.ts",
   "sdk/open.ts",
   "sdk/test.ts",
-  "sdk/durable/function-executor.ts",
+  "sdk/durable/program-executor.ts",
   "sdk/test-kit/mocked-executor.ts",
 ]
 

@@ -1,7 +1,7 @@
 // Prints the problems of the lock file, and nothing if there are none. It looks for five: a package without a checksum; a runtime package
-// that runs a script when it is installed; a runtime package that needs a newer Node than `engines` in package.json promises; the address of
-// a private registry; and platform packages that npm left out because the registry did not have them, after which `npm ci` fails.
-// `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the parent of this file's folder.
+// that runs a script when it is installed; a runtime package that needs a newer Node than `engines` in package.json promises; the
+// address of a private registry; and platform packages that npm left out because the registry did not have them, after which `npm ci`
+// fails. `node scripts/check-lock.ts [FOLDER]`: FOLDER is the root of the checkout, by default the parent of this file's folder.
 
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

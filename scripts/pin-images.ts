@@ -1,6 +1,6 @@
-// Pins the base images of deploy/ by digest, or updates their digests: asks the registry of each image for the digest of its tag, and writes
-// `IMAGE:TAG@sha256:…` into the files. Changes nothing if a registry does not answer.
-// `node scripts/pin-images.ts [--registry NAME=URL]…`: URL is another address of a registry, such as a mirror: `docker.io=https://mirror.example`.
+// Pins the base images of deploy/ by digest, or updates their digests: asks the registry of each image for the digest of its tag, and
+// writes `IMAGE:TAG@sha256:…` into the files. Changes nothing if a registry does not answer. `node scripts/pin-images.ts [--registry
+// NAME=URL]…`: URL is another address of a registry, such as a mirror: `docker.io=https://mirror.example`.
 
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

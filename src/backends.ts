@@ -135,7 +135,10 @@ const isInside = (path: string, folder: string): boolean => {
   return from === "" || !(from === ".." || from.startsWith("../"))
 }
 
-/** Where other servers may run the tasks of a process whose lease has expired, its own tasks end with the lease. */
+/**
+ * Returns the lease of the tasks of a process. Where other servers may run the tasks of a process whose lease has expired, its own
+ * tasks end with the lease.
+ */
 const leaseOf = (config: Config): { leaseMs?: number } =>
   sqliteFile(config) === null ? { leaseMs: silenceMs(config.serverLeaseMs) } : {}
 
@@ -157,26 +160,26 @@ const loadHttp: ExecutorLoader = async ({ httpAllow: allow }, objects) => {
 
 const loadNode: ExecutorLoader = async (config, objects) => {
   const { nodeRuntime } = await import("./executors/node/runtime.ts")
-  return createFunctionExecutor(nodeRuntime, config, objects)
+  return createPoolExecutor(nodeRuntime, config, objects)
 }
 
 const loadPython: ExecutorLoader = async (config, objects) => {
   const { pythonRuntime } = await import("./executors/python/runtime.ts")
   const { Pythons } = await import("./executors/interpreter/pythons.ts")
-  return createFunctionExecutor(pythonRuntime, config, objects, new Pythons(config.dataDir, objects))
+  return createPoolExecutor(pythonRuntime, config, objects, new Pythons(config.dataDir, objects))
 }
 
 /** Function workers per core that are started in advance, so that each has a next task while the engine commits. */
 const EAGER_WORKERS_PER_CORE = 4
 
-const createFunctionExecutor = async (
+const createPoolExecutor = async (
   runtime: Runtime,
   config: EngineConfig,
   objects: ObjectStore,
   pythons?: Pythons,
 ): Promise<Executor> => {
-  const { FunctionExecutor } = await import("./executors/pool/function-executor.ts")
-  return new FunctionExecutor({
+  const { PoolExecutor } = await import("./executors/pool/pool-executor.ts")
+  return new PoolExecutor({
     runtime,
     objects,
     clock: systemClock,
@@ -285,8 +288,8 @@ const createConditions = async (config: Config, secret: SecretSource): Promise<C
 const inspect = async (config: Config): Promise<Inspection> => {
   const { runProbes } = await import("./executors/probes.ts")
   const { kubeconfig, slurmCommand } = config
-  const surroundings = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
-  const facts = { sqlite: `version ${await sqliteVersion()}`, surroundings }
+  const tools = await runProbes({ env: process.env, kubeconfig, slurmCommand, clock: systemClock })
+  const facts = { sqlite: `version ${await sqliteVersion()}`, tools }
   const folder = resolve(config.dataDir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   let executor: ProcessExecutor | null = null

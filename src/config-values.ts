@@ -35,7 +35,7 @@ export const HTTP_ADDRESS: ValueType<string> = { expected: "http://… or https:
 
 export const DURATION: ValueType<number> = { expected: DURATION_HINT, parse: parseDuration }
 
-/** A duration that is not below a minimum. */
+/** Returns the type of durations that are not below a minimum. */
 export const durationFrom = (minMs: number): ValueType<number> => ({
   expected: `${DURATION_HINT}, at least ${minMs}ms`,
   parse(value) {

@@ -62,7 +62,7 @@ const setting = <T>(
 
 const MIB = 2 ** 20
 
-/** Default of settings that are optional. */
+/** Returns the default of settings that are optional. */
 const unset = (): string => ""
 
 export const SETTINGS = {

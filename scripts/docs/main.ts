@@ -1,4 +1,5 @@
-// `npm run docs [FOLDER]`: builds the documentation site into FOLDER, by default site/. Open its index.html in a browser; no server is needed.
+// `npm run docs [FOLDER]`: builds the documentation site into FOLDER, by default site/. Open its index.html in a browser; no server is
+// needed.
 
 import { join, resolve } from "node:path"
 import { buildSite } from "./site.ts"

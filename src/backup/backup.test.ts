@@ -16,7 +16,7 @@ const temporaryFolder = (): string => {
   return folder
 }
 
-/** A store with one table. `meanwhile` runs at the moment of the snapshot. */
+/** Returns a store with one table. `meanwhile` runs at the moment of the snapshot. */
 const storeWith = (meanwhile: () => Promise<void> = async () => {}): BackupOptions["store"] => ({
   kind: "postgres",
   async dump(use) {

@@ -37,7 +37,7 @@ const manifest = z.object({
 
 export type Manifest = z.infer<typeof manifest>
 
-/** Reads the manifest. Throws a BackupError if the folder is no backup, or one of a newer format. */
+/** Reads the manifest. Throws a BackupError if the folder is not a backup, or one of a newer format. */
 export const readManifest = async (folder: string): Promise<Manifest> => {
   const text = await readFile(manifestFile(folder), "utf8").catch((error: unknown) => {
     throw new BackupError(`${folder} is not a complete backup: its manifest.json cannot be read (${messageOf(error)})`)

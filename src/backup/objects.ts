@@ -41,7 +41,7 @@ export const copyObjects = async (from: ObjectStore, to: ObjectStore, copied: Ma
 
 const isIndex = (key: string): boolean => key.endsWith(".idx")
 
-/** The status of `ork exec` is written again and again, perhaps in the same size. */
+/** Returns whether an object is written again and again, perhaps in the same size: the status of `ork exec` is. */
 const isRewritten = (key: string): boolean => key.endsWith("/status.json")
 
 const copyObject = async (

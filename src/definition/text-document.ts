@@ -39,7 +39,7 @@ const MAX_EXPANDED = 100_000
 
 export type ReadDocument = { document: TextDocument | null; problems: Problem[] }
 
-/** `document` is null when the text cannot be parsed. Problems may accompany a document: a duplicate key. */
+/** Reads a document. `document` is null when the text cannot be parsed. Problems may accompany a document: a duplicate key. */
 export const readDocument = (text: string, format: "yaml" | "json"): ReadDocument => {
   const large = sizeProblem(text)
   if (large !== null) return { document: null, problems: [{ path: "", message: large }] }

@@ -16,7 +16,7 @@ export interface AdaptiveLimitOptions {
 }
 
 const STEP_MS = 25
-/** Time until the pressure is looked at again while the limit cannot grow. */
+/** Time until the pressure is measured again while the limit cannot grow. */
 const RECHECK_MS = 100
 /** Samples under pressure in a row after which the limit shrinks: a single one may be the start of the tasks themselves. */
 const SHRINK_AFTER = 4
@@ -78,10 +78,10 @@ export class AdaptiveLimit implements ConcurrencyLimit {
 export const concurrencyOf = (
   { concurrency, maxConcurrency }: { concurrency: number; maxConcurrency: number },
   clock: Clock,
-): { concurrency: number; limit?: ConcurrencyLimit } => {
+): { concurrency: number; adaptiveConcurrency?: ConcurrencyLimit } => {
   if (maxConcurrency <= concurrency) return { concurrency }
   const range = { min: concurrency, max: maxConcurrency }
-  return { concurrency, limit: new AdaptiveLimit({ ...range, clock, underPressure: machineUnderPressure }) }
+  return { concurrency, adaptiveConcurrency: new AdaptiveLimit({ ...range, clock, underPressure: machineUnderPressure }) }
 }
 
 /** Runnable threads per core from which on the CPU is under pressure. Sleeping tasks do not count. */
@@ -97,7 +97,7 @@ export const machineUnderPressure = (): boolean => {
   return runnableThreads() > RUNNABLE_PER_CORE * availableParallelism()
 }
 
-/** Linux counts the runnable threads now; elsewhere the load of the last minute stands for them. */
+/** Counts the runnable threads: on Linux those of now; elsewhere the load of the last minute stands for them. */
 const runnableThreads = (): number => {
   try {
     const running = /^\S+ \S+ \S+ (\d+)\//.exec(readFileSync("/proc/loadavg", "utf8"))?.[1]

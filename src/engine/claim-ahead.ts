@@ -10,7 +10,7 @@ const MAX_CLAIMS = 500
 /** Time within which claims should start, judged by the last ones. */
 const START_WITHIN_MS = 25
 /** Time after which claims that have not started are released. */
-const PATIENCE_MS = 50
+const MAX_WAIT_MS = 50
 
 export class ClaimAhead {
   readonly #clock: Clock
@@ -49,7 +49,7 @@ export class ClaimAhead {
 
   add(claim: Claim): void {
     this.#waiting.push(claim)
-    this.#cancelTimer ??= this.#clock.after(PATIENCE_MS, () => this.releaseAll())
+    this.#cancelTimer ??= this.#clock.after(MAX_WAIT_MS, () => this.releaseAll())
   }
 
   /** Takes the claim that has waited longest. */

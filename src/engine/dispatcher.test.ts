@@ -15,7 +15,7 @@ const CLAIM = {
   waitingOn: null,
 } as unknown as TaskClaim
 
-/** A dispatcher whose attempts cannot be launched and whose gate cannot be evaluated. */
+/** Returns a dispatcher whose attempts cannot be launched and whose gate cannot be evaluated. */
 const setup = () => {
   const clock = new VirtualClock()
   const submitted: Change[] = []
@@ -51,7 +51,7 @@ test.each(["claims", "gates"] as const)(
   },
 )
 
-/** A dispatcher with two slots, whose attempts end when the test says so. */
+/** Returns a dispatcher with two slots, whose attempts end when the test says so. */
 const withSlots = () => {
   const clock = new VirtualClock()
   const submitted: Change[] = []

@@ -1,11 +1,11 @@
-// Hands claims to the part of the engine that handles them: attempts run work, the gate decides on rows, waiting tasks are resumed. Knows
-// what is in flight here, and how much more may be claimed.
+// Hands claims to the part of the engine that handles them: attempts run work, the gate decides on rows, waiting tasks are resumed. Counts
+// what is in flight in this engine, and how much more it may claim.
 
 import type { Attempts } from "./attempts/attempts.ts"
 import { logFieldsOf } from "./attempts/claims.ts"
 import { ClaimAhead } from "./claim-ahead.ts"
 import type { Gate } from "./gate/gate.ts"
-import type { Dispatch } from "./loop/loop.ts"
+import type { LoopDispatcher } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
 import type { WaitingTasks } from "./waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../core/model/change.ts"
@@ -33,7 +33,7 @@ export interface DispatcherParts {
   capacityGrown(): void
 }
 
-export class Dispatcher implements Dispatch {
+export class Dispatcher implements LoopDispatcher {
   readonly #options: EngineOptions
   readonly #parts: DispatcherParts
   readonly #ownLanes: Lanes
@@ -54,7 +54,7 @@ export class Dispatcher implements Dispatch {
     this.#ahead = new ClaimAhead(options.clock, (claim) => this.#release(claim))
   }
 
-  get attempts(): number {
+  get attemptCount(): number {
     return this.#parts.attempts.size
   }
 
@@ -70,7 +70,10 @@ export class Dispatcher implements Dispatch {
     return isInFlight || this.#gateClaims.has(attemptId) || this.#releases.has(attemptId)
   }
 
-  /** Local and remote work together are bounded by the smaller free capacity; where one has none, the other is claimed alone. */
+  /**
+   * Returns the free capacity. Local and remote work together are bounded by the smaller free capacity; where one has none, the other
+   * is claimed alone.
+   */
   claimCapacity(reserved: number): Batch["claim"] {
     const { remoteConcurrency = DEFAULT_REMOTE_CONCURRENCY } = this.#options
     const { attempts } = this.#parts
@@ -87,7 +90,7 @@ export class Dispatcher implements Dispatch {
   }
 
   get #concurrency(): number {
-    return this.#options.limit?.current() ?? this.#options.concurrency
+    return this.#options.adaptiveConcurrency?.current() ?? this.#options.concurrency
   }
 
   #isFull(): boolean {
@@ -117,7 +120,7 @@ export class Dispatcher implements Dispatch {
       else if (this.#isFull() && this.#lanes.remote.length === 0) this.#ahead.add(claim)
       else void this.launch(claim)
     }
-    if (this.#isFull()) this.#options.limit?.full(() => this.#isFull(), this.#parts.capacityGrown)
+    if (this.#isFull()) this.#options.adaptiveConcurrency?.full(() => this.#isFull(), this.#parts.capacityGrown)
     for (const claim of gates) void this.#handleGateClaim(claim)
     for (const { runSeq, reason } of cancelling) {
       attempts.cancelRun(runSeq, reason)

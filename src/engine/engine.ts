@@ -24,7 +24,7 @@ import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { type NodeState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
+import { type RowState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { Advanced, Batch, NewRun, RunRow } from "../store/contract/store.ts"
 import { rowPages } from "../store/contract/row-pages.ts"
@@ -49,7 +49,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const emit = (change: Change): void => this.#loop.add(change)
+    const submit = (change: Change): void => this.#loop.add(change)
     const commit = async (change: Change): Promise<boolean> => (await this.#loop.commit([change])).length === 0
     const outputs = new OutputReader(options.objects)
     const changes = new ChangeBuilder(options, outputs)
@@ -57,19 +57,19 @@ export class Engine {
     this.#upstreamFiles = new UpstreamFiles(options)
     this.#callbacks = new Callbacks(options)
     const folders = options.folders ?? new LocalFolders(options, this.#upstreamFiles)
-    this.#waiting = new WaitingTasks(options, { outputs, changes, folders, submit: emit, holderId: () => this.#holder.id })
+    this.#waiting = new WaitingTasks(options, { outputs, changes, folders, submit, holderId: () => this.#holder.id })
     const assignments = new AssignmentBuilder(options, outputs, this.#callbacks)
     this.#dispatcher = new Dispatcher(options, {
-      attempts: new Attempts(options, { assignments, folders, outputs, changes, submit: emit, commit }),
+      attempts: new Attempts(options, { assignments, folders, outputs, changes, submit, commit }),
       gate: new Gate(options, outputs, this.#waiting),
       waiting: this.#waiting,
-      submit: emit,
+      submit,
       attemptEnded: () => this.#loop.attemptEnded(),
       resumed: () => this.#loop.wake(),
       capacityGrown: () => this.#loop.wake(),
     })
     this.#holder = new LeaseHolder(options, {
-      submit: emit,
+      submit,
       evicted: () => this.#dispatcher.stopAttempts("lost"),
       wake: () => this.wake(),
       adopted: (claim, startedAt) => void this.#dispatcher.launch(claim, { startedAt }),
@@ -114,25 +114,25 @@ export class Engine {
   }
 
   /**
-   * Stops claiming, stops attempts that still run after `patienceMs` (they are retried elsewhere), commits what is left and
+   * Stops claiming, stops attempts that still run after `drainMs` (they are retried elsewhere), commits what is left and
    * deregisters. Gives up after a timeout when the store accepts nothing, or when an attempt does not stop.
    */
-  async stop({ patienceMs = 0 }: { patienceMs?: number } = {}): Promise<void> {
+  async stop({ drainMs = 0 }: { drainMs?: number } = {}): Promise<void> {
     if (!this.#loop.running) return
     const { clock, graceMs, log } = this.#options
     const drained = this.#loop.drain()
     this.#waiting.stop()
     this.#sweeper.stop()
     const stopAttempts = (): void => this.#dispatcher.stopAttempts("shutdown")
-    const cancelPatience = patienceMs > 0 ? clock.after(patienceMs, stopAttempts) : stopAttempts()
-    if (!(await finishesWithin(clock, patienceMs + graceMs + DRAIN_TIMEOUT_MS, drained))) {
-      const left = { attempts: this.#dispatcher.attempts, changes: this.#loop.pendingChanges }
+    const cancelDrainTimer = drainMs > 0 ? clock.after(drainMs, stopAttempts) : stopAttempts()
+    if (!(await finishesWithin(clock, drainMs + graceMs + DRAIN_TIMEOUT_MS, drained))) {
+      const left = { attempts: this.#dispatcher.attemptCount, changes: this.#loop.pendingChanges }
       log.error(
         left,
         "shutting down with uncommitted work, because the store or a task does not respond; unfinished attempts count as lost and are retried",
       )
     }
-    cancelPatience?.()
+    cancelDrainTimer?.()
     this.#loop.stop()
     await this.#holder.stop()
     await this.#stopParts()
@@ -148,7 +148,7 @@ export class Engine {
 
   // -- runs ------------------------------------------------------------------------------------------------------------------------
 
-  /** `created` is false when the idempotency key was used before: `run` is then the run that it created first. */
+  /** Creates a run. `created` is false when the idempotency key was used before: `run` is then the run that it created first. */
   async trigger(request: TriggerRequest): Promise<{ run: RunRow; created: boolean }> {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
@@ -165,7 +165,7 @@ export class Engine {
     if (run.private && this.#options.holder.kind === "server") void this.reap()
   }
 
-  async pause(runId: RunId, paused: boolean): Promise<void> {
+  async setPaused(runId: RunId, paused: boolean): Promise<void> {
     const run = await this.#getRun(runId)
     if (!(await this.#thenWake(this.#options.store.setPaused(runId, paused)))) throw alreadyEnded(run)
   }
@@ -182,9 +182,9 @@ export class Engine {
   }
 
   /** Reads the states of all rows except instances of plain fan-outs. */
-  async #rowStates(runId: RunId, workflow: CompiledWorkflow): Promise<NodeState[]> {
+  async #rowStates(runId: RunId, workflow: CompiledWorkflow): Promise<RowState[]> {
     const { store } = this.#options
-    const states = await store.listNodes(runId)
+    const states = await store.listRowStates(runId)
     if (!workflow.nodes.some(isGroup)) return states
     for await (const page of rowPages(STATES_PAGE, (each) => store.listInner({ runId, ...each }))) states.push(...page)
     return states
@@ -231,7 +231,7 @@ export class Engine {
 
   // -- other processes ---------------------------------------------------------------------------------------------------------------
 
-  /** Another process may have created work for this engine, or closed a run that is awaited here. */
+  /** Starts a turn, and checks the awaited runs: another process may have created work for this engine, or closed a run. */
   wake(): void {
     this.#events.recheck()
     this.#loop.wake()

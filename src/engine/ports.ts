@@ -45,7 +45,7 @@ type WorkFolders = Pick<Assignment, "baseDir" | "workingDir">
 
 /** Provides the folders of an attempt: `LocalFolders`, or for a worker a recorder of what the worker has to create. */
 export interface Folders {
-  /** `wanted`: the task's `working_dir`; null without one. */
+  /** Returns the folders of a task. `wanted`: its `working_dir`; null without one. */
   workingDir(claim: Claim, wanted: string | null): WorkFolders | Promise<WorkFolders>
   /** Returns the folder with the files of the workflow's version, for a task that names a `file`. */
   code(claim: TaskClaim, bundle: string | null): Promise<NonNullable<Assignment["code"]> | null>
@@ -106,10 +106,10 @@ export interface EngineOptions {
   /** The engine claims tasks of this private run only (`ork run`); null: shared work from `lanes`. */
   privateRun: RunId | null
   lanes: string[]
-  /** Limit of concurrent attempts on this machine; with `limit`, the least that it allows. */
+  /** Limit of concurrent attempts on this machine; with `adaptiveConcurrency`, the least that it allows. */
   concurrency: number
   /** Replaces `concurrency`. */
-  limit?: ConcurrencyLimit
+  adaptiveConcurrency?: ConcurrencyLimit
   /** Limit of concurrent attempts whose work runs elsewhere. Default: 1,000. */
   remoteConcurrency?: number
   maxFanout: number

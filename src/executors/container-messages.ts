@@ -13,7 +13,7 @@ export const describeExitCode = (code: number): string => {
   return `exit code ${code}${NOT_RUN[code] ?? (signalled ? ` (${signalName(code - SIGNAL_BASE)})` : "")}`
 }
 
-/** `memoryBytes`: the container's limit, 0 when the task sets none. */
+/** Explains the end of a container without memory. `memoryBytes`: its limit, 0 when the task sets none. */
 export const outOfMemory = (memoryBytes: number): string => {
   const amount = memoryBytes === 0 ? "more memory than it is given" : `more than ${formatBytes(memoryBytes)} of memory`
   return `a process was killed, because it used ${amount}`

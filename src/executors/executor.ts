@@ -25,14 +25,14 @@ export interface Executor {
    * Removes work that no attempt of this process follows and whose attempt has ended. Called regularly. `ended` returns the ids of
    * the attempts that have ended.
    */
-  sweep?(ended: (work: UnfollowedWork[]) => Promise<ReadonlySet<string>>): Promise<void>
+  sweep?(ended: (work: LeftoverWork[]) => Promise<ReadonlySet<string>>): Promise<void>
   /** Called with the commit of the result of an attempt, which resolves with whether the store applied it. */
   committed?(attemptId: string, applied: Promise<boolean>): void
   start?(): Promise<void>
   stop?(): Promise<void>
 }
 
-export type UnfollowedWork = Pick<Assignment, "runId" | "taskId" | "attemptId">
+export type LeftoverWork = Pick<Assignment, "runId" | "taskId" | "attemptId">
 
 /** Reason of a stop, which determines the state of the attempt unless it has succeeded. */
 export type StopReason = "cancel" | "timeout" | "shutdown" | "lost"

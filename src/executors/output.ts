@@ -1,5 +1,6 @@
 // Reads the output of a successful task: the file $ORK_OUTPUT, else all of stdout in the format of the task, else the last line of
-// stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and validated, but never built in memory.
+// stdout if that is a JSON object or array, else null. Small outputs are parsed; larger ones are streamed to the object store and
+// validated, but never built in memory.
 
 import { type Output, MAX_INLINE_OUTPUT_BYTES } from "../core/model/change.ts"
 import { InexactNumber, isInexactMessage, parseExactJson } from "../core/values/exact-json.ts"
@@ -155,7 +156,7 @@ const rejectOutput = (bytes: Buffer, secrets: readonly string[]): OutputResult =
 
 const PRINTED_DEFERRAL: OutputResult = { error: "it printed ork_defer: write it to $ORK_OUTPUT instead" }
 
-/** Parses the last line of stdout; a line that is no JSON object or array is no output. Lines cannot defer: a task may print
+/** Parses the last line of stdout; a line that is not a JSON object or array is not an output. Lines cannot defer: a task may print
  * text of others, such as a param. */
 export const parseLine = (bytes: Buffer, maxBytes: number): OutputResult => {
   const text = bytes.toString().trim()

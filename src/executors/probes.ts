@@ -1,5 +1,5 @@
 // Probes for `ork doctor`: the interpreters, container engine and clusters that executors can use here. Each probe has a time
-// limit. A missing one is no error, because only tasks that name it need it.
+// limit. A missing one is not an error, because only tasks that name it need it.
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
@@ -40,12 +40,12 @@ const python: Probe = async ({ env }) => {
 }
 
 const docker: Probe = async ({ env }) => {
-  const [{ Engine }, { engineAddress }] = await Promise.all([import("./docker/engine.ts"), import("./docker/address.ts")])
+  const [{ DockerEngine }, { engineAddress }] = await Promise.all([import("./docker/engine.ts"), import("./docker/address.ts")])
   const address = engineAddress(env, existsSync)
   if (!env["DOCKER_HOST"] && !existsSync(address.socketPath ?? "")) {
     return none("no socket of Docker or Podman at the default paths, and DOCKER_HOST is not set")
   }
-  const engine = new Engine(address)
+  const engine = new DockerEngine(address)
   try {
     const { Version = "?" } = (await engine.call("GET", "/version", { timeoutMs: PROBE_MS })) as { Version?: string }
     await engine.connect()

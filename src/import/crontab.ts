@@ -121,7 +121,10 @@ const splitUser = (rest: string): [string, string] => {
   return at < 0 ? [rest, ""] : [rest.slice(0, at), rest.slice(at).trim()]
 }
 
-/** In a crontab, the first `%` begins the standard input of the command, and each further one is a line break in it; `\%` is a `%`. */
+/**
+ * Splits off standard input: in a crontab, the first `%` begins the standard input of the command, and each further one is a line break
+ * in it; `\%` is a `%`.
+ */
 const splitInput = (command: string): { shell: string; stdin: string | null } => {
   const [shell, ...lines] = command.split(/(?<!\\)%/).map((part) => part.replaceAll("\\%", "%"))
   return { shell: shell!.trim(), stdin: lines.length === 0 ? null : lines.join("\n") }
@@ -141,7 +144,10 @@ const taskOf = ({ env, home, shell }: Settings, command: string, stdin: string |
   }
 }
 
-/** cron's shell goes on after a command that fails; Ork's stops, which matters where several commands follow each other. */
+/**
+ * Returns the shell of a command. cron's shell goes on after a command that fails; Ork's stops, which matters where several commands
+ * follow each other.
+ */
 const shellOf = (shell: string, command: string): Pick<TaskDefinition, "shell"> => {
   if (/[;\n]/.test(command)) return { shell: [shell, "-c"] }
   const known = SHELL_BY_PATH[shell.slice(shell.lastIndexOf("/") + 1)]

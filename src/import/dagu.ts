@@ -170,7 +170,7 @@ class Dag {
     return { schedule: schedules.length === 1 ? schedules[0]! : schedules }
   }
 
-  /** Dagu passes params to commands as variables. */
+  /** Reads the params, which Dagu passes to commands as variables. */
   #params(field: Field | undefined): Record<string, Json> {
     const params: Record<string, Json> = {}
     for (const [name, value] of this.#assignments(field, "params")) {
@@ -377,7 +377,7 @@ class Dag {
     return { retry, ...(codes.length > 0 && { retry_on: codes }) }
   }
 
-  /** A command that is repeated until its exit code is 0 is a task that waits. */
+  /** Makes a command that is repeated until its exit code is 0 a task that waits. */
   #repeat(field: Field | undefined, step: string, hasCommand: boolean): Pick<TaskDefinition, "executor" | "every" | "timeout"> {
     if (field === undefined) return {}
     const given = isObject(field.value) ? field.value : {}

@@ -13,7 +13,7 @@ const END_OF_NUMBER = /[\d.eE+-]{1,400}$/
 /** Bytes that are masked in one turn of the event loop. */
 const SLICE_BYTES = 64 * 1024
 
-/** `data` must be JSON. */
+/** Masks secrets in JSON. */
 export async function* maskJsonStream(data: AsyncIterable<Uint8Array>, secrets: readonly string[]): AsyncGenerator<string> {
   const values = maskValues(secrets)
   if (values.length === 0) {
@@ -92,7 +92,7 @@ class JsonMask {
     return this.#maskNumbers(this.#held.toString("latin1"))
   }
 
-  /** An escape sequence may stand for any character. */
+  /** Returns whether a string may contain a secret: an escape sequence may stand for any character. */
   #mayContainSecret(content: string): boolean {
     if (content.includes("\\")) return true
     for (const value of this.#texts) if (content.includes(value)) return true
@@ -113,7 +113,7 @@ class StringMask {
     this.#mask = mask
   }
 
-  /** `content`: a part of the string between its quotes, with whole escape sequences. */
+  /** Adds a part of a string. `content`: the part between its quotes, with whole escape sequences. */
   add(content: string): string {
     return escaped(this.#decoder.write(this.#mask.add(Buffer.from(JSON.parse(`"${content}"`) as string))))
   }

@@ -22,8 +22,11 @@ export interface ObjectStore {
   join?(key: string, ranges: readonly ObjectRange[]): Promise<void>
   /** Removes uploads below `KEY_PREFIXES` that began longer ago than `olderThanMs`. Optional. */
   removeUnfinished?(olderThanMs: number): Promise<void>
-  /** A view of this store for requests of users, which fails soon while the store does not respond. Absent: this store fails soon itself. */
-  readonly impatient?: ObjectStore
+  /**
+   * A view of this store for requests of users, which fails soon while the store does not respond. Absent: this store fails soon
+   * itself.
+   */
+  readonly failFast?: ObjectStore
   /** Writes and reads back a test object; throws an ObjectStoreError. */
   check(): Promise<void>
   /** Returns the path of an object in a store on this machine; log writers append to it. */

@@ -59,7 +59,7 @@ export interface ClientOptions {
 /** Longest time that the server waits for a result in one request. Shorter than the transport waits for a response. */
 const WAIT_MS = 20_000
 /** The only task of a durable function. */
-const MAIN: GraphResult = { task: MAIN_TASK, steps: [] }
+const MAIN: GraphResult = { task: MAIN_TASK, segments: [] }
 const PAGE = 100
 
 export class OrkClient implements Orkable {
@@ -159,7 +159,7 @@ export class OrkClient implements Orkable {
     for await (const job of everyItem(page)) yield this.#job(job, false)
   }
 
-  /** The stream is opened at once, and again when its connection breaks. */
+  /** Opens the stream of events at once, and again when its connection breaks. */
   events(options: EventOptions = {}): AsyncGenerator<OrkEvent> {
     const { after, signal } = options
     const items = this.#api.events({ ...(after !== undefined && { after }), ...(signal !== undefined && { signal }) })
@@ -274,7 +274,7 @@ export class OrkClient implements Orkable {
     throw new TaskFailedError(name, id, ended.error ?? "no reason is known")
   }
 
-  /** `result`: what a graph returns; null: not known. */
+  /** Returns a run as work. `result`: what a graph returns; null: not known. */
   #run(run: Run, created: boolean, result: GraphResult | null = null): Work<unknown> {
     return {
       id: run.id,
@@ -304,7 +304,7 @@ export class OrkClient implements Orkable {
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
-    if (result !== null) return follow(await this.#output(id, result.task), result.steps)
+    if (result !== null) return follow(await this.#output(id, result.task), result.segments)
     const { tasks } = await called(this.#api.runGraph(id))
     const names = tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
     if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)

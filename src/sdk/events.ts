@@ -93,7 +93,7 @@ export class EventReader {
     this.#names = new RunNames(async (id) => (await store.getRun(id as RunId))?.workflow ?? null)
   }
 
-  /** Something was committed. */
+  /** Wakes the iterations that wait for a commit. */
   wake(): void {
     for (const check of this.#waiting) check()
   }
@@ -104,7 +104,7 @@ export class EventReader {
     this.wake()
   }
 
-  /** The position is read at once: what happens after this call is not missed, however late the iteration begins. */
+  /** Yields events. Reads the position at once: what happens after this call is not missed, however late the iteration begins. */
   read(options: EventOptions): AsyncGenerator<OrkEvent> {
     const first = this.#store.readEvents({ after: options.after ?? null, limit: PAGE })
     first.catch(() => {})

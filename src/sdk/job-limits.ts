@@ -2,7 +2,7 @@
 
 import type { AnyTask } from "./definitions.ts"
 
-/** `group`: that of the job; null without one. */
+/** Returns the limits of a job of this task. `group`: that of the job; null without one. */
 export const jobLimitsOf = ({ name, limit }: AnyTask, group: string | null): { key: string; cap: number }[] => [
   ...(limit.concurrency === null ? [] : [{ key: `task:${name}`, cap: limit.concurrency }]),
   ...(limit.perGroup === null ? [] : [{ key: `task:${name}:${group}`, cap: limit.perGroup }]),

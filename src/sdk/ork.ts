@@ -28,7 +28,7 @@ import type { RunRow } from "../store/contract/store.ts"
 import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition } from "./durable/activation.ts"
-import type { ParentFunction } from "./durable/function-executor.ts"
+import type { ParentFunction } from "./durable/program-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
@@ -153,10 +153,10 @@ export class Ork implements Orkable {
     return (this.#stopped ??= this.#stop(toMs(grace, "grace")))
   }
 
-  async #stop(patienceMs: number): Promise<void> {
+  async #stop(drainMs: number): Promise<void> {
     await this.#scheduler?.stop()
     await this.#triggers?.stop()
-    await this.#engine?.stop({ patienceMs })
+    await this.#engine?.stop({ drainMs })
     this.#results.stop()
     this.#events.stop()
     await this.#parts.evaluator.stop()

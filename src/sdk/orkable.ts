@@ -20,7 +20,10 @@ export interface EnqueueOptions {
   priority?: number
 }
 
-/** A transaction on the database of Ork: a client of pg, an adapter of `ork/tx`, the `tx` of a function, or a DatabaseSync of node:sqlite. */
+/**
+ * A transaction on the database of Ork: a client of pg, an adapter of `ork/tx`, the `tx` of a function, or a DatabaseSync of
+ * node:sqlite.
+ */
 export type Transaction =
   | { query(text: string): Promise<{ rows: unknown[] }> }
   | { exec(sql: string): void; prepare(sql: string): unknown }

@@ -1,4 +1,4 @@
-// The test kit: the real engine on a database in memory, under a clock that passes only when the test says so.
+// The test kit: the real engine on a database in memory, under a virtual clock that only the test advances.
 
 import { accessSync, constants, mkdtempSync } from "node:fs"
 import { rm } from "node:fs/promises"
@@ -56,7 +56,7 @@ export interface Mock<Input> {
 
 export interface TestOrk extends Orkable, AsyncDisposable {
   enqueue: Ork["enqueue"]
-  /** The time now. */
+  /** Returns the time now. */
   now(): Date
   /** Lets time pass: everything that is due in between happens in its order. */
   advance(duration: Duration): Promise<void>
@@ -147,11 +147,11 @@ class TestKit implements TestOrk {
   }
 
   async #startEngine(): Promise<void> {
-    const life = new Life()
+    const killSwitch = new KillSwitch()
     const process = `engine ${++this.#engines}`
-    const clock = life.clock(this.#clock)
+    const clock = killSwitch.clock(this.#clock)
     const parts: OrkParts = {
-      store: life.bind(this.#options.store?.(this.#store!) ?? this.#store!),
+      store: killSwitch.bind(this.#options.store?.(this.#store!) ?? this.#store!),
       objects: this.#objects,
       evaluator: inlineEvaluator,
       clock,
@@ -170,7 +170,7 @@ class TestKit implements TestOrk {
       ...(this.#options.prepare !== undefined && { prepare: this.#options.prepare }),
     }
     const ork = await Ork.start(parts, this.#options.run)
-    this.#engine = { ork, kill: () => life.end(), killed: life.killed, process }
+    this.#engine = { ork, kill: () => killSwitch.end(), killed: killSwitch.killed, process }
   }
 
   #findMock(names: readonly string[]): MockFunction | undefined {
@@ -220,7 +220,7 @@ class TestKit implements TestOrk {
     const run = await store.getRun(runId)
     if (run === null) return []
     const workflow = await store.compiled(run.versionId)
-    for (const { node, path, kind } of [...(await store.listNodes(runId)), ...(await store.listInner({ runId, limit }))]) {
+    for (const { node, path, kind } of [...(await store.listRowStates(runId)), ...(await store.listInner({ runId, limit }))]) {
       const container = kind === "task" ? null : await store.getTask({ runId, name: workflow.nodes[node]!.name, path })
       if (container !== null) rows.push(container)
     }
@@ -348,8 +348,8 @@ class TestKit implements TestOrk {
   }
 }
 
-/** The life of one engine. After its end nothing that it does has an effect, and nothing that it waits for happens. */
-class Life {
+/** Ends one engine, as a crash does: afterwards nothing that it does has an effect, and nothing that it waits for happens. */
+class KillSwitch {
   #ended = false
   readonly #end = Promise.withResolvers<never>()
   readonly killed: Promise<"killed">
@@ -377,7 +377,7 @@ class Life {
     }
   }
 
-  /** A transaction of a killed engine is rolled back. */
+  /** Rolls back a transaction of a killed engine. */
   #transactionsOf(store: ServerStore): ServerStore["recordInTransaction"] {
     const record: ServerStore["recordInTransaction"] = (step, work) =>
       store.recordInTransaction(step, (tx) => Promise.race([work(tx), this.#end.promise]))
@@ -406,7 +406,10 @@ class Life {
   }
 }
 
-/** Creates a folder for logs and large outputs: in memory where the system has such a folder, because a disk would take most of the time. */
+/**
+ * Creates a folder for logs and large outputs: in memory where the system has such a folder, because a disk would take most of the
+ * time.
+ */
 const createFolder = (): string => {
   const inMemory = "/dev/shm"
   try {

@@ -6,7 +6,7 @@ import { NotJsonError } from "./errors.ts"
 
 const ADVICE = "use texts, numbers, booleans, null, and lists and objects of them"
 
-/** `what` names the value in the error. */
+/** Returns a value as JSON carries it. Throws a NotJsonError, in which `what` names the value. */
 export const toJson = (value: unknown, what: string): Json => {
   if (value === undefined) return null
   let text: string | undefined

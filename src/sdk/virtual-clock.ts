@@ -1,4 +1,4 @@
-// A clock for tests, whose time passes only when the test says so. Timers without a delay fire as on the system clock.
+// A virtual clock that only the test advances. Timers without a delay fire as on the system clock.
 
 import type { Clock } from "../core/model/ports.ts"
 

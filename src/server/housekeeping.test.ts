@@ -28,11 +28,11 @@ const setup = (settings: { retentionDays: number; retentionRuns: number }, trimm
     },
     cachedKeysInUse: async () => [],
     currentTime: async () => 0,
-    expiredRuns: async (query: object) => {
+    removableRuns: async (query: object) => {
       calls.push(["expired", query])
       return []
     },
-    expiredJobs: async (query: object) => {
+    removableJobs: async (query: object) => {
       calls.push(["expired jobs", query])
       return calls.filter(([name]) => name === "delete job").length === 0 ? ["j1"] : []
     },

@@ -4,8 +4,8 @@
 import type { Logger } from "pino"
 import type { Clock } from "../core/model/ports.ts"
 import {
-  removeExpired,
-  removeExpiredJobs,
+  removeOldRuns,
+  removeOldJobs,
   removeUnusedBundles,
   removeUnusedCachedOutputs,
   type RetentionRule,
@@ -63,7 +63,7 @@ export class Housekeeping {
     const { store, log } = this.#options
     try {
       const rule = this.#retentionRule()
-      const removed = rule === null ? 0 : await removeExpired(this.#options, rule, this.#stopped.signal)
+      const removed = rule === null ? 0 : await removeOldRuns(this.#options, rule, this.#stopped.signal)
       await removeUnusedBundles(this.#options, this.#stopped.signal)
       await removeUnusedCachedOutputs(this.#options, this.#stopped.signal)
       await this.#removeUnfinishedUploads()
@@ -80,7 +80,7 @@ export class Housekeeping {
   /** Removes old jobs and entries of the audit log, which have no maximum number. */
   async #removeOld(olderThanMs: number): Promise<void> {
     const { store, log } = this.#options
-    const jobs = await removeExpiredJobs(this.#options, olderThanMs, this.#stopped.signal)
+    const jobs = await removeOldJobs(this.#options, olderThanMs, this.#stopped.signal)
     if (jobs > 0) log.info({ jobs }, "removed jobs past their retention")
     await this.#trim((limit) => store.trimAudit({ olderThanMs, limit }))
   }

@@ -166,7 +166,7 @@ class Server {
     }
   }
 
-  /** Also called after a failed start. */
+  /** Stops the server, also after a failed start. */
   async stop(): Promise<void> {
     const { config, clock, log } = this.#options
     const closeApi: ShutdownStep = {
@@ -177,7 +177,7 @@ class Server {
     }
     const stopEngine: ShutdownStep = {
       part: "engine",
-      stop: () => this.#engine.stop({ patienceMs: config.graceMs }),
+      stop: () => this.#engine.stop({ drainMs: config.graceMs }),
       timeoutMs: 2 * config.graceMs + 4 * STEP_MS,
     }
     const steps: ShutdownStep[] = [
@@ -306,14 +306,14 @@ class Server {
     const usage = new DiskUsage(objects.localPath === undefined ? null : dirname(objects.localPath("runs")), clock)
     const push = this.#push
     const isHolderAlive = holderIsAlive(store, () => clock.now(), isAlive)
-    const impatient = objects.impatient ?? objects
+    const failFast = objects.failFast ?? objects
     const serverProblem = async (): Promise<string | null> =>
-      (await this.#problem()) ?? (await objectStoreProblem(impatient, clock))
+      (await this.#problem()) ?? (await objectStoreProblem(failFast, clock))
     const explained = { store, isAlive: isHolderAlive, serverProblem }
     const api = buildServer({
       engine: this.#engine,
       store,
-      objects: impatient,
+      objects: failFast,
       log,
       clock,
       random,
@@ -405,7 +405,7 @@ const policyOf = ({ policy }: Config): Policy => policy ?? DEFAULT_POLICY
 const ownAddress = (host: string, address: string): string =>
   host === "0.0.0.0" || host === "::" ? address.replace(/\/\/.*(:\d+)$/, `//${hostname()}$1`) : address
 
-/** A run that has ended meanwhile needs no cancel. */
+/** Throws errors other than a Conflict: a run that has ended meanwhile needs no cancel. */
 const ignoreConflict = (error: unknown): void => {
   if (!(error instanceof Conflict)) throw error
 }

@@ -27,7 +27,7 @@ const WORKFLOW = `
   INSERT INTO workflows (name, deployed_version, created_at) VALUES ('test', 1, '${AT}');
   INSERT INTO versions (workflow_id, version, hash, source, compiled, created_at) VALUES (1, 1, 'h', '', '${compiled}', '${AT}');`
 
-/** Statements with which a server of the first version creates a run with one ready task. Some early ones need a label. */
+/** Returns the statements with which a server of the first version creates a run with one ready task. Some early ones need a label. */
 const newRun = (seq: number, no: "0" | "false"): string[] => [
   `INSERT INTO runs (id, workflow_id, version_id, status, open_tasks, tasks_total, "trigger", params, priority, private, created_at, started_at)
    VALUES ('${newRunId(seq, random.hex128())}', 1, 1, 'running', 1, 1, 'manual', '{}', 5, ${no}, '${AT}', '${AT}')`,

@@ -79,7 +79,7 @@ const assignOnce = (id: string, more: object = {}) => {
   }
 }
 
-/** An executor whose task runs until the test ends it, or until it is stopped. */
+/** Returns an executor whose task runs until the test ends it, or until it is stopped. */
 const manualExecutor = () => {
   const finished = Promise.withResolvers<void>()
   const stopped: unknown[] = []
@@ -131,7 +131,7 @@ const start = (servers: string[], options: Partial<WorkerOptions> = {}) => {
   return { worker, ended, ready: ready.promise, logged }
 }
 
-/** A clock whose timers run a hundred times as fast, and that records their delays. */
+/** Returns a clock whose timers run a hundred times as fast, and that records their delays. */
 const fastClock = () => {
   const waits: number[] = []
   return {

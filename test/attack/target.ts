@@ -95,7 +95,10 @@ export class Target {
     return target
   }
 
-  /** Starts another server with other variables and flags, by the same user: on the same Postgres database, or on a SQLite file of its own. */
+  /**
+   * Starts another server with other variables and flags, by the same user: on the same Postgres database, or on a SQLite file of its
+   * own.
+   */
   another(changes: Pick<TargetOptions, "env" | "flags"> = {}): Promise<Target> {
     return Target.start({ ...this.options, ...changes })
   }

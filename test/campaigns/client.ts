@@ -1,4 +1,5 @@
-// A client of servers that die and return: it repeats every request under the same key until a server accepts it, and keeps what it was told.
+// A client of servers that die and return: it repeats every request under the same key until a server accepts it, and keeps what it was
+// told.
 
 import { setTimeout as delay } from "node:timers/promises"
 import type { ApiResponse, Calls } from "../support/server.ts"

@@ -284,7 +284,7 @@ test("a server that stops leaves its remote attempts to the next server", async 
   const first = await serve("first")
   const runId = await trigger(first, ONE)
   await vi.waitUntil(() => cluster.launches.length === 1)
-  await first.engine.stop({ patienceMs: 20 })
+  await first.engine.stop({ drainMs: 20 })
   const second = await serve("second")
   await vi.waitUntil(() => cluster.launches.length === 2)
   cluster.end(cluster.launches[1]!)

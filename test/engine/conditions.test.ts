@@ -18,7 +18,10 @@ class Broken extends Error {
   override readonly name = BROKEN_CONDITION
 }
 
-/** Finds real files; other conditions are scripted. Looks for a single file at once, since the virtual clock does not wait for the system. */
+/**
+ * Finds real files; other conditions are scripted. Looks for a single file at once, since the virtual clock does not wait for the
+ * system.
+ */
 const conditions = (scripted: Partial<ConditionProbes> = {}): ConditionProbes => ({
   paths: (path) => {
     if (path.startsWith("/") && !path.includes("*")) return Promise.resolve(existsSync(path) ? [path] : [])

@@ -161,7 +161,7 @@ describe("explain", () => {
     const fixture = await setup({ a: hang })
     const runId = await fixture.trigger("name: w\ntasks: { a: { command: x }, b: { depends_on: [a], command: x } }")
     await fixture.pass(100)
-    await fixture.engine.pause(runId, true)
+    await fixture.engine.setPaused(runId, true)
     expect((await fixture.why(runId))["run"]).toBe("The run is paused: nothing new starts until it is resumed.")
   })
 

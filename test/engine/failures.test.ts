@@ -111,7 +111,7 @@ describe("an engine that stops", () => {
     await fixture.pass(1000)
     Object.assign(fixture.store, { advance: refuse, deregisterHolder: refuse })
     const startedAt = fixture.clock.now()
-    await fixture.until(fixture.engine.stop({ patienceMs: 5000 }))
+    await fixture.until(fixture.engine.stop({ drainMs: 5000 }))
     expect(fixture.clock.now() - startedAt).toBeLessThan(20_000)
     expect(logged).toEqual([
       [{ attempts: 0, changes: 1 }, expect.stringContaining("shutting down with uncommitted work")],

@@ -65,7 +65,7 @@ describe("fan-outs", () => {
     const fixture = await setup({ discover: () => output })
     const runId = await fixture.trigger(foreach())
     expect((await fixture.ended(runId)).status).toBe("failed")
-    const nodes = await fixture.store.listNodes(runId)
+    const nodes = await fixture.store.listRowStates(runId)
     expect(nodes.map((node) => node.status)).toEqual(["success", "failed", "skipped"])
     const failure = fixture.events.find((event) => event.task === "process" && event.status === "failed")
     expect(failure?.error).toContain(message)

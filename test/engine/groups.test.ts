@@ -273,10 +273,10 @@ tasks:
   g: { foreach: [1], tasks: { a: { command: x }, b: { command: x, depends_on: [a] } } }
 `)
     await fixture.pass(10)
-    await fixture.until(fixture.engine.pause(runId, true))
+    await fixture.until(fixture.engine.setPaused(runId, true))
     await fixture.pass(5000)
     expect(await fixture.statuses(runId)).toEqual({ "g.a.0": "success", "g.b.0": "pending" })
-    await fixture.until(fixture.engine.pause(runId, false))
+    await fixture.until(fixture.engine.setPaused(runId, false))
     expect((await fixture.ended(runId)).status).toBe("success")
   })
 })

@@ -1,7 +1,7 @@
 // Retention and retries of the same runs at about the same moment.
 
 import { expect, it } from "vitest"
-import { removeExpired } from "../../src/engine/services/retention.ts"
+import { removeOldRuns } from "../../src/engine/services/retention.ts"
 import { Conflict, NotFound } from "../../src/store/contract/errors.ts"
 import { Rng } from "../sim/rng.ts"
 import { fail, setup } from "./setup.ts"
@@ -37,7 +37,7 @@ it("a run that is retried while it expires is removed with all that it has, or r
     const ids = await until(Promise.all(Array.from({ length: TOGETHER }, () => trigger(text))))
     await until(Promise.all(ids.map((id) => engine.waitForRun(id))))
     await pass(RETENTION_MS + 1)
-    const expire = (): Promise<number> => removeExpired({ store, objects, dataDir: folder }, { olderThanMs: RETENTION_MS })
+    const expire = (): Promise<number> => removeOldRuns({ store, objects, dataDir: folder }, { olderThanMs: RETENTION_MS })
     // Now and then, the runs are removed before anybody retries them.
     if (round % 4 === 0) await until(expire())
     const [, ...accepted] = await until(Promise.all([later(expire), ...ids.map((id) => later(() => retried(id)))]))

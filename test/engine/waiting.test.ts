@@ -61,9 +61,9 @@ tasks:
     const fixture = await setup()
     const runId = await fixture.trigger("name: nap\ntasks: { nap: { executor: sleep, duration: 5s, timeout: 10s } }")
     await fixture.pass(1000)
-    await fixture.engine.pause(runId, true)
+    await fixture.engine.setPaused(runId, true)
     await fixture.pass(60_000)
-    await fixture.engine.pause(runId, false)
+    await fixture.engine.setPaused(runId, false)
     expect((await fixture.ended(runId)).status).toBe("success")
   })
 

@@ -79,7 +79,7 @@ export const CORE_BUGS: PlantedBug[] = [
     bug: "max_active_runs admits one more run.",
     edits: [
       {
-        file: "src/core/rules/runs/activation.ts",
+        file: "src/core/rules/runs/start.ts",
         find: "if (full.has(workflowId) || count >= maxActiveRuns) {",
         replace: "if (full.has(workflowId) || count > maxActiveRuns) {",
       },

@@ -132,7 +132,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     bug: "A sub-workflow waits for the end of the run that waits for it.",
     edits: [
       {
-        file: "src/core/rules/runs/activation.ts",
+        file: "src/core/rules/runs/start.ts",
         find: "(workflow.maxActiveRuns !== undefined && parent?.withinSameWorkflow !== true)",
         replace: "workflow.maxActiveRuns !== undefined",
       },
@@ -148,7 +148,9 @@ export const FAULT_BUGS: PlantedBug[] = [
   {
     name: "fault-store-outage-fails-tasks",
     bug: "An outage of Google Cloud Storage fails tasks after their first request.",
-    edits: [{ file: "src/objects/gcs/client.ts", find: "patienceMs = PATIENCE_MS,", replace: "patienceMs = PATIENCE_MS * 0," }],
+    edits: [
+      { file: "src/objects/gcs/client.ts", find: "retryForMs = RETRY_FOR_MS,", replace: "retryForMs = RETRY_FOR_MS * 0," },
+    ],
     foundBy: { tests: ["src/objects/gcs/gcs.test.ts"] },
   },
   {

@@ -161,8 +161,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/attempt-changes.ts",
-        find: "lost: finals.map(({ lost }) => lost),",
-        replace: "lost: finals.map(() => false),",
+        find: "lost: lastChanges.map(({ lost }) => lost),",
+        replace: "lost: lastChanges.map(() => false),",
       },
     ],
     foundBy: conformance("attempt"),

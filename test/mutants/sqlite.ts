@@ -86,8 +86,8 @@ export const SQLITE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/claim/candidates.ts",
-        find: "paused: run.cancelling === null ? run.paused : !isGathering,",
-        replace: "paused: run.cancelling === null ? false : !isGathering,",
+        find: "mustPark: run.cancelling === null ? run.paused : !isGathering,",
+        replace: "mustPark: run.cancelling === null ? false : !isGathering,",
       },
     ],
     foundBy: SIM_ON_SQLITE,

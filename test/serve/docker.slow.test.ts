@@ -5,12 +5,12 @@ import { readFileSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, test, vi } from "vitest"
-import { type DockerEngine, IMAGE, startDocker } from "../support/components/docker.ts"
+import { type DockerDaemon, IMAGE, startDocker } from "../support/components/docker.ts"
 import { FUNCTION_RESULTS, writeFunctions } from "../support/function-files.ts"
 import { ork, orkRun, REPO, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
 
-let engine: DockerEngine
+let engine: DockerDaemon
 beforeAll(async () => {
   engine = await startDocker()
 }, 120_000)

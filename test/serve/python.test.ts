@@ -1,4 +1,5 @@
-// Python tasks with the built command: `interpreter` and `env_file` mean the same in `ork run` and on a worker, and the package `ork` works.
+// Python tasks with the built command: `interpreter` and `env_file` mean the same in `ork run` and on a worker, and the package `ork`
+// works.
 
 import { execFile, execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"

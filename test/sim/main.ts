@@ -1,7 +1,7 @@
-// `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E] [--threads T]` runs N seeds from K on, or every E-th one, in a thread
-// per core. `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant. The command stops when a
-// seed violates an invariant, prints how to replay it and exits with 1; with `--keep-going` it runs all seeds and prints one line for each
-// failure.
+// `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E] [--threads T]` runs N seeds from K on, or every E-th
+// one, in a thread per core. `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant.
+// The command stops when a seed violates an invariant, prints how to replay it and exits with 1; with `--keep-going` it runs all seeds
+// and prints one line for each failure.
 
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../src/core/model/ids.ts"
 import type { CompiledWorkflow, Node } from "../../src/core/model/workflow.ts"
-import type { RunEvent } from "../../src/cli/progress/run-view.ts"
+import type { RunEvent } from "../../src/cli/progress/terminal-state.ts"
 
 export const RUN = "01900000-0000-7000-8000-000000000000" as RunId
 export const T0 = Date.UTC(2026, 0, 1, 12)

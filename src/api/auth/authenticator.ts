@@ -7,7 +7,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { HolderId } from "../../core/model/ids.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import { isTokenOf, workerOf } from "../../engine/workers/credentials.ts"
-import { describeChange } from "../../store/contract/audit-scope.ts"
+import { describeAction } from "../../store/contract/audit-scope.ts"
 import { type Caller, type Grant, hashKey, OWN_KEY_NAME } from "./auth.ts"
 import { equalText } from "../../protocol/wire/signature.ts"
 import { type ApiError, conflict, rateLimited, unauthorized } from "../shared/errors.ts"
@@ -97,7 +97,7 @@ export class Authenticator {
     const caller = await Promise.resolve(this.#bySession(request.ip, hash)).catch(() => null)
     if (caller === null) return null
     const { name, user, key } = caller
-    describeChange({ target: name, actor: name, keyId: key?.id ?? null, ...(user !== undefined && { subject: user }) })
+    describeAction({ target: name, actor: name, keyId: key?.id ?? null, ...(user !== undefined && { subject: user }) })
     await this.#signIns.end(hash)
     this.#sessions.delete(hash)
     return caller

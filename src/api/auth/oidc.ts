@@ -78,7 +78,7 @@ export class Oidc {
     return { sub, name: typeof shown === "string" ? shown : sub, roles }
   }
 
-  /** Many providers list the groups only here. */
+  /** Reads the user info, where many providers list the groups. */
   async #userInfo(configuration: client.Configuration, token: string, sub: string): Promise<client.UserInfoResponse> {
     return client.fetchUserInfo(configuration, token, sub).catch((error: unknown) => {
       throw new ApiError("UNAUTHORIZED", `the provider did not describe the user: ${reasonOf(error)}`)
@@ -105,7 +105,10 @@ export class Oidc {
   }
 }
 
-/** Also sent with the navigation back from the provider, unlike a Strict cookie. An empty value removes it. */
+/**
+ * Returns the cookie of a sign-in under way. It is also sent with the navigation back from the provider, unlike a Strict cookie. An
+ * empty value removes it.
+ */
 export const pendingCookie = (value: string, seconds: number, secure: boolean): string =>
   `${COOKIE}=${value}; Path=/ui/sign-in; HttpOnly; SameSite=Lax; Max-Age=${seconds}${secure ? "; Secure" : ""}`
 

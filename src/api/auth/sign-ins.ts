@@ -14,7 +14,10 @@ const MAX_LINKS = 1000
 
 const USER_SECONDS = 12 * 3600
 
-/** Owner of a session: the server's own key or another key by the hash of its secret, which ends its sessions when it changes; or a user. */
+/**
+ * Owner of a session: the server's own key or another key by the hash of its secret, which ends its sessions when it changes; or a
+ * user.
+ */
 export type Subject = { server: string } | { key: string } | { user: User }
 
 export interface SignInsOptions {

@@ -21,7 +21,7 @@ const decode = (cursor: string): string => {
   return text
 }
 
-/** Cursor of lists ordered by creation time: `{created_at_iso}|{id}`. */
+/** Returns the cursor of lists ordered by creation time: `{created_at_iso}|{id}`. */
 export const timeCursor = (row: TimePosition): string => encode(`${row.createdAt}|${row.id}`)
 
 export const parseTimeCursor = (cursor: string): TimePosition => {
@@ -30,7 +30,7 @@ export const parseTimeCursor = (cursor: string): TimePosition => {
   return { createdAt, id }
 }
 
-/** Cursor of lists ordered by a number. `kind` identifies the list, so that no list accepts the cursor of another. */
+/** Returns the cursor of lists ordered by a number. `kind` identifies the list, so that no list accepts the cursor of another. */
 export const numberCursor = (kind: string, value: number): string => encode(`${kind}|${value}`)
 
 export const parseNumberCursor = (kind: string, cursor: string): number => {
@@ -49,7 +49,7 @@ export const parseNameCursor = (kind: string, cursor: string): string => {
   return name
 }
 
-/** Cursor of task instances, ordered by node and path. */
+/** Returns the cursor of task instances, ordered by node and path. */
 export const instanceCursor = ({ node, path }: { node: number; path: string }): string => encode(`i|${node}|${path}`)
 
 export const parseInstanceCursor = (cursor: string): { node: number; path: string } => {

@@ -36,7 +36,7 @@ export const STORE_READS = [
   "findRunId",
   "getRun",
   "getTask",
-  "instanceOutputs",
+  "childOutputs",
   "isMessageUsed",
   "getWorkflow",
   "listAttempts",
@@ -85,7 +85,7 @@ export interface ActivitySeries {
 export interface ServerStats {
   columns(): Promise<ActivitySeries>
   endedPerMinute(queue: string): number
-  /** Bytes of all logs and outputs, or null when unknown. */
+  /** Returns the bytes of all logs and outputs, or null when unknown. */
   objectsBytes(): Promise<number | null>
 }
 

@@ -78,7 +78,7 @@ export interface RouteSpec<Params extends z.ZodType, Query extends z.ZodType, Bo
   responses: Readonly<Record<number, ResponseSpec>>
   /** Error statuses beyond those of every route. */
   errors?: readonly number[]
-  /** Name of the action in the audit log. Set for every route that changes something. `describeChange` adds to the entry. */
+  /** Name of the action in the audit log. Set for every route that changes something. `describeAction` adds to the entry. */
   audit?: string
   /** Optional part of the server that the route requires. The route is not mounted when the part is missing. */
   requires?: keyof Api["parts"]

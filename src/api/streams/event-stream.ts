@@ -56,7 +56,7 @@ export const streamEvents = async (
         runLogs?.update(frames)
       },
       onGap: () => stream.write(GAP),
-      // An id without data is no event to a client, but a client that is cut off before its first event resumes from it.
+      // A client does not see an id without data as an event, but a client that is cut off before its first event resumes from it.
       onLive: (id) => stream.write(`id: ${id}\n\n`),
     })
     await runLogs?.start()

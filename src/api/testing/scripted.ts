@@ -1,6 +1,6 @@
 // An executor for tests that interprets the command as steps separated by `;`: `echo TEXT` writes a line to the log, `fail` fails the
-// attempt, `file PATH TEXT` writes a file into the working folder, `block` waits until `release` is called or the attempt is stopped, `defer` waits for a callback,
-// `null` ends it with the output null. Other steps do nothing.
+// attempt, `file PATH TEXT` writes a file into the working folder, `block` waits until `release` is called or the attempt is stopped,
+// `defer` waits for a callback, `null` ends it with the output null. Other steps do nothing.
 
 import { appendFile, mkdir, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"

@@ -63,7 +63,10 @@ export const findTask = async (api: Api, run: RunRow, name: string, instance: In
   return first
 }
 
-/** Returns where a retry begins: at one instance, at one item of a group, or at all instances. A group without a path means all its items. */
+/**
+ * Returns where a retry begins: at one instance, at one item of a group, or at all instances. A group without a path means all its
+ * items.
+ */
 export const findRetryTarget = async (
   api: Api,
   run: RunRow,

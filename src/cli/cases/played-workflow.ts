@@ -4,8 +4,8 @@ import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 
 /**
- * Lets a mock play what a test does not have: functions, other workflows, and approvals and `wait` tasks that have a mock. Secrets have any value, and every
- * label is there.
+ * Lets a mock play what a test does not have: functions, other workflows, and approvals and `wait` tasks that have a mock. Secrets have
+ * any value, and every label is there.
  */
 export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (waiting: string) => boolean): CompiledWorkflow => ({
   ...workflow,

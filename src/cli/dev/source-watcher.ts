@@ -15,7 +15,7 @@ export class SourceWatcher {
   readonly #watchers = new Map<string, FSWatcher>()
   #timer: NodeJS.Timeout | null = null
 
-  /** `changed` is called with the path of a changed file, relative to the root. */
+  /** Calls `changed` with the path of a changed file, relative to the root. */
   constructor(root: string, changed: (file: string) => void) {
     this.#root = root
     this.#changed = changed

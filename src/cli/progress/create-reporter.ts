@@ -4,7 +4,7 @@ import type { Context } from "../target/context.ts"
 import { print, printError } from "../terminal/output.ts"
 import { wantsColour } from "../terminal/style.ts"
 import type { Reporter } from "./reporter.ts"
-import type { RunView } from "./run-view.ts"
+import type { TerminalRun } from "./terminal-state.ts"
 import type { ProgressSource } from "./source.ts"
 import { eventLine } from "./event-text.ts"
 import { eventShape } from "../../engine/run-json.ts"
@@ -18,7 +18,7 @@ export interface ReporterOptions {
 export const createReporter = async (
   context: Context,
   source: ProgressSource,
-  view: RunView,
+  view: TerminalRun,
   { json, concurrency }: ReporterOptions,
 ): Promise<Reporter> => {
   if (json) return jsonReporter(context)

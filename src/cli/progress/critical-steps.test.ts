@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
 import { criticalSteps } from "./summary.ts"
-import { applyEvent, newView } from "./run-view.ts"
+import { applyEvent, newTerminalRun } from "./terminal-state.ts"
 import { event, RUN, type Sketch, workflowOf } from "../../../test/support/view-sketch.ts"
 
 const path = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]): string[] => {
-  const view = newView(RUN, workflowOf(sketch))
+  const view = newTerminalRun(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(view, each)
   return criticalSteps(view).map((step) => `${step.name} ${(step.finishedAt - step.startedAt) / 1000}s`)
 }

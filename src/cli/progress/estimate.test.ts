@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
 import { timeLeft } from "./estimate.ts"
-import { applyEvent, newView } from "./run-view.ts"
+import { applyEvent, newTerminalRun } from "./terminal-state.ts"
 import { event, RUN, type Sketch, T0, workflowOf } from "../../../test/support/view-sketch.ts"
 
 const setup = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]) => {
-  const view = newView(RUN, workflowOf(sketch))
+  const view = newTerminalRun(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(view, each)
   return view
 }
@@ -59,5 +59,5 @@ test("a chain of 20,000 tasks is estimated without a stack overflow", () => {
     upstream: i === 0 ? [] : [i - 1],
     downstream: i === names.length - 1 ? [] : [i + 1],
   }))
-  expect(timeLeft(newView(RUN, workflow), T0, new Map([["t0", 1]]), 16)).toBe(20_000_000)
+  expect(timeLeft(newTerminalRun(RUN, workflow), T0, new Map([["t0", 1]]), 16)).toBe(20_000_000)
 })

@@ -1,19 +1,19 @@
 // Estimates the remaining time of a run from the durations of its tasks in earlier runs: the longest chain of unfinished tasks,
 // or their total work divided by the slots, whichever is longer.
 
-import { endedCount, type RunView, stateOf, type TaskView } from "./run-view.ts"
+import { endedCount, type TerminalRun, stateOf, type TerminalTask } from "./terminal-state.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 
 /** Returns milliseconds, or null without earlier runs. `pastDurations`: mean seconds of one instance, by task name. */
 export const timeLeft = (
-  view: RunView,
+  view: TerminalRun,
   now: number,
   pastDurations: ReadonlyMap<string, number>,
   concurrency: number,
 ): number | null => {
   if (pastDurations.size === 0) return null
   const overallMean = [...pastDurations.values()].reduce((sum, mean) => sum + mean, 0) / pastDurations.size
-  const meanMs = (task: TaskView): number => (pastDurations.get(task.name) ?? overallMean) * 1000
+  const meanMs = (task: TerminalTask): number => (pastDurations.get(task.name) ?? overallMean) * 1000
   const slots = Math.min(concurrency, view.workflow.concurrency ?? Infinity)
 
   const ends = new Float64Array(view.tasks.length)
@@ -36,7 +36,7 @@ export const timeLeft = (
 }
 
 /** Orders the nodes: each after its upstream, and each group after its members. */
-const dependencyOrder = (view: RunView): { node: number; members: number[] }[] => {
+const dependencyOrder = (view: TerminalRun): { node: number; members: number[] }[] => {
   const { nodes } = view.workflow
   const members: number[][] = nodes.map(() => [])
   nodes.forEach((node, i) => node.group !== null && members[node.group]!.push(i))
@@ -52,15 +52,15 @@ const dependencyOrder = (view: RunView): { node: number; members: number[] }[] =
   return order.map((node) => ({ node, members: members[node]! }))
 }
 
-const hasEnded = (task: TaskView): boolean => {
+const hasEnded = (task: TerminalTask): boolean => {
   const state = stateOf(task)
   return state !== "waiting" && isTaskFinished(state)
 }
 
-const instancesLeft = (task: TaskView): number => Math.max(task.live.size, (task.total ?? 1) - endedCount(task))
+const instancesLeft = (task: TerminalTask): number => Math.max(task.live.size, (task.total ?? 1) - endedCount(task))
 
 /** Returns how long the longest running instance has run. */
-const elapsedMs = (task: TaskView, now: number): number => {
+const elapsedMs = (task: TerminalTask, now: number): number => {
   let longest = 0
   for (const { status, since } of task.live.values()) {
     if (status === "running") longest = Math.max(longest, now - since)

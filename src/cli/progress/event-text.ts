@@ -1,6 +1,6 @@
 // Formats events as plain lines, for output without a terminal. Pure.
 
-import type { RunEvent } from "./run-view.ts"
+import type { RunEvent } from "./terminal-state.ts"
 import { duration, printable, timeOfDay } from "../terminal/text.ts"
 import { waitingText } from "../../core/model/waiting-on.ts"
 import type { Progress } from "../../store/contract/store.ts"

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
-import { applyEvent, newView } from "./run-view.ts"
+import { applyEvent, newTerminalRun } from "./terminal-state.ts"
 import { type Frame, frameLines, logKey, countTasks, visibleTasks } from "./frame.ts"
 import { event, RUN, type Sketch, T0, workflowOf } from "../../../test/support/view-sketch.ts"
 import { paint } from "../terminal/style.ts"
 import { textWidth } from "../terminal/text.ts"
 
 const view = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]) => {
-  const made = newView(RUN, workflowOf(sketch))
+  const made = newTerminalRun(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(made, each)
   return made
 }

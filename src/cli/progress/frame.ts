@@ -1,7 +1,15 @@
 // Lays out the live view: converts a run view, a size and a time into lines of spans, which screen.ts draws. Pure.
 
 import { progressText } from "./event-text.ts"
-import { endedCount, countInside, type LiveInstance, type RunView, stateOf, type TaskState, type TaskView } from "./run-view.ts"
+import {
+  endedCount,
+  countInside,
+  type LiveInstance,
+  type TerminalRun,
+  stateOf,
+  type TaskState,
+  type TerminalTask,
+} from "./terminal-state.ts"
 import { iconOf } from "./icons.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import { groupMembers } from "../../core/model/task-path.ts"
@@ -10,7 +18,7 @@ import type { Span, Style } from "../terminal/style.ts"
 import { duration, padEnd, plural, printable, truncate } from "../terminal/text.ts"
 
 export interface Frame {
-  view: RunView
+  view: TerminalRun
   now: number
   width: number
   height: number
@@ -36,8 +44,8 @@ const URGENCY = {
 } as const satisfies Record<TaskState, number>
 
 /** Returns the tasks in the order of the workflow, members of a group directly below it. */
-const treeOrder = (view: RunView): TaskView[] => {
-  const below = (task: TaskView): TaskView[] => [
+const treeOrder = (view: TerminalRun): TerminalTask[] => {
+  const below = (task: TerminalTask): TerminalTask[] => [
     task,
     ...groupMembers(view.workflow, task.node).flatMap((index) => below(view.tasks[index]!)),
   ]
@@ -45,7 +53,7 @@ const treeOrder = (view: RunView): TaskView[] => {
 }
 
 /** Chooses the tasks for a view of this height, in the order of the workflow, and counts the hidden ones. */
-export const visibleTasks = (view: RunView, rows: number): { shown: TaskView[]; hidden: number } => {
+export const visibleTasks = (view: TerminalRun, rows: number): { shown: TerminalTask[]; hidden: number } => {
   const known = treeOrder(view).filter((task) => !task.hook || task.ownStatus !== null)
   if (known.length <= rows) return { shown: known, hidden: 0 }
   const available = Math.max(0, rows - 1)
@@ -54,7 +62,7 @@ export const visibleTasks = (view: RunView, rows: number): { shown: TaskView[]; 
 }
 
 /** Returns the instance whose attempt, time and log line the task shows: the one that has run longest. */
-export const longestRunning = (task: TaskView): LiveInstance | null => {
+export const longestRunning = (task: TerminalTask): LiveInstance | null => {
   let found: LiveInstance | null = null
   for (const instance of task.live.values()) {
     if (found === null || (instance.status === "running" && (found.status !== "running" || instance.since < found.since))) {
@@ -92,10 +100,10 @@ const titleLine = ({ view }: Frame): Span[] => {
   return [[view.workflow.name, "bold"], "  ", [view.status, style], "  ", [view.runId, "dim"]]
 }
 
-const elapsed = (task: TaskView, now: number): string =>
+const elapsed = (task: TerminalTask, now: number): string =>
   task.startedAt === null ? "" : duration((task.finishedAt ?? now) - task.startedAt)
 
-const taskLine = (frame: Frame, task: TaskView, nameWidth: number): Span[] => {
+const taskLine = (frame: Frame, task: TerminalTask, nameWidth: number): Span[] => {
   const state = stateOf(task)
   const indent = "  ".repeat(task.depth)
   const line: Span[] = [
@@ -114,7 +122,7 @@ const taskLine = (frame: Frame, task: TaskView, nameWidth: number): Span[] => {
 }
 
 /** Formats the counts of a fan-out's instances, or of a group's items and tasks. */
-const counts = (view: RunView, task: TaskView): Span[] => {
+const counts = (view: TerminalRun, task: TerminalTask): Span[] => {
   const ended = endedCount(task)
   const colour: Style = task.ended.failed > 0 ? "red" : "cyan"
   const items: Span[] =
@@ -133,7 +141,7 @@ const counts = (view: RunView, task: TaskView): Span[] => {
 }
 
 /** Formats the end of a task's line: why it waits, its progress, its last log line, or its error. */
-const remark = (frame: Frame, task: TaskView, live: ReturnType<typeof longestRunning>): Span[] => {
+const remark = (frame: Frame, task: TerminalTask, live: ReturnType<typeof longestRunning>): Span[] => {
   if (live !== null && live.retryAt !== null) {
     return ["  ", [`retry in ${duration(live.retryAt - frame.now)}`, "yellow"]]
   }
@@ -151,7 +159,7 @@ const remark = (frame: Frame, task: TaskView, live: ReturnType<typeof longestRun
 }
 
 /** Counts the known and the ended instances; an unexpanded fan-out counts as one. */
-export const countTasks = (view: RunView): { ended: number; total: number } => {
+export const countTasks = (view: TerminalRun): { ended: number; total: number } => {
   let ended = 0
   let total = 0
   for (const task of view.tasks) {

@@ -1,6 +1,6 @@
 // The icon and colour of each status.
 
-import type { TaskState } from "./run-view.ts"
+import type { TaskState } from "./terminal-state.ts"
 import type { Span, Style } from "../terminal/style.ts"
 
 const ICONS = {

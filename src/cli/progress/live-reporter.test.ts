@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { LiveReporter } from "./live-reporter.ts"
-import { applyEvent, newView } from "./run-view.ts"
+import { applyEvent, newTerminalRun } from "./terminal-state.ts"
 import { event, RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
 import { paint, type Span } from "../terminal/style.ts"
 
@@ -35,7 +35,7 @@ const setup = () => {
     draw: (lines: readonly (readonly Span[])[]) => void frames.push(lines.map((line) => paint(line, false)).join("\n")),
     close: () => void frames.push("closed"),
   }
-  const view = newView(RUN, workflowOf({ a: {}, b: { after: ["a"] } }))
+  const view = newTerminalRun(RUN, workflowOf({ a: {}, b: { after: ["a"] } }))
   const requested: string[] = []
   const warnings: string[] = []
   const reporter = new LiveReporter({

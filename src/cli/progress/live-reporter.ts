@@ -1,20 +1,20 @@
 // The live view on a terminal: redraws after changes, at most ten times a second, and regularly to update elapsed times.
 
 import { timeLeft } from "./estimate.ts"
-import type { RunView } from "./run-view.ts"
+import type { TerminalRun } from "./terminal-state.ts"
 import type { Reporter } from "./reporter.ts"
 import { frameLines, longestRunning, logKey, visibleTasks } from "./frame.ts"
 import type { Screen } from "./screen.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
 export interface LiveOptions {
-  view: RunView
+  view: TerminalRun
   screen: Pick<Screen, "size" | "draw" | "close">
   clock: Clock
   /** Mean duration in seconds of one instance of each task in earlier runs, by task name. */
   pastDurations: ReadonlyMap<string, number>
   concurrency: number
-  /** Last log line of a running attempt; null if it has written none. */
+  /** Returns the last log line of a running attempt; null if it has written none. */
   lastLine(task: string, path: string, attempt: number): Promise<string | null>
   printWarning(text: string): void
 }

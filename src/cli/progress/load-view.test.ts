@@ -1,8 +1,8 @@
 import { expect, test } from "vitest"
-import { endedCount, stateOf } from "./run-view.ts"
+import { endedCount, stateOf } from "./terminal-state.ts"
 import { resetForRetry, loadView } from "./load-view.ts"
 import { RUN, T0, workflowOf } from "../../../test/support/view-sketch.ts"
-import type { NodeState, ResetNode } from "../../core/rules/runs/retry-plan.ts"
+import type { RowState, RowReset } from "../../core/rules/runs/retry-plan.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 const iso = (seconds: number): string => new Date(T0 + seconds * 1000).toISOString()
@@ -49,7 +49,7 @@ const ended = (status: TaskRow["status"], from: number, to: number): Partial<Tas
   error: status === "failed" ? "exit code 1" : null,
 })
 
-/** A store with one failed run: a succeeded, instance 1 of the fan-out b failed, c was skipped. */
+/** Returns a store with one failed run: a succeeded, instance 1 of the fan-out b failed, c was skipped. */
 const setup = () => {
   const workflow = workflowOf({ a: {}, b: { after: ["a"], foreach: true }, c: { after: ["b"] } })
   const tasks = [
@@ -58,7 +58,7 @@ const setup = () => {
     row(3, "b", "1", ended("failed", 1, 3)),
     row(4, "c", "", { status: "skipped", finishedAt: iso(3), attempt: 0 }),
   ]
-  const nodes: NodeState[] = [
+  const nodes: RowState[] = [
     { node: 0, path: "", kind: "task", status: "success", skipReason: null, childrenCreated: 0, total: null },
     { node: 1, path: "", kind: "fan", status: "failed", skipReason: null, childrenCreated: 2, total: 2 },
     { node: 2, path: "", kind: "task", status: "skipped", skipReason: "unmet", childrenCreated: 0, total: null },
@@ -66,7 +66,7 @@ const setup = () => {
   const store = {
     listTasks: ({ after = 0, limit }: { after?: number; limit: number }) =>
       Promise.resolve(tasks.filter((task) => task.row > after).slice(0, limit)),
-    listNodes: () => Promise.resolve(nodes),
+    listRowStates: () => Promise.resolve(nodes),
   } as unknown as Store
   const run = { id: RUN, status: "failed", error: null, startedAt: iso(0), finishedAt: iso(3) } as unknown as RunRow
   return { store, run, workflow, tasks }
@@ -95,7 +95,7 @@ test("a retry resets the tasks that it runs again and keeps successful instances
   const { store, run, workflow } = setup()
   const view = await loadView(store, run, workflow)
   const common = { upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 }, lane: "", instanceLane: "" }
-  const nodes: ResetNode[] = [
+  const nodes: RowReset[] = [
     { node: 1, path: "", extent: "failed", ...common },
     { node: 2, path: "", extent: "all", ...common },
   ]

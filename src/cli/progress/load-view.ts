@@ -1,8 +1,8 @@
 // Builds the view of an existing run from the store, to continue the run (`--resume`) or to print its summary.
 
-import { applyEvent, newView, type RunEvent, type RunView } from "./run-view.ts"
+import { applyEvent, newTerminalRun, type RunEvent, type TerminalRun } from "./terminal-state.ts"
 import { isGroup } from "../../core/model/task-path.ts"
-import type { NodeState, ResetNode } from "../../core/rules/runs/retry-plan.ts"
+import type { RowState, RowReset } from "../../core/rules/runs/retry-plan.ts"
 import { isTaskFinished } from "../../core/model/status.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
@@ -10,16 +10,16 @@ import { rowPages } from "../../store/contract/row-pages.ts"
 
 const PAGE_SIZE = 1000
 
-type TaskStore = Pick<Store, "listTasks" | "listNodes" | "listInner">
+type TaskStore = Pick<Store, "listTasks" | "listRowStates" | "listInner">
 
 /** `resets`: nodes that a retry is about to reset; their rows are left out. */
 export const loadView = async (
   store: TaskStore,
   run: RunRow,
   workflow: CompiledWorkflow,
-  resets: readonly ResetNode[] = [],
-): Promise<RunView> => {
-  const view = newView(run.id, workflow)
+  resets: readonly RowReset[] = [],
+): Promise<TerminalRun> => {
+  const view = newTerminalRun(run.id, workflow)
   const effectOn = retryEffects(workflow, resets)
   setRunFields(view, run)
   for await (const page of rowPages(PAGE_SIZE, (each) => store.listTasks({ runId: run.id, ...each }))) {
@@ -31,17 +31,17 @@ export const loadView = async (
       if (effect === "kept") for (const event of eventsOf(row)) applyEvent(view, event)
     }
   }
-  const addState = (state: NodeState): void => {
+  const addState = (state: RowState): void => {
     const effect = effectOn(state)
     if (effect !== "removed" && state.kind !== "task") addContainer(view, state, effect === "kept")
   }
-  for (const state of await store.listNodes(run.id)) addState(state)
+  for (const state of await store.listRowStates(run.id)) addState(state)
   if (!workflow.nodes.some(isGroup)) return view
   for await (const page of rowPages(PAGE_SIZE, (each) => store.listInner({ runId: run.id, ...each }))) page.forEach(addState)
   return view
 }
 
-const addContainer = (view: RunView, { node, path, kind, status, childrenCreated }: NodeState, kept: boolean): void => {
+const addContainer = (view: TerminalRun, { node, path, kind, status, childrenCreated }: RowState, kept: boolean): void => {
   const task = view.tasks[node]!
   if (kind === "fan" && path === "" && childrenCreated > 0) task.total = childrenCreated
   if (kind === "group" && task.fanLevels > 0 && path !== "") {
@@ -56,11 +56,11 @@ const addContainer = (view: RunView, { node, path, kind, status, childrenCreated
 /** Effect of a retry on a row. `removed`: its container is expanded again. `reset`: the row becomes pending. */
 type RetryEffect = "kept" | "reset" | "removed"
 
-const retryEffects = (workflow: CompiledWorkflow, plan: readonly ResetNode[]) => {
+const retryEffects = (workflow: CompiledWorkflow, plan: readonly RowReset[]) => {
   const resetsByNode = Map.groupBy(plan, ({ node }) => node)
   const isWithin = (path: string, scopePath: string): boolean =>
     scopePath === "" || path === scopePath || path.startsWith(`${scopePath}.`)
-  return ({ node, path, kind, status }: Pick<NodeState, "node" | "path" | "kind" | "status">): RetryEffect => {
+  return ({ node, path, kind, status }: Pick<RowState, "node" | "path" | "kind" | "status">): RetryEffect => {
     for (let group = workflow.nodes[node]!.group; group !== null; group = workflow.nodes[group]!.group) {
       if (resetsByNode.get(group)?.some((reset) => reset.extent === "all" && isWithin(path, reset.path))) return "removed"
     }
@@ -76,7 +76,7 @@ const retryEffects = (workflow: CompiledWorkflow, plan: readonly ResetNode[]) =>
 }
 
 /** Sets the status, error and times of the view from the run itself; events may differ. */
-export const setRunFields = (view: RunView, run: Pick<RunRow, "status" | "error" | "startedAt" | "finishedAt">): void => {
+export const setRunFields = (view: TerminalRun, run: Pick<RunRow, "status" | "error" | "startedAt" | "finishedAt">): void => {
   view.status = run.status
   view.error = run.error
   view.startedAt = run.startedAt === null ? null : Date.parse(run.startedAt)
@@ -100,8 +100,8 @@ const eventsOf = (task: TaskRow): RunEvent[] => {
 export const resetForRetry = async (
   store: TaskStore,
   run: RunRow,
-  view: RunView,
-  nodes: readonly ResetNode[],
+  view: TerminalRun,
+  nodes: readonly RowReset[],
 ): Promise<void> => {
   const open = { ...run, status: "running", error: null, finishedAt: null } as const
   Object.assign(view, await loadView(store, open, view.workflow, nodes))

@@ -1,6 +1,6 @@
 // Reports the progress of a run. Implementations: a live view on a terminal, plain lines, JSON lines.
 
-import type { RunEvent } from "./run-view.ts"
+import type { RunEvent } from "./terminal-state.ts"
 
 export interface Reporter {
   start(): void

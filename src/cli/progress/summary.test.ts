@@ -1,11 +1,11 @@
 import { expect, test } from "vitest"
-import { applyEvent, newView } from "./run-view.ts"
+import { applyEvent, newTerminalRun } from "./terminal-state.ts"
 import { failuresOf, logCommand, type Summary, summaryLines } from "./summary.ts"
 import { event, RUN, type Sketch, workflowOf } from "../../../test/support/view-sketch.ts"
 import { paint } from "../terminal/style.ts"
 
 const view = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]) => {
-  const made = newView(RUN, workflowOf(sketch))
+  const made = newTerminalRun(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(made, each)
   return made
 }

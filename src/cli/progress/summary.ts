@@ -1,7 +1,7 @@
 // Formats the summary of a finished run: status, duration, critical path, counts, and for each failure its error and the tail of
 // its log. Pure; the caller reads the logs.
 
-import type { RunView, TaskView } from "./run-view.ts"
+import type { TerminalRun, TerminalTask } from "./terminal-state.ts"
 import { taskLabel } from "./event-text.ts"
 import { iconOf } from "./icons.ts"
 import { TASK_STATUSES, type TaskStatus } from "../../core/model/status.ts"
@@ -17,7 +17,7 @@ export interface Failure {
 }
 
 export interface Summary {
-  view: RunView
+  view: TerminalRun
   counts: Record<TaskStatus, number>
   failures: { failure: Failure; lastLines: string[] }[]
   /** Number of failures that are not listed. */
@@ -29,7 +29,7 @@ export const MAX_FAILURES_SHOWN = 5
 export const TAIL_LINES = 20
 
 /** Returns the failures in the order of the workflow. `total` includes failures that the view did not store. */
-export const failuresOf = (view: RunView): { shown: Failure[]; total: number } => {
+export const failuresOf = (view: TerminalRun): { shown: Failure[]; total: number } => {
   const shown: Failure[] = []
   let total = 0
   for (const task of view.tasks) {
@@ -41,7 +41,7 @@ export const failuresOf = (view: RunView): { shown: Failure[]; total: number } =
 }
 
 /** Returns the failed instances, or the fan-out itself if it failed before it had instances. */
-const failuresOfTask = (task: TaskView): Failure[] => {
+const failuresOfTask = (task: TerminalTask): Failure[] => {
   if (task.failures.length > 0) return task.failures.map((failure) => ({ task: task.name, ...failure }))
   const alone = task.ownStatus === "failed" && !task.group && task.ended.failed === 0
   return alone ? [{ task: task.name, path: "", attempt: 0, error: task.error ?? "" }] : []
@@ -63,7 +63,7 @@ export const summaryLines = ({ view, counts, failures, more }: Summary): Span[][
   return lines
 }
 
-const headline = (view: RunView): Span[] => {
+const headline = (view: TerminalRun): Span[] => {
   const [icon, style] = iconOf(view.status)
   const took = view.startedAt === null || view.finishedAt === null ? "" : ` in ${duration(view.finishedAt - view.startedAt)}`
   return [[icon, style], " ", [view.workflow.name, "bold"], " ", [view.status, style], took, "  ", [view.runId, "dim"]]
@@ -104,9 +104,9 @@ export interface Step {
   finishedAt: number
 }
 
-export const criticalSteps = (view: RunView): Step[] => {
+export const criticalSteps = (view: TerminalRun): Step[] => {
   const last = latestFinished(view.tasks.filter(({ hook, depth }) => !hook && depth === 0))
-  const upstream = (task: TaskView): TaskView | null =>
+  const upstream = (task: TerminalTask): TerminalTask | null =>
     latestFinished(view.workflow.nodes[task.node]!.upstream.map((index) => view.tasks[index]!))
   return criticalPath(last, upstream).flatMap(({ name, startedAt, finishedAt }) =>
     startedAt === null || finishedAt === null ? [] : [{ name, startedAt, finishedAt }],

@@ -8,7 +8,7 @@ import { allItems, firstItems } from "../target/pages.ts"
 import { printError } from "../terminal/output.ts"
 import { createReporter } from "../progress/create-reporter.ts"
 import type { Reporter } from "../progress/reporter.ts"
-import { applyEvent, newView, type RunEvent, type RunView } from "../progress/run-view.ts"
+import { applyEvent, newTerminalRun, type RunEvent, type TerminalRun } from "../progress/terminal-state.ts"
 import { serverSource, type ServerProgressSource } from "../progress/server-source.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { omitUndefined } from "../../core/values/omit-undefined.ts"
@@ -33,7 +33,7 @@ export interface FollowRequest {
 /** Returns the exit code. */
 export const followRun = async (context: Context, request: FollowRequest): Promise<number> => {
   const { client, run, json } = request
-  const view = newView(run.id, await compiledWorkflow(client, request.workflow, run))
+  const view = newTerminalRun(run.id, await compiledWorkflow(client, request.workflow, run))
   const source = serverSource(client, run.id)
   const reporter = await createReporter(context, source, view, { json, concurrency: 1 })
   const interrupt = listenForSignals(request, reporter)
@@ -57,7 +57,7 @@ export const followRun = async (context: Context, request: FollowRequest): Promi
 
 interface Following {
   request: FollowRequest
-  view: RunView
+  view: TerminalRun
   source: ServerProgressSource
   reporter: Reporter
   /** Keys of task ends that the view already contains. */
@@ -97,7 +97,7 @@ const reportEvent = ({ view, reporter, appliedEnds }: Following, event: Event): 
 }
 
 /** Returns the hooks that the run's end started; the others have no tasks. Marks hooks without events as pending. */
-const listHooks = async (client: Client, view: RunView): Promise<string[]> => {
+const listHooks = async (client: Client, view: TerminalRun): Promise<string[]> => {
   const started: string[] = []
   for (const task of view.tasks) {
     if (!task.hook || (await client.listTasks(view.runId, { name: task.name })).items.length === 0) continue
@@ -155,7 +155,7 @@ const endKey = ({ type, task, path, attempt, status }: RunEvent): string =>
   type === "task" && isTaskFinished(status) ? `${task}/${path}/${attempt}` : ""
 
 /** Applies the current state of the run's tasks to the view. Returns the keys of the ends that it applied. */
-const applyTasks = (view: RunView, run: Run, tasks: readonly Task[]): Set<string> => {
+const applyTasks = (view: TerminalRun, run: Run, tasks: readonly Task[]): Set<string> => {
   const appliedEnds = new Set<string>()
   if (run.started_at !== null) applyEvent(view, { type: "run", runId: run.id as RunId, status: "running", at: run.started_at })
   for (const task of tasks) {

@@ -10,7 +10,7 @@ import { concurrencyOf } from "../../engine/adaptive-limit.ts"
 import { addHandlerExecutors } from "../target/handlers.ts"
 import type { OpenStores } from "../target/stores.ts"
 import { createReporter } from "../progress/create-reporter.ts"
-import { applyEvent, isRunEvent, type RunView } from "../progress/run-view.ts"
+import { applyEvent, isRunEvent, type TerminalRun } from "../progress/terminal-state.ts"
 import type { Reporter } from "../progress/reporter.ts"
 import { storeSource } from "../progress/store-source.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -22,7 +22,7 @@ import { Conflict } from "../../store/contract/errors.ts"
 export interface LocalRunOptions extends OpenStores {
   handlers: HandlerFiles
   runId: RunId
-  view: RunView
+  view: TerminalRun
   json: boolean
 }
 

@@ -3,7 +3,7 @@
 import type { Context } from "../target/context.ts"
 import { print, printSpans } from "../terminal/output.ts"
 import { setRunFields } from "../progress/load-view.ts"
-import type { RunView } from "../progress/run-view.ts"
+import type { TerminalRun } from "../progress/terminal-state.ts"
 import type { ProgressSource } from "../progress/source.ts"
 import { failuresOf, MAX_FAILURES_SHOWN, summaryLines } from "../progress/summary.ts"
 import type { Run } from "../../protocol/client/client.ts"
@@ -13,7 +13,7 @@ export const EXIT_INTERRUPTED = 130
 export const printSummary = async (
   context: Context,
   source: ProgressSource,
-  view: RunView,
+  view: TerminalRun,
   run: Run,
   json: boolean,
 ): Promise<void> => {

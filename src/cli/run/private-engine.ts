@@ -7,7 +7,10 @@ import { Engine } from "../../engine/engine.ts"
 import type { EngineOptions } from "../../engine/ports.ts"
 import type { RunId } from "../../core/model/ids.ts"
 
-export interface PrivateEngineOptions extends Pick<EngineOptions, "concurrency" | "limit" | "log" | "findWorkflow"> {
+export interface PrivateEngineOptions extends Pick<
+  EngineOptions,
+  "concurrency" | "adaptiveConcurrency" | "log" | "findWorkflow"
+> {
   /** Name of the lease holder. */
   name: string
   privateRun: RunId

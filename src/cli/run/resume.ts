@@ -10,7 +10,7 @@ import { printSummary } from "./outcome.ts"
 import { readHandlers, rejectUnregistered } from "../target/handlers.ts"
 import { openWritableObjects } from "../target/stores.ts"
 import { loadView, resetForRetry } from "../progress/load-view.ts"
-import type { RunView } from "../progress/run-view.ts"
+import type { TerminalRun } from "../progress/terminal-state.ts"
 import { storeSource } from "../progress/store-source.ts"
 import type { Config } from "../../config.ts"
 import { isRunClosed } from "../../core/model/status.ts"
@@ -40,8 +40,11 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
   }
 }
 
-/** Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation, and for hooks. */
-const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: RunView, row: RunRow): Promise<void> => {
+/**
+ * Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation, and for
+ * hooks.
+ */
+const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: TerminalRun, row: RunRow): Promise<void> => {
   await engine.start()
   if (!isRunClosed(row.status)) {
     if (row.cancelling === null) return reporter.start()
@@ -50,7 +53,7 @@ const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: R
   if (row.status === "success") return reporter.start()
   if (row.hooksPending > 0) await engine.waitForRun(row.id)
   const { reset } = await engine.planRetry(row.id, {})
-  await resetForRetry(store, row, view, reset.nodes)
+  await resetForRetry(store, row, view, reset.rows)
   reporter.start()
   await engine.retry(row.id, {})
 }

@@ -6,7 +6,7 @@ import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 import { retryDelayMs } from "../../core/rules/changes/decide.ts"
 import type { TaskState } from "../../sdk/test.ts"
 import { MAX_SLOWNESS } from "./fault-plan.ts"
-import type { AttemptRecord } from "./player.ts"
+import type { AttemptRecord } from "./attempt-simulator.ts"
 import { isRepeatable } from "./repeatable.ts"
 import type { SimulatedRun } from "./simulation.ts"
 

@@ -2,7 +2,7 @@
 
 import { duration, plural, table } from "../terminal/text.ts"
 import type { Finding } from "./findings.ts"
-import type { StoryLine } from "./player.ts"
+import type { StoryLine } from "./attempt-simulator.ts"
 import type { SimulatedRun } from "./simulation.ts"
 import type { CountedFinding } from "./tally.ts"
 

@@ -71,7 +71,7 @@ const taskInScope = ({ nodes }: CompiledWorkflow, node: Node, short: string): st
   }
 }
 
-/** A number suits most expressions: it can be compared, added and made a text. */
+/** Returns a sample of a shape. A number suits most expressions: it can be compared, added and made a text. */
 const sampleOfShape = ({ fields, list }: Shape): Json => {
   if (list !== null)
     return Array.from({ length: ITEMS }, (_, i) => (list.fields.size === 0 ? `item ${i}` : sampleOfShape(list)))

@@ -41,7 +41,7 @@ export const readScenario = async (options: ScenarioOptions): Promise<Scenario> 
   return { definition, workflow, params, mocks: given?.mocks ?? {}, outputs: sampleOutputs(workflow) }
 }
 
-/** The params of the case are the defaults. */
+/** Makes the params of the case the defaults. */
 const withDefaults = (workflow: CompiledWorkflow, params: JsonObject): CompiledWorkflow => ({
   ...workflow,
   params: workflow.params.map((spec) => ({

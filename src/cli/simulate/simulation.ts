@@ -1,5 +1,5 @@
-// Plays runs of a workflow one after the other: the real engine in virtual time, with mocks that suffer the faults of a seed. A run depends on
-// its seed alone, not on the runs before it.
+// Plays runs of a workflow one after the other: the real engine in virtual time, with mocks that suffer the faults of a seed. A run
+// depends on its seed alone, not on the runs before it.
 
 import type { Random } from "../../core/model/ports.ts"
 import { parseDuration } from "../../core/values/quantities.ts"
@@ -14,7 +14,7 @@ import type { TestCase } from "../cases/read-cases.ts"
 import { mockOf, untilEnd } from "../cases/run-case.ts"
 import { keyOf } from "../cases/task-keys.ts"
 import type { Fault } from "./fault-plan.ts"
-import { type AttemptRecord, Player, type StoryLine, type UsualAttempt } from "./player.ts"
+import { type AttemptRecord, AttemptSimulator, type StoryLine, type BaselineAttempt } from "./attempt-simulator.ts"
 
 /** The workflow that is simulated, its params, and the results of its tasks without faults. */
 export interface Scenario {
@@ -47,7 +47,7 @@ export class Simulation implements AsyncDisposable {
   readonly #scenario: Scenario
   #kit: TestOrk | null = null
   #runsOfKit = 0
-  #player: Player | null = null
+  #simulator: AttemptSimulator | null = null
   /** Random numbers of the engine, those of the seed of the run. */
   #random = seededRandom(0)
 
@@ -61,16 +61,16 @@ export class Simulation implements AsyncDisposable {
     const kit = await this.#openKit()
     const startedAt = kit.now().getTime()
     const elapsed = (): number => kit.now().getTime() - startedAt
-    const player = new Player({ seed, faults, elapsed, usual: (context, key) => this.#usual(context, key) })
-    this.#player = player
+    const simulator = new AttemptSimulator({ seed, faults, elapsed, usual: (context, key) => this.#usual(context, key) })
+    this.#simulator = simulator
     const run = await kit.enqueue(definition, params)
-    await injectTimedFaults(kit, run.id, player, elapsed)
+    await injectTimedFaults(kit, run.id, simulator, elapsed)
     const tasks = await untilEnd(kit, run.id, startedAt + LIMIT_MS)
     const { status, error } = (await kit.get(run.id))!
     const ends = tasks.map(({ finishedAt }) => (finishedAt === null ? 0 : finishedAt.getTime() - startedAt))
     // A run that has not ended would be part of the next ones.
     if (!isRunClosed(status as RunStatus)) await this.#closeKit()
-    const { attempts, story } = player
+    const { attempts, story } = simulator
     return { seed, faults, status: status as RunStatus, error, tasks, attempts, story, durationMs: Math.max(0, ...ends) }
   }
 
@@ -81,7 +81,7 @@ export class Simulation implements AsyncDisposable {
     return (this.#kit ??= await openKit({
       run: [definition],
       random,
-      otherwise: () => (_, context) => this.#player!.attempt(context, keyOf(workflow, context.task, context.path)),
+      otherwise: () => (_, context) => this.#simulator!.attempt(context, keyOf(workflow, context.task, context.path)),
       prepare: simulatedWorkflow,
     }))
   }
@@ -92,7 +92,7 @@ export class Simulation implements AsyncDisposable {
     this.#runsOfKit = 1
   }
 
-  #usual({ task }: MockContext, key: string): UsualAttempt {
+  #usual({ task }: MockContext, key: string): BaselineAttempt {
     const { workflow, outputs } = this.#scenario
     const { output, duration } = mockOf(this.#scenario, key, { task, attempt: Infinity })
     const node = workflow.nodes.find(({ name }) => name === task)!
@@ -110,16 +110,21 @@ export class Simulation implements AsyncDisposable {
 }
 
 /** Injects the faults that concern the whole run, each at its time. */
-const injectTimedFaults = async (kit: TestOrk, runId: string, player: Player, elapsed: () => number): Promise<void> => {
-  for (const fault of player.timedFaults) {
+const injectTimedFaults = async (
+  kit: TestOrk,
+  runId: string,
+  simulator: AttemptSimulator,
+  elapsed: () => number,
+): Promise<void> => {
+  for (const fault of simulator.timedFaults) {
     await kit.advance(fault.atMs - elapsed())
     const run = (await kit.get(runId))!
     const isClosed = isRunClosed(run.status as RunStatus)
     if (fault.kind === "cancel" && !isClosed) {
-      player.note("fault: a user cancels the run")
+      simulator.note("fault: a user cancels the run")
       await run.cancel()
-    } else if (fault.kind === "restart" && !(isClosed && player.isIdle)) {
-      player.crash()
+    } else if (fault.kind === "restart" && !(isClosed && simulator.isIdle)) {
+      simulator.crash()
       await kit.crash()
     }
   }

@@ -1,6 +1,6 @@
 // Sums up many simulated runs: numbers of ends and faults, findings, and tasks that ran. Threads send a tally as plain data.
 
-import type { Campaign } from "./campaign.ts"
+import type { SimulationBatch } from "./simulation-batch.ts"
 import { FAULT_KINDS } from "./fault-plan.ts"
 import type { Finding } from "./findings.ts"
 
@@ -32,10 +32,10 @@ const newTally = (): Tally => ({
 })
 
 /** Plays the runs of some seeds. */
-export const playRuns = async (campaign: Campaign, firstSeed: number, count: number): Promise<Tally> => {
+export const playRuns = async (batch: SimulationBatch, firstSeed: number, count: number): Promise<Tally> => {
   const tally = newTally()
   for (let seed = firstSeed; seed < firstSeed + count; seed++) {
-    const { run, findings } = await campaign.play(seed)
+    const { run, findings } = await batch.play(seed)
     tally.runs += 1
     tally.statuses[run.status]! += 1
     for (const { kind } of run.faults) tally.faults[kind]! += 1

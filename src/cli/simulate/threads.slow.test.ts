@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it, onTestFinished } from "vitest"
-import { Campaign } from "./campaign.ts"
+import { SimulationBatch } from "./simulation-batch.ts"
 import { readScenario } from "./scenario.ts"
 import { playRuns } from "./tally.ts"
 import { playAll } from "./threads.ts"
@@ -18,6 +18,6 @@ it("a thousand runs of twenty tasks have the same findings on all cores and on o
   await writeFile(join(cwd, "flow.yaml"), `name: flow\ntasks:\n${TASKS.join("\n")}\n`)
   const options = { cwd, file: "flow.yaml", profiles: {}, param: [], paramsFile: undefined, caseName: undefined }
   const scenario = await readScenario(options)
-  await using campaign = await Campaign.prepare(scenario)
-  expect(await playAll(scenario, 1, 1000)).toEqual(await playRuns(campaign, 1, 1000))
+  await using batch = await SimulationBatch.prepare(scenario)
+  expect(await playAll(scenario, 1, 1000)).toEqual(await playRuns(batch, 1, 1000))
 }, 300_000)

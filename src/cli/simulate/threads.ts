@@ -2,7 +2,7 @@
 
 import { availableParallelism } from "node:os"
 import { Worker } from "node:worker_threads"
-import { Campaign } from "./campaign.ts"
+import { SimulationBatch } from "./simulation-batch.ts"
 import type { Scenario } from "./simulation.ts"
 import { joinTallies, playRuns, type Tally } from "./tally.ts"
 
@@ -20,12 +20,12 @@ const MIN_RUNS_PER_THREAD = 100
 
 /** Throws an InputError if the workflow does not succeed without faults. */
 export const playAll = async (scenario: Scenario, firstSeed: number, runs: number): Promise<Tally> => {
-  await using campaign = await Campaign.prepare(scenario)
+  await using batch = await SimulationBatch.prepare(scenario)
   const parts = Math.max(1, Math.min(availableParallelism(), Math.floor(runs / MIN_RUNS_PER_THREAD)))
   const starts = Array.from({ length: parts + 1 }, (_, i) => firstSeed + Math.floor((runs * i) / parts))
   const tallies = starts.slice(0, -1).map((first, i) => {
     const count = starts[i + 1]! - first
-    return i === 0 ? playRuns(campaign, first, count) : playInThread({ scenario, firstSeed: first, count })
+    return i === 0 ? playRuns(batch, first, count) : playInThread({ scenario, firstSeed: first, count })
   })
   return joinTallies(await Promise.all(tallies))
 }

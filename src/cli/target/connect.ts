@@ -9,7 +9,7 @@ import { join, resolve } from "node:path"
 import type { Context } from "./context.ts"
 import { type KnownServer, readKnownServer, readServerFile } from "./server-file.ts"
 import { loadConfig } from "./load-config.ts"
-import { InputError, SilentServer } from "../terminal/errors.ts"
+import { InputError, UnresponsiveServer } from "../terminal/errors.ts"
 import { localZone, zonedText } from "../terminal/times.ts"
 import type { Config } from "../../config.ts"
 import { Client } from "../../protocol/client/client.ts"
@@ -50,7 +50,7 @@ export const readFolderKey = async (context: Context, config: Config): Promise<s
 
 const keyFile = (context: Context, config: Config): string => join(resolve(context.cwd, config.dataDir), "admin.key")
 
-/** The error for a server that responds, but has another key than the folder. */
+/** Returns the error for a server that responds, but has another key than the folder. */
 export const notProven = (url: string): InputError =>
   new InputError(
     `the server at ${url} did not prove that it is the one of this folder, so the key of this folder was not sent; name the key of that server with --api-key or ORK_API_KEY`,
@@ -86,17 +86,17 @@ export const proves = async (url: string, key: string): Promise<boolean | null> 
   return isProven(proofs, { key, nonce, addresses: await addressesOf(url) })
 }
 
-/** Connects a command that requires a server. Throws a SilentServer if the folder had a server, which does not respond. */
+/** Connects a command that requires a server. Throws an UnresponsiveServer if the folder had a server, which does not respond. */
 export const connect = async (context: Context, flags: ServerFlags): Promise<Client> => {
   const config = await loadServerConfig(context, flags)
   const { url } = await serverAddress(context, config)
   const key = await keyFor(context, config, url)
   const known = config.url === "" ? await readKnownServer(resolve(context.cwd, config.dataDir)) : null
-  if (known !== null && !(await responds(url))) throw new SilentServer(silentServerText(known, localZone(context)))
+  if (known !== null && !(await responds(url))) throw new UnresponsiveServer(unresponsiveServerText(known, localZone(context)))
   return new Client({ url, key })
 }
 
-const silentServerText = ({ url, pid, alive, lastSeenAt }: KnownServer, zone: string): string => {
+const unresponsiveServerText = ({ url, pid, alive, lastSeenAt }: KnownServer, zone: string): string => {
   const process = pid === null ? "" : `, process ${pid}`
   const seen = `the server of this folder (${url}${process}) does not respond; it was last seen at ${zonedText(lastSeenAt, zone)}`
   const started = "start it again with `ork serve`, or name another server with --url or ORK_URL"

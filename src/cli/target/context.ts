@@ -71,13 +71,13 @@ export interface Inspection {
     | { problem: string }
   sqlite: string
   /** Tools that executors use. `none`: not installed, and only tasks that use it need it. */
-  surroundings: { name: string; state: "ok" | "warn" | "none"; detail: string }[]
+  tools: { name: string; state: "ok" | "warn" | "none"; detail: string }[]
 }
 
 export interface Context extends Terminal {
   backends: Backends
   cwd: string
   version(): string
-  /** Standard input. A function, because most commands do not read it. */
+  /** Returns standard input. A function, because most commands do not read it. */
   stdin(): NodeJS.ReadStream
 }

@@ -4,7 +4,7 @@ import type { RunRow, Store } from "../../store/contract/store.ts"
 
 const id = (tail: string): string => `01900000-0000-7000-8000-${tail.padStart(12, "0")}`
 
-/** A store that lists these runs, newest first. */
+/** Returns a store that lists these runs, newest first. */
 const setup = (...runs: { id: string; private?: boolean; workflow?: string; number?: number }[]): Store => {
   const rows = runs.map((run) => ({ private: true, createdAt: "", workflow: "etl", ...run })) as unknown as RunRow[]
   return {

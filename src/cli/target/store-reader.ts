@@ -92,7 +92,7 @@ async function* allTasks({ store, objects }: OpenStores, { id }: Run): AsyncGene
 
 // -- logs ----------------------------------------------------------------------------------------------------------------------
 
-/** `ended` aborts when no more log lines will be written. */
+/** Opens the log. `ended` aborts when no more log lines will be written. */
 const openLog = async (
   context: Context,
   { store, objects }: OpenStores,

@@ -13,13 +13,13 @@ export class InputError extends Error {
 }
 
 /** The folder had a server, which does not respond. */
-export class SilentServer extends Error {
-  override readonly name = "SilentServer"
+export class UnresponsiveServer extends Error {
+  override readonly name = "UnresponsiveServer"
 }
 
 /** Errors whose message is written for users, and that another input does not avoid. */
 const USER_ERRORS = [
-  SilentServer,
+  UnresponsiveServer,
   MissingPackage,
   NotFound,
   Conflict,

@@ -4,7 +4,10 @@ import { writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import { InputError } from "./errors.ts"
 
-/** `suggested`: name of a file in a folder that was given instead. Rejects with an InputError that says what to do. */
+/**
+ * Writes an output file. `suggested`: name of a file in a folder that was given instead. Rejects with an InputError that says what to
+ * do.
+ */
 export const writeOutputFile = async (
   cwd: string,
   file: string,

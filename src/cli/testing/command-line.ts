@@ -34,7 +34,7 @@ const backends: Backends = {
   handlerExecutors: unsupported,
   processIdentity: () => "",
   processAlive: () => false,
-  inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" }, surroundings: [] }),
+  inspect: async () => ({ sqlite: "version 3", spawn: { problem: "none in tests" }, tools: [] }),
 }
 
 class Captured extends Writable {

@@ -37,7 +37,7 @@ const concatLists = (library: Library): CelFunc => {
   })
 }
 
-/** The library passes patterns to JavaScript. */
+/** Replaces `matches`: the library passes patterns to JavaScript. */
 const matches = ({ celFunc, celMethod, CelScalar: { BOOL, STRING } }: Library): CelFunc[] => [
   celFunc("matches", [STRING, STRING], BOOL, (text, pattern) => compilePattern(pattern).test(text)),
   celMethod("matches", STRING, [STRING], BOOL, function (pattern) {
@@ -49,7 +49,7 @@ const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 const SPECIAL = /^([+-]?)(inf|infinity|nan)$/i
 const RFC_3339 = /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/
 
-/** True for a time of RFC 3339 on a day that the calendar has. */
+/** Returns true for a time of RFC 3339 on a day that the calendar has. */
 const isTime = (text: string): boolean => {
   const day = RFC_3339.exec(text)?.[1]
   if (day === undefined) return false
@@ -65,7 +65,10 @@ const parseDouble = (text: string): number => {
   return special[1] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY
 }
 
-/** The library accepts empty texts, hexadecimal numbers and days that the calendar does not have, and takes an int as milliseconds. */
+/**
+ * Replaces the conversions: the library accepts empty texts, hexadecimal numbers and days that the calendar does not have, and takes an
+ * int as milliseconds.
+ */
 const conversions = (library: Library): CelFunc[] => {
   const { celFunc, CelScalar } = library
   const { DOUBLE, INT, STRING, UINT } = CelScalar
@@ -98,7 +101,10 @@ const conversions = (library: Library): CelFunc[] => {
   ]
 }
 
-/** The library counts UTF-16 units, cuts off what follows the last part of a limited `split`, and ignores a negative limit. */
+/**
+ * Replaces functions of texts: the library counts UTF-16 units, cuts off what follows the last part of a limited `split`, and ignores a
+ * negative limit.
+ */
 const texts = ({ celMethod, celList, listType, CelScalar: { INT, STRING, DYN } }: Library): CelFunc[] => {
   const list = listType(DYN)
   return [

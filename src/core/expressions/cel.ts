@@ -57,7 +57,7 @@ const checkFunction = (name: string): void => {
   throw new Error(`there is no function ${name}${near === undefined ? "" : `; did you mean ${near}?`}`)
 }
 
-/** True for a function whose name contains dots, such as `strings.quote`: what looks like its target is no variable. */
+/** True for a function whose name contains dots, such as `strings.quote`: what looks like its target is not a variable. */
 const isQualified = (target: Expr | undefined, name: string): boolean => {
   const reference = target === undefined ? null : toReference(target)
   return reference !== null && load().env.funcs.find([reference.root, ...reference.path, name].join(".")) !== undefined

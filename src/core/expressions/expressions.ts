@@ -66,10 +66,13 @@ const parse = (source: string): Expression => {
   }
 }
 
-/** True without comprehensions and regular expressions: evaluation takes time proportional to the input. */
+/** Returns true without comprehensions and regular expressions: evaluation takes time proportional to the input. */
 export const isBounded = (source: string): boolean => parseExpression(source).bounded
 
-/** Returns the size of what an expression reads, in characters; stops counting above `limit`. A plain path reads nothing: it is a selection. */
+/**
+ * Returns the size of what an expression reads, in characters; stops counting above `limit`. A plain path reads nothing: it is a
+ * selection.
+ */
 export const operandSize = (source: string, scope: ExpressionScope, limit: number): number => {
   const { path, refs } = parseExpression(source)
   let size = 0

@@ -54,13 +54,13 @@ export interface Fence {
    */
   shardKey?: number
   /** Entry of the audit log that is committed with the change, if it is applied. */
-  entry?: Omit<AuditFields, "at">
+  auditEntry?: Omit<AuditFields, "at">
 }
 
 type FencedTask = Pick<Fence, "row" | "attemptId"> & { runSeq: number }
 type FencedJob = Pick<Fence, "row" | "attemptId"> & { kind: "job" }
 
-export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<Fence, "entry">> => {
+export const fenceOf = (claim: FencedTask | FencedJob): Required<Omit<Fence, "auditEntry">> => {
   const { row, attemptId } = claim
   return { row, attemptId, shardKey: "runSeq" in claim ? claim.runSeq : row }
 }
@@ -71,11 +71,11 @@ export type Change =
   /** Progress of a running attempt. Stores keep the latest only. */
   | (Fence & { kind: "progress"; fraction: number | null; details: Json })
   /**
-   * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Emitted
+   * The task waits without a slot and without a holder: → running, to be resumed after `delayMs` (null: by an event only). Submitted
    * by the gate when it begins the attempt, by an attempt that defers its work (its slots are freed), or again by a resumed row, with
-   * the number of its claim (`resumes`): a wait is rejected once its row was resumed again. `seenRequests`: how many requests to resume the row the
-   * attempt has read; with another number in the store the row is due at once. The wait of such a row, a durable function, is rejected while its
-   * run is being cancelled.
+   * the number of its claim (`resumes`): a wait is rejected once its row was resumed again. `seenRequests`: how many requests to resume
+   * the row the attempt has read; with another number in the store the row is due at once. The wait of such a row, a durable function,
+   * is rejected while its run is being cancelled.
    */
   | (Fence & {
       kind: "wait"

@@ -29,7 +29,7 @@ export interface ApprovalAnswer {
   at: string
 }
 
-/** Name of the signal with the answer to an approval. It has one key, so that exactly one answer counts. */
+/** Returns the name of the signal with the answer to an approval. It has one key, so that exactly one answer counts. */
 export const approvalSignal = ({ approval }: Pick<ApprovalRequest, "approval">): { name: string; key: string } => ({
   name: `${RESERVED}approval/${approval}`,
   key: "answer",

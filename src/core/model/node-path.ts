@@ -3,7 +3,7 @@
 import type { Path } from "./problems.ts"
 import type { Node } from "./workflow.ts"
 
-/** `tasks.a.tasks.b` for the task `a.b` of a group, `on_failure.0` for a hook. */
+/** Returns `tasks.a.tasks.b` for the task `a.b` of a group, `on_failure.0` for a hook. */
 export const nodePath = ({ name, hook }: Pick<Node, "name" | "hook">): Path => {
   const parts = name.split(".")
   return hook === null ? parts.flatMap((part) => ["tasks", part]) : [hook, Number(parts.at(-1))]

@@ -2,9 +2,9 @@
 
 /** The time of day, and a clock for durations. The time of day may step; timeouts and intervals must not follow it. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns the milliseconds since the epoch. */
   now(): number
-  /** Milliseconds of a clock that never steps. Only differences have a meaning. */
+  /** Returns the milliseconds of a clock that never steps. Only differences have a meaning. */
   monotonic(): number
   /** Calls `fn` once after `ms`; the returned function cancels it. */
   after(ms: number, fn: () => void): () => void
@@ -13,9 +13,9 @@ export interface Clock {
 }
 
 export interface Random {
-  /** A float in [0, 1). */
+  /** Returns a float in [0, 1). */
   next(): number
-  /** 16 random bytes as 32 hex digits. */
+  /** Returns 16 random bytes as 32 hex digits. */
   hex128(): string
 }
 

@@ -49,7 +49,7 @@ export const groupsAround = ({ nodes }: CompiledWorkflow, index: number): number
   return groups
 }
 
-/** True when the node is, or lies in, a group with a timeout: only such rows can be stopped by one. */
+/** Returns true when the node is, or lies in, a group with a timeout: only such rows can be stopped by one. */
 export const hasGroupTimeout = (workflow: CompiledWorkflow, index: number): boolean => layoutOf(workflow).timed[index]!
 
 /**
@@ -73,17 +73,17 @@ const pathPrefix = (path: string, length: number): string => {
 /** Returns the last index of a path: 3 for `1.3`. */
 export const lastIndex = (path: string): number => Number(path.slice(path.lastIndexOf(".") + 1))
 
-/** Key of a row within its run: `4/1.3`. */
+/** Returns the key of a row within its run: `4/1.3`. */
 export const taskKey = (node: number, path: string): string => `${node}/${path}`
 
-/** True for one instance of a fan-out, false for its container. */
+/** Returns true for one instance of a fan-out, false for its container. */
 export const isInstance = (node: Pick<Node, "fan">, kind: RowKind): boolean => node.fan !== undefined && kind !== "fan"
 
 export const isGroup = (node: Pick<Node, "executor">): boolean => node.executor === GROUP_EXECUTOR
 
-/** Name of a task inside its group, as expressions write it: `load` for `region.load`. Hooks keep their name. */
+/** Returns the name of a task inside its group, as expressions write it: `load` for `region.load`. Hooks keep their name. */
 export const shortName = (node: Pick<Node, "name" | "group">): string =>
   node.group === null ? node.name : node.name.slice(node.name.lastIndexOf(".") + 1)
 
-/** Name of a row in messages: `each`, `region.load[1.2]`. */
+/** Returns the name of a row in messages: `each`, `region.load[1.2]`. */
 export const taskDisplayName = (name: string, path: string): string => (path === "" ? name : `${name}[${path}]`)

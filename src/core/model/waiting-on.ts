@@ -115,8 +115,8 @@ export const waitingView = (waitingOn: WaitingOn, until: string | null): Waiting
 }
 
 /**
- * True when a `wait` of a row that waits already emits an event. Only sub-workflows have news then (the child run); polls would emit
- * one event per request.
+ * Returns true when a `wait` of a row that waits already emits an event. Only sub-workflows have news then (the child run); polls would
+ * emit one event per request.
  */
 export const renewalEmitsEvent = ({ kind }: WaitingOn): boolean => kind === "workflow"
 

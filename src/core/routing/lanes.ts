@@ -37,7 +37,7 @@ export const remoteLane = (run: RunLaneKey, node: Pick<Node, "queue">): string =
 export const queueLane = (queue: string, labels: readonly string[]): string =>
   labels.length === 0 ? `q:${queue}` : restrictedLane(queue, "", labels)
 
-/** `name`: the registered function; empty: none. */
+/** Returns the lane of restricted work. `name`: the registered function; empty: none. */
 export const restrictedLane = (queue: string, name: string, labels: readonly string[]): string =>
   `f:${queue}|${requirement(name, labels)}`
 
@@ -55,7 +55,7 @@ const RESTRICTED_WILDCARD_PREFIX = "f:*|"
 export const restrictedWildcard = (name: string, labels: readonly string[]): string =>
   `${RESTRICTED_WILDCARD_PREFIX}${requirement(name, labels)}`
 
-/** True for a lane that is not a wildcard. */
+/** Returns true for a lane that is not a wildcard. */
 export const isExactLane = (lane: string): boolean =>
   lane !== QUEUE_WILDCARD && lane !== REMOTE_WILDCARD && !lane.startsWith(RESTRICTED_WILDCARD_PREFIX)
 

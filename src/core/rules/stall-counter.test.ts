@@ -8,7 +8,7 @@ it("a loop that does not answer is blocked, and stalled from the limit on", () =
   expect(checks(counter, 5)).toEqual(["running", "blocked", "blocked", "stalled", "stalled"])
 })
 
-it("a sign of life begins the count anew, also after a stall", () => {
+it("a response begins the count anew, also after a stall", () => {
   const counter = new StallCounter({ checkMs: 1000, stallMs: 2000 })
   checks(counter, 4)
   counter.alive()

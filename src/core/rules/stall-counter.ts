@@ -1,4 +1,4 @@
-// Decides, from the signs of life of an event loop, whether it runs, is blocked, or has been blocked for longer than the stall limit.
+// Decides, from the responses of an event loop, whether it runs, is blocked, or has been blocked for longer than the stall limit.
 
 export type LoopState = "running" | "blocked" | "stalled"
 
@@ -11,7 +11,7 @@ export class StallCounter {
     this.#limit = stallMs / checkMs
   }
 
-  /** The event loop has given a sign of life. */
+  /** Starts the count again: the event loop has responded. */
   alive(): void {
     this.#silentChecks = 0
   }

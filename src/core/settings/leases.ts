@@ -15,7 +15,7 @@ const STOP_MS = 1000
 export const renewalMs = (leaseMs: number): number => leaseMs / RENEWALS_PER_LEASE
 
 /**
- * Returns the time without a sign of life after which the tasks of a server must have ended: before its lease, which it may have renewed
+ * Returns the time without a response after which the tasks of a server must have ended: before its lease, which it may have renewed
  * a whole interval earlier, expires and another server runs them.
  */
 export const silenceMs = (leaseMs: number): number => leaseMs - renewalMs(leaseMs) - STOP_MS

@@ -32,7 +32,7 @@ export const explainMissing =
     throw new MissingPackage(`${feature} needs ${noun} ${names}; install with: npm install ${names}`, { cause: error })
   }
 
-/** Node, Bun and Deno word the message differently; all of them quote the name. */
+/** Returns whether an error is about a package. Node, Bun and Deno word the message differently; all of them quote the name. */
 const isAbout = ({ message }: Error, name: string): boolean =>
   /cannot find (?:package|module)|could not (?:find|resolve)|not (?:a dependency|found)/i.test(message) &&
   [`'${name}'`, `"${name}"`].some((quoted) => message.includes(quoted))

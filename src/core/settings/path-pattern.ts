@@ -1,5 +1,6 @@
-// Patterns of files and objects: an absolute path, or `s3://BUCKET/KEY?endpoint=…`, `gs://BUCKET/KEY`. `*` stands for any text within a name and
-// `**` for any number of folders, at the end for all files below; neither stands for names that begin with a dot, which writers use for unfinished files.
+// Patterns of files and objects: an absolute path, or `s3://BUCKET/KEY?endpoint=…`, `gs://BUCKET/KEY`. `*` stands for any text within a
+// name and `**` for any number of folders, at the end for all files below; neither stands for names that begin with a dot, which
+// writers use for unfinished files.
 
 import { parseObjectAddress } from "./object-address.ts"
 import { fits } from "../values/name-patterns.ts"

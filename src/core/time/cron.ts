@@ -88,7 +88,7 @@ const MAX_OFFSET_MS = 86_400_000
 const firstLocal = (expression: string, { from, offset, previous }: Period): number =>
   from + (hasFixedTimes(expression) ? previous : offset)
 
-/** True when seconds, minutes and hours are numbers, lists or ranges, without `*` and steps. */
+/** Returns true when seconds, minutes and hours are numbers, lists or ranges, without `*` and steps. */
 const hasFixedTimes = (expression: string): boolean => {
   const fields = expression.trim().split(/\s+/)
   return fields.length === 1 ? fields[0] !== "@hourly" : !/[*?/]/.test(fields.slice(0, -3).join())
@@ -109,7 +109,7 @@ const previousLocal = (expression: string, before: number): number | null =>
     .previousRuns(1, new Date(Math.ceil(before / 1000) * 1000))[0]
     ?.getTime() ?? null
 
-/** True when the field of the day of the month is not `*`. */
+/** Returns true when the field of the day of the month is not `*`. */
 const restrictsDays = (expression: string): boolean => {
   const fields = expression.trim().split(/\s+/)
   return fields.length >= 5 && !["*", "?"].includes(fields.at(-3)!)
@@ -131,7 +131,7 @@ export const isTimezone = (name: string): boolean => {
   }
 }
 
-/** True for a day `2026-01-31` or an instant `2026-01-31T10:00:00Z` that the calendar has. */
+/** Returns true for a day `2026-01-31` or an instant `2026-01-31T10:00:00Z` that the calendar has. */
 export const isDateText = (text: string): boolean => {
   const match = /^(\d{4})-(\d{2})-(\d{2})(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2}))?$/.exec(text)
   if (match === null) return false

@@ -105,7 +105,10 @@ export const dueFirings = (spec: Timing, key: string, nextAt: number, now: numbe
   }
 }
 
-/** Usually one tick is due. Only when more than a few are, after a long downtime, the ticks are counted back from `to`. */
+/**
+ * Returns the ticks of an interval. Usually one tick is due. Only when more than a few are, after a long downtime, the ticks are
+ * counted back from `to`.
+ */
 const ticksBetween = (spec: Timing, from: number, to: number): readonly Date[] => {
   const first = nextTicks(spec.cron, spec.timezone, new Date(from - 1), FEW)
   if (first.length < FEW || first[FEW - 1]!.getTime() > to) return first.filter((tick) => tick.getTime() <= to)
@@ -125,7 +128,10 @@ export const dayIn = (timezone: string, instant: Date): string =>
     )
     .format(instant)
 
-/** Returns the day of a run's logical date, in the time zone of the schedule that created the run, else of the workflow's first schedule. */
+/**
+ * Returns the day of a run's logical date, in the time zone of the schedule that created the run, else of the workflow's first
+ * schedule.
+ */
 export const logicalDay = (
   logicalDate: string,
   timezone: string | null,

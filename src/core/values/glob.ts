@@ -1,6 +1,6 @@
 // Patterns of files below a folder: in a name, `*` stands for any text, `?` for one character, `[abc]` and `[a-z]` for one of several and
-// `[!a]` for any other; `**` stands for any number of folders, and `{a,b}` for both texts. Matching takes time proportional to pattern times
-// name.
+// `[!a]` for any other; `**` stands for any number of folders, and `{a,b}` for both texts. Matching takes time proportional to pattern
+// times name.
 
 const MAX_ALTERNATIVES = 100
 
@@ -24,7 +24,7 @@ export const expandBraces = (glob: string): string[] => {
   return [...new Set(expanded)]
 }
 
-/** Names that begin with a dot fit only parts that begin with a dot. */
+/** Returns the test of names for a part of a pattern. Names that begin with a dot fit only parts that begin with a dot. */
 export const fitsGlob = (part: string): ((name: string) => boolean) => {
   const tokens = tokensOf([...part])
   const acceptsDot = part.startsWith(".")

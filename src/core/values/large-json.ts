@@ -1,5 +1,5 @@
-// Parses a large JSON text in pieces. One call of JSON.parse cannot be interrupted: in a thread with a memory limit, a call that exceeds the
-// limit ends the whole process. Between two pieces, the caller can check its memory and throw.
+// Parses a large JSON text in pieces. One call of JSON.parse cannot be interrupted: in a thread with a memory limit, a call that
+// exceeds the limit ends the whole process. Between two pieces, the caller can check its memory and throw.
 
 import type { Json, JsonObject } from "./json.ts"
 

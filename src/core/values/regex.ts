@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url)
 
 export interface Pattern {
   test(text: string): boolean
-  /** The source. ajv identifies patterns by it. */
+  /** Returns the source, by which ajv identifies patterns. */
   toString(): string
 }
 

@@ -6,7 +6,7 @@ import { EnvFiles } from "./env-files.ts"
 import { buildScope, visibleOutput } from "./expression-scope.ts"
 import type { OutputReader } from "./outputs.ts"
 import { findUpstreamArtifacts } from "./upstream-artifacts.ts"
-import { placeSecrets, readSecret } from "./secret.ts"
+import { insertSecrets, readSecret } from "./secret.ts"
 import { TaskFailure } from "./task-failure.ts"
 import type { Callbacks } from "./callbacks.ts"
 import type { Output } from "../../core/model/change.ts"
@@ -21,7 +21,10 @@ import type { Claim, TaskClaim } from "../../store/contract/store.ts"
 
 /** Larger upstream outputs of a fan-out become files, instead of being copied into the input of every instance. */
 const FAN_LIMIT = 64 * 1024
-/** Upstream outputs beyond this size, together, become files whose texts are inserted into the input: parsing them would block the server. */
+/**
+ * Upstream outputs beyond this size, together, become files whose texts are inserted into the input: parsing them would block the
+ * server.
+ */
 const PARSE_LIMIT = 1024 * 1024
 /** Limit of an argument or variable; the kernel's is 128 KiB. */
 const VALUE_LIMIT = 100 * 1024
@@ -99,7 +102,7 @@ export class AssignmentBuilder {
     for (const field in node.fields) fields[field] = await templates.render(node.fields[field]!)
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     this.#applyPolicy(workflow, assignment, wanted)
-    if (node.secretFields !== undefined) secrets.push(...(await placeSecrets(this.#options, fields, node)))
+    if (node.secretFields !== undefined) secrets.push(...(await insertSecrets(this.#options, fields, node)))
     if (node.command !== undefined) assignment.command = await this.#command(node.command, templates, env)
     for (const name in env) checkValue(`the value of ${name}`, env[name]!)
     const code = node.file === undefined || claim.kind === "job" ? null : await folders.code(claim, workflow.bundle ?? null)

@@ -35,7 +35,7 @@ export class AttemptRunner {
     this.#deadlines = new Deadlines(options.clock)
   }
 
-  /** Never rejects: every fault becomes a result. `stop` may be signalled already. */
+  /** Runs an attempt. Never rejects: every fault becomes a result. `stop` may be signalled already. */
   async run(assignment: Assignment, stop: StopSignal, listener: AttemptListener): Promise<AttemptResult> {
     const { node, secrets } = assignment
     const executor = this.#options.executors.get(node.executor)
@@ -174,14 +174,14 @@ class AttemptTimeouts implements Deadline {
     if (startedAt !== null) this.started(Math.max(0, clock.now() - startedAt))
   }
 
-  /** A second report of the start changes nothing. */
+  /** Begins the time to run. A second report of the start changes nothing. */
   started(elapsedMs = 0): void {
     if (this.#started) return
     this.#started = true
     this.at = this.#fromNow(this.#node.timeoutMs) - elapsedMs
   }
 
-  expire(): void {
+  timeOut(): void {
     this.#expired = true
     this.#stop.stop("timeout")
   }

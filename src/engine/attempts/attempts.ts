@@ -1,4 +1,4 @@
-// The attempts that this engine runs: builds the assignment of a claim, runs it, and emits the change that ends it. Every attempt ends
+// The attempts that this engine runs: builds the assignment of a claim, runs it, and submits the change that ends it. Every attempt ends
 // with exactly one result.
 
 import { type AssignmentBuilder } from "./assignment-builder.ts"
@@ -92,7 +92,10 @@ export class Attempts {
     else executor.committed(claim.attemptId, this.#parts.commit(change))
   }
 
-  /** The store rejects the suspension of a function whose run is being cancelled: the function runs again, and learns of it. */
+  /**
+   * Commits the suspension of a function. The store rejects it when the run is being cancelled: the function then runs again and learns
+   * of it.
+   */
   async #suspend(change: Change): Promise<void> {
     // A commit that never comes rejects: the engine stops.
     if (await this.#parts.commit(change).catch(() => true)) return

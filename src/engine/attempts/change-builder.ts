@@ -30,7 +30,7 @@ export class ChangeBuilder {
     this.#outputs = outputs
   }
 
-  /** `cancelling`: the attempt is not retried, whatever its result. */
+  /** Turns the result of an attempt into a change. `cancelling`: the attempt is not retried, whatever its result. */
   async toChange(claim: Claim, given: AttemptResult, cancelling: boolean): Promise<Change> {
     if (given.suspended !== undefined) return suspend(claim, given, given.suspended)
     const deferral = isResumed(claim) ? null : deferralIn(given)

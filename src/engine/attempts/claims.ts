@@ -1,4 +1,4 @@
-// Reads a claim, alike for a task of a run and for a job.
+// Returns the workflow, the node and the history of a claim, for a task of a run and for a job.
 
 import { jobRetryCounts, jobWorkflow } from "../../core/rules/jobs/job-node.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
@@ -18,7 +18,7 @@ const isSame = (a: JobSettings, b: JobSettings): boolean =>
   a.retry === b.retry &&
   a.timeoutMs === b.timeoutMs
 
-/** Builds the workflow of a claimed job once, and one for all jobs in a row that are alike. */
+/** Builds the workflow of a claimed job once. Consecutive jobs with the same settings share one. */
 const workflowOfJob = (job: ClaimedJob): CompiledWorkflow => {
   const known = (job.task === null ? undefined : workflows.get(job.task)) ?? workflows.get(job)
   if (known !== undefined && isSame(known.settings, job)) return known.workflow

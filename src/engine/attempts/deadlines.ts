@@ -6,7 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 export interface Deadline {
   /** Milliseconds of the monotonic clock; Infinity: no deadline. */
   at: number
-  expire(): void
+  timeOut(): void
 }
 
 export class Deadlines {
@@ -29,7 +29,7 @@ export class Deadlines {
     if (at >= this.#next) return
     this.#next = at
     this.#cancel?.()
-    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => this.#expire())
+    this.#cancel = this.#clock.after(Math.max(0, at - this.#clock.monotonic()), () => this.#timeOut())
   }
 
   remove(deadline: Deadline): void {
@@ -40,14 +40,14 @@ export class Deadlines {
     this.#next = Number.POSITIVE_INFINITY
   }
 
-  #expire(): void {
+  #timeOut(): void {
     this.#cancel = null
     this.#next = Number.POSITIVE_INFINITY
     const now = this.#clock.monotonic()
     for (const deadline of this.#all) {
       if (deadline.at <= now) {
         deadline.at = Number.POSITIVE_INFINITY
-        deadline.expire()
+        deadline.timeOut()
       } else this.changed(deadline)
     }
   }

@@ -12,7 +12,7 @@ import { BundleFolders, bundleKey } from "../../objects/bundles/bundles.ts"
 type Variables = { [name: string]: string }
 
 /** Location of the files of a run: in the bundle of its version, or in the folder of the definition. */
-export interface FilePlace {
+export interface FileLocation {
   bundle: string | undefined
   workingDir: string | null
 }
@@ -25,7 +25,7 @@ export class EnvFiles {
   }
 
   /** Throws a TaskFailure if there is no such file, or if a line of it is not a variable. */
-  async read(file: string, { bundle, workingDir }: FilePlace): Promise<Variables> {
+  async read(file: string, { bundle, workingDir }: FileLocation): Promise<Variables> {
     const folder = bundle === undefined ? workingDir : await this.#bundles.folder(bundle)
     const text = folder === null ? null : await readFile(join(folder, file), "utf8").catch(() => null)
     if (text === null) throw new TaskFailure(`env_file: the file ${file} is not beside the definition, or cannot be read`)

@@ -7,19 +7,19 @@ const INTERVAL_MS = 1000
 
 export class ProgressThrottle {
   readonly #clock: Clock
-  readonly #emit: (progress: Progress) => void
+  readonly #report: (progress: Progress) => void
   #next: Progress | null = null
-  #emittedAt = Number.NEGATIVE_INFINITY
+  #reportedAt = Number.NEGATIVE_INFINITY
   #cancel: (() => void) | null = null
 
-  constructor(clock: Clock, emit: (progress: Progress) => void) {
+  constructor(clock: Clock, report: (progress: Progress) => void) {
     this.#clock = clock
-    this.#emit = emit
+    this.#report = report
   }
 
   report(progress: Progress): void {
     this.#next = progress
-    const waitMs = this.#emittedAt + INTERVAL_MS - this.#clock.monotonic()
+    const waitMs = this.#reportedAt + INTERVAL_MS - this.#clock.monotonic()
     if (waitMs <= 0) this.#flush()
     else this.#cancel ??= this.#clock.after(waitMs, () => this.#flush())
   }
@@ -35,8 +35,8 @@ export class ProgressThrottle {
     this.#cancel?.()
     this.#cancel = null
     if (this.#next === null) return
-    this.#emittedAt = this.#clock.monotonic()
-    this.#emit(this.#next)
+    this.#reportedAt = this.#clock.monotonic()
+    this.#report(this.#next)
     this.#next = null
   }
 }

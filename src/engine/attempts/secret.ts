@@ -12,7 +12,7 @@ export const readSecret = async ({ secret }: Pick<EngineOptions, "secret">, name
 }
 
 /** Inserts the secrets of a node into the fields of its executor, and returns their values. Throws like `readSecret`. */
-export const placeSecrets = async (
+export const insertSecrets = async (
   options: Pick<EngineOptions, "secret">,
   fields: { [field: string]: Json },
   { secretFields = [] }: Pick<Node, "secretFields">,

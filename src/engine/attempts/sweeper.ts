@@ -2,7 +2,7 @@
 
 import { messageOf } from "../../core/values/error-message.ts"
 import { type AttemptId, parseRunId, rowOf } from "../../core/model/ids.ts"
-import type { UnfollowedWork } from "../../executors/executor.ts"
+import type { LeftoverWork } from "../../executors/executor.ts"
 import type { EngineOptions } from "../ports.ts"
 
 const INTERVAL_MS = 60_000
@@ -42,9 +42,9 @@ export class Sweeper {
   }
 
   /** Returns the ids of attempts that have ended. Those of unknown runs may belong to another installation. */
-  async endedOf(work: readonly UnfollowedWork[]): Promise<Set<string>> {
+  async endedOf(work: readonly LeftoverWork[]): Promise<Set<string>> {
     const { store } = this.#options
-    const known: UnfollowedWork[] = []
+    const known: LeftoverWork[] = []
     for (const one of work) {
       const runId = parseRunId(one.runId)
       if (runId !== null && (await store.getRun(runId)) !== null) known.push(one)

@@ -1,5 +1,6 @@
 // Files that tasks get from upstream tasks: artifacts, and outputs that are too large to be parsed or to be copied into every instance of
-// a fan-out (`<dataDir>/upstream/<run>/<set>/NAME.json`, one folder per set). Each is written once per host, and removed when the run closes.
+// a fan-out (`<dataDir>/upstream/<run>/<set>/NAME.json`, one folder per set). Each is written once per host, and removed when the run
+// closes.
 
 import { createHash } from "node:crypto"
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises"

@@ -1,7 +1,7 @@
-// Evaluates expressions in bounded time and memory. Expressions whose cost is bounded by their small input are evaluated synchronously;
-// others in a worker thread, which is replaced when an evaluation takes too long or needs too much memory. So an expression can fail its
-// task, but never block or crash the server. Throws, or rejects with, an ExpressionError. The thread also parses outputs that are too large
-// for the server's own thread: those that expressions read, and those that have a schema.
+// Evaluates expressions in bounded time and memory. Evaluates an expression synchronously if its cost is bounded by a small
+// input, and otherwise in a worker thread, which is replaced when an evaluation takes too long or needs too much memory: an expression can
+// fail its task, but never block or crash the server. Throws, or rejects with, an ExpressionError. The thread also parses outputs that
+// are too large for the server's own thread: those that expressions read, and those that have a schema.
 
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { ThreadReply, ThreadRequest } from "./evaluator-worker.ts"
@@ -66,7 +66,7 @@ const PARSED_BYTES_PER_MS = 5000
 /** CPU time for the schema itself. */
 const SCHEMA_MS = 1000
 
-/** True for an expression that may be evaluated on the server's own thread. */
+/** Returns true for an expression that may be evaluated on the server's own thread. */
 const isSmall = (source: string, scope: ExpressionScope): boolean =>
   isBounded(source) && textsOf(source, scope).length === 0 && operandSize(source, scope, MAX_INLINE) <= MAX_INLINE
 

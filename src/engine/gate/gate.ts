@@ -74,7 +74,7 @@ export class Gate {
       case "group":
         return openGroup(task)
       case "task":
-        return [await this.#admit(task)]
+        return [await this.#begin(task)]
       default:
         return claim.kind satisfies never
     }
@@ -83,10 +83,10 @@ export class Gate {
   /** Evaluates the rule and `if`. Returns null when the task is not skipped. */
   async #skip(task: GatedTask): Promise<Decision | null> {
     const { claim, node, scope } = task
-    const isItem = isInstance(node, claim.kind)
-    const skipReason = isItem ? null : evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
+    const isFanInstance = isInstance(node, claim.kind)
+    const skipReason = isFanInstance ? null : evaluateRule(node.rule, { total: node.upstream.length, ...claim.upstream })
     if (skipReason !== null) return { kind: "skip", skipReason, reason: ruleMessage(task, skipReason) }
-    if (node.if === undefined || ifPerInstance(node) !== isItem) return null
+    if (node.if === undefined || ifPerInstance(node) !== isFanInstance) return null
     if (isTruthy(await this.#options.evaluator.evaluate(node.if, scope))) return null
     return { kind: "skip", skipReason: "waived", reason: `if: ${node.if} is false` }
   }
@@ -130,7 +130,7 @@ export class Gate {
   }
 
   /** Starts a task whose rules hold: reuses its cached result, lets it wait, or enqueues it. */
-  async #admit({ claim, workflow, node, scope }: GatedTask): Promise<Decision> {
+  async #begin({ claim, workflow, node, scope }: GatedTask): Promise<Decision> {
     const { evaluator, store } = this.#options
     if (node.cache !== undefined) {
       const key = indexKey(toText(await evaluator.evaluate(node.cache.key, scope)))

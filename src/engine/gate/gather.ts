@@ -68,4 +68,4 @@ async function* members(options: EngineOptions, claim: TaskClaim, workflow: Comp
 }
 
 const childrenOf = ({ store }: EngineOptions, containerRow: number) =>
-  rowPages(PAGE, (page) => store.instanceOutputs({ containerRow, ...page }))
+  rowPages(PAGE, (page) => store.childOutputs({ containerRow, ...page }))

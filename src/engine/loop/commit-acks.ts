@@ -25,7 +25,7 @@ export class CommitAcks {
     })
   }
 
-  /** `into` replaces `change` in the inbox. */
+  /** Moves the acknowledgements of `change` to `into`, which replaces it in the inbox. */
   coalesced(change: Change, into: Change): void {
     const acks = this.#open.get(change)
     if (acks === undefined) return
@@ -59,7 +59,7 @@ export class CommitAcks {
   }
 }
 
-/** `lost`: the fence of the change, if it no longer held. */
+/** Counts one change of an acknowledgement as committed. `lost`: the fence of the change, if it no longer held. */
 const acknowledge = (ack: Ack, lost: Fence | undefined): void => {
   ack.pending -= 1
   if (lost !== undefined && !ack.rejected.some(({ attemptId }) => attemptId === lost.attemptId)) ack.rejected.push(lost)

@@ -44,7 +44,7 @@ export class Events {
     this.#recoveryListeners.add(listener)
   }
 
-  /** `results`: outputs of jobs and functions that have succeeded, by id. */
+  /** Emits events. `results`: outputs of jobs and functions that have succeeded, by id. */
   emit(events: readonly StoreEvent[], results: ReadonlyMap<string, Output> = NO_RESULTS): void {
     const listeners = [...this.#listeners]
     if (listeners.length === 0) return

@@ -14,10 +14,10 @@ const isChunk = (change: Change): change is Chunk => change.kind === "expand" ||
 
 const rowsOf = (chunk: Chunk): number => (chunk.kind === "open_group" ? chunk.rows.length : chunk.items.length)
 
-/** A wait of a row that was resumed before. */
+/** Returns whether a change is a wait of a row that was resumed before. */
 const isRenewedWait = (change: Change): boolean => change.kind === "wait" && change.resumes !== undefined
 
-/** How often the row of a wait was resumed before it; infinite for other changes, which count whenever they were decided. */
+/** Returns how often the row of a wait was resumed before it; infinite for other changes, which count whenever they were decided. */
 const resumesOf = (change: Change): number => (change.kind === "wait" ? (change.resumes ?? 0) : Number.POSITIVE_INFINITY)
 
 export class Inbox {
@@ -31,7 +31,7 @@ export class Inbox {
   #waits = new Map<string, number>()
   readonly #coalesced: (change: Change, into: Change) => void
 
-  /** `coalesced` is called when `into` replaces `change`. */
+  /** Calls `coalesced` when `into` replaces `change`. */
   constructor(coalesced: (change: Change, into: Change) => void = () => {}) {
     this.#coalesced = coalesced
   }
@@ -72,7 +72,7 @@ export class Inbox {
     } else if (change.kind === "progress") {
       this.#addProgress(change)
     } else {
-      this.#addFinal(change)
+      this.#addLast(change)
     }
   }
 
@@ -87,7 +87,7 @@ export class Inbox {
   }
 
   /** Replaces the start of the attempt, unless progress follows it or the change is a wait, which does not record the start. */
-  #addFinal(change: Change): void {
+  #addLast(change: Change): void {
     const { attemptId } = change
     const wait = this.#waits.get(attemptId)
     if (wait !== undefined) {

@@ -6,7 +6,7 @@ import type { GuardedLease } from "../../store/contract/store.ts"
 import { seededRandom } from "../../store/conformance/world.ts"
 import { VirtualClock } from "../../../test/sim/clock.ts"
 
-/** A holder on a store with leases, where calls of `reapHolders` wait for `blocked`. It has started, unless that waits. */
+/** Returns a holder on a store with leases, where calls of `reapHolders` wait for `blocked`. It has started, unless that waits. */
 const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}) => {
   const clock = new VirtualClock()
   const state = { renewals: 0, evicted: 0, wakes: 0, reaps: 0, blocked, leased: true, guards: [] as GuardedLease[] }

@@ -1,5 +1,6 @@
 // This engine as a lease holder: registers under an id that is new at every start, renews its lease where the store uses leases, and
-// reaps dead holders: once at its start, and a server every few seconds. Their attempts end as `lost`, except for remote work, which this engine adopts.
+// reaps dead holders: once at its start, and a server every few seconds. Their attempts end as `lost`, except for remote work, which
+// this engine adopts.
 
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
@@ -19,13 +20,16 @@ const DEREGISTER_TIMEOUT_MS = 3000
 
 export interface LeaseHolderHandlers {
   submit(change: Change): void
-  /** The lease was lost: other holders may own the attempts of this engine. */
+  /** Called when the lease was lost: other holders may own the attempts of this engine. */
   evicted(): void
   /** Runs every few seconds. Finds work without a notification: a lost one, or gate claims of a dead holder. */
   wake(): void
-  /** The engine owns this attempt of a dead holder now; its work runs elsewhere. `startedAt` in milliseconds; null: not started. */
+  /**
+   * Called when the engine has adopted an attempt of a dead holder; its work runs elsewhere. `startedAt` in milliseconds; null: not
+   * started.
+   */
   adopted(claim: Claim, startedAt: number | null): void
-  /** Only servers claim for these private runs now. Called with all of them each time. */
+  /** Called each time with all abandoned private runs: only servers claim for them now. */
   abandoned(runs: AbandonedRun[]): void
 }
 
@@ -74,7 +78,7 @@ export class LeaseHolder {
       id: this.#id,
       leaseMs: this.#leaseMs,
       stallMs,
-      onEvicted: () => void this.#registerAgain(),
+      onEvicted: () => void this.#replaceEvictedLease(),
       onError: (error) =>
         log.warn({ error: String(error) }, "the event loop is not watched; while it is blocked, the lease is not renewed"),
     })
@@ -152,12 +156,12 @@ export class LeaseHolder {
     this.#cancelRenewal = null
   }
 
-  /** Does not wait for the reaping, which may take longer than the lease: it shares connections with other writes. */
+  /** Renews the lease. Does not wait for the reaping, which may take longer than the lease: it shares connections with other writes. */
   async #renew(): Promise<void> {
     const { store, clock } = this.#options
     const begunAt = clock.monotonic()
     try {
-      if (store.leases) await this.#renewLease()
+      if (store.leases) await this.#renewOrReplaceLease()
     } catch (error) {
       this.#renewalFailed(error)
     }
@@ -179,7 +183,7 @@ export class LeaseHolder {
     if (store.leases && this.#cancelRenewal !== null) this.#handlers.wake()
   }
 
-  async #renewLease(): Promise<void> {
+  async #renewOrReplaceLease(): Promise<void> {
     const { store, log } = this.#options
     if (await store.renewLease(this.#id, this.#leaseMs)) return
     log.warn({ holder: this.#id }, "the lease was lost; registering under a new id")
@@ -190,12 +194,12 @@ export class LeaseHolder {
     await this.#register()
   }
 
-  async #registerAgain(): Promise<void> {
+  async #replaceEvictedLease(): Promise<void> {
     try {
-      await this.#renewLease()
+      await this.#renewOrReplaceLease()
     } catch (error) {
       this.#renewalFailed(error)
-      this.#options.clock.after(this.#renewalMs, () => void this.#registerAgain())
+      this.#options.clock.after(this.#renewalMs, () => void this.#replaceEvictedLease())
     }
   }
 

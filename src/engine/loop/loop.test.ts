@@ -30,7 +30,7 @@ const changeOf = (run: number): Change => ({
   limits: [],
 })
 
-/** A loop with two slots, on a store that commits two batches at once, each when the test says so. */
+/** Returns a loop with two slots, on a store that commits two batches at once, each when the test says so. */
 const setup = () => {
   const clock = new VirtualClock()
   const open: { batch: Batch; commit: () => void }[] = []

@@ -2,8 +2,8 @@
 // the claims. Changes, wake-ups, notifications of the store and due timers start a turn; an idle loop runs none.
 //
 // Phases: new → running → draining (claims nothing, commits what is left) → stopped. While the store is `unavailable`, no turn runs
-// until `#recover` succeeds. A batch that the store rejects because of its content (InvalidValue) is committed in parts: only the tasks whose
-// changes cannot be stored fail. After any other error the batch is committed again.
+// until `#recover` succeeds. A batch that the store rejects because of its content (InvalidValue) is committed in parts: only the tasks
+// whose changes cannot be stored fail. After any other error the batch is committed again.
 
 import { CommitAcks } from "./commit-acks.ts"
 import { type InboxBatch, ShardedInbox } from "./sharded-inbox.ts"
@@ -25,7 +25,7 @@ const RETRY_MAX_MS = 1000
 export const CLAIM_NOTHING: Batch["claim"] = { lanes: [], maxClaims: 0 }
 
 /** The part of the dispatcher that the loop uses. */
-export interface Dispatch {
+export interface LoopDispatcher {
   /** Nothing is in flight. */
   readonly idle: boolean
   has(attemptId: string): boolean
@@ -38,11 +38,11 @@ export interface Dispatch {
 }
 
 export interface LoopParts {
-  dispatcher: Dispatch
+  dispatcher: LoopDispatcher
   holderId(): HolderId
   /** Publishes the events and closed runs of a commit of these changes. */
   publish(changes: readonly Change[], advanced: Advanced): void
-  /** The store is available again: commits whose outcome is unknown may have closed runs. */
+  /** Called when the store is available again: commits whose outcome is unknown may have closed runs. */
   recovered(): void
 }
 
@@ -139,7 +139,7 @@ export class Loop {
   #enqueue(change: Change): void {
     this.#inbox.add(change)
     if (this.#inbox.urgent) this.wake()
-    else this.#wakeAfterCoalescing()
+    else this.#wakeSoon()
   }
 
   /** Adds changes. Resolves after their commit, with the fences that no longer held. */
@@ -162,7 +162,7 @@ export class Loop {
     if (this.#phase === "draining") this.wake()
   }
 
-  #wakeAfterCoalescing(): void {
+  #wakeSoon(): void {
     this.#cancelCoalescing ??= this.#options.clock.after(COALESCE_MS, () => this.wake())
   }
 
@@ -261,7 +261,7 @@ export class Loop {
     if (advanced.claims.length === batch.claim.maxClaims) {
       if (sharedCapacity) this.#mayClaimMore = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
-      else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeAfterCoalescing()
+      else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
     }
     if (this.#mayClaimMore && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true

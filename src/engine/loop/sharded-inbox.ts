@@ -10,7 +10,7 @@ export interface InboxBatch {
   changes: Change[]
   /** Shards that the changes come from; busy until the batch is completed or requeued. */
   shards: Inbox[]
-  /** Number of changes in another shard that is worth a concurrent advance; 0: none is. */
+  /** Number of changes in the largest idle shard, if they are worth a concurrent advance; otherwise 0. */
   concurrentChanges: number
   /** No other batch was in flight at any time together with this one. */
   exclusive: boolean
@@ -76,12 +76,12 @@ export class ShardedInbox {
     return batch
   }
 
-  /** The batch is committed. */
+  /** Marks the shards of a committed batch as idle. */
   complete({ shards }: InboxBatch): void {
     for (const shard of shards) this.#busy.delete(shard)
   }
 
-  /** The batch is not committed, or its outcome is unknown: puts its changes back in front of later ones, to be sent again. */
+  /** Puts back the changes of a batch whose outcome is unknown, or that was not committed, in front of later ones. */
   requeue(batch: InboxBatch): void {
     this.complete(batch)
     for (const shard of batch.shards) shard.requeue(batch.changes.filter((change) => this.#shardOf(change) === shard))

@@ -1,6 +1,6 @@
 // Collects the files of a workflow into a bundle: those that tasks name in fields (named-files.ts), those that `include` matches, those in
-// `script_dir`, and those that commands name and that exist. All must be inside the folder of the definition. Used by `ork deploy`, `ork validate` and a server that deploys a
-// folder.
+// `script_dir`, and those that commands name and that exist. All must be inside the folder of the definition. Used by `ork deploy`,
+// `ork validate` and a server that deploys a folder.
 
 import { lstat, readFile, realpath, stat } from "node:fs/promises"
 import { join, relative, sep } from "node:path"
@@ -39,7 +39,10 @@ export const withBundle = <T extends { workflow: CompiledWorkflow; hash: string 
   return { ...parsed, workflow, hash: contentHash(workflow) }
 }
 
-/** Returns a problem for each file that a task names and the bundle does not contain. Python modules are not checked: they have two places. */
+/**
+ * Returns a problem for each file that a task names and the bundle does not contain. Python modules are not checked: they have two
+ * places.
+ */
 export const missingFiles = ({ nodes }: CompiledWorkflow, paths: ReadonlySet<string>): Problem[] =>
   nodes.flatMap((node) =>
     namedFiles(node).flatMap((named) => {
@@ -84,7 +87,7 @@ class Collector {
     this.#source = source
   }
 
-  /** `module`: the file is given by the name of a Python module. */
+  /** Adds a file that a task names. `module`: by the name of a Python module. */
   async addNamed(file: string, path: Path, module: boolean): Promise<void> {
     const candidates = module ? moduleFiles(file) : [file]
     for (const candidate of candidates) {

@@ -51,7 +51,7 @@ export abstract class DueLoop {
     await this.#running
   }
 
-  /** There may be new work. */
+  /** Starts a pass. Called when there may be new work. */
   wake(): void {
     if (!this.#started || this.#stop.signal.aborted) return
     this.#passWanted = true

@@ -15,7 +15,7 @@ import {
 import { HANDLER_EXECUTOR, jobWorkflow } from "../../core/rules/jobs/job-node.ts"
 import type { RunId } from "../../core/model/ids.ts"
 import { isGroup } from "../../core/model/task-path.ts"
-import type { NodeState } from "../../core/rules/runs/retry-plan.ts"
+import type { RowState } from "../../core/rules/runs/retry-plan.ts"
 import { isRunClosed, type TaskStatus } from "../../core/model/status.ts"
 import { accepts, hasFunction } from "../../core/routing/capabilities.ts"
 import { type CompiledWorkflow, type Node, REMOTE_EXECUTORS } from "../../core/model/workflow.ts"
@@ -35,9 +35,12 @@ const MAX_LIMITS = 20
 const MAX_SLOT_USERS = 5
 
 export interface ExplainOptions {
-  store: Pick<Store, "getRun" | "compiled" | "listTasks" | "listNodes" | "listInner" | "getTask" | "listRuns" | "listHolders"> &
+  store: Pick<
+    Store,
+    "getRun" | "compiled" | "listTasks" | "listRowStates" | "listInner" | "getTask" | "listRuns" | "listHolders"
+  > &
     Pick<QueueStore, "listQueues"> &
-    Pick<StatsStore, "limitHolders"> &
+    Pick<StatsStore, "slotUsers"> &
     Pick<NotificationStore, "notificationProblems">
   /** Returns whether a holder that is not marked as dead is alive; see `holderIsAlive`. */
   isAlive(holder: LeaseHolderRow): boolean
@@ -46,7 +49,7 @@ export interface ExplainOptions {
 }
 
 export interface JobExplainOptions extends Pick<ExplainOptions, "isAlive"> {
-  store: Pick<ExplainOptions["store"], "listHolders" | "listQueues" | "limitHolders"> & Pick<JobStore, "getJob">
+  store: Pick<ExplainOptions["store"], "listHolders" | "listQueues" | "slotUsers"> & Pick<JobStore, "getJob">
 }
 
 /** Judges a holder by its lease, or by its process where the store does not use leases for its kind. */
@@ -90,7 +93,7 @@ const explainWholeRun = async (options: ExplainOptions, run: RunRow, context: Ex
   ]
 }
 
-/** `more`: number of tasks that are left out. */
+/** Returns the tasks to explain. `more`: number of tasks that are left out. */
 const tasksToExplain = async (
   store: ExplainOptions["store"],
   run: RunRow,
@@ -120,12 +123,12 @@ const containersToExplain = async (
   workflow: CompiledWorkflow,
   task: string | undefined,
 ): Promise<ExplainedTask[]> => {
-  const isRelevant = ({ node, kind, status, childrenCreated }: NodeState): boolean =>
+  const isRelevant = ({ node, kind, status, childrenCreated }: RowState): boolean =>
     kind !== "task" &&
     (task === undefined
       ? (childrenCreated === 0 && status !== "success") || status === "pending"
       : workflow.nodes[node]!.name === task)
-  const found = (await store.listNodes(run.id)).filter(isRelevant)
+  const found = (await store.listRowStates(run.id)).filter(isRelevant)
   if (workflow.nodes.some(isGroup) && found.length < MAX_TASKS) {
     for await (const page of rowPages(PAGE, (each) => store.listInner({ runId: run.id, ...each }))) {
       found.push(...page.filter(isRelevant))
@@ -165,7 +168,7 @@ const readContext = async (
 ): Promise<ExplainContext> => {
   const { store } = options
   const [nodes, queues, holders, active] = await Promise.all([
-    store.listNodes(run.id),
+    store.listRowStates(run.id),
     store.listQueues(),
     store.listHolders(),
     run.status === "pending"
@@ -220,7 +223,7 @@ export const explainJob = async (options: JobExplainOptions, job: JobRow): Promi
     store.listQueues(),
     store.listHolders(),
     job.status === "PENDING" ? Promise.all(job.dependencies.map((id) => store.getJob(id))) : [],
-    job.parked === null ? [] : store.limitHolders(job.parked.limit, MAX_SLOT_USERS),
+    job.parked === null ? [] : store.slotUsers(job.parked.limit, MAX_SLOT_USERS),
   ])
   const [node] = jobWorkflow(job).nodes as [Node]
   const open = dependencies.filter((found) => found !== null && found.status !== "COMPLETED") as JobRow[]
@@ -234,5 +237,5 @@ const slotUsersOf = async (
 ): Promise<ExplainContext["slotUsers"]> => {
   const keys = new Set(tasks.flatMap(({ parked }) => (typeof parked === "object" && parked !== null ? [parked.limit] : [])))
   const found = [...keys].slice(0, MAX_LIMITS)
-  return new Map(await Promise.all(found.map(async (key) => [key, await store.limitHolders(key, MAX_SLOT_USERS)] as const)))
+  return new Map(await Promise.all(found.map(async (key) => [key, await store.slotUsers(key, MAX_SLOT_USERS)] as const)))
 }

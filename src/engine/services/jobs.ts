@@ -5,11 +5,11 @@ import type { Logger } from "../ports.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { currentActor } from "../../store/contract/audit-scope.ts"
-import type { CreateJobsOptions, JobChange, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
+import type { CreateJobsOptions, JobEdit, JobRejection, JobRow, JobStore, NewJob } from "../../store/contract/jobs.ts"
 import type { Store } from "../../store/contract/store.ts"
 
 export interface JobServiceOptions {
-  store: Pick<JobStore, "createJobs" | "updateJob" | "deleteJob" | "cancelJob" | "retryJob"> & Pick<Store, "listHolders">
+  store: Pick<JobStore, "createJobs" | "editJob" | "deleteJob" | "cancelJob" | "retryJob"> & Pick<Store, "listHolders">
   clock: Clock
   objects: Pick<ObjectStore, "deletePrefix">
   log: Pick<Logger, "warn">
@@ -38,8 +38,8 @@ export class JobService {
     return created
   }
 
-  update(id: string, change: JobChange): Promise<JobRow | JobRejection> {
-    return this.#options.store.updateJob(id, change).finally(this.#options.wake)
+  update(id: string, change: JobEdit): Promise<JobRow | JobRejection> {
+    return this.#options.store.editJob(id, change).finally(this.#options.wake)
   }
 
   cancel(id: string): Promise<JobRow | JobRejection> {

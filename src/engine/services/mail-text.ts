@@ -33,7 +33,7 @@ const HAPPENED = {
 export const headline = (name: string, task: NotifiedTask | null, kind: NotificationKind): string =>
   `${name}${task === null ? "" : `: task ${taskDisplayName(task.name, task.path)}`} ${HAPPENED[kind]}`
 
-/** `link`: address of the run in the web UI. Rejects when an expression of a template fails. */
+/** Writes the e-mail of a notification. `link`: address of the run in the web UI. Rejects when an expression of a template fails. */
 export const mailText = async (
   evaluator: Pick<Evaluator, "render">,
   { spec, kind, link, ...subject }: NotificationSubject & { spec: NotifySpec; kind: NotificationKind; link: string },

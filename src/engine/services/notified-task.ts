@@ -35,12 +35,12 @@ export const readNotifiedTask = async (
 
 /** Returns whether a task of a running run has not ended, in any instance of the groups around it. */
 export const isTaskOpen = async (
-  store: Pick<Store, "listNodes" | "listInner">,
+  store: Pick<Store, "listRowStates" | "listInner">,
   run: RunRow,
   workflow: CompiledWorkflow,
   node: number,
 ): Promise<boolean> => {
-  if (hasOpenRow(workflow, node, await store.listNodes(run.id))) return true
+  if (hasOpenRow(workflow, node, await store.listRowStates(run.id))) return true
   if (workflow.nodes[node]!.group === null) return false
   for (let after = 0; ;) {
     const page = await store.listInner({ runId: run.id, after, limit: PAGE })

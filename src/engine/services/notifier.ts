@@ -1,6 +1,7 @@
-// Sends notifications of runs and tasks: webhooks, signed like incoming ones, Slack messages and e-mails. The store records them with the end of
-// the run or task, so that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice: X-Ork-Delivery identifies it.
-// Gives up after about a day. The store keeps the problem of each failed delivery, and `explain` shows it.
+// Sends notifications of runs and tasks: webhooks, signed like incoming ones, Slack messages and e-mails. The store records them with
+// the end of the run or task, so that no crash loses one. Each is sent until the receiver confirms it, so it may arrive twice:
+// X-Ork-Delivery identifies it. Gives up after about a day. The store keeps the problem of each failed delivery, and `explain` shows
+// it.
 
 import { DueLoop } from "./due-loop.ts"
 import { headline, mailText, type NotificationSubject } from "./mail-text.ts"
@@ -27,7 +28,7 @@ const MAX_TRIES = 30
 const NOTIFY_SECRET = "NOTIFY"
 
 export interface NotifierOptions {
-  store: Pick<Store, "getRun" | "getTask" | "listNodes" | "listInner" | "compiled" | "onWake"> & NotificationStore
+  store: Pick<Store, "getRun" | "getTask" | "listRowStates" | "listInner" | "compiled" | "onWake"> & NotificationStore
   clock: Clock
   log: Logger
   secret: SecretSource

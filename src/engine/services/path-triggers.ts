@@ -1,5 +1,5 @@
-// Creates a run for each new file or object that fits the pattern of a trigger. Every server looks by itself; the store accepts each file
-// once. A server remembers what it has seen, so that it asks the store about new files only.
+// Creates a run for each new file or object that fits the pattern of a trigger. Every server searches by itself; the store accepts each
+// file once. A server remembers what it has seen, so that it asks the store about new files only.
 
 import { DueLoop } from "./due-loop.ts"
 import { triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
@@ -23,21 +23,21 @@ export interface PathTriggersOptions extends TriggeredRunOptions {
 }
 
 /** State that this server keeps about a trigger. */
-interface Watch {
+interface PathState {
   pattern: string
-  /** Time of the next look, by the monotonic clock. */
+  /** Time of the next search, by the monotonic clock. */
   dueAt: number
   /** Files that were found and are not new. */
   seen: Set<string>
-  isLooking: boolean
+  isSearching: boolean
 }
 
 export class PathTriggers extends DueLoop {
   readonly #options: PathTriggersOptions
   /** By trigger. */
-  readonly #watches = new Map<number, Watch>()
-  /** Looks under way. A slow one, such as in a large bucket, delays no other trigger. */
-  readonly #looks = new Set<Promise<void>>()
+  readonly #states = new Map<number, PathState>()
+  /** Searches under way. A slow one, such as in a large bucket, delays no other trigger. */
+  readonly #searches = new Set<Promise<void>>()
 
   constructor(options: PathTriggersOptions) {
     super(options, "failed to look for new files; trying again")
@@ -46,45 +46,45 @@ export class PathTriggers extends DueLoop {
 
   override async stop(): Promise<void> {
     await super.stop()
-    await Promise.all(this.#looks)
+    await Promise.all(this.#searches)
   }
 
-  /** Starts the looks that are due. Returns the milliseconds until the next one. */
+  /** Starts the searches that are due. Returns the milliseconds until the next one. */
   protected override async pass(signal: AbortSignal): Promise<number | null> {
     const { store, clock } = this.#options
     const triggers = await store.pathTriggers()
     const ids = new Set(triggers.map(({ id }) => id))
-    for (const id of this.#watches.keys()) if (!ids.has(id)) this.#watches.delete(id)
-    for (const trigger of triggers) this.#lookIfDue(trigger, signal)
-    const dueAts = [...this.#watches.values()].map(({ dueAt }) => dueAt)
+    for (const id of this.#states.keys()) if (!ids.has(id)) this.#states.delete(id)
+    for (const trigger of triggers) this.#searchIfDue(trigger, signal)
+    const dueAts = [...this.#states.values()].map(({ dueAt }) => dueAt)
     return dueAts.length === 0 ? null : Math.max(0, Math.min(...dueAts) - clock.monotonic())
   }
 
-  #lookIfDue(trigger: PathTriggerRow, signal: AbortSignal): void {
+  #searchIfDue(trigger: PathTriggerRow, signal: AbortSignal): void {
     const now = this.#options.clock.monotonic()
     const { id, spec } = trigger
-    let watch = this.#watches.get(id)
-    if (watch?.pattern !== spec.path) {
-      watch = { pattern: spec.path, dueAt: 0, seen: new Set(), isLooking: false }
-      this.#watches.set(id, watch)
+    let state = this.#states.get(id)
+    if (state?.pattern !== spec.path) {
+      state = { pattern: spec.path, dueAt: 0, seen: new Set(), isSearching: false }
+      this.#states.set(id, state)
     }
-    if (watch.dueAt > now) return
-    watch.dueAt = now + spec.everyMs
-    if (watch.isLooking) return
-    watch.isLooking = true
-    const look = this.#lookOnce(trigger, watch, signal).finally(() => {
-      watch.isLooking = false
-      this.#looks.delete(look)
+    if (state.dueAt > now) return
+    state.dueAt = now + spec.everyMs
+    if (state.isSearching) return
+    state.isSearching = true
+    const search = this.#searchOnce(trigger, state, signal).finally(() => {
+      state.isSearching = false
+      this.#searches.delete(search)
     })
-    this.#looks.add(look)
+    this.#searches.add(search)
   }
 
-  /** Never rejects. */
-  async #lookOnce(trigger: PathTriggerRow, watch: Watch, signal: AbortSignal): Promise<void> {
+  /** Searches once, and stores a problem. Never rejects. */
+  async #searchOnce(trigger: PathTriggerRow, state: PathState, signal: AbortSignal): Promise<void> {
     const { store, log } = this.#options
     const { id, spec, workflow } = trigger
     try {
-      await this.#look(trigger, watch, signal)
+      await this.#search(trigger, state, signal)
     } catch (error) {
       if (signal.aborted) return
       const problem = `could not look for ${spec.path}: ${messageOf(error)}`
@@ -93,23 +93,23 @@ export class PathTriggers extends DueLoop {
     }
   }
 
-  async #look(trigger: PathTriggerRow, watch: Watch, signal: AbortSignal): Promise<void> {
+  async #search(trigger: PathTriggerRow, state: PathState, signal: AbortSignal): Promise<void> {
     const { store } = this.#options
     const { id, workflowId, problem } = trigger
-    const watched = { id, workflowId, pattern: watch.pattern }
-    const { old, candidates } = await this.#find(trigger, watch, signal)
+    const watched = { id, workflowId, pattern: state.pattern }
+    const { old, candidates } = await this.#find(trigger, state, signal)
     for (let i = 0; i < candidates.length; i += BATCH) {
       const batch = candidates.slice(i, i + BATCH)
       await this.#record(trigger, watched, await store.unrecordedFiles(watched, batch))
     }
-    watch.seen = new Set([...old, ...candidates].map(keyOf))
+    state.seen = new Set([...old, ...candidates].map(keyOf))
     if (problem?.startsWith("could not look") === true) await store.setTriggerProblem(id, null)
   }
 
   /** Finds files. `old`: known, or from before the trigger. `candidates`: to record, unless another server has. */
   async #find(
     { spec, since, workflow }: PathTriggerRow,
-    { seen }: Watch,
+    { seen }: PathState,
     signal: AbortSignal,
   ): Promise<Record<"old" | "candidates", FileVersion[]>> {
     const { matches, clock, log } = this.#options

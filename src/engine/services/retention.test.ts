@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { removeExpiredJobs, removeUnusedBundles } from "./retention.ts"
+import { removeOldJobs, removeUnusedBundles } from "./retention.ts"
 import { bundleFolder, bundleKey, storeBundle, createBundle } from "../../objects/bundles/bundles.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 
@@ -26,10 +26,10 @@ test("an expired job that got a dependent meanwhile keeps its log and output; th
   const expired = [["kept", "old"], []]
   const deleted: string[] = []
   const store = {
-    expiredJobs: async () => expired.shift()!,
+    removableJobs: async () => expired.shift()!,
     deleteJob: async (id: string) => (id === "kept" ? ({ rejected: "has_dependents" } as const) : null),
   }
   const objects = { deletePrefix: async (prefix: string) => void deleted.push(prefix) }
-  expect(await removeExpiredJobs({ store, objects }, 1000)).toBe(1)
+  expect(await removeOldJobs({ store, objects }, 1000)).toBe(1)
   expect(deleted).toEqual(["jobs/old/"])
 })

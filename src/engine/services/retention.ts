@@ -25,7 +25,7 @@ export interface RetentionRule {
 }
 
 /** Returns the number of removed runs. */
-export const removeExpired = async (
+export const removeOldRuns = async (
   { store, objects, dataDir }: { store: Store & Pick<Catalog, "currentTime">; objects: ObjectStore; dataDir: string },
   rule: RetentionRule,
   signal?: AbortSignal,
@@ -34,39 +34,39 @@ export const removeExpired = async (
   for (;;) {
     const before = removed
     const listedAt = await store.currentTime()
-    const expired = await store.expiredRuns({ ...rule, limit: BATCH })
-    for (const runId of expired) {
+    const removable = await store.removableRuns({ ...rule, limit: BATCH })
+    for (const runId of removable) {
       if (signal?.aborted === true) return removed
       const isRemoved = await removeRun({ store, objects, dataDir }, runId, listedAt).then(() => true, ignoreConflict)
       if (isRemoved) removed += 1
     }
-    if (expired.length < BATCH || removed === before) return removed
+    if (removable.length < BATCH || removed === before) return removed
   }
 }
 
-/** A run that was retried since it was listed stays. */
+/** Returns false for a Conflict, and throws other errors: a run that was retried since it was listed stays. */
 const ignoreConflict = (error: unknown): false => {
   if (error instanceof Conflict) return false
   throw error
 }
 
 /** Removes jobs that finished this long ago, with their logs and outputs. A job goes after all that depend on it. Returns their number. */
-export const removeExpiredJobs = async (
-  { store, objects }: { store: Pick<JobStore, "expiredJobs" | "deleteJob">; objects: Pick<ObjectStore, "deletePrefix"> },
+export const removeOldJobs = async (
+  { store, objects }: { store: Pick<JobStore, "removableJobs" | "deleteJob">; objects: Pick<ObjectStore, "deletePrefix"> },
   olderThanMs: number,
   signal?: AbortSignal,
 ): Promise<number> => {
   let removed = 0
   for (;;) {
-    const expired = await store.expiredJobs({ olderThanMs, limit: BATCH })
-    for (const id of expired) {
+    const removable = await store.removableJobs({ olderThanMs, limit: BATCH })
+    for (const id of removable) {
       if (signal?.aborted === true) return removed
       // Rejected when a job that depends on it was created in the meantime.
       if ((await store.deleteJob(id)) !== null) continue
       await objects.deletePrefix(`jobs/${id}/`)
       removed += 1
     }
-    if (expired.length === 0) return removed
+    if (removable.length === 0) return removed
   }
 }
 

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../core/values/json.ts"
 import type { CompiledWorkflow, Template } from "../../core/model/workflow.ts"
 import { bindParams } from "../../core/rules/runs/params.ts"
 
-/** `given`: params whose expressions can refer to the run. */
+/** Renders the params of a run. `given`: params whose expressions can refer to the run. */
 export const renderParams = async (
   evaluator: Pick<Evaluator, "render">,
   workflow: CompiledWorkflow,

@@ -15,7 +15,7 @@ import { planStepRetry } from "./step-retry.ts"
 import type { RetryRequest, StepKey } from "../../core/rules/runs/retry-plan.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { WorkflowRow } from "../../store/contract/catalog.ts"
-import { currentActor, describeChange } from "../../store/contract/audit-scope.ts"
+import { currentActor, describeAction } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { NewSignal, SignalOutcome } from "../../store/contract/functions.ts"
 import type { InstanceKey, InstanceRow, RunViewStore } from "../../store/contract/run-view.ts"
@@ -23,7 +23,7 @@ import type { StatsStore } from "../../store/contract/stats.ts"
 import type { RunRow, Store, TaskRow } from "../../store/contract/store.ts"
 
 export interface RunServiceOptions {
-  engine: Pick<Engine, "trigger" | "cancel" | "pause" | "planRetry" | "retry">
+  engine: Pick<Engine, "trigger" | "cancel" | "setPaused" | "planRetry" | "retry">
   store: CancelStore & Pick<Store, "removeRun"> & Pick<StatsStore, "overrideOutcome"> & Pick<RunViewStore, "listInstances">
   objects: Pick<ObjectStore, "deletePrefix">
   /** Folder that contains the run folders. */
@@ -63,7 +63,7 @@ export class RunService {
   async trigger({ workflow, params, ...request }: RunRequest): Promise<TriggeredRun> {
     const bound = bindParams(workflow.compiled, { values: params })
     if (!bound.ok) return { problems: bound.problems }
-    describeChange({ target: ([first]: { run: RunRow }[]) => first!.run.id })
+    describeAction({ target: ([first]: { run: RunRow }[]) => first!.run.id })
     return await this.#options.engine.trigger({
       workflowId: workflow.id,
       versionId: workflow.versionId,
@@ -79,14 +79,14 @@ export class RunService {
   }
 
   setPaused(runId: RunId, paused: boolean): Promise<void> {
-    return this.#options.engine.pause(runId, paused)
+    return this.#options.engine.setPaused(runId, paused)
   }
 
   /** Returns what a retry would run again and what it would keep, with the instances of fan-outs that keep their successes. */
   async planRetry(runId: RunId, request: RetryRequest): Promise<{ again: string[]; kept: string[] }> {
     const { engine, store } = this.#options
     const { reset, again, kept } = await engine.planRetry(runId, request)
-    const partly = reset.nodes.filter(({ extent }) => extent === "failed")
+    const partly = reset.rows.filter(({ extent }) => extent === "failed")
     if (partly.length === 0) return { again: firstNames(again), kept: firstNames(kept) }
     const { nodes } = await store.compiled((await store.getRun(runId))!.versionId)
     const names = { again: new Map<string, string[]>(), kept: [...kept] }

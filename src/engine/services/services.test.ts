@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest"
 import { createServices, type Services, type ServicesOptions } from "./services.ts"
 import { inlineEvaluator } from "../gate/evaluator.ts"
 import type { RunId } from "../../core/model/ids.ts"
-import { type NodeState, planRetry } from "../../core/rules/runs/retry-plan.ts"
+import { type RowState, planRetry } from "../../core/rules/runs/retry-plan.ts"
 import { workflow } from "../../core/testing.ts"
 import { systemClock, systemRandom } from "../system.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
@@ -66,7 +66,7 @@ test("the plan of a retry lists a thousand names, and the number of all others o
   const others = Array.from({ length: 1100 }, (_, i) => `task${i}`)
   const flow = workflow({ each: { fan: FAN }, ...Object.fromEntries(others.map((name) => [name, {}])) })
   const failed = { path: "", status: "failed", skipReason: null } as const
-  const states: NodeState[] = flow.nodes.map((_, node) =>
+  const states: RowState[] = flow.nodes.map((_, node) =>
     node === 0
       ? { ...failed, node, kind: "fan", childrenCreated: 2, total: 2 }
       : { ...failed, node, kind: "task", childrenCreated: 0, total: null },

@@ -21,7 +21,7 @@ export const planStepRetry = async (
   const run = await store.getRun(runId)
   if (run === null) throw new NotFound(`there is no run ${runId}`)
   const [node] = (await store.compiled(run.versionId)).nodes
-  if (node?.durable !== true) throw new Conflict(`run ${runId} is no durable function, and has no steps`)
+  if (node?.durable !== true) throw new Conflict(`run ${runId} is not a durable function, and has no steps`)
   const steps = await store.listSteps(runId)
   const first = steps.findIndex((step) => step.name === name && step.occurrence === occurrence)
   if (first === -1) {
@@ -36,5 +36,5 @@ export const planStepRetry = async (
   }
 }
 
-/** `charge`, and `charge (number 2)` for the second step of that name. */
+/** Returns `charge`, and `charge (number 2)` for the second step of that name. */
 const stepName = ({ name, occurrence }: StepKey): string => (occurrence === 0 ? name : `${name} (number ${occurrence + 1})`)

@@ -1,5 +1,5 @@
-// Creates the runs that follow successful runs of other workflows. The store has recorded the successes; whoever removes them creates the run,
-// so that there is one run per cause across servers and restarts.
+// Creates the runs that follow successful runs of other workflows. The store has recorded the successes; whoever removes them creates
+// the run, so that there is one run per cause across servers and restarts.
 
 import { DueLoop } from "./due-loop.ts"
 import { type Occasion, triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
@@ -78,7 +78,7 @@ const groupCauses = ({ after, when }: AfterTrigger, successes: readonly Upstream
   return replaced.length === 0 ? groups : [...groups, { causes: null, used: replaced }]
 }
 
-/** The run stands for the latest logical date of its causes. */
+/** Returns the occasion of a run: it stands for the latest logical date of its causes. */
 const occasionOf = (causes: readonly UpstreamSuccess[]): Occasion => {
   const latest = causes.reduce((best, each) => ((each.logicalDate ?? "") >= (best.logicalDate ?? "") ? each : best))
   const runs = causes.map(({ runId, workflow }) => ({ id: runId, workflow }))

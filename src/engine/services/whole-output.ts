@@ -15,7 +15,7 @@ import { rowPages } from "../../store/contract/row-pages.ts"
 const PAGE = 1000
 
 export interface WholeOutputOptions {
-  store: Pick<Store, "getTask" | "instanceOutputs">
+  store: Pick<Store, "getTask" | "childOutputs">
   objects: Pick<ObjectStore, "get">
   /** Limit of what is read. Default: none. */
   maxBytes?: number
@@ -65,7 +65,7 @@ export class WholeOutputs {
   }
 
   async *#children(containerRow: number): AsyncGenerator<ChildOutput> {
-    for await (const page of rowPages(PAGE, (each) => this.#store.instanceOutputs({ containerRow, ...each }))) yield* page
+    for await (const page of rowPages(PAGE, (each) => this.#store.childOutputs({ containerRow, ...each }))) yield* page
   }
 }
 

@@ -1,5 +1,5 @@
-// Cancels runs. A durable function is asked to end, so that the steps of its `finally` blocks can run: one that is suspended is resumed first.
-// Jobs and runs that it has started are cancelled with it.
+// Cancels runs. A durable function is asked to end, so that the steps of its `finally` blocks can run: one that is suspended is resumed
+// first. Jobs and runs that it has started are cancelled with it.
 
 import { CANCEL_SIGNAL, type Child, childOf } from "../../core/model/function-signals.ts"
 import type { RunId } from "../../core/model/ids.ts"

@@ -104,7 +104,7 @@ export class ChildRuns {
     return { workflowId, versionId }
   }
 
-  /** The child run gets the task's own input only, without upstream outputs. */
+  /** Returns the params of the child run: the task's own input only, without upstream outputs. */
   async #params(claim: TaskClaim, node: Node): Promise<JsonObject> {
     if (node.input === undefined) return {}
     const { workflow } = nodeOf(this.#options.store, claim)

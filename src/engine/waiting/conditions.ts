@@ -7,7 +7,7 @@ import { nodeOf } from "../attempts/claims.ts"
 import { buildScope } from "../attempts/expression-scope.ts"
 import { runFolder } from "../attempts/folders.ts"
 import type { OutputReader } from "../attempts/outputs.ts"
-import { placeSecrets } from "../attempts/secret.ts"
+import { insertSecrets } from "../attempts/secret.ts"
 import { TaskFailure } from "../attempts/task-failure.ts"
 import { BROKEN_CONDITION, type ConditionProbes, type EngineOptions, type Folders } from "../ports.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
@@ -90,7 +90,7 @@ export class ConditionBuilder {
     return (await this.#folders.workingDir(claim, wanted)).workingDir
   }
 
-  /** Tasks do not see the data folder of Ork, except for the folder of their run. */
+  /** Finds the files that a task may see: not the data folder of Ork, except for the folder of their run. */
   async #findFiles({ runId }: TaskClaim, path: string): Promise<string[]> {
     const found = await this.#conditions.paths(path, runFolder(this.#options.dataDir, runId))
     if (found.length > 0) await this.#checkPlace(runId, found)
@@ -115,7 +115,7 @@ export class ConditionBuilder {
     const text = shownAddress(fields["url"])
     const check = async (): Promise<Finding> => {
       const request = { ...fields }
-      const secrets = await placeSecrets(this.#options, request, node)
+      const secrets = await insertSecrets(this.#options, request, node)
       const policyOf = allowed === undefined ? {} : { policy: allowed }
       try {
         const sent = await this.#conditions.respond({ fields: request, secrets, ...policyOf, timeoutMs: CHECK_TIMEOUT_MS })
@@ -204,7 +204,7 @@ class PathCondition implements Condition {
   }
 }
 
-/** Tells failures of a check that waiting cannot heal. */
+/** Returns whether a check failed in a way that a later check cannot fix. */
 export const isBroken = (error: unknown): boolean =>
   error instanceof Error && (error.name === BROKEN_CONDITION || error.name === BLOCKED_REQUEST)
 
@@ -215,7 +215,7 @@ const maskedError = (error: unknown, secrets: readonly string[]): unknown => {
   return masked
 }
 
-/** The first column of the first row decides. */
+/** Decides by the first column of the first row. */
 const rowFinding = (row: JsonObject | null): Finding => {
   const [column] = Object.keys(row ?? {})
   if (row === null || column === undefined) return { met: false, seen: "the query returned no row" }

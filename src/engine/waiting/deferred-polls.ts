@@ -46,7 +46,10 @@ export class DeferredPolls {
     this.#stop.abort()
   }
 
-  /** `leftMs`: time until the timeout of the deferred work; null: without limit. */
+  /**
+   * Polls deferred work once, or postpones the poll while too many run. `leftMs`: time until the timeout of the deferred work; null:
+   * without limit.
+   */
   async poll(waitingOn: PollWait, claim: TaskClaim, node: Node, leftMs: number | null): Promise<WaitStep> {
     const { fetch } = this.#options
     if (fetch === undefined) throw new TaskFailure("nothing here can send the requests of a poll")

@@ -13,7 +13,7 @@ import type { Json } from "../../core/values/json.ts"
 import { iso } from "../../core/model/ports.ts"
 import type { WaitKind } from "../../core/model/waiting-on.ts"
 import { maskJson, maskText } from "../../objects/mask.ts"
-import { takeChange } from "../../store/contract/audit-scope.ts"
+import { takeAuditEntry } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { TaskClaim, TaskRow } from "../../store/contract/store.ts"
 
@@ -107,8 +107,8 @@ export class ExternalSignals {
     await store.compiled(claim.versionId)
     const { node } = nodeOf(store, claim)
     const change = await waiting.toChange(claim, node, result)
-    const entry = takeChange()?.(true) ?? null
-    const rejected = await report([entry === null ? change : { ...change, entry }])
+    const entry = takeAuditEntry()?.(true) ?? null
+    const rejected = await report([entry === null ? change : { ...change, auditEntry: entry }])
     return rejected.length === 0
   }
 }

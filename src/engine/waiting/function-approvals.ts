@@ -3,7 +3,7 @@
 import type { ApprovalSignal } from "./external-signals.ts"
 import { approvalRequestOf, approvalSignal } from "../../core/model/function-signals.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
-import { describeChange } from "../../store/contract/audit-scope.ts"
+import { describeAction } from "../../store/contract/audit-scope.ts"
 import { Conflict, NotFound } from "../../store/contract/errors.ts"
 import type { FunctionStore, Step } from "../../store/contract/functions.ts"
 import type { Store } from "../../store/contract/store.ts"
@@ -13,7 +13,7 @@ export interface FunctionApprovalOptions {
   clock: Pick<Clock, "now">
 }
 
-/** Returns false when the run is no durable function. The `path` of the answer is the number of the step among those of its name. */
+/** Returns false when the run is not a durable function. The `path` of the answer is the number of the step among those of its name. */
 export const answerFunction = async (
   { store, clock }: FunctionApprovalOptions,
   { runId, name, path, approved, comment, by }: ApprovalSignal,
@@ -23,7 +23,7 @@ export const answerFunction = async (
   const approvals = (await store.listSteps(runId)).filter(({ kind }) => kind === "approval")
   const { details } = waitingStep(approvals, { what: `run ${runId}`, name, path })
   const payload = { approved, comment, by, at: iso(clock.now()) }
-  describeChange({ made: (outcome: string) => outcome === "sent" })
+  describeAction({ made: (outcome: string) => outcome === "sent" })
   const outcome = await store.sendSignal({ runId, ...approvalSignal(approvalRequestOf(details)!), payload })
   if (outcome === "ended") throw new Conflict(`run ${runId} has ended`)
   if (outcome !== "sent") throw new Conflict(`step ${name} of run ${runId} was answered just now`)

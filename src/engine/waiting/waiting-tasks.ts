@@ -1,6 +1,6 @@
 // Tasks that wait without a slot: sleeps, approvals, sub-workflows, polls, callbacks and conditions. The gate begins a wait; when a row is
-// due it is resumed here, and waits on or finishes. Decisions are the same on every server that resumes a row: two servers may resume it in
-// turn. The engine that resumes a row with a condition keeps its claim and checks the condition (watches.ts).
+// due it is resumed here, and waits again or finishes. Decisions are the same on every server that resumes a row: two servers may
+// resume it in turn. The engine that resumes a row with a condition keeps its claim and checks the condition (watches.ts).
 
 import { ChildRuns } from "./child-runs.ts"
 import { ConditionBuilder, NOT_HERE } from "./conditions.ts"
@@ -141,7 +141,7 @@ export class WaitingTasks {
     const { for: waitingOn, elapsedMs } = claim.waitingOn!
     try {
       if (isCancelling(claim)) return await this.#cancel(waitingOn)
-      const limitMs = limitOf(node, waitingOn)
+      const limitMs = timeLimitOf(node, waitingOn)
       // The row may be resumed late: a sleep that ended before the timeout is a success.
       if (waitingOn.kind === "sleep" && elapsedMs >= waitingOn.ms && waitingOn.ms < (limitMs ?? Number.POSITIVE_INFINITY))
         return { result: { state: "success" } }
@@ -231,27 +231,27 @@ export class WaitingTasks {
   }
 }
 
-/** `error`: the error of a rejected approval. */
+/** Returns the result of an answered approval. `error`: that of a rejected one. */
 export const approvalResult = ({ approved, comment, by, at }: ApprovalAnswer, error: string): WaitResult => {
   const output = { approved, comment, by, at }
   return approved ? { state: "success", output } : { state: "failed", error, output, retryable: false }
 }
 
-/** The run is being cancelled, or a group around the task is overdue. */
+/** Returns whether the run is being cancelled, or a group around the task is overdue. */
 const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.mustEnd === true
 
 /**
  * Returns how long the attempt may take in all; null: without limit. Deferred work has a limit of its own: the task's timeout, which
  * has a default, applies to the launched process only.
  */
-const limitOf = (node: Node, waitingOn: WaitingOn): number | null => {
+const timeLimitOf = (node: Node, waitingOn: WaitingOn): number | null => {
   if (waitingOn.kind === "resume") return null
   if (waitingOn.kind !== "poll" && waitingOn.kind !== "callback") return node.timeoutMs
   const timeoutMs = waitingOn.kind === "poll" ? waitingOn.poll.timeoutMs : waitingOn.timeoutMs
   return soonest(node.deferTimeoutMs ?? null, timeoutMs === undefined ? null : waitingOn.since + timeoutMs)
 }
 
-/** After a check, a command waits for the time of the next one. */
+/** Returns the next step of a command: after a check, it waits for the time of the next one. */
 const nextCommandCheck = (
   { waitingOn: claimed }: TaskClaim,
   { checked, ...waitingOn }: Extract<WaitingOn, { kind: "condition" }>,

@@ -13,7 +13,7 @@ import { formatDuration } from "../../core/values/quantities.ts"
 import { untilNextCheck } from "../../core/model/waiting-on.ts"
 import type { TaskClaim } from "../../store/contract/store.ts"
 
-/** Checks of one service at once; others wait in line. */
+/** Checks of one service at once; others wait for their turn. */
 const MAX_PER_KEY = 16
 /** Interval at which rows are dropped that a user has finished by hand. */
 const PRUNE_MS = 60_000
@@ -33,7 +33,7 @@ export interface WatchParts {
 }
 
 interface Watch {
-  fence: Required<Omit<Fence, "entry">>
+  fence: Required<Omit<Fence, "auditEntry">>
   condition: Condition
   everyMs: number
   timeoutMs: number | null
@@ -46,8 +46,8 @@ export class Watches {
   readonly #options: Pick<EngineOptions, "clock" | "log">
   readonly #parts: WatchParts
   readonly #watches = new Map<string, Watch>()
-  /** Checks under way and in line, by the key of their conditions. */
-  readonly #lines = new Map<string, { busy: number; next: Watch[] }>()
+  /** Checks under way and in queue, by the key of their conditions. */
+  readonly #queues = new Map<string, { busy: number; next: Watch[] }>()
   readonly #timers: SharedTimers<Watch>
   #stopped = false
   #cancelPrune: (() => void) | null = null
@@ -120,19 +120,19 @@ export class Watches {
 
   #queue(watch: Watch): void {
     const { key } = watch.condition
-    const line = this.#lines.get(key) ?? { busy: 0, next: [] }
-    this.#lines.set(key, line)
-    if (line.busy >= MAX_PER_KEY) line.next.push(watch)
-    else void this.#checkInLine(key, line, watch)
+    const queue = this.#queues.get(key) ?? { busy: 0, next: [] }
+    this.#queues.set(key, queue)
+    if (queue.busy >= MAX_PER_KEY) queue.next.push(watch)
+    else void this.#checkInTurn(key, queue, watch)
   }
 
-  async #checkInLine(key: string, line: { busy: number; next: Watch[] }, first: Watch): Promise<void> {
-    line.busy += 1
-    for (let watch: Watch | undefined = first; watch !== undefined; watch = line.next.shift()) {
+  async #checkInTurn(key: string, queue: { busy: number; next: Watch[] }, first: Watch): Promise<void> {
+    queue.busy += 1
+    for (let watch: Watch | undefined = first; watch !== undefined; watch = queue.next.shift()) {
       if (this.#isWatched(watch)) await this.#check(watch)
     }
-    line.busy -= 1
-    if (line.busy === 0) this.#lines.delete(key)
+    queue.busy -= 1
+    if (queue.busy === 0) this.#queues.delete(key)
   }
 
   async #check(watch: Watch): Promise<void> {

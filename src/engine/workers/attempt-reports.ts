@@ -128,7 +128,7 @@ export class AttemptReports {
     return found
   }
 
-  /** `shift`: milliseconds from the worker's clock to the server's. */
+  /** Turns an entry of a report into a change. `shift`: milliseconds from the worker's clock to the server's. */
   async #change(claim: Claim, entry: Entry, shift: number): Promise<Change> {
     const { row, attemptId } = claim
     switch (entry.kind) {

@@ -85,7 +85,7 @@ export class ClaimPolls {
     })
   }
 
-  /** `all`: polls without free slots are served too. */
+  /** Serves the polls. `all`: also those without free slots. */
   wake(all: boolean): void {
     this.#serveAll ||= all
     this.#passWanted = true

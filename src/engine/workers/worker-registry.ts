@@ -6,7 +6,7 @@ import type { EngineOptions } from "../ports.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import * as wire from "../../protocol/api/workers.ts"
-import { describeChange } from "../../store/contract/audit-scope.ts"
+import { describeAction } from "../../store/contract/audit-scope.ts"
 import type { NewLeaseHolder } from "../../store/contract/store.ts"
 import { Conflict } from "../../store/contract/errors.ts"
 import type { z } from "zod"
@@ -59,7 +59,7 @@ export class WorkerRegistry {
     const { store, clock, random, log, leaseMs } = this.#options
     const { name, queues, labels, handlers, functions, functions_only: functionsOnly, capacity, version = "" } = body
     const id = newHolderId(clock.now(), random.hex128())
-    describeChange({ target: id })
+    describeAction({ target: id })
     const { token, stored } = newWorkerSecrets(id, random)
     const capabilities: WorkerCapabilities = {
       queues,

@@ -72,12 +72,18 @@ export class WorkerService {
     this.#polls.close()
   }
 
-  /** A commit may have made work ready. `all`: it may also have cancelled attempts, so polls without free slots are served too. */
+  /**
+   * Serves the polls after a commit that may have made work ready. `all`: it may also have cancelled attempts, so polls without free
+   * slots are served too.
+   */
   wake(all = false): void {
     this.#polls.wake(all)
   }
 
-  /** `key`: the API key of the caller; the worker is evicted when its secret is no longer valid. null: the server's own key. */
+  /**
+   * Registers a worker. `key`: the API key of the caller; the worker is evicted when its secret is no longer valid. null: the server's
+   * own key.
+   */
   register(body: z.output<typeof wire.newWorker>, key: NewLeaseHolder["key"]): Promise<z.output<typeof wire.registeredWorker>> {
     return this.#registry.register(body, key)
   }
@@ -166,8 +172,8 @@ export class WorkerService {
   // -- reports ---------------------------------------------------------------------------------------------------------------------
 
   /**
-   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held; claims are
-   * released then, and when the worker has disconnected.
+   * Commits what a worker reports, and claims up to `free` tasks for it. Returns null when the fence of no reported attempt held;
+   * claims are released then, and when the worker has disconnected.
    */
   async report(
     id: HolderId,

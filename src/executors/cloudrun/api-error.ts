@@ -3,8 +3,8 @@
 import { messageOf } from "../../core/values/error-message.ts"
 import { partsOf } from "./shapes.ts"
 
-export class ApiError extends Error {
-  override readonly name = "ApiError"
+export class GoogleApiError extends Error {
+  override readonly name = "GoogleApiError"
   /** HTTP status; null when there was no response, or an incomplete one. */
   readonly status: number | null
 
@@ -17,11 +17,12 @@ export class ApiError extends Error {
 export const TIMED_OUT = "it did not respond in time"
 
 /** Converts any error of a call of Cloud Run. */
-export const errorOf = (error: unknown): ApiError => (error instanceof ApiError ? error : unreachable("Cloud Run", error))
+export const errorOf = (error: unknown): GoogleApiError =>
+  error instanceof GoogleApiError ? error : unreachable("Cloud Run", error)
 
 /** Builds the error for a missing or incomplete response of a service. */
-export const unreachable = (service: string, error: unknown): ApiError =>
-  new ApiError(null, `${service} cannot be reached: ${reasonOf(error)}`, { cause: error })
+export const unreachable = (service: string, error: unknown): GoogleApiError =>
+  new GoogleApiError(null, `${service} cannot be reached: ${reasonOf(error)}`, { cause: error })
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof DOMException && error.name === "TimeoutError") return TIMED_OUT
@@ -33,21 +34,21 @@ const reasonOf = (error: unknown): string => {
 }
 
 export const isStatus = (error: unknown, ...statuses: number[]): boolean =>
-  error instanceof ApiError && error.status !== null && statuses.includes(error.status)
+  error instanceof GoogleApiError && error.status !== null && statuses.includes(error.status)
 
-export const isRateLimited = (error: ApiError): boolean => error.status === 429
+export const isRateLimited = (error: GoogleApiError): boolean => error.status === 429
 
 /** Returns true when the request was rejected without effect. 409: the job was changed at the same time. */
-const isConflict = (error: ApiError): boolean => error.status === 409 || isRateLimited(error)
+const isConflict = (error: GoogleApiError): boolean => error.status === 409 || isRateLimited(error)
 
 /** Returns true when the request may have been carried out. */
-export const mayHaveSucceeded = (error: ApiError): boolean =>
+export const mayHaveSucceeded = (error: GoogleApiError): boolean =>
   error.status === null || error.status === 408 || error.status >= 500
 
-export const isTransient = (error: ApiError): boolean => isConflict(error) || mayHaveSucceeded(error)
+export const isTransient = (error: GoogleApiError): boolean => isConflict(error) || mayHaveSucceeded(error)
 
 /** Returns the message of an error of Cloud Logging, with advice. `execution`: its full name. */
-export const describeLogError = (error: ApiError, execution: string): string => {
+export const describeLogError = (error: GoogleApiError, execution: string): string => {
   switch (error.status) {
     case 403:
       return (
@@ -62,7 +63,7 @@ export const describeLogError = (error: ApiError, execution: string): string => 
 }
 
 /** Returns the message of an error of Cloud Run, with advice. `job`: its full name. */
-export const describeError = (error: ApiError, job: string): string => {
+export const describeError = (error: GoogleApiError, job: string): string => {
   const { project, region, job: name } = partsOf(job)
   switch (error.status) {
     case 401:

@@ -45,7 +45,7 @@ export class CloudRunApi {
     return this.#call("GET", name)
   }
 
-  /** Newest first. */
+  /** Lists executions, newest first. */
   async list(parent: JobName, pageToken: string): Promise<{ executions: Execution[]; next: string }> {
     const query = new URLSearchParams({ pageSize: String(PAGE), ...(pageToken !== "" && { pageToken }) })
     const page = await this.#call<{ executions?: Execution[]; nextPageToken?: string }>(

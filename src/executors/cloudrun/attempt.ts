@@ -7,7 +7,7 @@ import { NO_OUTPUT, type OutputResult } from "../output.ts"
 import { type Observation, type Outcome, RemoteAttempt, type RemoteLaunch } from "../remote/remote-attempt.ts"
 import { backoff, delay, retryTransient } from "../remote/retry.ts"
 import type { CloudRunApi } from "./api.ts"
-import { ApiError, describeError, errorOf, isTransient } from "./api-error.ts"
+import { GoogleApiError, describeError, errorOf, isTransient } from "./api-error.ts"
 import { isEnded, outcomeOf, phaseOf, waitingReason } from "./classify.ts"
 import { ExecutionLog } from "./execution-log.ts"
 import type { LogReader } from "./log-reader.ts"
@@ -52,7 +52,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   readonly #launch: CloudRunLaunch
   #ended = false
   /** Error of the last cancel request; null when it succeeded. */
-  #cancelError: ApiError | null = null
+  #cancelError: GoogleApiError | null = null
   #log: ExecutionLog | null = null
 
   constructor(parts: CloudRunParts, launch: CloudRunLaunch) {
@@ -93,7 +93,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   protected submitFailure(error: unknown): Pick<AttemptResult, "error" | "retryable"> {
     return {
       error: `could not start the execution: ${this.describeError(error)}`,
-      ...(error instanceof ApiError && !isTransient(error) && { retryable: false }),
+      ...(error instanceof GoogleApiError && !isTransient(error) && { retryable: false }),
     }
   }
 
@@ -184,7 +184,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   }
 
   /** Resolves with the error of a request that Cloud Run rejected, which it also does for executions that have ended. */
-  async #cancel(name: ExecutionName): Promise<ApiError | null> {
+  async #cancel(name: ExecutionName): Promise<GoogleApiError | null> {
     return await this.#retry(() => this.#parts.api.cancel(name)).then(() => null, errorOf)
   }
 
@@ -201,7 +201,7 @@ export class CloudRunAttempt extends RemoteAttempt<RunningExecution, Execution> 
   }
 
   protected describeError(error: unknown): string {
-    return error instanceof ApiError ? describeError(error, this.#launch.job) : messageOf(error)
+    return error instanceof GoogleApiError ? describeError(error, this.#launch.job) : messageOf(error)
   }
 
   protected async close(running: RunningExecution | null): Promise<void> {

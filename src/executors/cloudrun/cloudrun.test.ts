@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { allLines, realClock } from "../conformance/fixture.ts"
-import type { UnfollowedWork } from "../executor.ts"
+import type { LeftoverWork } from "../executor.ts"
 import { CloudRunApi } from "./api.ts"
 import { messageType, problemOf } from "./testing/contract.ts"
 import { type FakeCloudRun, LIST_LOGS } from "./testing/fake-cloud-run.ts"
@@ -336,7 +336,7 @@ describe("leftover executions", () => {
     const executor = newExecutor()
     const followed = run("sleep 60", { attemptId: "followed" }, executor)
     await followed.started
-    const asked: UnfollowedWork[][] = []
+    const asked: LeftoverWork[][] = []
     const sweep = () =>
       executor.sweep(async (work) => {
         asked.push(work)

@@ -7,7 +7,7 @@ import type { AttemptResult } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { writeSpec } from "../exec/exec.ts"
-import type { Assignment, Executor, LaunchContext, UnfollowedWork } from "../executor.ts"
+import type { Assignment, Executor, LaunchContext, LeftoverWork } from "../executor.ts"
 import { Leftovers } from "../remote/leftovers.ts"
 import { UsedNames } from "../remote/used-names.ts"
 import { CloudRunApi } from "./api.ts"
@@ -34,7 +34,7 @@ export interface CloudRunExecutorOptions extends JobDefaults {
 }
 
 /** An execution without an attempt of this process. */
-interface UnfollowedExecution extends UnfollowedWork {
+interface LeftoverExecution extends LeftoverWork {
   name: ExecutionName
 }
 
@@ -68,14 +68,14 @@ export class CloudRunExecutor implements Executor {
   async sweep(ended: Parameters<NonNullable<Executor["sweep"]>>[0]): Promise<void> {
     const sources = this.#used.names().map((job) => ({
       name: job,
-      list: () => this.#unfollowedOf(job),
-      remove: ({ name }: UnfollowedExecution) => this.#parts.api.cancel(name),
+      list: () => this.#leftoversOf(job),
+      remove: ({ name }: LeftoverExecution) => this.#parts.api.cancel(name),
     }))
     await this.#leftovers.sweep(sources, ended)
   }
 
-  async #unfollowedOf(job: JobName): Promise<UnfollowedExecution[]> {
-    const found: UnfollowedExecution[] = []
+  async #leftoversOf(job: JobName): Promise<LeftoverExecution[]> {
+    const found: LeftoverExecution[] = []
     for await (const execution of this.#parts.api.listAll(job)) {
       const work = isEnded(execution) ? null : workOf(execution)
       if (work !== null) found.push({ ...work, name: execution.name ?? "" })
@@ -114,7 +114,7 @@ export class CloudRunExecutor implements Executor {
     }
   }
 
-  /** A store of local files is only visible to a fake of Cloud Run on this machine. */
+  /** Returns why executions cannot reach the object store. Local files are only visible to a fake of Cloud Run on this machine. */
   #storeProblem(): string | null {
     const { store, endpoint } = this.#options
     return store.startsWith("file:") && !endpoint.startsWith("http:")

@@ -7,9 +7,9 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment, StopReason } from "../executor.ts"
 import { NO_OUTPUT, outputFromText, type OutputResult, outputTarget } from "../output.ts"
-import { Notifier } from "../remote/notifier.ts"
+import { WakeSignal } from "../remote/wake-signal.ts"
 import { messageOf } from "../../core/values/error-message.ts"
-import { type ApiError, describeLogError, isTransient } from "./api-error.ts"
+import { type GoogleApiError, describeLogError, isTransient } from "./api-error.ts"
 import type { EntryLine } from "./log-entries.ts"
 import type { LogFollow, LogReader } from "./log-reader.ts"
 import { type ExecutionName, partsOf } from "./shapes.ts"
@@ -44,7 +44,7 @@ export class ExecutionLog {
   readonly #assignment: Assignment
   readonly #source: LogSource
   readonly #signal: AbortSignal
-  readonly #changes: Notifier
+  readonly #changes: WakeSignal
   readonly #follow: LogFollow
   #sink: Promise<LogSink> | null = null
   /** The last write. Writes run one after the other, and none after `close`. */
@@ -61,7 +61,7 @@ export class ExecutionLog {
     this.#assignment = assignment
     this.#source = source
     this.#signal = signal
-    this.#changes = new Notifier(parts.clock)
+    this.#changes = new WakeSignal(parts.clock)
     const { project, region, execution } = partsOf(source.name)
     this.#follow = parts.reader.follow({
       project,
@@ -79,7 +79,7 @@ export class ExecutionLog {
    * not waited for. Resolves with null when another process continues with the attempt. Rejects when the log cannot be stored.
    */
   async finish(endedAt: number | null, stopped: boolean): Promise<OutputResult | null> {
-    const onAbort = (): void => this.#changes.notify()
+    const onAbort = (): void => this.#changes.wake()
     this.#signal.addEventListener("abort", onAbort)
     try {
       switch (await this.#untilComplete(endedAt, stopped)) {
@@ -131,7 +131,7 @@ export class ExecutionLog {
     }
   }
 
-  async #noteIncomplete(problem: ApiError | null): Promise<void> {
+  async #noteIncomplete(problem: GoogleApiError | null): Promise<void> {
     if (this.#rejected) return
     const reason = problem === null ? "Cloud Logging returns it too slowly" : describeLogError(problem, this.#source.name)
     await this.#note(`its log was not read to its end, and its output is not known: ${reason}`)
@@ -143,7 +143,7 @@ export class ExecutionLog {
       this.#rejected = true
       void this.#note(`its log cannot be read, and its output is not known: ${describeLogError(problem, this.#source.name)}`)
     }
-    this.#changes.notify()
+    this.#changes.wake()
   }
 
   #note(text: string): Promise<void> {

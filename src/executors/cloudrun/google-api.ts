@@ -4,7 +4,7 @@
 import { GoogleAuth } from "google-auth-library"
 import { EnvHttpProxyAgent, fetch, type Response } from "undici"
 import { withTimeout } from "../timeout.ts"
-import { ApiError, TIMED_OUT, unreachable } from "./api-error.ts"
+import { GoogleApiError, TIMED_OUT, unreachable } from "./api-error.ts"
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -29,7 +29,7 @@ export interface ApiCall {
 /** `error` is null for status 200, and `value` is the parsed body. */
 export type ApiResponse = { headers: Response["headers"] } & (
   | { error: null; value: unknown }
-  | { error: ApiError; value?: never }
+  | { error: GoogleApiError; value?: never }
 )
 
 /** A response exceeds `maxBytes`. */
@@ -55,7 +55,7 @@ export class GoogleApi {
     void this.#dispatcher.destroy()
   }
 
-  /** Rejects with an ApiError without a complete response, or with ResponseTooLarge. */
+  /** Rejects with an GoogleApiError without a complete response, or with ResponseTooLarge. */
   async call({ method, path, body, maxBytes }: ApiCall): Promise<ApiResponse> {
     const { service, callMs } = this.#options
     try {
@@ -68,7 +68,7 @@ export class GoogleApi {
       const response = await fetch(address, { method, headers, signal, dispatcher, redirect: "error", ...content })
       const text = (await bytesOf(response, maxBytes)).toString()
       if (response.status === 200) return { headers: response.headers, error: null, value: JSON.parse(text) as unknown }
-      return { headers: response.headers, error: new ApiError(response.status, messageOf(response.status, text)) }
+      return { headers: response.headers, error: new GoogleApiError(response.status, messageOf(response.status, text)) }
     } catch (error) {
       throw error instanceof ResponseTooLarge ? error : unreachable(service, error)
     }

@@ -59,7 +59,7 @@ export interface LogCursor {
   receivedSince: number
 }
 
-/** `from`: time of the oldest possible entry, which keeps the search short. */
+/** Returns the filter of a search. `from`: time of the oldest possible entry, which keeps the search short. */
 export const filterOf = (cursors: readonly LogCursor[], from: number): string => {
   const groups = Map.groupBy(cursors, ({ receivedSince }) => receivedSince)
   const parts = [...groups].map(([receivedSince, all]) => {

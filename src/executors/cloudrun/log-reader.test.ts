@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { ManualClock } from "../conformance/manual-clock.ts"
-import { ApiError } from "./api-error.ts"
+import { GoogleApiError } from "./api-error.ts"
 import { filterOf, lineOf, type LogEntry } from "./log-entries.ts"
 import { BATCH, type LogFollow, LogReader, OVERLAP_MS, PACE_MS } from "./log-reader.ts"
 import { ResponseTooLarge } from "./google-api.ts"
@@ -70,7 +70,7 @@ test("no line is repeated or lost when entries are late, in pages, or after fail
   logs.hold = (line) => line === "2"
   for (const line of ["2", "3", "4", "5"]) write("e1", line)
   await clock.pass(3000)
-  faults.push(new ApiError(429, "slow"), new ApiError(500, "broken"), new ApiError(null, "gone"))
+  faults.push(new GoogleApiError(429, "slow"), new GoogleApiError(500, "broken"), new GoogleApiError(null, "gone"))
   await clock.pass(60_000)
   expect(lines).toEqual(["1", "3", "4", "5"])
   logs.release()
@@ -82,7 +82,7 @@ test("no line is repeated or lost when entries are late, in pages, or after fail
 test("a rate-limited service is read less and less often", async () => {
   const { clock, requests, faults, follow } = setup()
   follow("e1")
-  faults.push(...Array.from({ length: 100 }, () => new ApiError(429, "slow")))
+  faults.push(...Array.from({ length: 100 }, () => new GoogleApiError(429, "slow")))
   await clock.pass(600_000)
   expect(requests.length).toBeLessThan(25)
 })
@@ -151,7 +151,7 @@ test("a rejected read is reported, and retried a minute later", async () => {
   const { clock, requests, faults, follow, write } = setup()
   const { lines, follow: followed } = follow("e1")
   write("e1", "1")
-  faults.push(new ApiError(403, "no"))
+  faults.push(new GoogleApiError(403, "no"))
   await clock.pass(30_000)
   expect(followed.problem?.status).toBe(403)
   expect(requests).toHaveLength(1)

@@ -3,9 +3,9 @@
 // previous one, and entries are deduplicated by time and id.
 
 import type { Clock } from "../../core/model/ports.ts"
-import { Notifier } from "../remote/notifier.ts"
+import { WakeSignal } from "../remote/wake-signal.ts"
 import { backoff } from "../remote/retry.ts"
-import { ApiError, isTransient } from "./api-error.ts"
+import { GoogleApiError, isTransient } from "./api-error.ts"
 import { type EntryLine, filterOf, lineOf, type LogEntry, sourceKey, sourceOf } from "./log-entries.ts"
 import { ResponseTooLarge } from "./google-api.ts"
 import type { LogPage, LoggingApi } from "./logging-api.ts"
@@ -47,7 +47,7 @@ export interface LogFollow {
   /** Time at which Cloud Logging received the newest line; null when there is none. */
   readonly receivedAt: number | null
   /** Error of the last read; null when it succeeded. */
-  readonly problem: ApiError | null
+  readonly problem: GoogleApiError | null
   /** Returns the time by Google's clock, as far as it is known. */
   now(): number
   /** Makes the next read start within `ms`. */
@@ -65,7 +65,7 @@ interface Follower extends LogTarget {
   read: Read | null
   readAt: number | null
   receivedAt: number | null
-  problem: ApiError | null
+  problem: GoogleApiError | null
   /** Entries in the last read. */
   lines: number
 }
@@ -112,7 +112,7 @@ class ProjectReader {
   readonly #project: string
   readonly #api: LoggingApi
   readonly #clock: Clock
-  readonly #changes: Notifier
+  readonly #changes: WakeSignal
   readonly #followers = new Map<string, Follower>()
   /** Reads in progress, which alternate page by page. */
   #reads: Read[] = []
@@ -128,7 +128,7 @@ class ProjectReader {
     this.#project = project
     this.#api = api
     this.#clock = clock
-    this.#changes = new Notifier(clock)
+    this.#changes = new WakeSignal(clock)
   }
 
   follow(target: LogTarget): LogFollow {
@@ -145,24 +145,24 @@ class ProjectReader {
     }
     const key = sourceKey(target.region, target.execution)
     this.#followers.set(key, follower)
-    if (this.#running) this.#changes.notify()
+    if (this.#running) this.#changes.wake()
     else void this.#run()
     return Object.assign(follower, {
       now: () => this.#clock.now() + this.#clockOffset,
       readWithin: (ms: number) => {
         follower.dueAt = Math.min(follower.dueAt, this.#clock.monotonic() + ms)
-        this.#changes.notify()
+        this.#changes.wake()
       },
       close: () => {
         if (this.#followers.get(key) === follower) this.#followers.delete(key)
-        this.#changes.notify()
+        this.#changes.wake()
       },
     })
   }
 
   stop(): void {
     this.#followers.clear()
-    this.#changes.notify()
+    this.#changes.wake()
   }
 
   async #run(): Promise<void> {
@@ -285,7 +285,7 @@ class ProjectReader {
       this.#reads.unshift(read)
       return
     }
-    const problem = error instanceof ApiError ? error : new ApiError(null, String(error))
+    const problem = error instanceof GoogleApiError ? error : new GoogleApiError(null, String(error))
     for (const follower of read.followers) follower.problem = problem
     if (isTransient(problem)) {
       this.#failures += 1

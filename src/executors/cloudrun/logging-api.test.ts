@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { expect, onTestFinished, test, vi } from "vitest"
-import { ApiError } from "./api-error.ts"
+import { GoogleApiError } from "./api-error.ts"
 import { ResponseTooLarge } from "./google-api.ts"
 import { CloudLoggingApi } from "./logging-api.ts"
 
@@ -37,7 +37,7 @@ test.each([
 ])("%s is reported with its message", async (_, status, body, reported, message) => {
   const api = await serve(status, body)
   const error = await api.list(REQUEST).catch((thrown: unknown) => thrown)
-  expect(error).toBeInstanceOf(ApiError)
+  expect(error).toBeInstanceOf(GoogleApiError)
   expect(error).toMatchObject({ status: reported, message: expect.stringContaining(message) as string })
 })
 

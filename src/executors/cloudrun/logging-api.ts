@@ -39,7 +39,7 @@ export class CloudLoggingApi {
     this.#api.close()
   }
 
-  /** Rejects with an ApiError, or with ResponseTooLarge: the page must be requested with a smaller page size. */
+  /** Rejects with an GoogleApiError, or with ResponseTooLarge: the page must be requested with a smaller page size. */
   async list(request: LogRequest): Promise<LogPage> {
     const call = { method: "POST", path: "/v2/entries:list", body: bodyOf(request), maxBytes: MAX_BYTES } as const
     const { error, value, headers } = await this.#api.call(call)

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import { backoff } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
 import { type CloudRunApi, MAX_PAGES } from "./api.ts"
-import { type ApiError, errorOf, isStatus } from "./api-error.ts"
+import { type GoogleApiError, errorOf, isStatus } from "./api-error.ts"
 import { attemptOf, type Execution, idOf, instantOf, type JobName, SKEW_MS } from "./shapes.ts"
 
 const MIN_INTERVAL_MS = 2000
@@ -36,7 +36,7 @@ export interface ExecutionWatch {
   /** Successive polls that did not find the execution. */
   readonly misses: number
   /** Error of the last poll, and time since when polls fail; null when it succeeded. */
-  readonly problem: { error: ApiError; since: number } | null
+  readonly problem: { error: GoogleApiError; since: number } | null
   /** Polls soon, and often from now on: something has happened. */
   pollSoon(): void
   close(): void
@@ -49,7 +49,7 @@ interface Watcher extends WatchTarget {
   dueAt: number
   execution: Execution | null | undefined
   misses: number
-  problem: { error: ApiError; since: number } | null
+  problem: { error: GoogleApiError; since: number } | null
   onPoll: () => void
 }
 
@@ -69,7 +69,7 @@ export class ExecutionPoller {
     this.#clock = clock
   }
 
-  /** `onPoll` is called after each poll, successful or not. */
+  /** Watches an execution. Calls `onPoll` after each poll, successful or not. */
   watch(target: WatchTarget, onPoll: () => void): ExecutionWatch {
     const now = this.#clock.monotonic()
     const watcher: Watcher = {
@@ -200,7 +200,7 @@ export class ExecutionPoller {
     watcher.dueAt = now + this.#interval(watcher, now)
   }
 
-  #failed(job: JobName, open: Set<Watcher>, error: ApiError): void {
+  #failed(job: JobName, open: Set<Watcher>, error: GoogleApiError): void {
     const failures = (this.#failures.get(job) ?? 0) + 1
     this.#failures.set(job, failures)
     const now = this.#clock.monotonic()

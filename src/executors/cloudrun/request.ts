@@ -76,7 +76,7 @@ export const problemOf = (assignment: Assignment): string | null => {
 const holdsSecret = ({ secrets }: Assignment, value: string): boolean =>
   secrets.some((secret) => secret !== "" && value.includes(secret))
 
-/** `exec`: the variables for `ork exec`; null for any other container. */
+/** Builds the request of an execution. `exec`: the variables for `ork exec`; null for any other container. */
 export const requestOf = (job: JobName, assignment: Assignment, exec: { [name: string]: string } | null): RunRequest => {
   const { command, graceMs, node } = assignment
   const { container, args } = optionsOf(assignment)

@@ -1,7 +1,7 @@
 // Names and fields of jobs and executions that the executor reads, in the JSON of Cloud Run's API.
 
 import { ATTEMPT_VARIABLE } from "../environment.ts"
-import type { UnfollowedWork } from "../executor.ts"
+import type { LeftoverWork } from "../executor.ts"
 
 /** A time such as `2026-01-31T10:00:00.123456Z`. */
 type Timestamp = string
@@ -69,7 +69,7 @@ export const idOf = ({ name }: Execution): string => name?.slice(name.lastIndexO
 export const attemptOf = (execution: Execution): string | null => variableOf(execution, ATTEMPT_VARIABLE)
 
 /** Returns the attempt of an execution; null when Ork did not start it. */
-export const workOf = (execution: Execution): UnfollowedWork | null => {
+export const workOf = (execution: Execution): LeftoverWork | null => {
   const attemptId = attemptOf(execution)
   const [runId, taskId] = [variableOf(execution, "ORK_RUN_ID"), variableOf(execution, "ORK_TASK_ID")]
   return attemptId === null || runId === null || taskId === null ? null : { attemptId, runId, taskId }

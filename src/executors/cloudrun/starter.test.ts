@@ -2,14 +2,14 @@ import { expect, test } from "vitest"
 import { MemoryObjectStore } from "../../objects/testing/memory.ts"
 import { assignment } from "../conformance/fixture.ts"
 import { ManualClock } from "../conformance/manual-clock.ts"
-import { ApiError } from "./api-error.ts"
+import { GoogleApiError } from "./api-error.ts"
 import { ExecutionPoller } from "./poller.ts"
 import type { Execution } from "./shapes.ts"
 import { Starter } from "./starter.ts"
 
 const JOB = "projects/acme/locations/europe-west1/jobs/sh"
 
-const setup = (respond: () => Execution | ApiError) => {
+const setup = (respond: () => Execution | GoogleApiError) => {
   const clock = new ManualClock()
   const objects = new MemoryObjectStore()
   const calls: string[] = []
@@ -17,14 +17,14 @@ const setup = (respond: () => Execution | ApiError) => {
     run: async (): Promise<Execution> => {
       calls.push("run")
       const response = respond()
-      if (response instanceof ApiError) throw response
+      if (response instanceof GoogleApiError) throw response
       return response
     },
     get: async (): Promise<Execution> => ({}),
     list: async (): Promise<{ executions: Execution[]; next: string }> => {
       calls.push("list")
       const response = respond()
-      if (response instanceof ApiError && response.status === 503) throw response
+      if (response instanceof GoogleApiError && response.status === 503) throw response
       return { executions: [], next: "" }
     },
   }
@@ -43,7 +43,7 @@ const setup = (respond: () => Execution | ApiError) => {
 
 test("when a start is rate limited, all starts pause together", async () => {
   let limited = true
-  const { clock, calls, start } = setup(() => (limited ? new ApiError(429, "quota") : { name: `${JOB}/executions/e` }))
+  const { clock, calls, start } = setup(() => (limited ? new GoogleApiError(429, "quota") : { name: `${JOB}/executions/e` }))
   const all = Promise.all(Array.from({ length: 200 }, () => start()))
   await clock.pass(300_000)
   // Each one alone would have sent twenty requests.
@@ -54,7 +54,7 @@ test("when a start is rate limited, all starts pause together", async () => {
 })
 
 test("a start that is stopped before its request is not searched for", async () => {
-  const { clock, calls, start, stop } = setup(() => new ApiError(429, "quota"))
+  const { clock, calls, start, stop } = setup(() => new GoogleApiError(429, "quota"))
   const all = Promise.all(Array.from({ length: 20 }, () => start()))
   await clock.pass(500)
   const sent = calls.length
@@ -77,7 +77,7 @@ test("a started execution is followed even if its name cannot be stored", async 
 })
 
 test.each(["cancel", "timeout"])("a %s ends a start within seconds while the service is failing", async (reason) => {
-  const { clock, calls, start, stop } = setup(() => new ApiError(503, "unavailable"))
+  const { clock, calls, start, stop } = setup(() => new GoogleApiError(503, "unavailable"))
   let ended = 0
   for (let i = 0; i < 20; i++) void start().then((started) => (ended += started === null ? 1 : 0))
   await clock.pass(120_000)

@@ -8,7 +8,7 @@ import type { Assignment } from "../executor.ts"
 import { backoff, delay } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
 import type { CloudRunApi } from "./api.ts"
-import { ApiError, errorOf, isRateLimited, isTransient, mayHaveSucceeded } from "./api-error.ts"
+import { GoogleApiError, errorOf, isRateLimited, isTransient, mayHaveSucceeded } from "./api-error.ts"
 import type { ExecutionPoller } from "./poller.ts"
 import { type Execution, idOf, type JobName, type RunRequest } from "./shapes.ts"
 
@@ -64,7 +64,7 @@ export class Starter {
 
   /**
    * Resolves with null when the attempt was stopped and nothing of it runs, or another process continues with it. Rejects with
-   * an ApiError, or an error of the object store.
+   * an GoogleApiError, or an error of the object store.
    */
   async start(start: StartRequest): Promise<StartedExecution | null> {
     const { objects, clock } = this.#parts
@@ -98,7 +98,7 @@ export class Starter {
     for (let tries = 0; ; tries++) {
       const response = await this.#queue(request, signal)
       if (response === null) return null
-      if (!(response instanceof ApiError)) return idOf(response) === "" ? await this.#findStarted(start, since) : response
+      if (!(response instanceof GoogleApiError)) return idOf(response) === "" ? await this.#findStarted(start, since) : response
       if (!isTransient(response)) throw response
       if (!isRateLimited(response)) await delay(clock, backoff(tries, MAX_PAUSE_MS), signal)
       if (handedOver()) return null
@@ -111,10 +111,10 @@ export class Starter {
   }
 
   /** Waits for its turn and sends the request. Resolves with null when aborted before. */
-  #queue(request: RunRequest, signal: AbortSignal): Promise<Execution | ApiError | null> {
+  #queue(request: RunRequest, signal: AbortSignal): Promise<Execution | GoogleApiError | null> {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => resolve(null)
-      const send = (): Promise<Execution | ApiError | null> => {
+      const send = (): Promise<Execution | GoogleApiError | null> => {
         signal.removeEventListener("abort", onAbort)
         return this.#send(request, signal)
       }
@@ -124,12 +124,12 @@ export class Starter {
   }
 
   /** Sends the request. All starts pause when one is rate limited. Resolves with null when aborted before the request. */
-  async #send(request: RunRequest, signal: AbortSignal): Promise<Execution | ApiError | null> {
+  async #send(request: RunRequest, signal: AbortSignal): Promise<Execution | GoogleApiError | null> {
     const { api, clock } = this.#parts
     for (let left = this.#left(); left > 0 && !signal.aborted; left = this.#left()) await delay(clock, left, signal)
     if (signal.aborted) return null
     const response = await api.run(request, signal).catch(errorOf)
-    if (!(response instanceof ApiError) || !isRateLimited(response)) this.#rateLimited = 0
+    if (!(response instanceof GoogleApiError) || !isRateLimited(response)) this.#rateLimited = 0
     else if (this.#left() <= 0) this.#retryAt = clock.monotonic() + backoff(this.#rateLimited++, MAX_PAUSE_MS)
     return response
   }
@@ -142,7 +142,7 @@ export class Starter {
   async #findStarted(start: StartRequest, since: number): Promise<Execution | null> {
     const execution = await this.#find(start, since, MAX_POLLS_IF_STARTED)
     if (execution !== null || start.handedOver()) return execution
-    throw new ApiError(null, "Cloud Run has started an execution without returning its name, and does not list it")
+    throw new GoogleApiError(null, "Cloud Run has started an execution without returning its name, and does not list it")
   }
 
   /**
@@ -184,7 +184,7 @@ interface Marker {
   execution: string | null
 }
 
-/** The key lies outside of the attempt's prefix, whose objects the next server deletes. */
+/** Returns the key of the marker of a start, outside of the attempt's prefix, whose objects the next server deletes. */
 const keyOf = (prefix: string): string => `${prefix.slice(0, -1)}.cloudrun.json`
 
 const readMarker = async (objects: ObjectStore, prefix: string): Promise<Marker | null> => {

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { FileObjectStore } from "../../objects/file/file.ts"
-import { FunctionExecutor } from "../pool/function-executor.ts"
+import { PoolExecutor } from "../pool/pool-executor.ts"
 import { Pythons } from "../interpreter/pythons.ts"
 import type { Runtime } from "../pool/runtime.ts"
 import { assignment, type ExecutorFixture, launch, type Launched, marked, type Overrides, realClock } from "./fixture.ts"
@@ -47,7 +47,7 @@ export const functionFixture = async (
   chmodSync(parent, 0o755)
   const objects = new FileObjectStore(join(parent, "objects"))
   const options = { clock: realClock, maxWorkers: 4, eagerWorkers: 2, maxTasks, idleMs: 60_000 }
-  const executor = new FunctionExecutor({
+  const executor = new PoolExecutor({
     runtime,
     objects,
     helper,

@@ -16,7 +16,7 @@ import { stoppedResult } from "../stopped.ts"
 import { signalName } from "../messages.ts"
 import type { Environ } from "./address.ts"
 import { containerName, createRequest, LABELS, type Owner } from "./container.ts"
-import { type Engine, EngineError } from "./engine.ts"
+import { type DockerEngine, EngineError } from "./engine.ts"
 import { MissingImage, pullImage } from "./image.ts"
 import { type ContainerEnd, LogFollower, settlesWithin } from "./log.ts"
 import { type ContainerState, describeExit, startFailure } from "./messages.ts"
@@ -38,7 +38,7 @@ const ENGINE_EXIT_CODES: ReadonlySet<number> = new Set([143, 137, 255])
 export interface DockerLaunch {
   assignment: Assignment
   context: LaunchContext
-  engine: Engine
+  engine: DockerEngine
   objects: ObjectStore
   clock: Clock
   owner: Owner
@@ -301,7 +301,7 @@ export class DockerAttempt {
     return { ...base, state: "failed", error: error + note }
   }
 
-  /** Without a file, the output is the last line of the log: an incomplete log is then no success. */
+  /** Returns the result of a success. Without a file, the output is the last line of the log: an incomplete log is then no success. */
   async #success(base: Omit<AttemptResult, "state">, { last, logError }: End, note: string): Promise<AttemptResult> {
     const { objects, files } = this.#launch
     const target = outputTarget(objects, this.#assignment)

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
-import { type DockerEngine, IMAGE, startDocker } from "../../../test/support/components/docker.ts"
+import { type DockerDaemon, IMAGE, startDocker } from "../../../test/support/components/docker.ts"
 import type { DockerDefinition } from "../../core/model/definition.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, realClock } from "../conformance/fixture.ts"
@@ -15,7 +15,7 @@ import type { ExecutorFixture, Overrides } from "../conformance/fixture.ts"
 import type { Assignment } from "../executor.ts"
 import { DockerExecutor } from "./docker.ts"
 
-let engine: DockerEngine
+let engine: DockerDaemon
 beforeAll(async () => {
   engine = await startDocker()
 }, 120_000)

@@ -13,7 +13,7 @@ import { stoppedResult } from "../stopped.ts"
 import { type Environ, engineAddress } from "./address.ts"
 import { AttemptFolders, SILENT_MS } from "./attempt-folders.ts"
 import { containerEnvironment } from "./container.ts"
-import { Engine } from "./engine.ts"
+import { DockerEngine } from "./engine.ts"
 import { DockerAttempt } from "./attempt.ts"
 import { sweep } from "./sweep.ts"
 import { startFailure } from "./messages.ts"
@@ -28,7 +28,7 @@ export interface DockerExecutorOptions {
 }
 
 interface Ready {
-  engine: Engine
+  engine: DockerEngine
   folders: AttemptFolders
 }
 
@@ -54,7 +54,7 @@ export class DockerExecutor implements Executor {
   /** Rejects when the engine cannot be reached. */
   async start(): Promise<void> {
     const { env, dataDir, clock } = this.#options
-    const engine = new Engine(engineAddress(env, existsSync))
+    const engine = new DockerEngine(engineAddress(env, existsSync))
     await engine.connect()
     const folders = new AttemptFolders(dataDir, clock)
     try {

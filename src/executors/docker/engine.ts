@@ -35,7 +35,7 @@ export interface EngineCall {
   timeoutMs?: number | null
 }
 
-export class Engine {
+export class DockerEngine {
   readonly address: EngineAddress
   readonly #agent: Agent
   #version: string | null = null

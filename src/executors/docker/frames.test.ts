@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { FrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
+import { DockerFrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
 
 const frame = (stream: number, text: string | Buffer): Buffer => {
   const bytes = Buffer.from(text)
@@ -17,7 +17,7 @@ test("frames are parsed wherever the stream is split", () => {
   fc.assert(
     fc.property(frames, fc.array(fc.nat(30), { maxLength: 40 }), (written, cuts) => {
       const all = Buffer.concat(written.map(({ stream, text }) => frame(stream, text)))
-      const reader = new FrameReader()
+      const reader = new DockerFrameReader()
       const pieces: Piece[] = []
       let at = 0
       for (const cut of cuts) {
@@ -37,12 +37,12 @@ test("frames are parsed wherever the stream is split", () => {
 })
 
 test("errors of the engine are on stderr, and frames may be empty", () => {
-  const pieces = new FrameReader().read(Buffer.concat([frame(1, ""), frame(3, "engine"), frame(1, "task")]))
+  const pieces = new DockerFrameReader().read(Buffer.concat([frame(1, ""), frame(3, "engine"), frame(1, "task")]))
   expect([join(pieces, "stdout"), join(pieces, "stderr")]).toEqual(["task", "engine"])
 })
 
 test("bytes that are not frames are rejected", () => {
-  expect(() => new FrameReader().read(Buffer.from("hello, world"))).toThrow("not in frames")
+  expect(() => new DockerFrameReader().read(Buffer.from("hello, world"))).toThrow("not in frames")
 })
 
 test("after a broken connection, bytes that were read are skipped, per stream", () => {

@@ -12,7 +12,7 @@ export interface Piece {
   bytes: Buffer
 }
 
-export class FrameReader {
+export class DockerFrameReader {
   #header: Buffer = Buffer.alloc(0)
   #stream: LogStream = "stdout"
   #left = 0

@@ -1,7 +1,7 @@
 // Pulls images. The engine responds to a pull with status 200 and lines of JSON, the last of which may be an error.
 
 import type { Buffer } from "node:buffer"
-import { type Engine, EngineError } from "./engine.ts"
+import { type DockerEngine, EngineError } from "./engine.ts"
 
 const IDLE_MS = 600_000
 const MAX_LINE = 1 << 20
@@ -25,7 +25,7 @@ export const withTag = (image: string): string => {
 
 const ABSENT = /not found|manifest unknown|does not exist|denied|unauthorized|invalid reference|no such image/i
 
-export const pullImage = async (engine: Engine, { image, platform, auth, signal }: Pull): Promise<void> => {
+export const pullImage = async (engine: DockerEngine, { image, platform, auth, signal }: Pull): Promise<void> => {
   let problem: string | null
   try {
     const response = await engine.stream("POST", "/images/create", {

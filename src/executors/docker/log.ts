@@ -4,8 +4,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import type { Clock } from "../../core/model/ports.ts"
 import type { LogStream } from "../../objects/logs/log-index.ts"
 import type { LogSink } from "../../objects/logs/log-sink.ts"
-import { type Engine, EngineError } from "./engine.ts"
-import { FrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
+import { type DockerEngine, EngineError } from "./engine.ts"
+import { DockerFrameReader, type Piece, ByteDeduplicator } from "./frames.ts"
 import { isOutage, Pauses } from "./outage.ts"
 
 /** Time between the end of the attached stream and the engine's report that the container has ended. */
@@ -32,7 +32,7 @@ export interface FollowOptions {
 }
 
 export class LogFollower {
-  readonly #engine: Engine
+  readonly #engine: DockerEngine
   readonly #clock: Clock
   readonly #id: string
   readonly #deduplicator = new ByteDeduplicator()
@@ -40,7 +40,7 @@ export class LogFollower {
   /** Counts what arrives, and connections that fail. */
   activity = 0
 
-  constructor(engine: Engine, clock: Clock, id: string) {
+  constructor(engine: DockerEngine, clock: Clock, id: string) {
     this.#engine = engine
     this.#clock = clock
     this.#id = id
@@ -86,7 +86,7 @@ export class LogFollower {
   async #endsAsStored(signal: AbortSignal): Promise<boolean> {
     const stored = { stdout: Buffer.alloc(0), stderr: Buffer.alloc(0) }
     try {
-      const frames = new FrameReader()
+      const frames = new DockerFrameReader()
       for await (const chunk of await this.#readLog({ follow: "false", tail: String(TAIL_LINES) }, signal)) {
         for (const { stream, bytes } of frames.read(chunk)) stored[stream] = lastBytes(stored[stream], bytes)
       }
@@ -98,7 +98,7 @@ export class LogFollower {
 
   /** Returns false when the connection broke. */
   async #copy(response: AsyncIterable<Buffer>, sink: LogSink): Promise<boolean> {
-    const frames = new FrameReader()
+    const frames = new DockerFrameReader()
     const chunks = response[Symbol.asyncIterator]()
     for (;;) {
       // Only errors of the connection are caught here: a log that cannot be stored is not retried.

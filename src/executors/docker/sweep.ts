@@ -4,7 +4,7 @@
 import { messageOf } from "../../core/values/error-message.ts"
 import type { AttemptFolders } from "./attempt-folders.ts"
 import { LABELS } from "./container.ts"
-import { type Engine, EngineError } from "./engine.ts"
+import { type DockerEngine, EngineError } from "./engine.ts"
 
 interface ListedContainer {
   Id: string
@@ -19,7 +19,11 @@ export interface SweepResult {
 }
 
 /** Rejects only when the engine does not list its containers. */
-export const sweep = async (engine: Engine, folders: AttemptFolders, leftBehind: ReadonlySet<string>): Promise<SweepResult> => {
+export const sweep = async (
+  engine: DockerEngine,
+  folders: AttemptFolders,
+  leftBehind: ReadonlySet<string>,
+): Promise<SweepResult> => {
   const filters = JSON.stringify({ label: [LABELS.owner] })
   const containers = (await engine.call("GET", "/containers/json", { query: { all: "true", filters } })) as ListedContainer[]
   let undecided = false
@@ -38,7 +42,7 @@ export const sweep = async (engine: Engine, folders: AttemptFolders, leftBehind:
 }
 
 /** Kills and removes a container. */
-export const removeContainer = async (engine: Engine, id: string): Promise<void> => {
+export const removeContainer = async (engine: DockerEngine, id: string): Promise<void> => {
   try {
     await engine.call("DELETE", `/containers/${id}`, { query: { force: "true", v: "true" } })
   } catch (error) {

@@ -109,7 +109,7 @@ const versionedFields = ({ inputFiles, artifacts, upstreamArtifacts, prefix }: A
   }
 }
 
-/** A relative folder would be looked for in the folder that the container starts in. */
+/** Makes the address of a store absolute: a relative folder would be looked for where the container starts. */
 const absoluteAddress = (store: string): string => {
   const address = parseObjectAddress(store)
   return address?.kind === "file" ? `file:${resolve(address.folder)}` : store

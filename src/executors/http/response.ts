@@ -32,7 +32,7 @@ export const responseOutput = (response: Response, body: Buffer): { [field: stri
 const headersOf = (response: Response): { [name: string]: string } =>
   Object.fromEntries([...response.headers].filter(([name]) => name !== "set-cookie"))
 
-/** A JSON body whose numbers would change stays a text. */
+/** Parses a body. JSON whose numbers would change stays a text. */
 const bodyOf = (response: Response, body: Buffer): Json => {
   if (body.length === 0) return null
   const text = body.toString("utf8")

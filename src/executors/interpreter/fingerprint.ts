@@ -59,7 +59,7 @@ const hashOfFolder = async (folder: string, path: string, left: Limits): Promise
   return textHash(JSON.stringify(entries))
 }
 
-/** Another task may write the file meanwhile: not more than `size` bytes count. */
+/** Hashes a file, of which not more than `size` bytes count: another task may write it meanwhile. */
 const hashOfFile = async (folder: string, path: string, size: number): Promise<string> => {
   const opened = await openInside(folder, path)
   const hash = createHash("sha256")

@@ -1,7 +1,8 @@
 // Reads the requirements of a task as lines for pip: with included files in place and absolute paths. Their identity does not depend on
 // the folder: it consists of the lines as written and a fingerprint of each local file that they name.
 //
-// Ork reads with rights of its own, so it reads only files in the folder of the run; pip reads everything else, with the rights of the task.
+// Ork reads with rights of its own, so it reads only files in the folder of the run; pip reads everything else, with the rights of the
+// task.
 
 import { realpath, stat } from "node:fs/promises"
 import { dirname, relative, resolve } from "node:path"
@@ -26,7 +27,10 @@ const INCLUDE = /^(?:-r\s*|--requirement[\s=]+)(\S+)$/
 const EDITABLE = /^(?:-e|--editable)\b/
 const ARCHIVE = /\.(?:whl|zip|tar\.gz)$/
 
-/** `requirements`: lines, or the name of a file in the folder. Rejects with an error that names the line or the file. */
+/**
+ * Reads requirements. `requirements`: lines, or the name of a file in the folder. Rejects with an error that names the line or the
+ * file.
+ */
 export const readRequirements = async (requirements: string | readonly string[], folder: string): Promise<Requirements> => {
   const reader = new RequirementReader(await realpath(folder))
   if (typeof requirements === "string") await reader.include(requirements, reader.folder, 0)
@@ -50,7 +54,7 @@ class RequirementReader {
     return { lines: this.#lines, identity: [...written, ...fingerprints], isLocal: fingerprints.length > 0 }
   }
 
-  /** `from`: folder that included files are relative to. */
+  /** Adds lines, and those of included files. `from`: folder that included files are relative to. */
   async add(lines: readonly string[], from: string, depth: number): Promise<void> {
     for (const line of lines) {
       const text = line.replace(/(?:^|\s)#.*$/, "").trim()

@@ -4,7 +4,7 @@ import { messageOf } from "../../core/values/error-message.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
 /** A response other than 2xx. */
-export class ApiError extends Error {
+export class KubernetesApiError extends Error {
   readonly status: number
   /** Reason as defined by Kubernetes: AlreadyExists, Forbidden, Invalid, Expired, … */
   readonly reason: string
@@ -12,7 +12,7 @@ export class ApiError extends Error {
 
   constructor(status: number, reason: string, message: string, retryAfterMs: number | null = null) {
     super(message)
-    this.name = "ApiError"
+    this.name = "KubernetesApiError"
     this.status = status
     this.reason = reason
     this.retryAfterMs = retryAfterMs
@@ -39,21 +39,21 @@ const DEFINITE_STATUSES = new Set([400, 401, 403, 404, 405, 409, 410, 413, 415, 
 /** Time that a rejection of Ork's rights or credentials must last: an API server that starts rejects everybody for a while. */
 const DENIED_MS = 30_000
 
-export const isStatus = (error: unknown, status: number): error is ApiError =>
-  error instanceof ApiError && error.status === status
+export const isStatus = (error: unknown, status: number): error is KubernetesApiError =>
+  error instanceof KubernetesApiError && error.status === status
 
-/** An exhausted quota is reported as 403, but passes. */
-const isQuota = (error: ApiError): boolean => error.status === 403 && /exceeded quota/i.test(error.message)
+/** Returns whether a quota is exhausted, which is reported as 403 but passes. */
+const isQuota = (error: KubernetesApiError): boolean => error.status === 403 && /exceeded quota/i.test(error.message)
 
 /** Returns true when the same request may succeed later. */
 export const isTransient = (error: unknown): boolean =>
-  !(error instanceof ApiError) || !DEFINITE_STATUSES.has(error.status) || isQuota(error)
+  !(error instanceof KubernetesApiError) || !DEFINITE_STATUSES.has(error.status) || isQuota(error)
 
 /** Returns true when the failed request may have been carried out. */
-export const mayHaveSucceeded = (error: unknown): boolean => !(error instanceof ApiError) || error.status >= 500
+export const mayHaveSucceeded = (error: unknown): boolean => !(error instanceof KubernetesApiError) || error.status >= 500
 
 /** Decides about the errors of one request that is repeated: it is denied when 401 or 403 lasts. */
-export class Patience {
+export class DenialWindow {
   readonly #clock: Clock
   #deniedSince: number | null = null
 
@@ -80,10 +80,10 @@ export class Patience {
 
 /** Returns true when no later attempt can succeed. 401 is not among them: the cluster's authenticator may be unavailable. */
 export const isPermanent = (error: unknown): boolean =>
-  error instanceof ApiError && [400, 403, 404, 413, 422].includes(error.status) && !isQuota(error)
+  error instanceof KubernetesApiError && [400, 403, 404, 413, 422].includes(error.status) && !isQuota(error)
 
 /** Builds an error from the response of the API server. */
-export const errorOf = (status: number, body: string, retryAfter: string | undefined): ApiError => {
+export const errorOf = (status: number, body: string, retryAfter: string | undefined): KubernetesApiError => {
   let reason = ""
   let message = body.slice(0, 1000).trim()
   try {
@@ -95,15 +95,15 @@ export const errorOf = (status: number, body: string, retryAfter: string | undef
   }
   const seconds = Number(retryAfter)
   const retryAfterMs = retryAfter !== undefined && Number.isFinite(seconds) ? seconds * 1000 : null
-  return new ApiError(status, reason, message === "" ? `HTTP ${status}` : message, retryAfterMs)
+  return new KubernetesApiError(status, reason, message === "" ? `HTTP ${status}` : message, retryAfterMs)
 }
 
 /** Returns the message with advice on missing credentials and rights. */
 export const describeError = (error: unknown): string => {
-  if (error instanceof ApiError && error.status === 401) {
+  if (error instanceof KubernetesApiError && error.status === 401) {
     return `the cluster rejects Ork's credentials (401 ${error.message}): check the user of the kubeconfig, or the service account`
   }
-  if (error instanceof ApiError && error.status === 403) {
+  if (error instanceof KubernetesApiError && error.status === 403) {
     return `the cluster does not allow it: ${error.message} (the rights that Ork needs are in deploy/kubernetes/rbac.yaml)`
   }
   return messageOf(error)

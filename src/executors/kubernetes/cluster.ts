@@ -8,7 +8,7 @@ import { HttpMethod, type KubeConfig, RequestContext } from "@kubernetes/client-
 import { type Dispatcher, request } from "undici"
 import type { Clock } from "../../core/model/ports.ts"
 import { withTimeout } from "../timeout.ts"
-import { type ApiError, errorOf, isStatus, Unreachable } from "./api-error.ts"
+import { type KubernetesApiError, errorOf, isStatus, Unreachable } from "./api-error.ts"
 import { loadConfig, type Settings } from "./kubeconfig.ts"
 
 const RESPONSE_MS = 30_000
@@ -101,7 +101,7 @@ export class Cluster {
     path: string,
     { query = {}, body, signal }: CallOptions,
     headersTimeout: number,
-  ): Promise<Body | ApiError> {
+  ): Promise<Body | KubernetesApiError> {
     const search = new URLSearchParams(query).toString()
     const url = `${this.#server}${path}${search === "" ? "" : `?${search}`}`
     let response: Dispatcher.ResponseData
@@ -175,7 +175,7 @@ export class Cluster {
 
 const NO_CREDENTIALS = "no credentials within the time limit: does the kubeconfig's plugin hang?"
 
-const bodyOf = (response: Body | ApiError): Body => {
+const bodyOf = (response: Body | KubernetesApiError): Body => {
   if (response instanceof Error) throw response
   return response
 }

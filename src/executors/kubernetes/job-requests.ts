@@ -2,10 +2,10 @@
 
 import type { V1Secret } from "@kubernetes/client-node"
 import type { Clock } from "../../core/model/ports.ts"
-import type { Assignment, UnfollowedWork } from "../executor.ts"
+import type { Assignment, LeftoverWork } from "../executor.ts"
 import { backoff, retryTransient } from "../remote/retry.ts"
 import { Semaphore } from "../remote/semaphore.ts"
-import { ApiError, describeError, isStatus, mayHaveSucceeded, Patience } from "./api-error.ts"
+import { KubernetesApiError, describeError, isStatus, mayHaveSucceeded, DenialWindow } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { type JobRequest, secretOf } from "./job.ts"
 import { isSettled } from "./classify.ts"
@@ -139,8 +139,8 @@ export class JobRequests {
   }
 
   /** Lists the Jobs in a namespace that create or run pods. */
-  async unfinished(namespace: string): Promise<UnfollowedWork[]> {
-    const found: UnfollowedWork[] = []
+  async unfinished(namespace: string): Promise<LeftoverWork[]> {
+    const found: LeftoverWork[] = []
     await listAll<JobObject>(this.#cluster, jobsPath(namespace), this.#stopped.signal, (job) => {
       const {
         [LABELS.run]: runId = "",
@@ -166,10 +166,10 @@ export class JobRequests {
   async #post<T>(path: string, body: object, signal: AbortSignal, onFailure: (error: unknown) => void = () => {}): Promise<T> {
     // The server rejects unknown fields instead of dropping them.
     const query = { fieldValidation: "Strict", fieldManager: "ork" }
-    const patience = new Patience(this.#clock)
+    const denials = new DenialWindow(this.#clock)
     const isTransient = (error: unknown): boolean => {
       onFailure(error)
-      return patience.allows(error)
+      return denials.allows(error)
     }
     return await this.#retry(isTransient, signal, () =>
       this.#semaphore.run(() => this.#cluster.call<T>("POST", path, { query, body })),
@@ -206,7 +206,7 @@ export class JobRequests {
 }
 
 const pauseMs = (failures: number, error: unknown): number => {
-  const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : null
+  const retryAfterMs = error instanceof KubernetesApiError ? error.retryAfterMs : null
   return retryAfterMs === null ? backoff(failures) : Math.min(MAX_RETRY_AFTER_MS, retryAfterMs)
 }
 

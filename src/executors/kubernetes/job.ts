@@ -250,7 +250,7 @@ const podOf = ({ graceMs }: Assignment, options: KubernetesDefinition): Omit<V1P
   }),
 })
 
-/** The deadline counts from the Job's creation: time to start and time to run. */
+/** Returns the deadline, which counts from the Job's creation: time to start and time to run. */
 const deadlineOf = ({ node, graceMs }: Assignment): Pick<V1JobSpec, "activeDeadlineSeconds"> =>
   node.timeoutMs === null
     ? {}

@@ -6,7 +6,7 @@ import type { Clock } from "../../core/model/ports.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { environmentProblem } from "../environment.ts"
 import { writeSpec } from "../exec/exec.ts"
-import { argvOf, type Assignment, type Executor, type LaunchContext, type UnfollowedWork } from "../executor.ts"
+import { argvOf, type Assignment, type Executor, type LaunchContext, type LeftoverWork } from "../executor.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import { Leftovers } from "../remote/leftovers.ts"
 import { UsedNames } from "../remote/used-names.ts"
@@ -59,15 +59,15 @@ export class KubernetesExecutor implements Executor {
     const names = new Set([this.#cluster.namespace, ...this.#namespaces.keys(), ...this.#used.names()])
     const sources = [...names].map((namespace) => ({
       name: `namespace ${namespace}`,
-      list: () => this.#unfollowedIn(namespace),
-      remove: async ({ attemptId }: UnfollowedWork): Promise<void> => {
+      list: () => this.#leftoversIn(namespace),
+      remove: async ({ attemptId }: LeftoverWork): Promise<void> => {
         await this.#requests.remove(namespace, attemptId, AbortSignal.abort())
       },
     }))
     await this.#leftovers.sweep(sources, ended, describeError)
   }
 
-  async #unfollowedIn(namespace: string): Promise<UnfollowedWork[]> {
+  async #leftoversIn(namespace: string): Promise<LeftoverWork[]> {
     const watch = this.#namespaces.get(namespace)
     try {
       const unfinished = await this.#requests.unfinished(namespace)

@@ -5,7 +5,7 @@
 import type { Readable } from "node:stream"
 import type { Clock } from "../../core/model/ports.ts"
 import { backoff, delay } from "../remote/retry.ts"
-import { ApiError, describeError, isStatus, isTransient, Patience, Unreachable } from "./api-error.ts"
+import { KubernetesApiError, describeError, isStatus, isTransient, DenialWindow, Unreachable } from "./api-error.ts"
 import type { Cluster } from "./cluster.ts"
 import { SELECTOR, type Watched } from "./shapes.ts"
 
@@ -59,13 +59,13 @@ export class ListWatch<T extends Watched> {
   #ready = Promise.withResolvers<void>()
   #isReady = false
   #failures = 0
-  readonly #patience: Patience
+  readonly #denials: DenialWindow
   /** Error of the last list or watch; null when it succeeded. */
   problem: string | null = null
 
   constructor(options: ListWatchOptions<T>) {
     this.#options = options
-    this.#patience = new Patience(options.clock)
+    this.#denials = new DenialWindow(options.clock)
     this.#ready.promise.catch(() => {})
     void this.#run()
   }
@@ -112,8 +112,8 @@ export class ListWatch<T extends Watched> {
       if (!isTransient(error) || this.#failures % MAX_FAILURES === 0) this.#version = null
     }
     this.problem = describeError(error)
-    if (!this.#patience.allows(error) && !this.#isReady) this.#rejectWaiters(error)
-    const retryAfterMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
+    if (!this.#denials.allows(error) && !this.#isReady) this.#rejectWaiters(error)
+    const retryAfterMs = error instanceof KubernetesApiError ? (error.retryAfterMs ?? 0) : 0
     const pause = Math.max(Math.min(retryAfterMs, MAX_PAUSE_MS), backoff(this.#failures - 1, MAX_PAUSE_MS))
     await delay(clock, pause, this.#stopped.signal)
   }
@@ -130,7 +130,7 @@ export class ListWatch<T extends Watched> {
     if (this.#failures > 1) log.info({ path }, "watching the cluster again")
     this.#failures = 0
     this.problem = null
-    this.#patience.reset()
+    this.#denials.reset()
   }
 
   async #list(): Promise<void> {
@@ -176,7 +176,7 @@ export class ListWatch<T extends Watched> {
   #apply({ type, object }: Event<T>): void {
     const { listener } = this.#options
     if (type === "ERROR") {
-      throw new ApiError(object.code ?? 500, object.reason ?? "", object.message ?? "the server ended the watch")
+      throw new KubernetesApiError(object.code ?? 500, object.reason ?? "", object.message ?? "the server ended the watch")
     }
     if (type === "DELETED") listener.deleted(object)
     else if (type !== "BOOKMARK") listener.updated(object)

@@ -25,7 +25,7 @@ export class LogLines {
   #stamp: Buffer[] = []
   #inText = false
   #current = ""
-  /** Bytes of the current line to skip; null: all of it, because it was delivered before or is no line of the log. */
+  /** Bytes of the current line to skip; null: all of it, because it was delivered before or is not a line of the log. */
   #skip: number | null = 0
   #received = 0
   /** Lines left to skip; null until the first of them has arrived. */

@@ -126,7 +126,7 @@ export class NamespaceWatch {
     return this.#jobs.problem ?? this.#pods.problem
   }
 
-  /** Must be called before the Job is created: earlier changes go unnoticed. */
+  /** Tracks the Job of an attempt. Called before the Job is created: earlier changes go unnoticed. */
   track(attemptId: string, onChange: () => void): TrackedAttempt {
     const attempt = new TrackedAttempt(onChange)
     this.#attempts.set(attemptId, attempt)

@@ -48,7 +48,7 @@ export interface HandlerFiles {
   functions: ReadonlyMap<string, string>
 }
 
-/** `node`: the executor of that name, which the caller starts and stops. */
+/** Returns the executors of handlers. `node`: the executor of that name, which the caller starts and stops. */
 export const handlerExecutors = ({ queues, functions }: HandlerFiles, node: Executor, clock: Clock): Executor[] => [
   new HandlerExecutor(HANDLERS, queues, node, clock),
   new HandlerExecutor(FUNCTIONS, functions, node, clock),
@@ -80,7 +80,7 @@ class HandlerExecutor implements Executor {
     return this.#node.launch({ ...assignment, node, code: { folder: dirname(file), bundle: null, registered } }, context)
   }
 
-  /** Only `ork run` launches tasks of unknown functions, because it does not route by capabilities. */
+  /** Returns the failure of an unknown function. Only `ork run` launches such tasks, because it does not route by capabilities. */
   #unknown(name: string): AttemptResult {
     const error = `${unknownFunction(name, this.#files.keys(), "here")}; name the file that registers it with --handlers`
     return { state: "failed", startedAt: null, finishedAt: this.#clock.now(), error, retryable: false }

@@ -92,7 +92,10 @@ export class InProcessExecutor implements Executor {
   }
 }
 
-/** Creates the tools of a function on first use, because most functions use none. Ignores what the function writes after the end of its attempt. */
+/**
+ * Creates the tools of a function on first use, because most functions use none. Ignores what the function writes after the end of its
+ * attempt.
+ */
 class FunctionPorts implements ContextPorts {
   readonly #assignment: Assignment
   readonly #output: AttemptOutput

@@ -23,7 +23,7 @@ const describeState = (): unknown[] => [
   ...process.getActiveResourcesInfo().toSorted(),
 ]
 
-/** Node.js can only read the umask by setting it. */
+/** Reads the umask, which Node.js can only do by setting it. */
 const currentUmask = (): number => {
   const umask = process.umask(0o077)
   process.umask(umask)

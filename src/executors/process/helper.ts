@@ -12,7 +12,7 @@ export interface TaskListener {
   started(pid: number): void
   failed(failed: Failed): void
   exited(exited: Exited): void
-  /** The helper itself has died. */
+  /** Called when the helper itself has died. */
   lost(reason: string): void
 }
 
@@ -114,7 +114,7 @@ export class Helper {
     if (this.#listeners.has(id)) this.#send(encodeRequest({ kind: "kill", id, signal }))
   }
 
-  /** From now on, the helper ends with all tasks when this process is silent for `ms`. */
+  /** Makes the helper end with all tasks when this process is silent for `ms`. */
   keepLease(ms: number): void {
     this.#lease = { ms, renewedAt: performance.now(), missed: false }
     const renew = (): void => {

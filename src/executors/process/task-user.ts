@@ -54,7 +54,10 @@ export const findUser = (name: string): TaskUser | null => {
   }
 }
 
-/** Depth of the folders of runs and of pushed tasks below the data folder. Their parents belong to Ork, so that no task can replace them. */
+/**
+ * Depth of the folders of runs and of pushed tasks below the data folder. Their parents belong to Ork, so that no task can replace
+ * them.
+ */
 const DEPTHS: Readonly<Record<string, number>> = { work: 2, pushed: 3 }
 
 /** Gives the folder of a run to the user of tasks, unless that user has it: a folder may have been removed and created again. */

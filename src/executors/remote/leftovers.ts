@@ -2,10 +2,10 @@
 // process that follows it: work that has just ended completes, or is removed, by itself.
 
 import { messageOf } from "../../core/values/error-message.ts"
-import type { Executor, UnfollowedWork } from "../executor.ts"
+import type { Executor, LeftoverWork } from "../executor.ts"
 
 /** A part of a cluster that may hold leftover work, such as a namespace. */
-export interface WorkSource<Work extends UnfollowedWork> {
+export interface WorkSource<Work extends LeftoverWork> {
   /** Named in errors. */
   name: string
   /** Lists unfinished work that no attempt of this process follows. */
@@ -18,7 +18,7 @@ export class Leftovers {
   #found = new Set<string>()
 
   /** Goes on after a failure, and rejects at the end. */
-  async sweep<Work extends UnfollowedWork>(
+  async sweep<Work extends LeftoverWork>(
     sources: Iterable<WorkSource<Work>>,
     ended: Parameters<NonNullable<Executor["sweep"]>>[0],
     describeError: (error: unknown) => string = messageOf,

@@ -10,7 +10,7 @@ import { type ContainerEnd, watchExec } from "../exec/exec.ts"
 import type { Assignment, LaunchContext, StopReason } from "../executor.ts"
 import type { OutputResult } from "../output.ts"
 import { stoppedResult } from "../stopped.ts"
-import { Notifier } from "./notifier.ts"
+import { WakeSignal } from "./wake-signal.ts"
 import { delay } from "./retry.ts"
 
 /** Time after the grace period for the cluster to end stopped work, in milliseconds. */
@@ -59,7 +59,7 @@ export abstract class RemoteAttempt<Handle, End> {
   protected gaveUp = false
   /** Aborts when another process continues with the work. */
   protected readonly handover: AbortSignal
-  readonly #changes: Notifier
+  readonly #changes: WakeSignal
 
   constructor({ assignment, context, objects, clock, exec }: RemoteLaunch) {
     this.assignment = assignment
@@ -69,7 +69,7 @@ export abstract class RemoteAttempt<Handle, End> {
     this.exec = exec
     this.startedAt = assignment.adopted?.startedAt ?? null
     this.handover = handoverOf(context.signal)
-    this.#changes = new Notifier(clock)
+    this.#changes = new WakeSignal(clock)
   }
 
   // -- what a cluster contributes ------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ export abstract class RemoteAttempt<Handle, End> {
   }
 
   /** Makes the attempt observe the work again. */
-  protected readonly changed = (): void => this.#changes.notify()
+  protected readonly changed = (): void => this.#changes.wake()
 
   /** Reports the start of the work, once. */
   protected markStarted(at = this.clock.now()): void {

@@ -26,7 +26,7 @@ export const backoff = (failures: number, maxMs = MAX_PAUSE_MS): number =>
 export interface RetryOptions {
   clock: Clock
   isTransient(error: unknown): boolean
-  /** Milliseconds until the next try. `failures`: how many came before this error. */
+  /** Returns the milliseconds until the next try. `failures`: how many came before this error. */
   pauseMs(failures: number, error: unknown): number
   /** Ends the current pause, and makes the next failure the last. */
   signal?: AbortSignal | undefined

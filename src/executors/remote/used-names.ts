@@ -26,7 +26,7 @@ export class UsedNames {
     }, undefined)
   }
 
-  /** Also removes the folder with the last name. */
+  /** Removes a name, and the folder with the last one. */
   remove(name: string): void {
     this.#quietly(() => {
       rmSync(this.#path(name), { force: true })

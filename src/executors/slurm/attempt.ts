@@ -183,7 +183,7 @@ export class SlurmAttempt extends RemoteAttempt<SubmittedJob, JobEnd> {
     return this.resultOf(outcome, await readOutput(path, last, outputTarget(this.objects, this.assignment)))
   }
 
-  /** A folder that cannot be read proves nothing: the job is stopped. */
+  /** Returns whether the job has ended. A folder that cannot be read proves nothing: the job is stopped. */
   protected override async hasEnded({ location }: SubmittedJob): Promise<boolean> {
     return (await this.#parts.folders.exitCode(location).catch(() => null)) !== null
   }

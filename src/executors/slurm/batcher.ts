@@ -19,14 +19,14 @@ export class Batcher<Item> {
   readonly #flush: (items: Item[]) => void
   readonly #batches = new Map<string, Batch<Item>>()
 
-  /** `flush` receives the items of one key, at most `max` of them. */
+  /** Calls `flush` with the items of one key, at most `max` of them. */
   constructor(clock: Clock, max: () => number, flush: (items: Item[]) => void) {
     this.#clock = clock
     this.#max = max
     this.#flush = flush
   }
 
-  /** `expected`: number of items under this key, at which the batch is complete. */
+  /** Adds an item. `expected`: number of items under this key, at which the batch is complete. */
   add(key: string, item: Item, expected: number): void {
     const now = this.#clock.monotonic()
     const batch = this.#batches.get(key) ?? { items: [], until: now + MAX_MS, cancel: () => {} }

@@ -3,7 +3,7 @@
 
 import { mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
 import { join, resolve } from "node:path"
-import type { Assignment, UnfollowedWork } from "../executor.ts"
+import type { Assignment, LeftoverWork } from "../executor.ts"
 import { inputText } from "../input.ts"
 import type { JobLocation } from "./poller.ts"
 import { FILES, runScript } from "./script.ts"
@@ -13,7 +13,7 @@ const PRIVATE = { mode: 0o600 }
 const PART = ".part"
 
 /** An attempt that was prepared, and perhaps submitted. */
-export interface SubmittedWork extends UnfollowedWork {
+export interface SubmittedWork extends LeftoverWork {
   location: JobLocation
 }
 

@@ -87,7 +87,7 @@ export const parseScontrol = (text: string): QueuedJob[] =>
     return [{ ...identity, name: field("JobName"), ...state }]
   })
 
-/** `waiting`: the numbers of an array's waiting tasks, as ranges. */
+/** Returns the identity of a job. `waiting`: the numbers of an array's waiting tasks, as ranges. */
 const identityOf = (
   jobId: string,
   arrayId: string,

@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest"
 import type { Clock } from "../../core/model/ports.ts"
 import { FileObjectStore } from "../../objects/file/file.ts"
 import { allLines, assignment, launch, type Launched, type Overrides } from "../conformance/fixture.ts"
-import type { UnfollowedWork } from "../executor.ts"
+import type { LeftoverWork } from "../executor.ts"
 import { SlurmExecutor } from "./slurm.ts"
 import { FakeSlurm } from "./testing/fake-slurm.ts"
 
@@ -313,7 +313,7 @@ test("a stop sends SIGTERM to all processes of a job, then kills it after the gr
 
 describe("leftover jobs", () => {
   const sweepOf =
-    (executor: SlurmExecutor, ended: string[], asked: UnfollowedWork[][] = []) =>
+    (executor: SlurmExecutor, ended: string[], asked: LeftoverWork[][] = []) =>
     () =>
       executor.sweep(async (work) => {
         asked.push(work)
@@ -333,7 +333,7 @@ describe("leftover jobs", () => {
     const executor = await newExecutor()
     const followed = run("true", { attemptId: "followed" }, executor)
     await followed.started
-    const asked: UnfollowedWork[][] = []
+    const asked: LeftoverWork[][] = []
     const sweep = sweepOf(executor, ["ended"], asked)
     await sweep()
     expect([asked, slurm.calls("scancel")]).toEqual([[], []])

@@ -1,5 +1,5 @@
-// Endpoints of buckets that workflows name. Requests to an endpoint carry credentials of Ork, so only the administrator decides which ones get
-// them: the endpoint of the object store, and hosts of `http_allow`.
+// Endpoints of buckets that workflows name. Requests to an endpoint carry credentials of Ork, so only the administrator decides which
+// ones get them: the endpoint of the object store, and hosts of `http_allow`.
 
 import { isIP } from "node:net"
 import type { AllowedHost } from "../../core/settings/http-allow.ts"

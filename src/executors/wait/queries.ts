@@ -126,7 +126,7 @@ const parseRow = (found: { row: string | null; bytes: number } | undefined): Jso
   throw new BrokenCondition(`the first row of the query has ${found.bytes} bytes; select fewer columns (at most 256 KiB)`)
 }
 
-/** An error of the database has a SQLSTATE; one of the network has a code such as ECONNREFUSED. */
+/** Classifies an error. One of the database has a SQLSTATE; one of the network has a code such as ECONNREFUSED. */
 const queryError = (error: unknown): unknown => {
   if (!(error instanceof pg.DatabaseError)) return error
   const { code = "", message } = error

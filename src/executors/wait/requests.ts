@@ -44,7 +44,7 @@ export class Requests {
   }
 }
 
-/** A name that does not exist is a mistake in the URL. One that cannot be resolved now (EAI_AGAIN) is not. */
+/** Returns whether a host does not exist, which is a mistake in the URL. A name that cannot be resolved now (EAI_AGAIN) is not. */
 const isUnknownHost = (error: unknown): boolean => {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ("code" in cause && cause.code === "ENOTFOUND") return true

@@ -201,7 +201,7 @@ class DagImport {
     }
   }
 
-  /** A DAG that waits for datasets follows the workflows that write them. */
+  /** Returns the triggers of a DAG that waits for datasets: it follows the workflows that write them. */
   #triggers(datasets: readonly string[]): Pick<WorkflowDefinition, "triggers"> {
     const writers = datasets.flatMap((dataset) => {
       const found = this.#file.dags.filter(({ tasks }) =>

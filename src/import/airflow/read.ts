@@ -50,7 +50,7 @@ export const readAirflow = async (text: string): Promise<AirflowFile> => {
   return JSON.parse(output) as AirflowFile
 }
 
-/** A value that is not a constant. */
+/** Returns the source of a value that is not a constant; null for a constant. */
 export const sourceOf = (value: Json | undefined): string | null =>
   isObject(value) && typeof value["$source"] === "string" ? value["$source"] : null
 

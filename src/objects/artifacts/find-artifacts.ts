@@ -47,7 +47,7 @@ export const findArtifacts = async (folder: string, patterns: readonly string[])
   return [...found].toSorted()
 }
 
-/** `isFolder`: the pattern matches a folder. */
+/** Finds the matches of a pattern. `isFolder`: it matches a folder. */
 const matchesOf = async (folder: string, pattern: string): Promise<{ files: string[]; isFolder: boolean }> => {
   const files: string[] = []
   let isFolder = false
@@ -75,7 +75,10 @@ const checkedPath = (path: string): string => {
   return path
 }
 
-/** Opens a file of the folder, which is a real path. Throws an `ArtifactError` when it is no regular file, or when a link leads to it. */
+/**
+ * Opens a file of the folder, which is a real path. Throws an `ArtifactError` when it is not a regular file, or when a link leads to
+ * it.
+ */
 export const openArtifact = async (folder: string, path: string): Promise<OpenedFile> => {
   const expected = join(folder, path)
   let opened: OpenedFile | null

@@ -13,7 +13,7 @@ export const MAX_BUNDLE_BYTES = 16 * 2 ** 20
 
 export const BUNDLES_PREFIX = "bundles/"
 
-/** Each bundle has its own prefix, so that it can be deleted. */
+/** Returns the prefix of a bundle: each has its own, so that it can be deleted. */
 export const bundlePrefix = (hash: string): string => `${BUNDLES_PREFIX}${hash}/`
 
 export const bundleKey = (hash: string): string => `${bundlePrefix(hash)}files.tar`

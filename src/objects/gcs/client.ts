@@ -3,7 +3,7 @@
 
 import { GoogleAuth } from "google-auth-library"
 import { messageOf } from "../../core/values/error-message.ts"
-import { NETWORK_CODES, type Patience, patiently } from "../shared/patience.ts"
+import { NETWORK_CODES, type RetryOptions, withRetries } from "../shared/retry.ts"
 
 export interface GcsRequest {
   method: "GET" | "POST" | "PUT" | "DELETE"
@@ -26,7 +26,7 @@ export interface ClientOptions {
   /** Timeout of one request. */
   requestMs?: number
   /** Time for which requests are repeated while the store does not respond. */
-  patienceMs?: number
+  retryForMs?: number
   /** Pause before the first repetition; later ones are longer. */
   retryDelayMs?: number
 }
@@ -45,7 +45,7 @@ export class GcsError extends Error {
 const GOOGLE_ENDPOINT = "https://storage.googleapis.com"
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 const REQUEST_MS = 60_000
-const PATIENCE_MS = 300_000
+const RETRY_FOR_MS = 300_000
 /** Transient statuses besides 5xx. */
 const TRANSIENT = [408, 429]
 
@@ -53,14 +53,14 @@ export class GcsClient {
   readonly #endpoint: string
   readonly #auth: GoogleAuth | null
   readonly #requestMs: number
-  readonly #patience: Patience
+  readonly #retryOptions: RetryOptions
   readonly #explain: (error: unknown) => unknown
 
   /** `explain` converts errors before they are thrown. */
   constructor(options: ClientOptions, explain: (error: unknown) => unknown) {
-    const { endpoint, requestMs = REQUEST_MS, patienceMs = PATIENCE_MS, retryDelayMs: firstDelayMs } = options
+    const { endpoint, requestMs = REQUEST_MS, retryForMs = RETRY_FOR_MS, retryDelayMs: firstDelayMs } = options
     this.#requestMs = requestMs
-    this.#patience = { patienceMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
+    this.#retryOptions = { retryForMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
     this.#explain = explain
     const configured = endpoint ?? process.env["STORAGE_EMULATOR_HOST"] ?? ""
     const address = configured === "" || configured.includes("://") ? configured : `http://${configured}`
@@ -71,13 +71,13 @@ export class GcsClient {
   /** Throws for statuses of 400 and more, except the `allowed` ones. */
   async send(request: GcsRequest, allowed: readonly number[] = []): Promise<GcsResponse> {
     try {
-      return await patiently(async () => {
+      return await withRetries(async () => {
         const response = await this.#sendOnce(request)
         if (response.status >= 400 && !allowed.includes(response.status)) {
           throw new GcsError(response.status, errorMessageOf(response))
         }
         return response
-      }, this.#patience)
+      }, this.#retryOptions)
     } catch (error) {
       throw this.#explain(error)
     }

@@ -120,13 +120,13 @@ describe("during an outage", () => {
   test("requests of users fail soon, with the reason", async () => {
     fake.failNext = { count: 1_000_000, status: 503 }
     const since = performance.now()
-    await expect(open().impatient!.get("a")).rejects.toMatchObject({ name: "ObjectStoreError", transient: true })
+    await expect(open().failFast!.get("a")).rejects.toMatchObject({ name: "ObjectStoreError", transient: true })
     expect(performance.now() - since).toBeLessThan(5000)
   })
 
-  test("an outage that outlasts the patience is reported", async () => {
+  test("an outage that outlasts the retries is reported", async () => {
     fake.failNext = { count: 1_000_000, status: 500 }
-    const store = new GcsObjectStore({ bucket: "ork-bucket", prefix: "", endpoint, retryDelayMs: 1, patienceMs: 50 })
+    const store = new GcsObjectStore({ bucket: "ork-bucket", prefix: "", endpoint, retryDelayMs: 1, retryForMs: 50 })
     await expect(store.get("a")).rejects.toThrow(/internal error/)
   })
 })

@@ -27,18 +27,18 @@ const PAGE_SIZE = 1000
 const CONCURRENT_DELETES = 32
 /** Limits for requests of users. */
 const USER_REQUEST_MS = 5000
-const USER_PATIENCE_MS = 1000
+const USER_RETRY_FOR_MS = 1000
 
 export class GcsObjectStore implements ObjectStore {
   readonly kind = "gcs"
   readonly #client: GcsClient
   readonly #options: GcsOptions
-  readonly impatient?: ObjectStore
+  readonly failFast?: ObjectStore
 
   constructor(options: GcsOptions) {
     this.#options = options
-    if (options.patienceMs === undefined || options.patienceMs > USER_PATIENCE_MS) {
-      this.impatient = new GcsObjectStore({ ...options, patienceMs: USER_PATIENCE_MS, requestMs: USER_REQUEST_MS })
+    if (options.retryForMs === undefined || options.retryForMs > USER_RETRY_FOR_MS) {
+      this.failFast = new GcsObjectStore({ ...options, retryForMs: USER_RETRY_FOR_MS, requestMs: USER_REQUEST_MS })
     }
     this.#client = new GcsClient(options, (error) => this.#explain(error))
   }
@@ -152,7 +152,7 @@ export class GcsObjectStore implements ObjectStore {
 
   async check(): Promise<void> {
     try {
-      await probe(this.impatient ?? this)
+      await probe(this.failFast ?? this)
     } catch (error) {
       throw this.#explain(error)
     }

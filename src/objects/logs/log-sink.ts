@@ -16,7 +16,10 @@ import { createOwnedFolder } from "../owned-folder.ts"
 export interface LogSink {
   /** Resolves when more may be written. `at`: time of the output in epoch milliseconds; now by default. */
   write(stream: LogStream, bytes: Uint8Array | string, at?: number): Promise<void>
-  /** Stores the complete log; rejects when a part of it is missing. `last`: position of the last non-blank line of stdout, which may be the output of the task. */
+  /**
+   * Stores the complete log; rejects when a part of it is missing. `last`: position of the last non-blank line of stdout, which may be
+   * the output of the task.
+   */
   close(): Promise<{ last: LastLine; size: number }>
 }
 
@@ -26,7 +29,7 @@ export interface LogSinkOptions {
   maxLogBytes?: number
 }
 
-/** `prefix`: prefix of the attempt. */
+/** Opens a log. `prefix`: that of the attempt. */
 export const openLog = (objects: ObjectStore, prefix: string, options: LogSinkOptions): LogSink => {
   if (objects.localPath !== undefined) return new LocalLog(objects.localPath(logKey(prefix)), options)
   return new UploadedLog(objects, prefix, options)

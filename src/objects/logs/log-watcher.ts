@@ -16,11 +16,11 @@ const followers = new WeakMap<ObjectStore, Map<string, Set<() => void>>>()
 
 /** Notifies the readers of a log that more was uploaded. */
 export const notifyReaders = (objects: ObjectStore, prefix: string): void => {
-  for (const notify of followers.get(objects.impatient ?? objects)?.get(prefix) ?? []) notify()
+  for (const notify of followers.get(objects.failFast ?? objects)?.get(prefix) ?? []) notify()
 }
 
 const subscribe = (objects: ObjectStore, prefix: string, notify: () => void): (() => void) => {
-  const store = objects.impatient ?? objects
+  const store = objects.failFast ?? objects
   const logs = followers.get(store) ?? new Map<string, Set<() => void>>()
   const readers = logs.get(prefix) ?? new Set()
   followers.set(store, logs)

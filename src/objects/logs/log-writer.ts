@@ -39,7 +39,10 @@ export class LogWriter {
   /** Last complete non-blank line of stdout. */
   last: LastLine = NO_LINE
   size = 0
-  /** Error number of a failed write, or of a log that was removed; the rest of the log is dropped then, because a full disk must not stop the task. */
+  /**
+   * Error number of a failed write, or of a log that was removed; the rest of the log is dropped then, because a full disk must not
+   * stop the task.
+   */
   errno = 0
   readonly #maxBytes: number
   /** The last line of stdout since the log is full; null while it is not. */
@@ -51,7 +54,7 @@ export class LogWriter {
     this.#maxBytes = maxBytes
   }
 
-  /** `stream`: 1 for stdout, 2 for stderr. `at`: time of the output in epoch milliseconds. */
+  /** Adds output. `stream`: 1 for stdout, 2 for stderr. `at`: time of the output in epoch milliseconds. */
   add(stream: 1 | 2, data: Buffer, at = Date.now()): void {
     const pending = this.#pending[stream - 1]!
     const bytes = pending.bytes.length > 0 ? Buffer.concat([pending.bytes, data]) : data

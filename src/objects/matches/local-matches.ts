@@ -16,7 +16,7 @@ export interface LocalMatchOptions {
   signal?: AbortSignal
 }
 
-/** A missing folder has no matches; one that cannot be read rejects. */
+/** Yields the files that match. A missing folder has no matches; one that cannot be read rejects. */
 export async function* localMatches(parts: readonly string[], options: LocalMatchOptions): AsyncGenerator<Match> {
   for await (const path of walk("/", parts.map(walkPart), { maxEntries: MAX_ENTRIES, signal: options.signal })) {
     const info = await stat(path).catch(ignoreMissing)

@@ -16,7 +16,7 @@ export class OpenStores {
     this.#stores.set(address, opening)
     try {
       const store = await opening
-      return store.impatient ?? store
+      return store.failFast ?? store
     } catch (error) {
       if (this.#stores.get(address) === opening) this.#stores.delete(address)
       throw error

@@ -11,7 +11,7 @@ export interface WalkLimits {
   maxEntries: number
   /** Aborts the search. */
   signal?: AbortSignal | undefined
-  /** Names of files and folders that are left out. */
+  /** Returns whether a file or folder is left out. */
   skips?(name: string): boolean
   /** A folder that cannot be read has no entries, like a missing one. */
   ignoreUnreadable?: boolean
@@ -56,7 +56,7 @@ export async function* walk(root: string, parts: readonly WalkPart[], limits: Wa
   }
 }
 
-/** `**` also stands for no folder: the part after it may fit as well. */
+/** Adds the positions after `**`, which also stands for no folder: the part after it may fit as well. */
 const withNextParts = (parts: readonly WalkPart[], positions: ReadonlySet<number>): Set<number> => {
   const all = new Set(positions)
   for (const position of all) if ("anyFolders" in parts[position]! && position + 1 < parts.length) all.add(position + 1)
@@ -91,7 +91,10 @@ const stepOf = (parts: readonly WalkPart[], positions: ReadonlySet<number>, name
   return step
 }
 
-/** `names`: yields these without reading the folder. `missing`: errors of folders without entries. `isFolder` is null if only a link or the system knows. */
+/**
+ * Yields the entries of a folder. `names`: yields these without reading the folder. `missing`: errors of folders without entries.
+ * `isFolder` is null if only a link or the system knows.
+ */
 async function* entriesOf(
   folder: string,
   names: ReadonlySet<string> | null,

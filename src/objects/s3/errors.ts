@@ -1,6 +1,6 @@
 // Explains S3 errors to the user who configured the store, with advice.
 
-import { NETWORK_CODES } from "../shared/patience.ts"
+import { NETWORK_CODES } from "../shared/retry.ts"
 
 export interface S3ErrorInfo {
   name: string
@@ -50,7 +50,7 @@ export const isMissing = (error: unknown): boolean => {
   return name === "NoSuchKey" || (name === "NotFound" && status === 404)
 }
 
-/** The upload was completed or aborted before. */
+/** Returns whether the upload was completed or aborted before. */
 export const isMissingUpload = (error: unknown): boolean => errorInfo(error).name === "NoSuchUpload"
 
 /** Errors of the network, and of a store that is overloaded or restarts. */

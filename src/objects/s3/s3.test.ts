@@ -85,6 +85,6 @@ test("housekeeping removes every interrupted upload of Ork, although one cannot 
 test("requests of users fail soon, with the reason", async () => {
   const { store, outage } = await setup()
   outage.requests = 99
-  await expect(store.impatient!.get("a")).rejects.toMatchObject({ name: "ObjectStoreError", transient: true })
+  await expect(store.failFast!.get("a")).rejects.toMatchObject({ name: "ObjectStoreError", transient: true })
   expect(outage.seen).toBeLessThan(4)
 })

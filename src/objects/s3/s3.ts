@@ -19,7 +19,7 @@ import { ObjectStoreError } from "../errors.ts"
 import { checkDeletedPrefix, checkKey, checkPrefix } from "../shared/keys.ts"
 import { KEY_PREFIXES, type ListedObject, type ObjectStore, type ObjectRange } from "../objects.ts"
 import { nullIf } from "../shared/null-if.ts"
-import { type Patience, patiently } from "../shared/patience.ts"
+import { type RetryOptions, withRetries } from "../shared/retry.ts"
 import { probe } from "../shared/probe.ts"
 import { readObjectRange } from "../shared/read-range.ts"
 import { explainS3, isBeyondEnd, isMissing, isMissingUpload, isTransient } from "./errors.ts"
@@ -37,7 +37,7 @@ export interface S3Options {
   /** Timeout of one request. */
   requestMs?: number
   /** Time for which requests are repeated while the store does not respond. 0: a few seconds. */
-  patienceMs?: number
+  retryForMs?: number
   /** Pause before the first repetition; later ones are longer. */
   retryDelayMs?: number
 }
@@ -48,7 +48,7 @@ const CONNECT_MS = 5000
 const REQUEST_MS = 120_000
 /** Time without a byte after which a connection is dead. */
 const SILENCE_MS = 15_000
-const PATIENCE_MS = 300_000
+const RETRY_FOR_MS = 300_000
 /** Maximum timeout of one request of a user. */
 const USER_REQUEST_MS = 5000
 /** Region for servers without regions. */
@@ -58,21 +58,21 @@ export class S3ObjectStore implements ObjectStore {
   readonly kind = "s3"
   readonly #client: S3Client
   readonly #options: S3Options
-  readonly #patience: Patience
-  readonly impatient?: ObjectStore
+  readonly #retryOptions: RetryOptions
+  readonly failFast?: ObjectStore
 
   constructor(options: S3Options) {
     this.#options = options
-    const { patienceMs = PATIENCE_MS, retryDelayMs: firstDelayMs } = options
-    this.#patience = { patienceMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
+    const { retryForMs = RETRY_FOR_MS, retryDelayMs: firstDelayMs } = options
+    this.#retryOptions = { retryForMs, isTransient, ...(firstDelayMs !== undefined && { firstDelayMs }) }
     const requestMs = options.requestMs ?? REQUEST_MS
-    if (patienceMs > 0) {
-      this.impatient = new S3ObjectStore({ ...options, patienceMs: 0, requestMs: Math.min(requestMs, USER_REQUEST_MS) })
+    if (retryForMs > 0) {
+      this.failFast = new S3ObjectStore({ ...options, retryForMs: 0, requestMs: Math.min(requestMs, USER_REQUEST_MS) })
     }
     const region = options.region ?? process.env["AWS_REGION"] ?? (options.endpoint === null ? null : DEFAULT_REGION)
     this.#client = new S3Client({
       forcePathStyle: options.pathStyle,
-      maxAttempts: patienceMs > 0 ? 5 : 2,
+      maxAttempts: retryForMs > 0 ? 5 : 2,
       // Older servers reject optional checksums, and computing them needs a second pass over streams.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
@@ -92,7 +92,7 @@ export class S3ObjectStore implements ObjectStore {
     this.#client.middlewareStack.add(
       (next) => async (args) => {
         try {
-          return await patiently(() => next(args), this.#patience)
+          return await withRetries(() => next(args), this.#retryOptions)
         } catch (error) {
           throw isMissing(error) || isBeyondEnd(error) || isMissingUpload(error) ? error : this.#explain(error)
         }
@@ -172,12 +172,12 @@ export class S3ObjectStore implements ObjectStore {
     }
   }
 
-  /** Also repeats a request whose connection breaks during the body. */
+  /** Reads an object. Also repeats a request whose connection breaks during the body. */
   #read(command: GetObjectCommand): Promise<Uint8Array | null> {
-    return patiently(async () => {
+    return withRetries(async () => {
       const { Body } = (await nullIf(this.#client.send(command), isMissing)) ?? {}
       return Body === undefined ? null : await Body.transformToByteArray()
-    }, this.#patience)
+    }, this.#retryOptions)
   }
 
   async size(key: string): Promise<number | null> {
@@ -256,7 +256,7 @@ export class S3ObjectStore implements ObjectStore {
 
   async check(): Promise<void> {
     try {
-      await probe(this.impatient ?? this)
+      await probe(this.failFast ?? this)
     } catch (error) {
       throw this.#explain(error)
     }

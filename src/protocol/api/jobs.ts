@@ -3,7 +3,7 @@
 import { z } from "zod"
 import { parseDuration } from "../../core/values/quantities.ts"
 import { QUEUE_NAME } from "../../core/model/names.ts"
-import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
+import { BACKOFF_STRATEGIES, DEFAULT_JOB_RETRY, JOB_BOUNDS, JOB_STATUSES } from "../../core/rules/jobs/jobs.ts"
 import { FUNCTION_NAME_HINT, isFunctionName } from "../../core/model/function.ts"
 import {
   dateTime,
@@ -24,7 +24,7 @@ import { outputObject, progress } from "./runs.ts"
 export const MAX_BATCH = 1000
 const MAX_LIMITS = 10
 
-const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_LIMITS
+const { max_attempts, base_delay_seconds, max_delay_seconds } = JOB_BOUNDS
 
 const policyFields = {
   max_attempts: z.int().min(max_attempts.min).max(max_attempts.max),
@@ -63,17 +63,17 @@ const retry = strictObject({
 /** A duration that is longer than nothing. */
 const span = duration.refine((value) => parseDuration(value) !== 0, { error: "must be more than 0" })
 
-const name = text(JOB_LIMITS.name.min, JOB_LIMITS.name.max)
+const name = text(JOB_BOUNDS.name.min, JOB_BOUNDS.name.max)
 export const queueName = z.string().regex(QUEUE_NAME, {
   error: "must be 1 to 64 letters, digits and underscores",
 })
-const dependencies = z.array(uuid).refine((ids) => ids.length <= JOB_LIMITS.dependencies, {
-  error: `must have at most ${JOB_LIMITS.dependencies} ids`,
+const dependencies = z.array(uuid).refine((ids) => ids.length <= JOB_BOUNDS.dependencies, {
+  error: `must have at most ${JOB_BOUNDS.dependencies} ids`,
 })
 const payload = json.refine(
-  (value) => value === undefined || Buffer.byteLength(JSON.stringify(value)) <= JOB_LIMITS.payload_bytes,
+  (value) => value === undefined || Buffer.byteLength(JSON.stringify(value)) <= JOB_BOUNDS.payload_bytes,
   {
-    error: `must be at most ${JOB_LIMITS.payload_bytes} bytes as JSON`,
+    error: `must be at most ${JOB_BOUNDS.payload_bytes} bytes as JSON`,
   },
 )
 

@@ -159,7 +159,7 @@ export class Client {
     return this.#http.json({ path: "/runs", query })
   }
 
-  /** `id`: an id, or `WORKFLOW#NUMBER`. */
+  /** Reads a run. `id`: an id, or `WORKFLOW#NUMBER`. */
   getRun(id: string, options: Abortable = {}): Promise<Run> {
     return this.#http.json({ path: `/runs/${segment(id)}`, ...options })
   }

@@ -26,7 +26,7 @@ export interface EventsRequest {
   signal?: AbortSignal
 }
 
-/** A function, because the compiler assumes that the property does not change during an await. */
+/** Returns whether the signal is aborted. A function, because the compiler assumes that the property does not change during an await. */
 const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted ?? false
 
 const FIRST_WAIT_MS = 200

@@ -1,5 +1,5 @@
-// One activation of a durable function: runs it from its beginning with the recorded results of its steps, until it ends or has nothing
-// left to do but wait. A step that has to wait returns a promise that does not settle; the activation ends instead. Only a cancel settles it.
+// One activation of a durable function: runs it from its beginning with the recorded results of its steps, until it ends or can only
+// wait. A step that has to wait returns a promise that stays pending, and the activation ends; only a cancel rejects that promise.
 
 import type { Json } from "../../core/values/json.ts"
 import { sleep } from "../../sleep.ts"
@@ -71,7 +71,7 @@ interface Blocked {
 
 type Outcome<Value> = { value: Value } | { blocked: Blocked }
 
-/** A step of which the function awaits nothing but an event. */
+/** A step that waits for an event, with the rejection of its promise. */
 interface BlockedStep extends Blocked {
   reject(error: unknown): void
 }
@@ -227,7 +227,7 @@ export class Activation implements StepTools {
       return await check(payload)
     })
 
-  /** A timeout gives an answer too, so that of an answer and a timeout at the same moment the first one counts. */
+  /** Waits for an approval. A timeout gives an answer too, so that of an answer and a timeout at the same moment the first one counts. */
   readonly approval = (name: string, options: ApprovalOptions = {}): Promise<ApprovalAnswer> =>
     this.#begin("approval", name, async (step) => {
       const ended = await this.#ended(step)
@@ -379,7 +379,7 @@ export class Activation implements StepTools {
 
   // -- suspension and cancel -------------------------------------------------------------------------------------------------------
 
-  /** Begins a step. A cancel may reject a step that the function does not await: that is no fault of the program. */
+  /** Begins a step. A cancel may reject a step that the function does not await: that is not a fault of the program. */
   #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
     const begun = async (): Promise<Result> => await perform(this.#next(kind, name))
     const result = begun()
@@ -403,7 +403,7 @@ export class Activation implements StepTools {
     return "value" in outcome ? outcome.value : await this.#block(outcome.blocked)
   }
 
-  /** Keeps the function active meanwhile. */
+  /** Runs a part of a step. The function is not suspended until it ends. */
   async #whileActive<Value>(part: () => Promise<Value>): Promise<Value> {
     this.#active++
     try {
@@ -421,7 +421,7 @@ export class Activation implements StepTools {
     })
   }
 
-  /** Waits in a function that is being cancelled. */
+  /** Waits until a time in a function that is being cancelled. Rejects a wait for anything else. */
   async #pass({ message, until }: Blocked): Promise<void> {
     if (until === null) throw new CancelledError(`the function was cancelled, and no longer waits: ${message}`)
     const { clock } = this.#ports

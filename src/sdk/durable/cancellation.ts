@@ -1,5 +1,5 @@
-// The cancel of a function, as its steps learn of it: those that it awaits, or otherwise the next one, reject with a CancelledError. Steps that
-// it begins after that, in `finally` and `catch` blocks, run until the grace period is over.
+// Passes the cancel of a function to its steps. The steps that it awaits reject with a CancelledError; without one, the next step does.
+// Steps that begin after that, in `finally` and `catch` blocks, run until the grace period is over.
 
 import { CancelledError } from "../errors.ts"
 
@@ -33,5 +33,8 @@ export class Cancellation {
   }
 }
 
-/** The reason of an attempt's signal says why it stops: a function that is stopped for another reason goes on elsewhere. */
+/**
+ * Returns whether the signal of an attempt aborted because of a cancel. A function that is stopped for another reason goes on
+ * elsewhere.
+ */
 export const isCancelled = (stop: AbortSignal): boolean => stop.aborted && stop.reason === "cancel"

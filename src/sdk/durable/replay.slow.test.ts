@@ -1,4 +1,5 @@
-// Tests the same as replay.test.ts, with new programs each time, crashes before and after each commit, and a second crash. ORK_REPLAY_SEED plays the programs of a seed again.
+// Tests the same as replay.test.ts, with new programs each time, crashes before and after each commit, and a second crash.
+// ORK_REPLAY_SEED plays the programs of a seed again.
 
 import { randomInt } from "node:crypto"
 import { expect, it } from "vitest"

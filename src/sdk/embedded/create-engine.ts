@@ -3,14 +3,14 @@
 import { resolve } from "node:path"
 import type { OrkParts } from "./ork-parts.ts"
 import type { Definition } from "../definitions.ts"
-import { FunctionExecutor, type FunctionExecutorOptions } from "../durable/function-executor.ts"
+import { ProgramExecutor, type ProgramExecutorOptions } from "../durable/program-executor.ts"
 import { lanesOf, type WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import { REMOTE_WILDCARD } from "../../core/routing/lanes.ts"
 import { UpstreamFiles } from "../../engine/attempts/upstream-files.ts"
 import { Engine } from "../../engine/engine.ts"
 
 /** Starts and watches the children of durable functions. */
-type Children = Pick<FunctionExecutorOptions, "newChild" | "startChild" | "childEnd" | "cancelChild">
+type Children = Pick<ProgramExecutorOptions, "newChild" | "startChild" | "childEnd" | "cancelChild">
 
 /** Time that running handlers get to end. */
 export const GRACE_MS = 10_000
@@ -31,8 +31,8 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
     capacity: concurrency,
     version,
   }
-  const functionExecutor = new FunctionExecutor({ definitions, store, objects, clock, random, ...children })
-  const executors = createExecutors?.(functionExecutor) ?? [functionExecutor]
+  const programExecutor = new ProgramExecutor({ definitions, store, objects, clock, random, ...children })
+  const executors = createExecutors?.(programExecutor) ?? [programExecutor]
   const dataDir = resolve(".ork")
   const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
   return new Engine({

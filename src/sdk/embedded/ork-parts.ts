@@ -1,7 +1,7 @@
 // The parts that `Ork` runs on. The types of the package refer to this file, which therefore names no part of the engine that depends on a
 // bundled library.
 
-import type { FunctionExecutor } from "../durable/function-executor.ts"
+import type { ProgramExecutor } from "../durable/program-executor.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { ConditionProbes, Evaluator, Logger } from "../../engine/ports.ts"
@@ -26,7 +26,7 @@ export interface OrkParts {
   stallMs?: number
   version: string
   /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
-  executors?: (functions: FunctionExecutor) => readonly Executor[]
+  executors?: (functions: ProgramExecutor) => readonly Executor[]
   /** No other process uses the database: this one sees every end of work by itself. Default: false. */
   alone?: boolean
   /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */

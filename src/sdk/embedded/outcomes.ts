@@ -33,7 +33,7 @@ export const readOutput = async (objects: Pick<ObjectStore, "get">, output: Outp
 /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
 export const failureOf = async (store: ServerStore, { id, versionId, error }: RunRow): Promise<string> => {
   const { nodes, anyParams } = await store.compiled(versionId)
-  const failed = (await store.listNodes(id)).find(({ status }) => status === "failed")
+  const failed = (await store.listRowStates(id)).find(({ status }) => status === "failed")
   const row = failed && (await store.getTask({ runId: id, name: nodes[failed.node]!.name, path: "" }))
   if (anyParams === true) return row?.error ?? error ?? UNKNOWN
   return [error, row?.error].filter((part) => typeof part === "string").join(": ") || UNKNOWN
@@ -52,7 +52,7 @@ export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, ve
   const outputOf = (task: string): Promise<Json> => outputs.read(workflow, id, task)
   if (workflow.anyParams === true) return await outputOf(MAIN_TASK)
   const result = graph?.result
-  if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.steps)
+  if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.segments)
   const byName: JsonObject = {}
   for (const index of rootNodes(workflow)) {
     const task = workflow.nodes[index]!.name

@@ -8,8 +8,8 @@ import { type Duration, toMs } from "../duration.ts"
 import { InvalidDefinitionError } from "../errors.ts"
 import type { OutputOf, InputOf, StandardSchema } from "../schema.ts"
 import { paramsOfSchema } from "./params.ts"
-import { callerPlace } from "./place.ts"
-import { originOf, type RefOf, type Step } from "./refs.ts"
+import { callerLocation } from "./place.ts"
+import { originOf, type RefOf, type PathSegment } from "./refs.ts"
 import { type GraphTask, Recorder } from "./recorder.ts"
 import { GraphTools } from "./tools.ts"
 
@@ -52,7 +52,7 @@ export type GraphSource =
 
 export interface GraphResult {
   readonly task: string
-  readonly steps: readonly Step[]
+  readonly segments: readonly PathSegment[]
 }
 
 /** Returns the definitions together with those that graphs among them call, each once. */
@@ -73,7 +73,7 @@ export const graph = <Schema extends StandardSchema | undefined = undefined, Out
   options: GraphOptions<Schema>,
   build: (g: GraphTools<OutputOf<Schema>>) => RefOf<Output> | void,
 ): GraphDefinition<InputOf<Schema>, Output> => {
-  const place = callerPlace(import.meta.url)
+  const place = callerLocation(import.meta.url)
   const recorder = new Recorder(`graph ${name}`, place)
   const returned = build(new GraphTools(recorder, null))
   const { timeout, concurrency, maxActiveRuns, priority, description, tags } = options
@@ -101,7 +101,8 @@ export const graph = <Schema extends StandardSchema | undefined = undefined, Out
 const resultOf = (returned: unknown, name: string, place: string): GraphResult | null => {
   if (returned === undefined || returned === null) return null
   const origin = originOf<GraphTask>(returned)
-  if (origin?.kind === "output" && origin.task.scope.group === null) return { task: origin.task.name, steps: origin.steps }
+  if (origin?.kind === "output" && origin.task.scope.group === null)
+    return { task: origin.task.name, segments: origin.segments }
   throw new InvalidDefinitionError(`graph ${name}`, [
     { path: "", message: "the function must return what a task, each or group of the graph returned, or nothing", place },
   ])

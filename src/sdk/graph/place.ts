@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 const LOCATION = /((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/])[^()]*):(\d+):(\d+)\)?$/
 
 /** Returns the first frame of the stack outside of this module and the given ones, such as `app.ts:12:5`; empty if there is none. */
-export const callerPlace = (...modules: string[]): string => {
+export const callerLocation = (...modules: string[]): string => {
   const own = [import.meta.url, ...modules].map((module) => fileURLToPath(module))
   for (const frame of (new Error().stack ?? "").split("\n").slice(1)) {
     const [, file, line, column] = LOCATION.exec(frame.trim()) ?? []

@@ -5,7 +5,7 @@ import { formatPath } from "../../core/expressions/expression-path.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { Definition } from "../definitions.ts"
 import { InvalidDefinitionError } from "../errors.ts"
-import { isReference, type Origin, originOf, type RefOf, stepsText } from "./refs.ts"
+import { isReference, type Origin, originOf, type RefOf, pathText } from "./refs.ts"
 
 /** A task, fan-out or group of a graph. */
 export interface GraphTask {
@@ -121,15 +121,15 @@ export class Recorder {
     switch (origin.kind) {
       case "params":
       case "run":
-        return origin.kind + stepsText(origin.steps)
+        return origin.kind + pathText(origin.segments)
       case "output":
         this.depend(task, origin.task)
-        return formatPath("tasks", [origin.task.name, "output"]) + stepsText(origin.steps)
+        return formatPath("tasks", [origin.task.name, "output"]) + pathText(origin.segments)
       case "status":
         this.depend(task, origin.task)
         return formatPath("tasks", [origin.task.name, "status"])
       case "item":
-        return this.#instance(task, origin.task, "item") + stepsText(origin.steps)
+        return this.#instance(task, origin.task, "item") + pathText(origin.segments)
       case "index":
         return this.#instance(task, origin.task, "index")
       case "cel":
@@ -148,8 +148,9 @@ export class Recorder {
     const origin = originOf<GraphTask>(list)
     if (origin === null) return this.write(task, list, `${task.name}: list`)
     const expression = this.expression(task, origin)
-    if (!("steps" in origin) || origin.steps.some((step) => typeof step === "object")) return `\${{ ${expression} }}`
-    return origin.kind === "output" ? origin.task.name + stepsText(origin.steps) : expression
+    if (!("segments" in origin) || origin.segments.some((segment) => typeof segment === "object"))
+      return `\${{ ${expression} }}`
+    return origin.kind === "output" ? origin.task.name + pathText(origin.segments) : expression
   }
 
   /** Makes the task depend on another, or the group around the task that is beside the other. */
@@ -184,7 +185,7 @@ export class Recorder {
   }
 }
 
-/** Writes a text of the program: `${{` in it is no expression. */
+/** Writes a text of the program: `${{` in it is not an expression. */
 const literal = (text: string): string => text.replaceAll("${{", () => "$${{")
 
 const shadowed = ({ name, place }: GraphTask, found: GraphTask): string =>

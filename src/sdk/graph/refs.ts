@@ -31,15 +31,15 @@ export type Value<T> =
         ? { readonly [Key in keyof T]: Value<T[Key]> }
         : never)
 
-/** A step below a value: a field, an index, or steps below each item of a list. */
-export type Step = string | number | { each: readonly Step[] }
+/** A segment of a path below a value: a field, an index, or the path below each item of a list. */
+export type PathSegment = string | number | { each: readonly PathSegment[] }
 
 /** Where the value of a reference comes from. `Owner` identifies a task of a graph. */
 export type Origin<Owner> =
-  | { kind: "params" | "run"; steps: readonly Step[] }
-  | { kind: "output"; task: Owner; steps: readonly Step[] }
+  | { kind: "params" | "run"; segments: readonly PathSegment[] }
+  | { kind: "output"; task: Owner; segments: readonly PathSegment[] }
   | { kind: "status"; task: Owner }
-  | { kind: "item"; task: Owner; steps: readonly Step[] }
+  | { kind: "item"; task: Owner; segments: readonly PathSegment[] }
   | { kind: "index"; task: Owner }
   /** An expression, and a text: parts of it and what is inserted between them. */
   | { kind: "cel" | "text"; parts: readonly (string | Origin<Owner>)[] }
@@ -58,8 +58,8 @@ export const reference = <T, Owner>(origin: Origin<Owner>): Ref<T> =>
     get: (_, key): unknown => {
       if (key === REFERENCE) return origin
       if (key === Symbol.toPrimitive || key === "toString" || key === "toJSON") return rejectUse
-      if (typeof key === "symbol" || !("steps" in origin)) return undefined
-      return reference({ ...origin, steps: [...origin.steps, stepOf(key)] })
+      if (typeof key === "symbol" || !("segments" in origin)) return undefined
+      return reference({ ...origin, segments: [...origin.segments, segmentOf(key)] })
     },
   }) as Ref<T>
 
@@ -67,28 +67,30 @@ const rejectUse = (): never => {
   throw new TypeError("a reference has no value before the graph runs: write g.text`…` or g.cel`…` in place of a text with it")
 }
 
-const stepOf = (key: string): Step => (/^(?:0|[1-9]\d{0,14})$/.test(key) ? Number(key) : key)
+const segmentOf = (key: string): PathSegment => (/^(?:0|[1-9]\d{0,14})$/.test(key) ? Number(key) : key)
 
 /** Words that CEL does not read as a field after a dot. */
 const NOT_A_FIELD = new Set(["true", "false", "null", "in"])
 
-/** Returns the steps as they follow an expression: `.files[0]["a-b"]`. */
-export const stepsText = (steps: readonly Step[]): string =>
-  steps
-    .map((step) => {
-      if (typeof step === "number") return `[${step}]`
-      if (typeof step === "object") return `.map(i, i${stepsText(step.each)})`
-      return /^[A-Za-z_][A-Za-z0-9_]*$/.test(step) && !NOT_A_FIELD.has(step) ? `.${step}` : `[${JSON.stringify(step)}]`
+/** Returns the segments as they follow an expression: `.files[0]["a-b"]`. */
+export const pathText = (segments: readonly PathSegment[]): string =>
+  segments
+    .map((segment) => {
+      if (typeof segment === "number") return `[${segment}]`
+      if (typeof segment === "object") return `.map(i, i${pathText(segment.each)})`
+      return /^[A-Za-z_][A-Za-z0-9_]*$/.test(segment) && !NOT_A_FIELD.has(segment)
+        ? `.${segment}`
+        : `[${JSON.stringify(segment)}]`
     })
     .join("")
 
-/** Follows steps through a value; null where one is missing. */
-export const follow = (value: Json, steps: readonly Step[]): Json => {
+/** Follows segments through a value; null where one is missing. */
+export const follow = (value: Json, segments: readonly PathSegment[]): Json => {
   let found = value
-  for (const step of steps) {
-    if (typeof step === "object") found = Array.isArray(found) ? found.map((item) => follow(item, step.each)) : null
-    else if (typeof step === "number") found = (Array.isArray(found) ? found[step] : undefined) ?? null
-    else found = (isObject(found) && Object.hasOwn(found, step) ? found[step] : undefined) ?? null
+  for (const segment of segments) {
+    if (typeof segment === "object") found = Array.isArray(found) ? found.map((item) => follow(item, segment.each)) : null
+    else if (typeof segment === "number") found = (Array.isArray(found) ? found[segment] : undefined) ?? null
+    else found = (isObject(found) && Object.hasOwn(found, segment) ? found[segment] : undefined) ?? null
   }
   return found
 }

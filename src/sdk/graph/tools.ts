@@ -14,9 +14,9 @@ import {
 } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { GraphDefinition } from "./graph.ts"
-import { callerPlace } from "./place.ts"
+import { callerLocation } from "./place.ts"
 import type { GraphScope, GraphTask, Recorder } from "./recorder.ts"
-import { type Origin, originOf, type Ref, reference, type REFERENCE, type RefOf, type Step, type Value } from "./refs.ts"
+import { type Origin, originOf, type Ref, reference, type REFERENCE, type RefOf, type PathSegment, type Value } from "./refs.ts"
 
 /** The functions that a task of a graph can call. */
 export type Callable<Input, Output> =
@@ -102,8 +102,8 @@ export class GraphTools<Params> {
   constructor(recorder: Recorder, scope: GraphScope | null) {
     this.#recorder = recorder
     this.#scope = scope ?? recorder.root
-    this.params = reference({ kind: "params", steps: [] })
-    this.run = reference({ kind: "run", steps: [] })
+    this.params = reference({ kind: "params", segments: [] })
+    this.run = reference({ kind: "run", segments: [] })
   }
 
   /** Adds a task that calls a definition. Returns its output. */
@@ -115,7 +115,7 @@ export class GraphTools<Params> {
   ): Ref<Output> {
     const task = this.#add(name, false)
     this.#call(task, definition, input, options)
-    return this.#output(task, resultSteps(definition))
+    return this.#output(task, resultSegments(definition))
   }
 
   /** Adds a task for each item of a list. Returns the list of their outputs. */
@@ -130,7 +130,7 @@ export class GraphTools<Params> {
     const fan = this.#fan(task, list, options)
     this.#call(task, definition, input(...this.#instance<ItemOf<List>>(task)), options)
     task.fields = { ...fan, ...task.fields }
-    return this.#output(task, eachOf(resultSteps(definition)))
+    return this.#output(task, eachOf(resultSegments(definition)))
   }
 
   /** Adds a group: a graph of its own. Returns what its function returns. */
@@ -156,8 +156,8 @@ export class GraphTools<Params> {
   ): Ref<Output[]> {
     const task = this.#add(name, true)
     task.fields = { ...this.#fan(task, list, options), ...this.#conditions(task, options) }
-    const steps = this.#members(task, (g) => build(g, ...this.#instance<ItemOf<List>>(task)))
-    return this.#output(task, eachOf(steps))
+    const segments = this.#members(task, (g) => build(g, ...this.#instance<ItemOf<List>>(task)))
+    return this.#output(task, eachOf(segments))
   }
 
   /** Adds a task by its fields as a YAML file has them, such as a command, a request or an approval. Returns its output. */
@@ -189,15 +189,15 @@ export class GraphTools<Params> {
   // -- parts -----------------------------------------------------------------------------------------------------------------------
 
   #add(name: string, isFanned: boolean): GraphTask {
-    return this.#recorder.add(this.#scope, { name, isFanned, place: callerPlace(import.meta.url) })
+    return this.#recorder.add(this.#scope, { name, isFanned, place: callerLocation(import.meta.url) })
   }
 
-  #output<T>(task: GraphTask, steps: readonly Step[]): Ref<T> {
-    return reference({ kind: "output", task, steps })
+  #output<T>(task: GraphTask, segments: readonly PathSegment[]): Ref<T> {
+    return reference({ kind: "output", task, segments })
   }
 
   #instance<Item>(task: GraphTask): [item: Ref<Item>, index: Ref<number>] {
-    return [reference({ kind: "item", task, steps: [] }), reference({ kind: "index", task })]
+    return [reference({ kind: "item", task, segments: [] }), reference({ kind: "index", task })]
   }
 
   #fan(task: GraphTask, list: unknown, { concurrency, label }: EachOptions): TaskFields {
@@ -208,14 +208,14 @@ export class GraphTools<Params> {
     }
   }
 
-  /** Builds the tasks of a group. Returns the steps from the output of the group to what its function returns. */
-  #members(task: GraphTask, build: (g: GraphTools<Params>) => unknown): readonly Step[] {
+  /** Builds the tasks of a group. Returns the segments from the output of the group to what its function returns. */
+  #members(task: GraphTask, build: (g: GraphTools<Params>) => unknown): readonly PathSegment[] {
     const members: GraphScope = { group: task, tasks: new Map() }
     task.members = members
     const returned = build(new GraphTools(this.#recorder, members))
     if (returned === undefined || returned === null) return []
     const origin = originOf<GraphTask>(returned)
-    if (origin?.kind === "output" && origin.task.scope === members) return [origin.task.name, ...origin.steps]
+    if (origin?.kind === "output" && origin.task.scope === members) return [origin.task.name, ...origin.segments]
     throw this.#recorder.problem(task.place, task.name, "the function of a group must return what one of its tasks returned")
   }
 
@@ -311,11 +311,14 @@ const retryFields = (policy: RetryPolicy): TaskFields["retry"] => {
   return Object.keys(fields).length === 0 ? undefined : fields
 }
 
-/** Returns the steps from the output of a task to the result of the definition that it calls. A sub-workflow outputs those of its tasks. */
-const resultSteps = (definition: Callable<never, unknown>): readonly Step[] => {
+/**
+ * Returns the segments from the output of a task to the result of the definition that it calls. A sub-workflow outputs those of its
+ * tasks.
+ */
+const resultSegments = (definition: Callable<never, unknown>): readonly PathSegment[] => {
   if (definition.kind === "task") return []
   if (definition.kind === "workflow") return [MAIN_TASK]
-  return definition.result === null ? [] : [definition.result.task, ...definition.result.steps]
+  return definition.result === null ? [] : [definition.result.task, ...definition.result.segments]
 }
 
-const eachOf = (steps: readonly Step[]): readonly Step[] => (steps.length === 0 ? [] : [{ each: steps }])
+const eachOf = (segments: readonly PathSegment[]): readonly PathSegment[] => (segments.length === 0 ? [] : [{ each: segments }])

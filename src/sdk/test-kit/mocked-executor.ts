@@ -14,7 +14,7 @@ import { stoppedResult } from "../../executors/stopped.ts"
 import { writeArtifactList } from "../../objects/artifacts/artifact-list.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import { type Duration, toMs } from "../duration.ts"
-import type { FunctionExecutor } from "../durable/function-executor.ts"
+import type { ProgramExecutor } from "../durable/program-executor.ts"
 
 /** An attempt as a mock sees it. */
 export interface MockContext {
@@ -47,7 +47,7 @@ export interface MockOptions {
 }
 
 /** Returns the executors of a test: that of functions, and in place of every other one an executor with mocks only. */
-export const mockedExecutors = (functions: FunctionExecutor, options: MockOptions): Executor[] => [
+export const mockedExecutors = (functions: ProgramExecutor, options: MockOptions): Executor[] => [
   new MockedExecutor(functions.name, functions, options),
   ...BUILTIN_EXECUTORS.filter((name) => !isWaitingExecutor(name)).map((name) => new MockedExecutor(name, null, options)),
 ]
@@ -55,10 +55,10 @@ export const mockedExecutors = (functions: FunctionExecutor, options: MockOption
 class MockedExecutor implements Executor {
   readonly name: string
   readonly folderless = true
-  readonly #real: FunctionExecutor | null
+  readonly #real: ProgramExecutor | null
   readonly #options: MockOptions
 
-  constructor(name: string, real: FunctionExecutor | null, options: MockOptions) {
+  constructor(name: string, real: ProgramExecutor | null, options: MockOptions) {
     this.name = name
     this.#real = real
     this.#options = options
@@ -105,7 +105,10 @@ type MockEnd = { json: string } | { error: ErrorReport } | "lost"
 const aborted = (signal: AbortSignal): Promise<null> =>
   new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }))
 
-/** Returns the names by which a mock may replace a task: its own, then that of its function. A function that is all of its run has only that. */
+/**
+ * Returns the names by which a mock may replace a task: its own, then that of its function. A function that is all of its run has only
+ * that.
+ */
 const namesOf = ({ node }: Assignment): string[] => {
   const called = node.function === undefined ? [] : [node.function]
   return node.paramsAsInput === true ? called : [node.name, ...called]

@@ -1,5 +1,6 @@
 // Activity per minute of the last day, for the charts of the web UI. Kept in the store, so that charts survive a restart and cover all
-// servers; longer histories are the task of Prometheus. A minute with activity reads the queues and writes once: an idle server does neither.
+// servers; longer histories are the task of Prometheus. A minute with activity reads the queues and writes once: an idle server does
+// neither.
 
 import type { ActivitySeries } from "../../api/http/ports.ts"
 import type { Clock } from "../../core/model/ports.ts"

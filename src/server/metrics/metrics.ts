@@ -1,5 +1,5 @@
-// Metrics of a server for Prometheus. Frequent events are counted as they happen; queues and workflows are read from the store on each scrape. Label
-// values are bounded: executors, states, routes, and a fixed number of queues and workflows.
+// Metrics of a server for Prometheus. Frequent events are counted as they happen; queues and workflows are read from the store on each
+// scrape. Label values are bounded: executors, states, routes, and a fixed number of queues and workflows.
 
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { FastifyInstance } from "fastify"

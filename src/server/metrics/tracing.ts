@@ -143,7 +143,7 @@ const contextOf = (runId: string, about: string): SpanContext => ({
   traceFlags: SAMPLED,
 })
 
-/** An attempt of a job has its own trace. */
+/** Returns the context of an attempt. That of a job has its own trace. */
 const attemptContext = (claim: Claim): SpanContext =>
   contextOf(claim.kind === "job" ? claim.attemptId : claim.runId, claim.attemptId)
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { NOT_SUPPORTED, PushWatch } from "./push-watch.ts"
 import type { Clock } from "../../core/model/ports.ts"
 
-/** A clock that advances on request, timer by timer. */
+/** Returns a clock that advances on request, timer by timer. */
 const manualClock = (): Clock & { pass(ms: number): Promise<void>; readonly timers: number } => {
   let now = 1_000_000
   const timers = new Set<{ at: number; fn: () => void }>()

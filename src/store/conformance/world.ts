@@ -13,7 +13,7 @@ import type { Advanced, Claim, JobClaim, NewRun, RunRow, Store, StoredVersion, T
 export interface Opened<S extends Store = Store> {
   store: S
   close(): Promise<void>
-  /** For stores without leases: reports this holder's process as dead. */
+  /** Reports this holder's process as dead, for stores without leases. */
   kill?: (holder: HolderId) => void
 }
 

@@ -1,11 +1,11 @@
-// The change that a request makes, as the audit log records it. The API opens a scope around a handler. The first transaction of the
+// The action of a request, as the audit log records it. The API opens a scope around a handler. The first transaction of the
 // store inside it writes the entry, so that the change and its entry are committed together; `created_by` of new rows comes from it too.
 
 import { AsyncLocalStorage } from "node:async_hooks"
 import type { NewAuditEntry } from "./keys.ts"
 
-/** Describes a change. The functions get the result of its transaction; `never` accepts functions of any result. */
-export interface ChangeDescription {
+/** Description of an action. The functions get the result of its transaction; `never` accepts functions of any result. */
+export interface ActionDescription {
   target?: string | ((result: never) => string)
   details?: string | ((result: never) => string)
   /** Replaces the caller of the request, for example by the key that signs in. */
@@ -18,7 +18,7 @@ export interface ChangeDescription {
 
 interface AuditScope {
   entry: NewAuditEntry
-  description: ChangeDescription
+  description: ActionDescription
   taken: boolean
 }
 
@@ -39,8 +39,8 @@ export const withAudit = async <T>(
   }
 }
 
-/** Describes the change of the present scope, before it is made. */
-export const describeChange = (description: ChangeDescription): void => {
+/** Describes the action of the present scope, before it is done. */
+export const describeAction = (description: ActionDescription): void => {
   const scope = scopes.getStore()
   if (scope !== undefined) Object.assign(scope.description, description)
 }
@@ -54,14 +54,14 @@ export const renameTarget = (address: string, id: string): void => {
 /** Runs `work` outside of the present scope. Timers do: what they run later is not part of the request that set them. */
 export const leaveAudit = <T>(work: () => T): T => scopes.exit(work)
 
-/** Name of the key or user that makes the present change; null without one. */
+/** Returns the name of the key or user that makes the present change; null without one. */
 export const currentActor = (): string | null => scopes.getStore()?.entry.actor ?? null
 
 /**
- * Takes the change of the present scope for a transaction. Returns null without a scope, or when it was taken before. The result is to
- * be called with what the transaction returns; it returns null when that is no change.
+ * Takes the audit entry of the present scope for a transaction. Returns null without a scope, or when it was taken before. The result is to
+ * be called with what the transaction returns; it returns null when the transaction changed nothing.
  */
-export const takeChange = (): ((result: unknown) => NewAuditEntry | null) | null => {
+export const takeAuditEntry = (): ((result: unknown) => NewAuditEntry | null) | null => {
   const scope = scopes.getStore()
   if (scope === undefined || scope.taken) return null
   scope.taken = true
@@ -84,6 +84,6 @@ const complete = ({ entry, description }: AuditScope, result: unknown): NewAudit
   details: textOf(description.details, result) ?? entry.details,
 })
 
-/** A function is not called without a result. */
-const textOf = (described: ChangeDescription["target"], result: unknown): string | null =>
+/** Returns the described text. A function is not called without a result. */
+const textOf = (described: ActionDescription["target"], result: unknown): string | null =>
   typeof described === "function" ? (result === undefined ? null : described(result as never)) : (described ?? null)

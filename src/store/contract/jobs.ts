@@ -83,7 +83,7 @@ export interface JobRow extends NewJob {
 
 export type { JobRejection } from "../../core/rules/jobs/job-plan.ts"
 
-export interface JobChange {
+export interface JobEdit {
   name?: string
   queue?: string
   payload?: Json
@@ -117,7 +117,7 @@ export interface JobStore {
    */
   createJobs(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection>
   getJob(id: string): Promise<JobRow | null>
-  updateJob(id: string, change: JobChange): Promise<JobRow | JobRejection>
+  editJob(id: string, change: JobEdit): Promise<JobRow | JobRejection>
   /** Deletes a job at once. The holder of a RUNNING job stops the attempt, whose slots are free when it has finished. */
   deleteJob(id: string): Promise<JobRejection | null>
   /** Fails a job with the error `cancelled` and blocks its dependents; a RUNNING one when its attempt has finished. */
@@ -125,7 +125,7 @@ export interface JobStore {
   /** Runs a FAILED job again, with all of its attempts. Dependents that it has blocked stay BLOCKED. */
   retryJob(id: string): Promise<JobRow | JobRejection>
   /** Lists jobs that reached a final status this long ago and that no other job names as a dependency, oldest first. */
-  expiredJobs(query: { olderThanMs: number; limit: number }): Promise<string[]>
+  removableJobs(query: { olderThanMs: number; limit: number }): Promise<string[]>
   /** Lists jobs, newest first, then by id. Every filter uses an index. */
   searchJobs(query: { filter: JobFilter; limit: number; after?: { createdAt: string; id: string } }): Promise<JobRow[]>
 }

@@ -54,7 +54,7 @@ export interface KeyStore {
   /** Removes a key and evicts the workers that it registered. */
   removeKey(id: string): Promise<boolean>
   touchKeys(ids: string[]): Promise<void>
-  /** Also deletes sessions that have expired. */
+  /** Creates a session, and deletes those that have expired. */
   createSession(session: NewSession): Promise<void>
   /** Returns the subject of a session; null when there is none, or when it has expired. */
   findSession(hash: string): Promise<string | null>

@@ -1,5 +1,5 @@
-// Notifications to deliver. The store records them in the transaction that starts or closes a run, or ends a task; engine/services/notifier.ts sends
-// them and removes delivered ones. None is lost; one may be delivered twice.
+// Notifications to deliver. The store records them in the transaction that starts or closes a run, or ends a task;
+// engine/services/notifier.ts sends them and removes delivered ones. None is lost; one may be delivered twice.
 
 import type { RunId } from "../../core/model/ids.ts"
 import type { NewNotification } from "../../core/rules/runs/notifications.ts"

@@ -17,7 +17,7 @@ export interface StatsStore {
     reason: string
   }): Promise<"done" | "in_flight" | "retry_waits" | "not_found">
   /** Lists what uses slots of a limit, oldest first: display names `task[path]` of tasks in flight and open groups, names of jobs. */
-  limitHolders(key: string, limit: number): Promise<string[]>
+  slotUsers(key: string, limit: number): Promise<string[]>
   /** Reads statistics from indexes of unfinished rows. */
   stats(): Promise<Stats>
   /** Counts the open runs of each workflow by status. */

@@ -17,7 +17,7 @@ import type { Change, Fence, Output, Usage } from "../../core/model/change.ts"
 import type { RunCause } from "../../core/model/cause.ts"
 import type { AttemptId, HolderId, RunId } from "../../core/model/ids.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
-import type { NodeState, RetryReset } from "../../core/rules/runs/retry-plan.ts"
+import type { RowState, RetryReset } from "../../core/rules/runs/retry-plan.ts"
 import type { WorkerCapabilities } from "../../core/routing/capabilities.ts"
 import type { AttemptState, RunStatus, SkipReason, TaskStatus } from "../../core/model/status.ts"
 import type { WaitingOn, WaitingView } from "../../core/model/waiting-on.ts"
@@ -71,8 +71,8 @@ export interface Store {
    */
   createRuns(runs: NewRun[]): Promise<{ run: RunRow; created: boolean }[]>
   /**
-   * Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. With `inFlight`, the run is a
-   * durable function, which is cancelled only while it runs: returns false when it is suspended or about to be resumed.
+   * Requests the cancel of a run; `advance` then cancels its pending rows. Returns false when the run is closed. With `inFlight`, the
+   * run is a durable function, which is cancelled only while it runs: returns false when it is suspended or about to be resumed.
    */
   requestCancel(runId: RunId, reason: CancelReason, options?: { inFlight?: boolean }): Promise<boolean>
   /** Pauses or continues a run: ready rows are parked or unparked. Returns false when the run is closed. */
@@ -133,13 +133,13 @@ export interface Store {
   /** Returns the paths of the instances of a task, or of a group, with this label, at most `limit`. */
   findPaths(query: { runId: RunId; name: string; label: string; limit: number }): Promise<string[]>
   /** Lists the states of top-level rows for a retry plan, without instances and hooks. */
-  listNodes(runId: RunId): Promise<NodeState[]>
+  listRowStates(runId: RunId): Promise<RowState[]>
   /** Lists past attempts of a task, oldest first. The current one is in the task's row. */
   listAttempts(row: number): Promise<AttemptRow[]>
   /** Lists the states of rows inside groups, and of instances of groups, in row order. */
-  listInner(query: { runId: RunId; after?: number; limit: number }): Promise<(NodeState & { row: number })[]>
+  listInner(query: { runId: RunId; after?: number; limit: number }): Promise<(RowState & { row: number })[]>
   /** Lists the outputs of the children of a container in index order; null for those that did not succeed. */
-  instanceOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
+  childOutputs(query: { containerRow: number; after: number; limit: number }): Promise<ChildOutput[]>
   getCached(query: { workflowId: number; task: string; key: string }): Promise<Output | null>
   /** Deletes entries of the cache that have expired. Returns their number, at most `limit`. */
   trimCache(limit: number): Promise<number>
@@ -150,11 +150,11 @@ export interface Store {
 
   // -- retention ---------------------------------------------------------------------------------------------------------------
   /** Lists closed runs to remove, oldest first: older than `olderThanMs`, or beyond the newest `keep` of their workflow. */
-  expiredRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
+  removableRuns(query: { olderThanMs?: number; keep?: number; limit: number }): Promise<RunId[]>
   /**
    * Removes at most `maxRows` tasks of a closed run; 0 only marks it. From the first call on the run cannot be retried. Returns true
-   * when the whole run is removed. Rejects with a Conflict if the run has not ended, or not before `endedBefore` (epoch milliseconds): it was
-   * retried meanwhile.
+   * when the whole run is removed. Rejects with a Conflict if the run has not ended, or not before `endedBefore` (epoch milliseconds):
+   * it was retried meanwhile.
    */
   removeRun(runId: RunId, maxRows: number, endedBefore?: number): Promise<boolean>
   /** Returns whether a run with this idempotency key was created by a webhook in the last hour, and removed since. */
@@ -383,9 +383,9 @@ export interface GuardedLease {
   leaseMs: number
   /** Time for which the event loop may be blocked. */
   stallMs: number
-  /** The holder was evicted at the stall limit. Where leases expire, the next renewal finds that out instead. */
+  /** Called when the holder was evicted at the stall limit. Where leases expire, the next renewal finds that out instead. */
   onEvicted(): void
-  /** The event loop is not watched any more. */
+  /** Called when the event loop is not watched any more. */
   onError(error: unknown): void
 }
 

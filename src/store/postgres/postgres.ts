@@ -3,7 +3,7 @@
 
 import type { Clock, Random } from "../../core/model/ports.ts"
 import { StoreUnavailable } from "../contract/errors.ts"
-import { takeChange } from "../contract/audit-scope.ts"
+import { takeAuditEntry } from "../contract/audit-scope.ts"
 import type { NewAuditEntry } from "../contract/keys.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -42,7 +42,7 @@ import { notificationStore } from "./admin/notifications.ts"
 import { Listener, NOTIFY } from "./connection/listener.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
+import { removableRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { findRunId, getRuns, listRuns } from "./runs/run-reads.ts"
@@ -54,10 +54,10 @@ import {
   getCached,
   findPaths,
   getTask,
-  instanceOutputs,
+  childOutputs,
   listAttempts,
   listInner,
-  listNodes,
+  listRowStates,
   listTasks,
   pastDurations,
 } from "./runs/task-reads.ts"
@@ -158,11 +158,11 @@ const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access =>
       return result
     })
   const audited = <T>(work: (tx: Tx) => Promise<T>): ((tx: Tx) => Promise<T>) => {
-    const change = takeChange()
-    if (change === null) return work
+    const entryOf = takeAuditEntry()
+    if (entryOf === null) return work
     return async (tx) => {
       const result = await work(tx)
-      const entry = change(result)
+      const entry = entryOf(result)
       if (entry !== null) await appendAudit(tx, [entry])
       return result
     }
@@ -207,7 +207,7 @@ const runOperations = ({ workflows }: Parts, { read, writeAndNotify }: Access): 
   const reads = new CallBatcher<RunId, RunRow | null>((ids) => read((connection) => getRuns(connection, ids)), MAX_READ)
   return {
     createRuns: (runs) => {
-      const change = takeChange()
+      const change = takeAuditEntry()
       return creations.add(change === null ? runs : runs.map((run, i) => (i === 0 ? { ...run, change } : run)))
     },
     getRun: async (runId) => (await reads.add([runId]))[0] ?? null,
@@ -248,15 +248,15 @@ const operations = (access: Access, random: Random) => {
     listTasks: (query) => read((connection) => listTasks(connection, workflows, query)),
     getTask: (query) => read((connection) => getTask(connection, workflows, query)),
     findPaths: (query) => read((connection) => findPaths(connection, workflows, query)),
-    listNodes: (runId) => read((connection) => listNodes(connection, workflows, runId)),
+    listRowStates: (runId) => read((connection) => listRowStates(connection, workflows, runId)),
     listInner: (query) => read((connection) => listInner(connection, workflows, query)),
     listAttempts: (row) => read((connection) => listAttempts(connection, row)),
-    instanceOutputs: (query) => read((connection) => instanceOutputs(connection, query)),
+    childOutputs: (query) => read((connection) => childOutputs(connection, query)),
     trimCache: (limit) => write((tx) => trimCache(tx, limit)),
     cachedKeysInUse: (keys) => read((connection) => cachedKeysInUse(connection, keys)),
     getCached: (query) => read((connection) => getCached(connection, query)),
     pastDurations: (workflow) => read((connection) => pastDurations(connection, workflows, workflow)),
-    expiredRuns: (query) => read((connection) => expiredRuns(connection, query)),
+    removableRuns: (query) => read((connection) => removableRuns(connection, query)),
     removeRun: (runId, maxRows, endedBefore) => write((tx) => removeRun(tx, runId, maxRows, endedBefore)),
     isMessageUsed: (key) => read((connection) => isMessageUsed(connection, key)),
     trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),

@@ -50,7 +50,7 @@ export interface Access {
   read<T>(work: (connection: SqlRunner) => Promise<T>): Promise<T>
   /** Runs `work` in one transaction. */
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T>
-  /** The same, when it makes no change that belongs in the audit log. */
+  /** Runs `work` like `write`, when it makes no change that belongs in the audit log. */
   plainWrite<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** Runs `work` in one transaction that may give other stores work, and wakes them. */
   writeAndNotify<T>(work: (tx: Tx) => Promise<T>): Promise<T>

@@ -15,26 +15,26 @@ const columnsOf =
   (name) =>
     alias === undefined ? name : `${alias}.${name}`
 
-/** ORDER BY list for ready rows of one workflow. `alias`: of the table. */
+/** Returns the ORDER BY list for ready rows of one workflow. `alias`: of the table. */
 export const claimOrder = (alias?: string): string => {
   const column = columnsOf(alias)
   return CLAIM_ORDER.map(({ key, descending }) => column(COLUMN[key]) + (descending ? " DESC" : "")).join(", ")
 }
 
-/** ORDER BY list for ready rows of one lane: rows of the same priority are grouped by workflow, in claim order. */
+/** Returns the ORDER BY list for ready rows of one lane: rows of the same priority are grouped by workflow, in claim order. */
 export const queueOrder = (alias?: string): string => {
   const [priority, ...rest] = claimOrder(alias).split(", ")
   return [priority, columnsOf(alias)("workflow_id"), ...rest].join(", ")
 }
 
-/** Condition: `a` is claimed before `b`, a row of the same workflow. */
+/** Returns the condition that `a` is claimed before `b`, a row of the same workflow. */
 const precedes = (a: Columns, b: Columns): string =>
   `(${CLAIM_ORDER.map(({ key, descending }, i) => {
     const equal = CLAIM_ORDER.slice(0, i).map((earlier) => `${a(COLUMN[earlier.key])} = ${b(COLUMN[earlier.key])}`)
     return [...equal, `${a(COLUMN[key])} ${descending ? ">" : "<"} ${b(COLUMN[key])}`].join(" AND ")
   }).join(" OR ")})`
 
-/** Condition of core `precedesQueued` for a queue that is not empty. */
+/** Returns the condition of core `precedesQueued` for a queue that is not empty. */
 export const precedesQueued = (row: Columns, head: Columns): string =>
   `(${row("lane")} = ${head("lane")} AND (${row("priority")} > ${head("priority")}
       OR ${row("workflow_id")} = ${head("workflow_id")} AND ${precedes(row, head)}))`

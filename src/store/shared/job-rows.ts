@@ -5,7 +5,7 @@ import { indexKey } from "../../core/values/index-key.ts"
 import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
 import { BoundedMap } from "../../core/values/bounded-map.ts"
 import type { JobPlan } from "../../core/rules/jobs/job-plan.ts"
-import { DEFAULT_JOB_RETRY, JOB_LIMITS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
+import { DEFAULT_JOB_RETRY, JOB_BOUNDS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
@@ -296,7 +296,7 @@ export const searchedStatuses = ({ status }: Pick<JobFilter, "status">): Searche
 
 export const planSearch = ({ filter, after }: Pick<Parameters<JobStore["searchJobs"]>[0], "filter" | "after">): JobSearch => {
   const { createdBefore, priorityMin, priorityMax } = filter
-  const { min, max } = JOB_LIMITS.priority
+  const { min, max } = JOB_BOUNDS.priority
   const from = Math.max(min, priorityMin ?? min)
   const to = Math.min(max, priorityMax ?? max)
   const endsBeforeCursor = createdBefore !== undefined && (after === undefined || createdBefore <= after.createdAt)

@@ -1,4 +1,4 @@
-// A thread that watches the event loop of its process for a lease holder. The thread asks the main thread for a sign of life; while none
+// A thread that watches the event loop of its process for a lease holder. The thread asks the main thread for a response; while none
 // comes, it acts in place of the main thread, in the way of its store.
 
 import { writeSync } from "node:fs"
@@ -9,9 +9,9 @@ import type { GuardedLease } from "../contract/store.ts"
 
 /** What the thread does with the lease while the event loop of the main thread is silent. A rejection: it is tried at the next check. */
 export interface LeaseGuardActions {
-  /** The event loop is blocked, for less than the stall limit. */
+  /** Called while the event loop is blocked, for less than the stall limit. */
   blocked(): Promise<void>
-  /** The event loop is blocked for longer. Returns whether the holder was evicted. */
+  /** Called when the event loop is blocked for longer. Returns whether the holder was evicted. */
   stalled(): Promise<boolean>
 }
 

@@ -6,7 +6,7 @@ import { type Transition, TRANSITIONS } from "../../core/rules/changes/transitio
 const oneOf = (column: string, values: readonly string[]): string =>
   values.length === 1 ? `${column} = '${values[0]!}'` : `${column} IN (${values.map((value) => `'${value}'`).join(", ")})`
 
-/** Condition on the columns `kind`, `status` and `waiting_on` of a task row. `row`: its alias. */
+/** Returns the condition on the columns `kind`, `status` and `waiting_on` of a task row. `row`: its alias. */
 export const sourceState = (change: Change["kind"], row = "tasks"): string => {
   const { kinds, from, runningMustWait }: Transition = TRANSITIONS[change]
   const others = from.filter((status) => status !== "running")

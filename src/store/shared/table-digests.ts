@@ -34,6 +34,6 @@ export const compareDigests = (where: string, source: TableDigests, copy: TableD
   }
 }
 
-/** Error for a target that has tables. */
+/** Returns the error for a target that has tables. */
 export const notBlank = (where: string, advice: string): Conflict =>
   new Conflict(`the database ${where} already has tables of Ork: ${advice}`)

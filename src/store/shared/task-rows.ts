@@ -50,8 +50,8 @@ export const taskOf = (columns: TaskColumns, runId: RunId, { nodes }: CompiledWo
 
 const parsed = <T>(text: string | null): T | null => (text === null ? null : (JSON.parse(text) as T))
 
-/** Columns of a task `t` that make its NodeState. */
-export const NODE_COLUMNS = `t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason",
+/** Columns of a task `t` that make its RowState. */
+export const ROW_STATE_COLUMNS = `t.node, t.path, t.kind, t.status, t.skip_reason AS "skipReason",
   t.children_created AS "childrenCreated", t.children_total AS total`
 
 const ATTEMPT_TIMES = `dispatched_at AS "dispatchedAt", started_at AS "startedAt", finished_at AS "finishedAt"`

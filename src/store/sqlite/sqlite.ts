@@ -3,7 +3,7 @@
 
 import { iso } from "../../core/model/ports.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
-import { takeChange } from "../contract/audit-scope.ts"
+import { takeAuditEntry } from "../contract/audit-scope.ts"
 import type { NewAuditEntry } from "../contract/keys.ts"
 import type { ServerStore } from "../contract/server-store.ts"
 import type { LeaseHolderRow } from "../contract/store.ts"
@@ -40,7 +40,7 @@ import { rejectMoved } from "./transfer/moved.ts"
 import { notificationStore } from "./admin/notifications.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
-import { expiredRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
+import { removableRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
 import { retryRun } from "./runs/retry.ts"
 import { readSecret } from "./admin/secret.ts"
 import { RunInfoCache } from "./cache/run-info.ts"
@@ -51,10 +51,10 @@ import {
   getCached,
   findPaths,
   getTask,
-  instanceOutputs,
+  childOutputs,
   listAttempts,
   listInner,
-  listNodes,
+  listRowStates,
   listTasks,
   pastDurations,
 } from "./runs/task-reads.ts"
@@ -105,8 +105,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
   const access: Access = {
     read: (work) => (writer.alone === null ? whileBusy(db, () => work(session)) : writer.alone.then(() => access.read(work))),
     write: (work) => {
-      const change = takeChange()
-      return writer.write(() => perform(change === null ? work : (tx) => withEntry(tx, work, change)))
+      const entryOf = takeAuditEntry()
+      return writer.write(() => perform(entryOf === null ? work : (tx) => withEntry(tx, work, entryOf)))
     },
   }
   return {
@@ -247,15 +247,15 @@ const operations = (access: Access, isDead: (holder: LeaseHolderRow) => boolean)
     listTasks: (query) => read((s) => listTasks(s, query)),
     getTask: (query) => read((s) => getTask(s, query)),
     findPaths: (query) => read((s) => findPaths(s, query)),
-    listNodes: (runId) => read((s) => listNodes(s, runId)),
+    listRowStates: (runId) => read((s) => listRowStates(s, runId)),
     listInner: (query) => read((s) => listInner(s, query)),
     listAttempts: (row) => read((s) => listAttempts(s, row)),
-    instanceOutputs: (query) => read((s) => instanceOutputs(s, query)),
+    childOutputs: (query) => read((s) => childOutputs(s, query)),
     trimCache: (limit) => write((tx) => trimCache(tx, limit)),
     cachedKeysInUse: (keys) => read((s) => cachedKeysInUse(s, keys, iso(s.clock.now()))),
     getCached: (query) => read((s) => getCached(s, query, iso(s.clock.now()))),
     pastDurations: (workflow) => read((s) => pastDurations(s, workflow)),
-    expiredRuns: (query) => read((s) => expiredRuns(s, query)),
+    removableRuns: (query) => read((s) => removableRuns(s, query)),
     removeRun: (runId, maxRows, endedBefore) => write((tx) => removeRun(tx, runId, maxRows, endedBefore)),
     isMessageUsed: (key) => read((s) => isMessageUsed(s, key)),
     trimLimits: (limit) => write((tx) => trimLimits(tx, limit)),

@@ -11,7 +11,7 @@ export interface HeartbeatData {
   stallMs: number
 }
 
-/** "alive?": asks the main thread for a sign of life. */
+/** "alive?": asks the main thread for a response. */
 export type ThreadMessage = HeartbeatMessage | "alive?"
 export type HeartbeatMessage = { evicted: true } | { stop: { attempt_id: string; reason: "cancel" | "timeout" }[] }
 

@@ -143,7 +143,7 @@ export class LogShipper {
     for (const [i, frame] of frames.entries()) this.#sent(frame, logs[i]?.next ?? null)
   }
 
-  /** `next`: offset that the server expects next; null if it rejects the log. */
+  /** Records a sent frame. `next`: offset that the server expects next; null if it rejects the log. */
   #sent({ log, bytes, records }: Frame, next: number | null): void {
     if (next === null) {
       log.done?.()

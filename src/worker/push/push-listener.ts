@@ -182,7 +182,7 @@ export class PushListener {
     return [202, { status: "taken" }]
   }
 
-  /** Also remembers the token of a task that has not arrived yet, so that it will not run. */
+  /** Stops a task. Also remembers the token of one that has not arrived yet, so that it will not run. */
   #stop(token: string, at: number): Reply {
     if (!this.#seen.has(token)) this.#seen.add(token, at, this.#options.clock.now())
     this.#tasks.get(token)?.stop("cancel")

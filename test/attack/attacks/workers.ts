@@ -1,5 +1,5 @@
-// Hostile workers (the server itself serves the queue `default` only): one worker acts for another, serves queues that its key is not bound to, or reads what a worker may not read; and a
-// task that reads the key of its worker.
+// Hostile workers (the server itself serves the queue `default` only): one worker acts for another, serves queues that its key is not
+// bound to, or reads what a worker may not read; and a task that reads the key of its worker.
 
 import { spawn } from "node:child_process"
 import { chownSync, mkdirSync } from "node:fs"

@@ -1,7 +1,7 @@
 // usage: npm run first-hour [-- --clone]
-// Plays the first hour of a user in a fresh folder: imports a crontab, an Airflow file and a Dagu file, deploys them to a server and runs all of
-// them; breaks one of each, reads the explanation, and fixes it. Prints a line per step; ends with the counts, and with 1 if a step failed.
-// `--clone` clones and installs this repository first, and uses that copy.
+// Plays the first hour of a user in a fresh folder: imports a crontab, an Airflow file and a Dagu file, deploys them to a server and
+// runs all of them; breaks one of each, reads the explanation, and fixes it. Prints a line per step; ends with the counts, and with 1
+// if a step failed. `--clone` clones and installs this repository first, and uses that copy.
 
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"

@@ -1,5 +1,5 @@
-// A durable function under kills: a program with the function shares the store of the servers and is killed again and again. Each step writes
-// a new token, and the token of the step before it, to a journal.
+// A durable function under kills: a program with the function shares the store of the servers and is killed again and again. Each step
+// writes a new token, and the token of the step before it, to a journal.
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -96,8 +96,8 @@ const resultOf = async (client: Client, run: string): Promise<Result | null> => 
 const STEPS = ["first", "called", "last"] as const
 
 /**
- * The result has the token of each step; every try of a step read the token of the step before it that is in the result; and once a step has
- * begun, those before it do not run again.
+ * The result has the token of each step; every try of a step read the token of the step before it that is in the result; and once a
+ * step has begun, those before it do not run again.
  */
 export const stepProblems = (key: string, result: Result | null, entries: readonly StepEntry[]): string[] => {
   if (result === null) return [`function ${key} succeeded, and has no result`]

@@ -1,8 +1,8 @@
 // usage: npm run kills [-- --kills N] [--store sqlite|postgres] [--seed TEXT] [--failover [--tries N]]
-// Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, and a program with a durable function at any moment, on
-// both stores, while clients start runs, jobs and the function; and compares what tasks wrote and
-// what clients were told. Ends with the counts, and with 1 if there was a violation. With `--failover`, measures how soon the work of a
-// killed server or worker resumes.
+// Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, and a program with a durable function at any
+// moment, on both stores, while clients start runs, jobs and the function; and compares what tasks wrote and what clients were told.
+// Ends with the counts, and with 1 if there was a violation. With `--failover`, measures how soon the work of a killed server or worker
+// resumes.
 
 import { randomInt } from "node:crypto"
 import { parseArgs } from "node:util"

@@ -1,5 +1,6 @@
-// One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, and a program with a
-// durable function that is killed at any moment, while clients start runs, jobs and the function. When the world has had its kills, everything runs undisturbed until all runs have ended, and the journal is checked.
+// One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, and a program
+// with a durable function that is killed at any moment, while clients start runs, jobs and the function. When the world has had its
+// kills, everything runs undisturbed until all runs have ended, and the journal is checked.
 
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"

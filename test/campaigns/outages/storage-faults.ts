@@ -1,5 +1,5 @@
-// Faults of disks and object stores. The disks are small tmpfs mounts, which need the right to mount; the S3 server is Ceph's radosgw behind
-// a proxy.
+// Faults of disks and object stores. The disks are small tmpfs mounts, which need the right to mount; the S3 server is Ceph's radosgw
+// behind a proxy.
 
 import { execFileSync } from "node:child_process"
 import { closeSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs"

@@ -1,6 +1,6 @@
-// `npm run power -- [--cuts N] [--runs N] [--seed N]`: records servers on SQLite under load and cuts the power N times (10,000), 1,000 times in each
-// recording of N runs (150). After every 100th cut, a server is started on what is left, and must finish all runs. The last line counts tries and violations; exit code 1 if there was a violation. The log of a recording with
-// a violation stays.
+// `npm run power -- [--cuts N] [--runs N] [--seed N]`: records servers on SQLite under load and cuts the power N times (10,000), 1,000
+// times in each recording of N runs (150). After every 100th cut, a server is started on what is left, and must finish all runs. The
+// last line counts tries and violations; exit code 1 if there was a violation. The log of a recording with a violation stays.
 
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -1,6 +1,7 @@
-// `npm run schedules -- [--expressions N] [--zones N] [--windows N] [--days N] [--seed N]` compares the ticks of N expressions (1,000) in N time zones (all)
-// from 2020 to 2040 with an oracle: for each of them N windows of three days (3) at clock changes and at another time, or with `--windows 0` all
-// clock changes. Then it plays N days (3,653, ten years) of schedules with kills and clock steps. The last line counts; exit code 1 after a violation.
+// `npm run schedules -- [--expressions N] [--zones N] [--windows N] [--days N] [--seed N]` compares the ticks of N expressions (1,000)
+// in N time zones (all) from 2020 to 2040 with an oracle: for each of them N windows of three days (3) at clock changes and at another
+// time, or with `--windows 0` all clock changes. Then it plays N days (3,653, ten years) of schedules with kills and clock steps. The
+// last line counts; exit code 1 after a violation.
 
 import { parseArgs } from "node:util"
 import { withFolder } from "../campaign.ts"

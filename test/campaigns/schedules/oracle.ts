@@ -1,5 +1,5 @@
-// An implementation of schedules that shares no code with Ork: it goes through every local date and time, and reads the clock changes of a time
-// zone from the names of its offsets.
+// An implementation of schedules that shares no code with Ork: it goes through every local date and time, and reads the clock changes
+// of a time zone from the names of its offsets.
 
 import type { Expression } from "./expressions.ts"
 

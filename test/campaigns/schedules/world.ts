@@ -1,4 +1,5 @@
-// One process after the other on one database in memory, under a clock that passes as the campaign says. A killed process does nothing any more.
+// One process after the other on one database in memory, under a virtual clock that the campaign advances. A killed process does
+// nothing any more.
 
 import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
 import { FileObjectStore } from "../../../src/objects/file/file.ts"

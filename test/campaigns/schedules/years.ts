@@ -1,5 +1,5 @@
-// Plays years of schedules with every overlap and catch-up mode, with the real engine and scheduler on SQLite in virtual time, while processes are
-// killed and clocks are set. Compares runs and skipped ticks with the ticks of the oracle.
+// Plays years of schedules with every overlap and catch-up mode, with the real engine and scheduler on SQLite in virtual time, while
+// processes are killed and clocks are set. Compares runs and skipped ticks with the ticks of the oracle.
 
 import type { ScheduleSpec } from "../../../src/core/model/workflow.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"

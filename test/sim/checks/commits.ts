@@ -20,9 +20,9 @@ import { checkRetryBudget } from "./retry-budget.ts"
 import { checkRetried, checkRetryPlan, type RetrySnapshot } from "./user-retries.ts"
 
 /** A change that ends an attempt. */
-export type FinalChange = Extract<Change, { kind: "finish" | "retry" }>
+export type ResultChange = Extract<Change, { kind: "finish" | "retry" }>
 
-const isFinal = (change: Change): change is FinalChange => change.kind === "finish" || change.kind === "retry"
+const hasResult = (change: Change): change is ResultChange => change.kind === "finish" || change.kind === "retry"
 
 interface PerformedCall {
   method: StoreMethod
@@ -128,7 +128,7 @@ export class CommitLog {
     if (this.#committedBatches.has(batch.changes)) this.#checkRepeatedBatch(batch, rejected)
     this.#committedBatches.add(batch.changes)
     for (const change of batch.changes) {
-      if (!isFinal(change)) continue
+      if (!hasResult(change)) continue
       if (!rejected.has(change.attemptId) || this.#wasAppliedNow(change)) this.#apply(change)
       else this.#checkRejected(change, batch)
     }
@@ -162,13 +162,13 @@ export class CommitLog {
 
   /** A batch that was committed before and arrives again must change nothing. */
   #checkRepeatedBatch(batch: Batch, rejected: Set<string>): void {
-    const applied = batch.changes.find((change) => isFinal(change) && !rejected.has(change.attemptId))
+    const applied = batch.changes.find((change) => hasResult(change) && !rejected.has(change.attemptId))
     if (applied === undefined) return
     throw new Violation("a result is applied once", `${applied.kind} of ${applied.attemptId} was applied a second time`)
   }
 
   /** A fence is also rejected for a start that follows the result; then the result itself was applied. */
-  #wasAppliedNow({ attemptId, row: id, ...change }: FinalChange): boolean {
+  #wasAppliedNow({ attemptId, row: id, ...change }: ResultChange): boolean {
     if (this.#appliedAttempts.has(attemptId)) return false
     const row = this.#simulation.tables.taskByRow(id)
     if (change.kind === "retry" && !this.#wasCancelledByGroup(row, attemptId))
@@ -177,7 +177,7 @@ export class CommitLog {
     return row !== undefined && row.attempt_id === attemptId && row.status === status
   }
 
-  #checkRejected(change: FinalChange, { changes }: Batch): void {
+  #checkRejected(change: ResultChange, { changes }: Batch): void {
     const row = this.#simulation.tables.taskByRow(change.row)
     if (row === undefined || row.attempt_id !== change.attemptId || !isLive(row)) return
     if (changes.some(({ kind, attemptId }) => kind === "release" && attemptId === change.attemptId)) return
@@ -194,12 +194,12 @@ export class CommitLog {
     return row?.status === "cancelled" && row.attempt_id === attemptId && isInTimedOutGroup(this.#simulation, row)
   }
 
-  #apply(reported: FinalChange): void {
+  #apply(reported: ResultChange): void {
     const { tables, attemptLog, clock } = this.#simulation
     const { attemptId, result } = reported
     const row = tables.taskByRow(reported.row)
     const isCancelled = reported.kind === "retry" && this.#wasCancelledByGroup(row, attemptId)
-    const change: FinalChange = isCancelled ? { ...reported, kind: "finish", status: "cancelled" } : reported
+    const change: ResultChange = isCancelled ? { ...reported, kind: "finish", status: "cancelled" } : reported
     const what = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#appliedAttempts.has(attemptId)) throw new Violation("a result is applied once", what)
     this.#appliedAttempts.add(attemptId)
@@ -224,7 +224,7 @@ export class CommitLog {
   }
 
   /** A committed result must be the one that the task reported. An attempt is lost only if its holder is dead. */
-  #checkReported({ attemptId, result }: FinalChange, what: string): void {
+  #checkReported({ attemptId, result }: ResultChange, what: string): void {
     const attempt = this.#simulation.attemptLog.attempts.get(attemptId)
     if (attempt === undefined) return
     const reported = attempt.result
@@ -291,7 +291,7 @@ export class CommitLog {
   }
 }
 
-const checkStored = (change: FinalChange, row: TaskRecord, what: string): void => {
+const checkStored = (change: ResultChange, row: TaskRecord, what: string): void => {
   const isCurrent = row.attempt_id === change.attemptId
   if (change.kind === "finish" && (row.status !== change.status || !isCurrent)) {
     throw new Violation("an acknowledged change is stored", `${what}: the row is ${row.status} with ${row.attempt_id}`)

@@ -5,7 +5,7 @@ import type { NewJob } from "../../../src/store/contract/jobs.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import type { FinalChange } from "./commits.ts"
+import type { ResultChange } from "./commits.ts"
 
 export interface JobAttempt {
   id: string
@@ -113,7 +113,7 @@ export class JobLog {
     return [...this.#jobs.values()].some((other) => isSame(other) && this.#history(other.id).succeeded)
   }
 
-  apply(id: string, { kind, result }: FinalChange): void {
+  apply(id: string, { kind, result }: ResultChange): void {
     const history = this.#history(id)
     if (history.succeeded) throw new Violation("a result is applied once", `job ${id} ended again as ${result.state}`)
     history.endedAt = result.state === "lost" ? 0 : this.#simulation.clock.now()

@@ -4,7 +4,7 @@ import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
 import type { TaskHistory } from "./attempt-log.ts"
-import type { FinalChange } from "./commits.ts"
+import type { ResultChange } from "./commits.ts"
 import { isInTimedOutGroup } from "./group-timeouts.ts"
 
 interface Committed {
@@ -12,7 +12,7 @@ interface Committed {
   row: TaskRecord
   /** Without the change. */
   history: TaskHistory
-  change: FinalChange
+  change: ResultChange
 }
 
 export const checkRetryBudget = (simulation: Simulation, { run, row, history, change }: Committed): void => {

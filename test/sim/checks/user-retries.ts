@@ -26,7 +26,7 @@ export const checkRetryPlan = (simulation: Simulation, runId: string, plan: Retr
   checkFinishedRun(simulation, run)
   const before = simulation.tables.tasksOf(run.seq)
   if (before.every((row) => row.hook === 1)) return { run, before, effects: new Map() }
-  const planned = plan.nodes.map(({ node, path, extent }) => {
+  const planned = plan.rows.map(({ node, path, extent }) => {
     const effect = extent === "all" ? "reset" : typeof extent === "object" ? `partial, for ${extent.path}` : "partial"
     return `${node}[${path}] ${effect}`
   })

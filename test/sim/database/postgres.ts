@@ -145,7 +145,10 @@ class PostgresDatabase implements SimDatabase {
     this.#tables.copy.close()
   }
 
-  /** Waits until the store that was just opened listens; returns the server process of its connection, with its start time, since numbers of processes come again. */
+  /**
+   * Waits until the store that was just opened listens; returns the server process of its connection, with its start time, since
+   * numbers of processes come again.
+   */
   async #newListener(): Promise<string> {
     const sql = `SELECT concat(pid, ' ', backend_start) AS listener FROM pg_stat_activity
       WHERE datname = current_database() AND application_name = 'ork listen' AND state = 'idle' AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')`

@@ -8,7 +8,7 @@ import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import { Rng } from "../rng.ts"
 import type { Simulation } from "../simulation.ts"
 import type { EngineProcess } from "./engine-process.ts"
-import { ExpiredRuns } from "./expired-runs.ts"
+import { RunRetention } from "./run-retention.ts"
 import { SILENT } from "./silent-log.ts"
 
 const ignoreConflict = (error: unknown): void => {
@@ -18,7 +18,7 @@ const ignoreConflict = (error: unknown): void => {
 export class Services {
   readonly #scheduler: Scheduler | null
   readonly #triggers: Triggers | null
-  readonly #expiredRuns: ExpiredRuns
+  readonly #retention: RunRetention
 
   constructor(simulation: Simulation, process: EngineProcess, store: ServerStore) {
     const { scenario } = simulation
@@ -29,7 +29,7 @@ export class Services {
     const cancel: ConstructorParameters<typeof Scheduler>[0]["cancel"] = (runId) => engine.cancel(runId).catch(ignoreConflict)
     this.#scheduler = compiled.some(({ schedules }) => schedules.length > 0) ? new Scheduler({ ...options, cancel }) : null
     this.#triggers = compiled.some(({ triggers }) => triggers !== undefined) ? new Triggers(options) : null
-    this.#expiredRuns = new ExpiredRuns(simulation, process, store)
+    this.#retention = new RunRetention(simulation, process, store)
     engine.onEvent(({ type, status }) => {
       if (type === "run" && status === "success") this.#triggers?.wake()
     })
@@ -39,12 +39,12 @@ export class Services {
   start(): void {
     this.#scheduler?.start()
     this.#triggers?.start()
-    this.#expiredRuns.start()
+    this.#retention.start()
   }
 
   stop(): void {
     void this.#scheduler?.stop()
     void this.#triggers?.stop()
-    this.#expiredRuns.stop()
+    this.#retention.stop()
   }
 }

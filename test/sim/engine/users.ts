@@ -162,7 +162,7 @@ export class Users {
         const resume = (): void => this.after(action.forMs, () => this.#resume(spec, runId))
         return this.request({
           engine: spec.private,
-          send: ({ engine }) => engine.pause(runId, true),
+          send: ({ engine }) => engine.setPaused(runId, true),
           succeeded: (_, process) => {
             this.#logAction(process, action, spec)
             resume()
@@ -204,7 +204,7 @@ export class Users {
   #resume(spec: RunSpec, runId: RunId): void {
     this.request({
       engine: spec.private,
-      send: ({ engine }) => engine.pause(runId, false),
+      send: ({ engine }) => engine.setPaused(runId, false),
       succeeded: () => undefined,
       failed: (error) => {
         const hasEnded = error instanceof Conflict || error instanceof NotFound

@@ -1,5 +1,5 @@
-// Clocks that are wrong: the time of day is set forward or back in some worlds, and the clocks of servers that share a Postgres differ. Uses
-// random streams of its own, which leaves the rest of the seed as it is.
+// Clocks that are wrong: the time of day is set forward or back in some worlds, and the clocks of servers that share a Postgres differ.
+// Uses random streams of its own, which leaves the rest of the seed as it is.
 
 import { Rng } from "../rng.ts"
 

@@ -1,5 +1,5 @@
-// Adds more workflows, lanes and bytes to a world than the internal bounds of the stores: 70 small workflows with a run each, in 70 lanes, with keys
-// of 5 KB. Uses random streams of its own, which leaves the rest of the seed as it is.
+// Adds more workflows, lanes and bytes to a world than the internal bounds of the stores: 70 small workflows with a run each, in 70
+// lanes, with keys of 5 KB. Uses random streams of its own, which leaves the rest of the seed as it is.
 
 import { Rng } from "../rng.ts"
 import type { RunSpec } from "./scenario.ts"

@@ -1,5 +1,5 @@
-// Adds jobs to some worlds: with dependencies, keys, limits by key, groups, priorities and delays. Uses a random stream of its own, which leaves
-// the rest of the seed as it is.
+// Adds jobs to some worlds: with dependencies, keys, limits by key, groups, priorities and delays. Uses a random stream of its own,
+// which leaves the rest of the seed as it is.
 
 import type { JobRetryPolicy } from "../../../src/core/rules/jobs/jobs.ts"
 import { JOB_DEFAULTS, type NewJob } from "../../../src/store/contract/jobs.ts"

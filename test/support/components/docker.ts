@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { startComponent } from "./component.ts"
 import { installPackages } from "./packages.ts"
 
-export interface DockerEngine {
+export interface DockerDaemon {
   /** The value of DOCKER_HOST. */
   host: string
   stop(): Promise<void>
@@ -12,7 +12,7 @@ export interface DockerEngine {
 
 export const IMAGE = "ork-test"
 
-export const startDocker = async (): Promise<DockerEngine> => {
+export const startDocker = async (): Promise<DockerDaemon> => {
   await installPackages(["dockerd", "docker", "busybox"], ["docker.io", "busybox-static"])
   const { folder, stop } = await startComponent("dockerd.sh")
   return { host: `unix://${join(folder, "sock")}`, stop }

@@ -9,7 +9,7 @@ const IMAGES = /\.(?:avif|gif|jpe?g|png|svg|webp)$/i
 
 export const isImage = (path: string): boolean => IMAGES.test(path)
 
-/** `complete`: the bytes are the whole file. */
+/** Returns the preview of a file. `complete`: the bytes are the whole file. */
 export const previewOf = (path: string, bytes: Uint8Array, complete: boolean): Preview => {
   const text = decode(bytes, complete)
   if (text === null) return { kind: "none" }

@@ -71,7 +71,7 @@ export const sessionQuery = queryOptions({
   refetchInterval: ({ state: { error } }) => (isUnavailable(error) ? ASK_AGAIN_MS : false),
 })
 
-/** The session with its scopes for one workflow. */
+/** Reads the session with its scopes for one workflow. */
 export const workflowSessionQuery = (workflow: string) =>
   queryOptions({
     queryKey: ["session", workflow],
@@ -105,24 +105,24 @@ export const runsQuery = (filter: Query) => pages<Run>("runs", "/runs", { limit:
 export const runQuery = (id: string) =>
   queryOptions({ queryKey: ["run", id], queryFn: ({ signal }) => json<Run>(`/runs/${part(id)}`, { signal }) })
 
-/** Read by run/run-model.ts, which updates the data itself. */
+/** Reads the graph of a run for run/run-model.ts, which updates the data itself. */
 export const runGraph = (id: string, signal: AbortSignal): Promise<RunGraph> => json(`/runs/${part(id)}/graph`, { signal })
 
 export const instancesPage = (id: string, cursor: string | null, signal: AbortSignal): Promise<Page<InstanceSummary>> =>
   json(`/runs/${part(id)}/instances`, { query: { limit: 2000, cursor }, signal })
 
-/** The steps of a durable function; none for another run. */
+/** Reads the steps of a durable function; none for another run. */
 export const stepsQuery = (id: string) =>
   queryOptions({
     queryKey: ["steps", id],
     queryFn: ({ signal }) => json<{ items: Step[] }>(`/runs/${id}/steps`, { signal }),
   })
 
-/** The graph of a run without updates, for comparison. */
+/** Reads the graph of a run without updates, for comparison. */
 export const graphQuery = (id: string) =>
   queryOptions({ queryKey: ["graph", id], queryFn: ({ signal }) => runGraph(id, signal) })
 
-/** The last runs of a workflow, including this one. */
+/** Reads the last runs of a workflow, including this one. */
 export const gridQuery = (workflow: string, run: string) =>
   queryOptions({
     queryKey: ["grid", workflow, run],
@@ -130,7 +130,7 @@ export const gridQuery = (workflow: string, run: string) =>
     refetchInterval: 10_000,
   })
 
-/** `standing` is the task's state; another state has another explanation. */
+/** Reads an explanation. `standing` is the task's state; another state has another explanation. */
 export const explainQuery = (id: string, task?: string, standing = "") =>
   queryOptions({
     queryKey: ["explain", id, task ?? null, standing],
@@ -152,7 +152,7 @@ export const explainJobQuery = (id: string, standing: string) =>
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/jobs/${id}/explain`, { signal }),
   })
 
-/** `standing` is the instance's state; a change of state causes a new read. */
+/** Reads an instance. `standing` is its state; a change of state causes a new read. */
 export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
   queryOptions({
     queryKey: ["task", runId, name, path, standing],
@@ -164,7 +164,7 @@ type TaskAttempt = Pick<Task, "run_id" | "name" | "path" | "attempt">
 const artifactsPath = ({ run_id: run, name }: TaskAttempt): string => `/runs/${run}/tasks/${part(name)}/artifacts`
 const attemptOf = ({ path, attempt }: TaskAttempt): Query => ({ attempt, ...(path !== "" && { path }) })
 
-/** The address of the content of an artifact, which the server sends as an attachment. */
+/** Returns the address of the content of an artifact, which the server sends as an attachment. */
 export const artifactUrl = (task: TaskAttempt, file: string): string =>
   urlOf(`${artifactsPath(task)}/content`, { ...attemptOf(task), file })
 
@@ -175,7 +175,7 @@ export const artifactsQuery = (task: TaskAttempt) =>
     staleTime: Number.POSITIVE_INFINITY,
   })
 
-/** `complete`: the preview contains the whole file. */
+/** Reads the preview of an artifact. `complete`: it contains the whole file. */
 export const artifactPreviewQuery = (task: TaskAttempt, { path: file, bytes }: Artifacts["items"][number]) =>
   queryOptions({
     queryKey: ["artifact", task.run_id, task.name, task.path, task.attempt, file],
@@ -191,7 +191,7 @@ export const artifactPreviewQuery = (task: TaskAttempt, { path: file, bytes }: A
 /** Bytes at the end of a log that contain its last lines. */
 const TAIL_BYTES = 2000
 
-/** The end of the log of a finished attempt. */
+/** Reads the end of the log of a finished attempt. */
 export const logTailQuery = (runId: string, name: string, path: string, attempt: number) =>
   queryOptions({
     queryKey: ["log tail", runId, name, path, attempt],
@@ -233,7 +233,7 @@ export const statsQuery = queryOptions({
   refetchInterval: 10_000,
 })
 
-/** Who changed a run, a workflow or a job; `state` changes with what it shows, which causes a new read. */
+/** Reads who changed a run, a workflow or a job; `state` changes with what it shows, which causes a new read. */
 export const changesQuery = (path: `/${"runs" | "workflows" | "jobs"}/${string}`, state: string) =>
   queryOptions({
     queryKey: ["changes", path, state],

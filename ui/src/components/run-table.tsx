@@ -23,10 +23,10 @@ export interface Selection {
   setAll: (selected: boolean) => void
 }
 
-/** Name of a run for people: `etl#12`. */
+/** Returns the name of a run for people: `etl#12`. */
 export const runName = ({ workflow, number }: Pick<Run, "workflow" | "number">): string => `${workflow}#${number}`
 
-/** The end of a UUIDv7 is random and therefore distinguishes runs. */
+/** Returns the end of a UUIDv7, which is random and therefore distinguishes runs. */
 export const shortId = (id: string): string => id.slice(-8)
 
 export const RunTable = ({

@@ -5,7 +5,7 @@ const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
-/** `4 min ago`, `in 2 h`; days only up to a month, then the date. */
+/** Returns `4 min ago`, `in 2 h`; days only up to a month, then the date. */
 export const relativeTime = (at: number, now: number): string => {
   const distance = Math.abs(now - at)
   if (distance < 3 * SECOND) return "now"
@@ -26,7 +26,7 @@ export const plural = (count: number, noun: string): string => `${count.toLocale
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
-/** `12 Nov`, with the year if it is not the current one. */
+/** Returns `12 Nov`, with the year if it is not the current one. */
 export const dayText = (at: number, now: number): string => {
   const date = new Date(at)
   const text = `${date.getDate()} ${MONTHS[date.getMonth()]!}`
@@ -41,7 +41,7 @@ export const clockText = (at: number, withSeconds = false): string => {
   return `${two(date.getHours())}:${two(date.getMinutes())}${withSeconds ? `:${two(date.getSeconds())}` : ""}`
 }
 
-/** `2026-11-15 06:01:12.345 +01:00` in the user's time zone, for titles and copying; a whole second has no fraction. */
+/** Returns `2026-11-15 06:01:12.345 +01:00` in the user's time zone, for titles and copying; a whole second has no fraction. */
 export const absoluteTime = (at: number): string => {
   const date = new Date(at)
   const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
@@ -56,7 +56,7 @@ const zoneText = (minutes: number): string => {
   return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`
 }
 
-/** `340 ms`, `4.2 s`, `1 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
+/** Returns `340 ms`, `4.2 s`, `1 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
 export const durationText = (ms: number): string => {
   const length = Math.max(0, ms)
   if (length < SECOND) return `${Math.round(length)} ms`

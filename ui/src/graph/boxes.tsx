@@ -8,7 +8,7 @@ import { Duration, Time } from "../components/time.tsx"
 import { plural } from "../format/time.ts"
 import { type Counts, endedOf, totalOf } from "../run/state.ts"
 import { type BoxView, useBoxView } from "./feed.ts"
-import { type Box, type GraphTask, MOST_INSTANCES } from "./model.ts"
+import { type Box, type GraphTask, MAX_INSTANCES } from "./model.ts"
 import type { TaskStatus } from "../api/types.ts"
 
 export interface BoxData extends Record<string, unknown> {
@@ -153,7 +153,7 @@ export const TaskBox = memo(({ data }: NodeProps<BoxNode>): ReactElement => {
         </span>
         {view?.counts === null || view === null ? null : <CountBar counts={view.counts} />}
       </Opener>
-      {fold === null || (view?.counts !== null && view !== null && totalOf(view.counts) > MOST_INSTANCES) ? null : (
+      {fold === null || (view?.counts !== null && view !== null && totalOf(view.counts) > MAX_INSTANCES) ? null : (
         <FoldButton task={task} fold={fold} />
       )}
     </div>

@@ -22,7 +22,7 @@ import { ActionsContext, type BoxActions, type BoxData, type BoxNode, FrameBox, 
 import { FeedContext, type GraphFeed, useBoxView } from "./feed.ts"
 import { besideHooks, fastLayout, isForElk, type Place, type Places } from "./layout.ts"
 import { centredOn, fittingZoom, isInSight, READABLE, type Size, wholeView } from "./viewport.ts"
-import { type GraphTask, instanceId, MOST_INSTANCES, neighbour, type Shape, shapeOf } from "./model.ts"
+import { type GraphTask, instanceId, MAX_INSTANCES, neighbour, type Shape, shapeOf } from "./model.ts"
 
 export interface GraphViewProps {
   tasks: readonly GraphTask[]
@@ -44,7 +44,7 @@ const KEYS: Readonly<Record<string, "left" | "right" | "up" | "down">> = {
   ArrowDown: "down",
 }
 /** Groups with more tasks are initially closed. */
-const MOST_IN_GROUP = 60
+const MAX_IN_GROUP = 60
 /** Graphs with more boxes are never shown as a whole, because the text would be unreadable. */
 const LARGE = 400
 const MAP_SIZE = { width: 168, height: 112 }
@@ -53,7 +53,7 @@ const LEAST_ZOOM = { large: 0.25, small: 0.1 }
 export const GraphView = (props: GraphViewProps): ReactElement => {
   const { tasks, feed } = props
   const [closed, setClosed] = useState<ReadonlySet<string>>(
-    () => new Set(tasks.filter(({ members }) => members.length > MOST_IN_GROUP).map(({ name }) => name)),
+    () => new Set(tasks.filter(({ members }) => members.length > MAX_IN_GROUP).map(({ name }) => name)),
   )
   const [fans, setFans] = useState<ReadonlyMap<string, readonly string[]>>(new Map())
   const shape = useMemo(() => shapeOf(tasks, { closed, fans }), [tasks, closed, fans])
@@ -67,7 +67,7 @@ export const GraphView = (props: GraphViewProps): ReactElement => {
       }
       setFans((before) => {
         const next = new Map(before)
-        if (!next.delete(task.name)) next.set(task.name, (pathsOf?.(task) ?? []).slice(0, MOST_INSTANCES))
+        if (!next.delete(task.name)) next.set(task.name, (pathsOf?.(task) ?? []).slice(0, MAX_INSTANCES))
         return next
       })
     },
@@ -77,7 +77,7 @@ export const GraphView = (props: GraphViewProps): ReactElement => {
     <div className="graph" role="group" aria-label={props.label}>
       <FeedContext value={feed ?? null}>
         <ReactFlowProvider>
-          <Drawn {...props} shape={shape} places={places} fold={fold} />
+          <GraphCanvas {...props} shape={shape} places={places} fold={fold} />
         </ReactFlowProvider>
       </FeedContext>
     </div>
@@ -154,7 +154,7 @@ const absolute = (shape: Shape, places: Places): Map<string, Place> => {
   return found
 }
 
-const Drawn = ({
+const GraphCanvas = ({
   shape,
   places,
   tasks,

@@ -19,8 +19,8 @@ const PADDING = { top: 56, side: 16 }
 /** A layer with more boxes is split into columns. */
 const COLUMN = 40
 /** Largest graph that ELK lays out. */
-const MOST_BOXES = 1000
-const MOST_IN_LAYER = 80
+const MAX_BOXES = 1000
+const MAX_IN_LAYER = 80
 
 const ROOT_OPTIONS = {
   "elk.algorithm": "layered",
@@ -71,9 +71,9 @@ export const placesOf = (root: ElkNode): Places => {
 
 /** Reports whether the graph is small enough for ELK. */
 export const isForElk = (shape: Shape): boolean => {
-  if (shape.boxes.length > MOST_BOXES) return false
+  if (shape.boxes.length > MAX_BOXES) return false
   const scopes = childrenOf(shape)
-  return [...scopes.values()].every((boxes) => layersOf(boxes, shape).every((layer) => layer.length <= MOST_IN_LAYER))
+  return [...scopes.values()].every((boxes) => layersOf(boxes, shape).every((layer) => layer.length <= MAX_IN_LAYER))
 }
 
 /** Places hooks below the rest, because they have no edges. */

@@ -61,7 +61,7 @@ const BOX_HEIGHT = 52
 const FAN_HEIGHT = 68
 const INSTANCE = { width: 168, height: 32 }
 /** Largest number of instances that are drawn individually. */
-export const MOST_INSTANCES = 60
+export const MAX_INSTANCES = 60
 
 export const HOOKS_ID = "·hooks"
 export const instanceId = (name: string, path: string): string => `${name}[${path}]`

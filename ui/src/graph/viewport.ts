@@ -21,7 +21,7 @@ const TOOLS: Size = { width: 148, height: 60 }
 /** Height of a box that must be visible. */
 const VISIBLE_HEIGHT = 30
 /** Of a tall box, the top is centred. */
-const MOST_HEIGHT = 200
+const MAX_HEIGHT = 200
 
 const boundsOf = (places: Iterable<Place>): Size => {
   let width = 1
@@ -46,7 +46,7 @@ export const wholeView = (places: readonly Place[], frame: Size, least: number):
   const first = places.reduce<Place | null>((found, place) => (found === null || place.x < found.x ? place : found), null)
   const width = bounds.width * zoom
   const height = bounds.height * zoom
-  const middle = first === null ? 0 : (first.y + Math.min(first.height, MOST_HEIGHT) / 2) * zoom
+  const middle = first === null ? 0 : (first.y + Math.min(first.height, MAX_HEIGHT) / 2) * zoom
   return {
     x: width > frame.width - 2 * MARGIN ? MARGIN : (frame.width - width) / 2,
     y:
@@ -70,6 +70,6 @@ export const isInSight = (place: Place, { x, y, zoom }: Viewport, frame: Size): 
 
 export const centredOn = (place: Place, frame: Size, zoom: number): Viewport => ({
   x: frame.width / 2 - (place.x + place.width / 2) * zoom,
-  y: frame.height / 2 - (place.y + Math.min(place.height, MOST_HEIGHT) / 2) * zoom,
+  y: frame.height / 2 - (place.y + Math.min(place.height, MAX_HEIGHT) / 2) * zoom,
   zoom,
 })

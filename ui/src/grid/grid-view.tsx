@@ -7,7 +7,7 @@ import { Icon } from "../components/icon.tsx"
 import { useNow } from "../components/now.ts"
 import { lookOf } from "../components/status.ts"
 import { absoluteTime, durationText } from "../format/time.ts"
-import { useSight } from "../timeline/use-scroll.ts"
+import { useVisibleArea } from "../timeline/use-visible-area.ts"
 import "../styles/grid.css"
 import { cellWords, type GridColumn, gridColumns, type GridRow, gridRows } from "./model.ts"
 
@@ -20,7 +20,7 @@ export const GridView = ({ grid, current }: { grid: Grid; current: string }): Re
   const columns = gridColumns(grid, now)
   const rows = gridRows(grid, closed)
   const scroller = useRef<HTMLDivElement>(null)
-  const { top, height } = useSight(scroller)
+  const { top, height } = useVisibleArea(scroller)
   const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - OVERSCAN)
   const last = Math.min(rows.length, Math.ceil((top + height) / ROW_HEIGHT) + OVERSCAN)
   const toggle = (name: string): void =>

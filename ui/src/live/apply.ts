@@ -7,7 +7,7 @@ import { latestByJob, latestByRun, type Pages, patchJob, patchPages, patchRun, p
 
 /** Shortest time between two fetches of a kind, per loaded page, because all loaded pages are fetched. */
 const REFETCH_MS = 500
-const MOST_MS = 5000
+const MAX_MS = 5000
 
 interface Waiting {
   /** Events have arrived since the last fetch. */
@@ -63,7 +63,7 @@ export class LiveCache {
   #patience(key: readonly string[]): number {
     const lists = this.#client.getQueriesData<Partial<Pages<unknown>>>({ queryKey: key })
     const pages = Math.max(1, ...lists.map(([, list]) => list?.pages?.length ?? 1))
-    return Math.min(MOST_MS, REFETCH_MS * pages)
+    return Math.min(MAX_MS, REFETCH_MS * pages)
   }
 
   stop(): void {

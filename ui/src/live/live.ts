@@ -5,10 +5,10 @@ import { createContext, use, useEffect, useEffectEvent, useSyncExternalStore } f
 import { urlOf } from "../api/http.ts"
 import type { OrkEvent } from "../api/types.ts"
 import { LiveCache } from "./apply.ts"
-import { type Connection, type LiveSource, LiveStream, type LiveWorld } from "./stream.ts"
+import { type Connection, type LiveSource, LiveStream, type LiveEnvironment } from "./stream.ts"
 
 /** A tab that is hidden for this long closes its connection. */
-const REST_MS = 20_000
+const DISCONNECT_MS = 20_000
 /** Browsers run no animation frames in hidden tabs. */
 const HIDDEN_FRAME_MS = 500
 
@@ -17,7 +17,7 @@ const after = (ms: number, run: () => void): (() => void) => {
   return () => clearTimeout(timer)
 }
 
-const world: LiveWorld = {
+const environment: LiveEnvironment = {
   connect: (url) => new EventSource(url) as unknown as LiveSource,
   frame: (run) => {
     if (document.hidden) return after(HIDDEN_FRAME_MS, run)
@@ -32,9 +32,12 @@ export const LiveContext = createContext<LiveStream | null>(null)
 /** Starts the stream; only for signed-in users. */
 export const WatchContext = createContext<(() => () => void) | null>(null)
 
-/** Creates a stream that updates the cache. `watch` starts it and follows the visibility of the tab; it returns a function that stops it. */
+/**
+ * Creates a stream that updates the cache. `watch` starts it and follows the visibility of the tab; it returns a function that stops
+ * it.
+ */
 export const makeLive = (client: QueryClient): { stream: LiveStream; watch(): () => void } => {
-  const stream = new LiveStream(world, urlOf("/events"))
+  const stream = new LiveStream(environment, urlOf("/events"))
   const cache = new LiveCache(client, after)
   stream.onBatch((events) => cache.apply(events))
   stream.onGap(() => cache.reload())
@@ -43,17 +46,17 @@ export const makeLive = (client: QueryClient): { stream: LiveStream; watch(): ()
     if (stream.state === "open") void client.refetchQueries({ predicate: ({ state }) => state.status === "error" })
   })
   const watch = (): (() => void) => {
-    let cancelRest = (): void => undefined
-    const look = (): void => {
-      cancelRest()
-      if (document.hidden) cancelRest = after(REST_MS, () => stream.rest())
+    let cancelDisconnect = (): void => undefined
+    const update = (): void => {
+      cancelDisconnect()
+      if (document.hidden) cancelDisconnect = after(DISCONNECT_MS, () => stream.disconnect())
       else stream.start()
     }
-    document.addEventListener("visibilitychange", look)
-    look()
+    document.addEventListener("visibilitychange", update)
+    update()
     return () => {
-      document.removeEventListener("visibilitychange", look)
-      cancelRest()
+      document.removeEventListener("visibilitychange", update)
+      cancelDisconnect()
       cache.stop()
       stream.stop()
     }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import type { OrkEvent } from "../api/types.ts"
-import { type LiveSource, LiveStream, type LiveWorld } from "./stream.ts"
+import { type LiveSource, LiveStream, type LiveEnvironment } from "./stream.ts"
 
 type Listener = (message: { data: string; lastEventId: string }) => void
 
@@ -38,7 +38,7 @@ const setup = () => {
   const sources: FakeSource[] = []
   const frames: (() => void)[] = []
   const timers: { ms: number; run: () => void }[] = []
-  const world: LiveWorld = {
+  const environment: LiveEnvironment = {
     connect: (url) => {
       const source = new FakeSource(url)
       sources.push(source)
@@ -54,7 +54,7 @@ const setup = () => {
       return () => void timers.splice(timers.indexOf(timer), 1)
     },
   }
-  const stream = new LiveStream(world, "/events")
+  const stream = new LiveStream(environment, "/events")
   const batches: (readonly OrkEvent[])[] = []
   let gaps = 0
   stream.onBatch((events) => batches.push(events))
@@ -112,8 +112,8 @@ test("a hidden tab closes the connection and later continues after the last even
   stream.start()
   sources[0]!.onopen!()
   sources[0]!.send("run", "2.0", {})
-  stream.rest()
-  expect([sources[0]!.closed, stream.state]).toEqual([true, "resting"])
+  stream.disconnect()
+  expect([sources[0]!.closed, stream.state]).toEqual([true, "disconnected"])
   stream.start()
   expect(sources[1]!.url).toBe("/events?after=2.0")
   sources[1]!.onopen!()
@@ -124,7 +124,7 @@ test("returning without a last event is reported as a gap", () => {
   const { stream, sources, gaps } = setup()
   stream.start()
   sources[0]!.onopen!()
-  stream.rest()
+  stream.disconnect()
   stream.start()
   sources[1]!.onopen!()
   expect(gaps()).toBe(1)

@@ -4,7 +4,7 @@
 
 import type { OrkEvent } from "../api/types.ts"
 
-export type Connection = "connecting" | "open" | "lost" | "resting"
+export type Connection = "connecting" | "open" | "lost" | "disconnected"
 
 export interface LiveSource {
   onopen: (() => void) | null
@@ -15,7 +15,7 @@ export interface LiveSource {
   readonly readyState: number
 }
 
-export interface LiveWorld {
+export interface LiveEnvironment {
   connect(url: string): LiveSource
   /** Runs the callback once in the next frame; returns a function that cancels it. */
   frame(run: () => void): () => void
@@ -26,12 +26,12 @@ export type BatchListener = (events: readonly OrkEvent[]) => void
 
 const RETRY_MS = [1000, 2000, 4000, 8000]
 /** Interruptions shorter than this are not reported, in milliseconds. */
-const PATIENCE_MS = 1500
+const REPORT_AFTER_MS = 1500
 const KINDS = ["run", "task", "job"] as const
 const GIVEN_UP = 2
 
 export class LiveStream {
-  readonly #world: LiveWorld
+  readonly #environment: LiveEnvironment
   readonly #url: string
   readonly #batchListeners = new Set<BatchListener>()
   readonly #gapListeners = new Set<() => void>()
@@ -44,10 +44,10 @@ export class LiveStream {
   #waiting: OrkEvent[] = []
   #cancelFrame: (() => void) | null = null
   #cancelRetry: (() => void) | null = null
-  #cancelPatience: (() => void) | null = null
+  #cancelReport: (() => void) | null = null
 
-  constructor(world: LiveWorld, url: string) {
-    this.#world = world
+  constructor(environment: LiveEnvironment, url: string) {
+    this.#environment = environment
     this.#url = url
   }
 
@@ -60,9 +60,9 @@ export class LiveStream {
   }
 
   /** Closes the connection of a hidden tab and remembers the last event. */
-  rest(): void {
+  disconnect(): void {
     this.#close()
-    this.#set("resting")
+    this.#set("disconnected")
   }
 
   stop(): void {
@@ -89,7 +89,7 @@ export class LiveStream {
   }
 
   #connect(): void {
-    const source = this.#world.connect(this.#lastId === "" ? this.#url : `${this.#url}?after=${this.#lastId}`)
+    const source = this.#environment.connect(this.#lastId === "" ? this.#url : `${this.#url}?after=${this.#lastId}`)
     this.#source = source
     // Without a last event id, events between two connections are lost.
     const blind = this.#opened && this.#lastId === ""
@@ -97,8 +97,8 @@ export class LiveStream {
       this.#failures = 0
       this.#opened = true
       if (blind) this.#gapListeners.forEach((listener) => listener())
-      this.#cancelPatience?.()
-      this.#cancelPatience = null
+      this.#cancelReport?.()
+      this.#cancelReport = null
       this.#set("open")
     }
     source.onerror = () => this.#failed(source)
@@ -109,7 +109,7 @@ export class LiveStream {
   #take({ data, lastEventId }: { data: string; lastEventId: string }): void {
     this.#lastId = lastEventId
     this.#waiting.push(JSON.parse(data) as OrkEvent)
-    this.#cancelFrame ??= this.#world.frame(() => {
+    this.#cancelFrame ??= this.#environment.frame(() => {
       this.#cancelFrame = null
       const batch = this.#waiting
       this.#waiting = []
@@ -119,8 +119,8 @@ export class LiveStream {
 
   #failed(source: LiveSource): void {
     if (source !== this.#source) return
-    this.#cancelPatience ??= this.#world.after(PATIENCE_MS, () => {
-      this.#cancelPatience = null
+    this.#cancelReport ??= this.#environment.after(REPORT_AFTER_MS, () => {
+      this.#cancelReport = null
       this.#set("lost")
     })
     // Otherwise the browser reconnects itself with Last-Event-ID.
@@ -129,7 +129,7 @@ export class LiveStream {
     this.#source = null
     const wait = RETRY_MS[Math.min(this.#failures, RETRY_MS.length - 1)]!
     this.#failures += 1
-    this.#cancelRetry = this.#world.after(wait, () => {
+    this.#cancelRetry = this.#environment.after(wait, () => {
       this.#cancelRetry = null
       this.#connect()
     })
@@ -138,9 +138,9 @@ export class LiveStream {
   #close(): void {
     this.#source?.close()
     this.#source = null
-    for (const cancel of [this.#cancelRetry, this.#cancelPatience]) cancel?.()
+    for (const cancel of [this.#cancelRetry, this.#cancelReport]) cancel?.()
     this.#cancelRetry = null
-    this.#cancelPatience = null
+    this.#cancelReport = null
   }
 
   #set(state: Connection): void {

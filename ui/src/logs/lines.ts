@@ -29,7 +29,10 @@ export const linesFrom = (bytes: Uint8Array, offset: number, last: boolean): Pie
   return piece(last || over === 0 ? bytes : bytes.subarray(0, over), offset)
 }
 
-/** Splits bytes that end at the end of a line. A line that began before `offset` is left for the previous chunk, unless it is the only one. */
+/**
+ * Splits bytes that end at the end of a line. A line that began before `offset` is left for the previous chunk, unless it is the only
+ * one.
+ */
 export const linesBefore = (bytes: Uint8Array, offset: number): Piece => {
   const newline = offset === 0 ? -1 : bytes.indexOf(NEWLINE)
   const begin = newline === -1 || newline === bytes.length - 1 ? 0 : newline + 1

@@ -7,7 +7,7 @@ import { highlight, type Marked } from "./highlight.ts"
 import type { Line, Written } from "./lines.ts"
 
 /** Longest shown text of a line; the download contains the rest. */
-const MOST_CHARACTERS = 5000
+const MAX_CHARACTERS = 5000
 
 export interface LogLineProps {
   line: Line
@@ -19,8 +19,8 @@ export interface LogLineProps {
 }
 
 export const LogLine = memo(function LogLine({ line, number, written, times, wanted, current }: LogLineProps): ReactElement {
-  const cut = line.text.length > MOST_CHARACTERS
-  const { spans } = parseAnsi(cut ? line.text.slice(0, MOST_CHARACTERS) : line.text, line.style)
+  const cut = line.text.length > MAX_CHARACTERS
+  const { spans } = parseAnsi(cut ? line.text.slice(0, MAX_CHARACTERS) : line.text, line.style)
   const stderr = written?.stream === "stderr"
   return (
     <div className={`log-line${stderr ? " log-stderr" : ""}${current ? " log-current" : ""}`}>
@@ -34,7 +34,7 @@ export const LogLine = memo(function LogLine({ line, number, written, times, wan
           <SpanText key={i} span={span} />
         ))}
         {cut ? (
-          <span className="log-more"> … {(line.text.length - MOST_CHARACTERS).toLocaleString("en")} more characters</span>
+          <span className="log-more"> … {(line.text.length - MAX_CHARACTERS).toLocaleString("en")} more characters</span>
         ) : null}
       </span>
     </div>
@@ -65,7 +65,10 @@ const SpanText = ({ span: { text, style, hit } }: { span: Marked }): ReactElemen
 
 const FLAGS = ["bold", "dim", "italic", "underline", "strike"] as const
 
-/** The first 16 colours belong to the theme; the lightness of the others follows the theme unless they have their own background. */
+/**
+ * Returns the look of a style. The first 16 colours belong to the theme; the lightness of the others follows the theme unless they have
+ * their own background.
+ */
 const lookOf = (style: Style): { className: string; css: Readonly<Record<string, string>> | undefined } => {
   const classes: string[] = FLAGS.filter((flag) => style[flag] === true).map((flag) => `ansi-${flag}`)
   const [fg, bg] = style.inverse === true ? [style.bg ?? "ground", style.fg ?? "ink"] : [style.fg, style.bg]

@@ -12,7 +12,7 @@ export interface Part {
 }
 
 export interface LogPort {
-  /** A negative `offset` counts from the end. */
+  /** Reads a part of the log. A negative `offset` counts from the end. */
   read(offset: number, length: number, signal: AbortSignal): Promise<Part>
   times(offset: number, length: number, signal: AbortSignal): Promise<readonly Written[]>
 }

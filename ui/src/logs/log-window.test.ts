@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest"
 import type { LogPort } from "./log-port.ts"
 import { LogWindow, PIECE_BYTES } from "./log-window.ts"
-import { firstError, landmarkBefore, MOST_FOUND, nextFound, type Scan, searchLog } from "./scan.ts"
+import { firstError, landmarkBefore, MAX_FOUND, nextFound, type Scan, searchLog } from "./scan.ts"
 
 /** A log that can grow; bytes from `stderrFrom` on are stderr. */
 const logOf = (start: string, stderrFrom = Infinity) => {
@@ -143,11 +143,11 @@ test("a search finds lines with their numbers, ignoring colours, and jumping to 
 })
 
 test("a search with very many matches stops at the limit", async () => {
-  const { port } = logOf("x\n".repeat(MOST_FOUND + 5))
+  const { port } = logOf("x\n".repeat(MAX_FOUND + 5))
   let last: Scan | null = null
   await searchLog(port, "X", nothing, (scan) => (last = scan))
   expect(last).toMatchObject({ more: true, done: true })
-  expect(last!.found).toHaveLength(MOST_FOUND)
+  expect(last!.found).toHaveLength(MAX_FOUND)
 })
 
 test("the first error is a line that mentions one, else the first on stderr, else none", async () => {

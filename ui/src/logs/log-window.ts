@@ -7,8 +7,8 @@ import { type Line, linesBefore, linesFrom, type Piece, type Written, writtenAt 
 import type { LogPort, Part } from "./log-port.ts"
 
 export const PIECE_BYTES = 256 << 10
-const MOST_PIECES = 12
-const MOST_LINES = 100_000
+const MAX_PIECES = 12
+const MAX_LINES = 100_000
 const NEWLINE = 0x0a
 
 export interface Snapshot {
@@ -169,7 +169,7 @@ export class LogWindow {
 
   #tooMuch(): boolean {
     const lines = this.#pieces.reduce((sum, piece) => sum + piece.lines.length, 0)
-    return this.#pieces.length > 2 && (this.#pieces.length > MOST_PIECES || lines > MOST_LINES)
+    return this.#pieces.length > 2 && (this.#pieces.length > MAX_PIECES || lines > MAX_LINES)
   }
 
   async #open(

@@ -22,7 +22,7 @@ export interface Scan {
   size: number
 }
 
-export const MOST_FOUND = 10_000
+export const MAX_FOUND = 10_000
 
 /** Matches a line in lower case. */
 const ERROR = /error|exception|traceback|fatal/
@@ -81,7 +81,7 @@ export const searchLog = async (
     see: (lines, firstNumber, progress) => {
       for (const [i, line] of lines.entries()) {
         if (!searched(line).includes(wanted)) continue
-        if (found.length === MOST_FOUND) {
+        if (found.length === MAX_FOUND) {
           scan = { ...scan, more: true }
           break
         }

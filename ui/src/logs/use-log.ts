@@ -19,7 +19,7 @@ const newLog = (url: string, address: LogAddress): { url: string; port: LogPort;
   return { url, port, window: new LogWindow(port) }
 }
 
-/** `live` is true while the attempt is unfinished. */
+/** Reads a log. `live` is true while the attempt is unfinished. */
 export const useLog = (address: LogAddress, live: boolean): Log => {
   const url = downloadUrl(address)
   const [held, setHeld] = useState(() => newLog(url, address))

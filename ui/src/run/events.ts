@@ -3,7 +3,10 @@
 import type { OrkEvent, TaskStatus } from "../api/types.ts"
 import { type Instance, isEnded, type RunNode, type RunState } from "./state.ts"
 
-/** Reports whether the run was retried, so that its state must be reloaded, and whether instances were created, whose labels are unknown. */
+/**
+ * Reports whether the run was retried, so that its state must be reloaded, and whether instances were created, whose labels are
+ * unknown.
+ */
 export interface Applied {
   changed: boolean
   restarted: boolean
@@ -22,7 +25,7 @@ const RANK: Record<TaskStatus, number> = {
   cancelled: 3,
 }
 
-/** `ended` is true if the run had finished before. */
+/** Applies events. `ended` is true if the run had finished before. */
 export const applyEvents = (state: RunState, events: readonly OrkEvent[], ended: boolean): Applied => {
   const applied: Applied = { changed: false, restarted: false, expanded: false, ended }
   for (const event of events) {

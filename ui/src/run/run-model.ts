@@ -11,9 +11,9 @@ export interface RunSource {
 }
 
 /** Largest number of loaded instances; a larger run shows these and the counts. */
-export const MOST_INSTANCES = 200_000
+export const MAX_INSTANCES = 200_000
 /** Largest number of waiting events; with more the load restarts. */
-const MOST_WAITING = 100_000
+const MAX_WAITING = 100_000
 /** Delay before the labels of new instances are loaded, in milliseconds. */
 const LABELS_MS = 2000
 
@@ -77,7 +77,7 @@ export class RunModel {
       addInstances(state, page.items)
       count += page.items.length
       cursor = page.next_cursor
-    } while (cursor !== null && count < MOST_INSTANCES)
+    } while (cursor !== null && count < MAX_INSTANCES)
     if (cursor === null) completeState(state)
     const missed: OrkEvent[] = this.#waiting ?? []
     this.#waiting = null
@@ -85,12 +85,12 @@ export class RunModel {
     this.#take(missed)
   }
 
-  /** `runEnded` is true if the run had finished before these events. */
+  /** Applies events. `runEnded` is true if the run had finished before these events. */
   apply(events: readonly OrkEvent[], runEnded: boolean): void {
     this.#runEnded = runEnded
     if (this.#waiting !== null) {
       this.#waiting.push(...events)
-      if (this.#waiting.length > MOST_WAITING) this.#again = true
+      if (this.#waiting.length > MAX_WAITING) this.#again = true
       return
     }
     if (this.#take(events)) this.#changed()

@@ -29,7 +29,7 @@ export interface Instance {
   past: PastAttempt[]
 }
 
-/** Name of an instance: `load`, `load[3] rome.csv`. */
+/** Returns the name of an instance: `load`, `load[3] rome.csv`. */
 export const instanceName = (name: string, { path, label }: Pick<Instance, "path" | "label">): string =>
   `${name}${path === "" ? "" : `[${path}]`}${label === null ? "" : ` ${label}`}`
 

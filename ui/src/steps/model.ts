@@ -62,7 +62,7 @@ export const linesOf = (steps: readonly Step[], times: FunctionTimes): StepLine[
   })
 }
 
-/** A step that waited when its function ended, ended with it. */
+/** Returns the status of a step. One that waited when its function ended, ended with it. */
 const statusOf = ({ state }: Step, ended: boolean): AnyStatus => {
   if (state !== "waiting") return state
   return ended ? "cancelled" : "waiting"

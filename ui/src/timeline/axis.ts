@@ -59,10 +59,10 @@ export const rangeOf = (startedAt: number, finishedAt: number | null, now: numbe
 }
 
 /** Browsers limit the width of elements to some millions of pixels. */
-const MOST_PIXELS = 4_000_000
+const MAX_PIXELS = 4_000_000
 
 export const zoomBy = (zoom: number, factor: number, width: number): number =>
-  Math.min(Math.max(1, zoom * factor), Math.max(1, MOST_PIXELS / Math.max(1, width)))
+  Math.min(Math.max(1, zoom * factor), Math.max(1, MAX_PIXELS / Math.max(1, width)))
 
 /** Returns the scroll position that keeps the time under the pointer in place. `at` is in pixels from the left edge of the visible part. */
 export const scrollAfterZoom = (scroll: number, at: number, before: number, after: number): number =>

@@ -35,7 +35,7 @@ export const timelineModel = (state: RunState, { startedAt, idleMs, now }: RunTi
 }
 
 /** Largest number of bars of unsuccessful attempts over the line of a fan-out. */
-const MOST_BARS = 100
+const MAX_BARS = 100
 
 export interface Drawing {
   status: TaskStatus
@@ -75,9 +75,9 @@ const unsuccessfulBars = (instances: readonly Instance[], now: number): Segment[
     if (instance.past.length === 0 && (instance.status === "success" || instance.finishedAt === null)) continue
     const segments = segmentsOf(instance, null, now)
     bars.push(...segments.filter(({ kind, status, open }) => kind === "run" && !open && status !== "success"))
-    if (bars.length >= MOST_BARS) break
+    if (bars.length >= MAX_BARS) break
   }
-  return bars.slice(0, MOST_BARS)
+  return bars.slice(0, MAX_BARS)
 }
 
 export function* instancesBelow(state: RunState, node: RunNode): Generator<Instance> {

@@ -19,7 +19,7 @@ const OPEN_INSTANCES = 6
 
 const isOpenAtFirst = (node: RunNode): boolean => node.isGroup || node.instances.size <= OPEN_INSTANCES
 
-/** `toggled` contains the names of rows that are not in their initial state. */
+/** Returns the rows of the timeline. `toggled` contains the names of rows that are not in their initial state. */
 export const rowsOf = (state: RunState, toggled: ReadonlySet<string>): Row[] => {
   const rows: Row[] = []
   const isOpen = (node: RunNode): boolean => isOpenAtFirst(node) !== toggled.has(node.name)

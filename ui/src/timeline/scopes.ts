@@ -34,7 +34,7 @@ export class Scopes {
     }
   }
 
-  /** An instance counts for its task and for every enclosing group. */
+  /** Counts an instance for its task and for every enclosing group. */
   #take(node: RunNode, instance: Instance): void {
     const { finishedAt } = instance
     if (finishedAt === null) return

@@ -28,7 +28,7 @@ import { type Row, rowsOf } from "./rows.ts"
 import { axisEnd, scaleOf, type ScaledBreak, type TimeScale } from "./scale.ts"
 import { TimelineTable } from "./timeline-table.tsx"
 import { ROW_HEIGHT, type RowActions, TimelineRow } from "./timeline-row.tsx"
-import { useSight } from "./use-scroll.ts"
+import { useVisibleArea } from "./use-visible-area.ts"
 
 const OVERSCAN = 12
 /** Above this number of instances the timeline updates a few times per second instead of every frame. */
@@ -89,7 +89,7 @@ export const TimelineView = ({ run, state, version, selected, onOpen }: Timeline
       {asTable ? (
         <TimelineTable rows={rows} model={model} now={now} onOpen={onOpen} />
       ) : (
-        <Plane run={run} rows={rows} model={model} version={shown} selected={selected} onOpen={onOpen} fold={fold} />
+        <TimelineCanvas run={run} rows={rows} model={model} version={shown} selected={selected} onOpen={onOpen} fold={fold} />
       )}
     </>
   )
@@ -112,22 +112,22 @@ const CriticalPath = ({ model: { path, state } }: { model: TimelineModel }): Rea
   )
 }
 
-type PlaneProps = Pick<TimelineViewProps, "run" | "version" | "selected" | "onOpen"> & {
+type TimelineCanvasProps = Pick<TimelineViewProps, "run" | "version" | "selected" | "onOpen"> & {
   rows: Row[]
   model: TimelineModel
   fold: (task: string) => void
 }
 
-const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps): ReactElement => {
+const TimelineCanvas = ({ run, rows, model, version, selected, onOpen, fold }: TimelineCanvasProps): ReactElement => {
   const scroller = useRef<HTMLDivElement>(null)
-  const sight = useSight(scroller)
+  const area = useVisibleArea(scroller)
   const [zoom, setZoom] = useState(1)
   const [pointed, setPointed] = useState<Row | null>(null)
   const now = useNow(run.finished_at === null)
   const scale = useScale(run, model, now)
-  const isNarrow = sight.width < 640
+  const isNarrow = area.width < 640
   const names = isNarrow ? 152 : 240
-  const lane = Math.max(1, sight.width - names)
+  const lane = Math.max(1, area.width - names)
   const width = lane * zoom
 
   const scrollTo = useRef<number | null>(null)
@@ -165,10 +165,10 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
     }),
     [onOpen, fold, rows],
   )
-  const first = Math.max(0, Math.floor(sight.top / ROW_HEIGHT) - OVERSCAN)
+  const first = Math.max(0, Math.floor(area.top / ROW_HEIGHT) - OVERSCAN)
   // Before the first measurement, rows would be drawn for a width of 0.
-  const count = sight.width === 0 ? 0 : rows.length
-  const last = Math.min(count, Math.ceil((sight.top + sight.height) / ROW_HEIGHT) + OVERSCAN)
+  const count = area.width === 0 ? 0 : rows.length
+  const last = Math.min(count, Math.ceil((area.top + area.height) / ROW_HEIGHT) + OVERSCAN)
   const detail = pointed === null ? null : (rows.find(({ id }) => id === pointed.id) ?? null)
   return (
     <>
@@ -181,7 +181,7 @@ const Plane = ({ run, rows, model, version, selected, onOpen, fold }: PlaneProps
           onPointerLeave={() => setPointed(null)}
         >
           <div className="tl-plane" style={{ width: names + width, height: AXIS_HEIGHT + rows.length * ROW_HEIGHT }}>
-            <Axis scale={scale} width={width} lane={lane} left={sight.left} />
+            <Axis scale={scale} width={width} lane={lane} left={area.left} />
             {rows.slice(first, last).map((row, i) => (
               <TimelineRow
                 key={row.id}

@@ -169,7 +169,7 @@ test("rows follow the graph, with the instances of open fan-outs below them", ()
   expect(rowsOf(state, new Set(["region"])).map(({ id }) => id)).toEqual(["first", "region", "last"])
 })
 
-/** A run of 10 s with a back-off of 3 s, which was retried after an hour. */
+/** Returns a run of 10 s with a back-off of 3 s, which was retried after an hour. */
 const retried = () => {
   const state = stateOf({ a: {}, b: { after: ["a"] } })
   const failed = (from: number, to: number, attempt: number) => [

@@ -5,7 +5,7 @@ import { describeLimits } from "../../../core/settings/workflow-limits.ts"
 import { createdKey, keyParams, keyRotation, keys, newKey } from "../../../protocol/api/service.ts"
 import { notFound } from "../../shared/errors.ts"
 import type { KeyRow } from "../../../store/contract/keys.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 import { keyShape } from "../../views/service-json.ts"
 
@@ -33,7 +33,7 @@ export const keyRoutes = [
     async handle({ body: { name, scopes, queues = null, workflows = null, tags = null, expires_in: expires }, caller, api }) {
       const limits = workflows === null && tags === null ? null : { workflows, tags }
       const details = scopes.join(" ") + (limits === null ? "" : ` for ${describeLimits(limits)}`)
-      describeChange({ target: (row: KeyRow) => row.id, details })
+      describeAction({ target: (row: KeyRow) => row.id, details })
       const expiresInMs = expires === undefined ? null : parseDuration(expires)
       const { row, key } = await api.keys.create({ name, scopes, queues, limits, expiresInMs, createdBy: caller.name })
       return { status: 201, body: { ...keyShape(row), key } }

@@ -16,7 +16,7 @@ import type { NewAuditEntry } from "../../../store/contract/keys.ts"
 import { CALLBACK_PATH, type Oidc, pendingCookie } from "../../auth/oidc.ts"
 import { ApiError, notFound, unauthorized } from "../../shared/errors.ts"
 import type { Api } from "../../http/ports.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 import { describeRoles } from "../../../core/settings/oidc.ts"
 import { OWN_KEY_NAME, scopesFor } from "../../auth/auth.ts"
@@ -25,7 +25,7 @@ import { LINK_MS, setCookie } from "../../auth/sign-ins.ts"
 /** Page of the web UI that asks for a key. Browsers are redirected to it, because they would show an error as JSON. */
 const WELCOME = "/ui/welcome"
 
-/** Whether the browser's connection is encrypted, here or at a proxy. */
+/** Returns whether the browser's connection is encrypted, here or at a proxy. */
 const isSecure = (request: FastifyRequest, { config }: Api): boolean =>
   request.protocol === "https" || config.url?.startsWith("https:") === true
 
@@ -88,7 +88,7 @@ export const signInRoutes = [
       if (caller.via !== "key" || caller.worker !== undefined) {
         throw new ApiError("FORBIDDEN", "only an API key can create a sign-in link; a session and a worker's token cannot")
       }
-      describeChange({ target: body.page })
+      describeAction({ target: body.page })
       const token = api.signIns.newToken(caller.key === null ? api.auth.ownSubject : { key: caller.key.hash })
       const path = `/ui/sign-in?${new URLSearchParams({ token, page: body.page }).toString()}`
       return { status: 201, body: { path, expires_at: iso(api.clock.now() + LINK_MS) } }
@@ -120,7 +120,7 @@ export const signInRoutes = [
           throw error
         }
       }
-      describeChange("key" in subject! ? { target: "link", keyId: subject.key } : { target: "link", actor: OWN_KEY_NAME })
+      describeAction("key" in subject! ? { target: "link", keyId: subject.key } : { target: "link", actor: OWN_KEY_NAME })
       const cookie = setCookie(await api.signIns.start(subject!), isSecure(request, api))
       const location = query.page ?? "/ui/"
       return { status: 303, headers: { location, "set-cookie": cookie, "referrer-policy": "no-referrer" } }
@@ -162,7 +162,7 @@ export const signInRoutes = [
       void reply.header("set-cookie", pendingCookie("", 0, secure))
       try {
         const user = await oidcOf(api).complete(new URL(request.url, originOf(request, api)), request.headers.cookie)
-        describeChange({ target: "user", actor: user.name, subject: user.sub, details: describeRoles(user.roles) })
+        describeAction({ target: "user", actor: user.name, subject: user.sub, details: describeRoles(user.roles) })
         void reply.header("set-cookie", setCookie(await api.signIns.start({ user }), secure))
         return { status: 303, headers: { location: "/ui/", "referrer-policy": "no-referrer" } }
       } catch (error) {
@@ -183,7 +183,7 @@ export const signInRoutes = [
     audit: "session.start",
     async handle({ body, request, api }) {
       const { subject, caller } = await api.auth.subjectOf(request.ip, body.key)
-      describeChange({ target: "key", actor: caller.name, keyId: caller.key?.id ?? null })
+      describeAction({ target: "key", actor: caller.name, keyId: caller.key?.id ?? null })
       const cookie = setCookie(await api.signIns.start(subject), isSecure(request, api))
       return { status: 204, headers: { "set-cookie": cookie } }
     },

@@ -23,9 +23,9 @@ import type { CreateJobsOptions, JobFilter, JobRejection, JobRow } from "../../.
 import { pageOf, parseTimeCursor, timeCursor } from "../../http/cursors.ts"
 import { conflict, invalidField, notFound } from "../../shared/errors.ts"
 import type { Api } from "../../http/ports.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
-import { toChange } from "./job-change.ts"
+import { toJobEdit } from "./job-edit.ts"
 import { toNewJob } from "./new-job.ts"
 import { jobResultShape, jobShape } from "../../views/service-json.ts"
 
@@ -120,7 +120,7 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.create",
     async handle({ query, body, caller, api }) {
-      describeChange({ target: (jobs: JobRow[]) => jobs[0]!.id })
+      describeAction({ target: (jobs: JobRow[]) => jobs[0]!.id })
       const [row] = accepted(await api.jobs.create([toNewJob(api, caller, body)], onConflictOf(query)))
       const { id, created } = row!
       const reply = { status: created ? 201 : 200, body: jobShape(row!), headers: { location: `/api/v1/jobs/${id}` } }
@@ -145,7 +145,7 @@ export const jobRoutes = [
       const jobs = body.jobs.map((each, i) => toNewJob(api, caller, each, `jobs.${i}.`))
       const ids = new Set(jobs.map(({ id }) => id))
       if (ids.size < jobs.length) throw invalidField("jobs", "two jobs have the same id")
-      describeChange({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
+      describeAction({ target: (rows: JobRow[]) => rows[0]!.id, details: `${jobs.length} jobs` })
       const rows = accepted(await api.jobs.create(jobs, onConflictOf(query)))
       const reply = { items: rows.map(jobShape) }
       return rows.some(({ created }) => created) ? { status: 201, body: reply } : { status: 200, body: reply, audit: false }
@@ -190,7 +190,7 @@ export const jobRoutes = [
     errors: [409],
     audit: "job.update",
     async handle({ params, body, api }) {
-      const change = toChange(await findJob(api, params.job_id), body)
+      const change = toJobEdit(await findJob(api, params.job_id), body)
       const changed = accepted(await api.jobs.update(params.job_id, change), params.job_id)
       return { status: 200, body: jobShape(changed) }
     },

@@ -18,7 +18,7 @@ import { type Caller, may } from "../../auth/auth.ts"
 import type { Api } from "../../http/ports.ts"
 import { ApiError, invalid, invalidField } from "../../shared/errors.ts"
 
-/** Fields of a task that a job has itself, or that only make sense in a workflow. */
+/** Returns the fields of a task that a job has itself, or that only make sense in a workflow. */
 const WORKFLOW_FIELDS = (
   "queue priority retries max_retries retry input concurrency concurrency_key " +
   "depends_on dependencies run_when on_failure if continue_on_error skip_on foreach parallel tasks cache file artifacts artifacts_from"

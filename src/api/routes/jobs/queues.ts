@@ -2,7 +2,7 @@
 
 import { queue, queueParams, queues, queueSettings } from "../../../protocol/api/service.ts"
 import { notFound } from "../../shared/errors.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 import { queueShape } from "../../views/service-json.ts"
 
@@ -46,7 +46,7 @@ export const queueRoutes = [
     responses: { 200: { description: "The changed queue", schema: queue } },
     audit: "queue.set",
     async handle({ params, body, api }) {
-      describeChange({ details: JSON.stringify(body) })
+      describeAction({ details: JSON.stringify(body) })
       const { concurrency, rate_limit: rate, paused } = body
       const row = await api.updateQueue(params.name, {
         ...(concurrency !== undefined && { concurrency }),

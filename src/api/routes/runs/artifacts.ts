@@ -27,7 +27,10 @@ const IMAGE_TYPES: Readonly<Record<string, string>> = {
 
 const OCTETS = "application/octet-stream"
 
-/** A task may write anything into a file: a browser downloads it, and never shows it as a page of this server. */
+/**
+ * Returns the headers of a download. A task may write anything into a file: a browser downloads it, and never shows it as a page of
+ * this server.
+ */
 const headersOf = (path: string): Record<string, string> => ({
   "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(basename(path)).replaceAll("'", "%27")}`,
   "content-security-policy": "default-src 'none'; sandbox",

@@ -6,7 +6,7 @@ import type { RunRow, TaskRow } from "../../../store/contract/store.ts"
 import { findTask, type InstanceSelector, taskDetails } from "../../views/find-task.ts"
 import type { Api } from "../../http/ports.ts"
 import { notFound } from "../../shared/errors.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 import { findRun } from "../../http/find-run.ts"
 
@@ -43,7 +43,7 @@ export const externalSignalRoutes = [
         const found = await findRun(api, params.id)
         const { name, path, task: answered } = await findAnswered(api, found, params.name, body)
         const comment = body.comment ?? null
-        if (comment !== null) describeChange({ details: comment })
+        if (comment !== null) describeAction({ details: comment })
         const approval = { approved: verb === "approve", comment, by: caller.name }
         await api.externalSignals.approval({ runId: found.id, name, path, ...approval })
         const finished = await findTask(api, found, answered.name, { path: answered.path })
@@ -67,7 +67,7 @@ export const externalSignalRoutes = [
     },
     async handle({ params, body, api }) {
       const { status, error } = body
-      describeChange({ target: "callback", details: status ?? "success" })
+      describeAction({ target: "callback", details: status ?? "success" })
       const signal = { status: status ?? "success", ...(error !== undefined && { error }) } as const
       const output = body.output === undefined ? {} : { output: body.output as Json }
       await api.externalSignals.callback(params.token, { ...signal, ...output })

@@ -6,7 +6,7 @@ import { isObject, type Json } from "../../../core/values/json.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { signalBody, signalParams, signalSent, type step, stepList } from "../../../protocol/api/functions.ts"
 import { runParams } from "../../../protocol/api/runs.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import type { Step } from "../../../store/contract/functions.ts"
 import { conflict, notFound } from "../../shared/errors.ts"
 import { route } from "../../http/route.ts"
@@ -55,8 +55,8 @@ export const functionRoutes = [
     async handle({ params, body, api }) {
       const run = await findRun(api, params.id)
       const { nodes } = await api.store.compiled(run.versionId)
-      if (nodes[0]?.durable !== true) throw notFound(`run ${run.id} is no durable function`)
-      describeChange({ details: params.name })
+      if (nodes[0]?.durable !== true) throw notFound(`run ${run.id} is not a durable function`)
+      describeAction({ details: params.name })
       const signal = { runId: run.id, name: params.name, payload: (body.payload ?? null) as Json, key: body.key ?? null }
       const outcome = await api.runs.signal(signal)
       if (outcome === "unknown") throw notFound(`there is no run ${run.id}`)

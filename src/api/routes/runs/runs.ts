@@ -16,7 +16,7 @@ import { findRun, runIdOf } from "../../http/find-run.ts"
 import type { Api } from "../../http/ports.ts"
 import { listLimits } from "../../auth/auth.ts"
 import { invalidField } from "../../shared/errors.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route } from "../../http/route.ts"
 
 const findRunShape = async (api: Api, id: string) => runShape(await findRun(api, id))
@@ -116,7 +116,7 @@ export const runRoutes = [
       if (step !== undefined) {
         if (from !== undefined) throw invalidField("step", "a retry begins at a task or at a step; send only one of them")
         if (body.plan === true) return { status: 200, body: await api.runs.planStepRetry(id, step), audit: false }
-        describeChange({ details: `from the step ${step.name}` })
+        describeAction({ details: `from the step ${step.name}` })
         await api.runs.retryFromStep(id, step)
         return { status: 202, body: await findRunShape(api, params.id) }
       }
@@ -125,7 +125,7 @@ export const runRoutes = [
         const { again, kept } = await api.runs.planRetry(id, request)
         return { status: 200, body: { again, kept }, audit: false }
       }
-      if (from !== undefined) describeChange({ details: `from ${from}` })
+      if (from !== undefined) describeAction({ details: `from ${from}` })
       await api.runs.retry(id, request)
       return { status: 202, body: await findRunShape(api, params.id) }
     },

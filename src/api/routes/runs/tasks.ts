@@ -22,7 +22,7 @@ import { OutputsTooLarge, WholeOutputs } from "../../../engine/services/whole-ou
 import type { RunRow, TaskRow } from "../../../store/contract/store.ts"
 import type { Api } from "../../http/ports.ts"
 import { sendOutput } from "../../streams/output-stream.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route, STREAMED } from "../../http/route.ts"
 import { findRun } from "../../http/find-run.ts"
 
@@ -141,7 +141,7 @@ export const taskRoutes = [
     audit: "task.mark",
     async handle({ params, query, body, api }) {
       const found = await findRun(api, params.id)
-      describeChange({ details: `${body.status}: ${body.reason}`, made: (outcome: string) => outcome === "done" })
+      describeAction({ details: `${body.status}: ${body.reason}`, made: (outcome: string) => outcome === "done" })
       await api.runs.overrideOutcome(await findTask(api, found, params.name, query), body)
       const overridden = await findTask(api, found, params.name, query)
       return { status: 200, body: await taskDetails(api, found, overridden) }

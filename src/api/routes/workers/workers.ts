@@ -11,7 +11,7 @@ import { type Caller, may } from "../../auth/auth.ts"
 import { collectBody } from "../../http/body.ts"
 import { ApiError, conflict, invalid, notFound } from "../../shared/errors.ts"
 import type { LeaseHolderRow } from "../../../store/contract/store.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { type Call, route } from "../../http/route.ts"
 import { pushWorkerShape, workerShape } from "../../views/service-json.ts"
 
@@ -114,7 +114,7 @@ export const workerRoutes = [
     audit: "worker.register",
     requires: "workers",
     async handle({ body, caller, api }) {
-      describeChange({ details: body.name })
+      describeAction({ details: body.name })
       checkRegistration(caller, [...body.queues, ...body.handlers])
       const registered = await api.parts.workers!.register(body, caller.key)
       return { status: 201, body: registered }

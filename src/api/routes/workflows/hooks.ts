@@ -20,7 +20,7 @@ const signedHeaders = (request: FastifyRequest) => ({
   signature: single(request.headers[SIGNATURE_HEADER]),
 })
 
-/** Wrong signatures have their own limit: wrong API keys from the same address do not block webhooks. */
+/** Returns the source of wrong signatures. They have their own limit: wrong API keys from the same address do not block webhooks. */
 const sourceOf = (request: FastifyRequest): string => `hook ${request.ip}`
 
 const WRONG =

@@ -32,7 +32,7 @@ import type { Api } from "../../http/ports.ts"
 import type { StoredVersion } from "../../../store/contract/store.ts"
 import { listLimits } from "../../auth/auth.ts"
 import { checkDefinition } from "../../http/workflow-limits.ts"
-import { describeChange } from "../../../store/contract/audit-scope.ts"
+import { describeAction } from "../../../store/contract/audit-scope.ts"
 import { route, type TextBody } from "../../http/route.ts"
 import { versionShape, workflowShape, workflowSummaryShape } from "../../views/service-json.ts"
 
@@ -130,7 +130,7 @@ export const workflowRoutes = [
       if (!parsed.ok) throw invalid(parsed.problems)
       await checkDefinition(api, caller, parsed.workflow)
       const { name } = parsed.workflow
-      describeChange({
+      describeAction({
         target: name,
         details: (stored: StoredVersion) => `version ${stored.version}`,
         made: (stored: StoredVersion) => stored.outcome !== "exists",
@@ -265,7 +265,7 @@ export const workflowRoutes = [
     audit: "workflow.backfill",
     async handle({ params, body, api }) {
       if (lastInstantOf(body.to, "UTC") < startOf(body.from, "UTC")) throw invalidField("to", "must not be before from")
-      describeChange({ details: `${body.from} to ${body.to}` })
+      describeAction({ details: `${body.from} to ${body.to}` })
       const { ticks, runs } = await api.workflows.backfill({
         workflow: params.name,
         from: body.from,

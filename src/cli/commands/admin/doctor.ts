@@ -32,7 +32,7 @@ export const doctor = async (context: Context, options: ReaderFlags): Promise<nu
     platformCheck(),
     { name: "sqlite", state: "ok", detail: inspection.sqlite },
     ...spawnChecks(inspection.spawn),
-    ...inspection.surroundings,
+    ...inspection.tools,
     await databaseCheck(context, config),
     await objectsCheck(context, config),
     ...(await mailChecks(context, config)),
@@ -49,7 +49,7 @@ export const doctor = async (context: Context, options: ReaderFlags): Promise<nu
   return checks.some(({ state }) => state === "fail") ? 1 : 0
 }
 
-/** Node before 22.15 has no hook to resolve `ork` in the files of tasks. */
+/** Checks the version of Node. Before 22.15 it has no hook to resolve `ork` in the files of tasks. */
 const nodeCheck = (): Check => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
   const detail = `${process.version} at ${process.execPath}`
@@ -148,7 +148,7 @@ const mailChecks = async (context: Context, config: Config): Promise<Check[]> =>
   }
 }
 
-/** A missing server passes the check if the user named none. */
+/** Checks the server. A missing one passes if the user named none. */
 const serverChecks = async (context: Context, config: Config): Promise<Check[]> => {
   const { url, known } = await serverAddress(context, config)
   if (!known) return [{ name: "server", state: "ok", detail: "not running in this folder; `ork serve` starts one" }]

@@ -11,8 +11,8 @@ import { plural } from "../../terminal/text.ts"
 import { omitUndefined } from "../../../core/values/omit-undefined.ts"
 import { DURATION_HINT, parseDuration } from "../../../core/values/quantities.ts"
 import {
-  removeExpired,
-  removeExpiredJobs,
+  removeOldRuns,
+  removeOldJobs,
   removeUnusedBundles,
   removeUnusedCachedOutputs,
 } from "../../../engine/services/retention.ts"
@@ -31,8 +31,8 @@ export const gc = (context: Context, options: GcOptions): Promise<number> => {
   }
   return withStores(context, options, async ({ config, store, objects }) => {
     const stores = { store, objects, dataDir: config.dataDir }
-    const removed = await removeExpired(stores, omitUndefined({ olderThanMs, keep }))
-    const jobs = olderThanMs === undefined ? 0 : await removeExpiredJobs(stores, olderThanMs)
+    const removed = await removeOldRuns(stores, omitUndefined({ olderThanMs, keep }))
+    const jobs = olderThanMs === undefined ? 0 : await removeOldJobs(stores, olderThanMs)
     const bundles = await removeUnusedBundles(stores)
     await removeUnusedCachedOutputs(stores)
     const others = [jobs > 0 ? `, ${plural(jobs, "job")}` : "", bundles > 0 ? ` and ${plural(bundles, "unused bundle")}` : ""]

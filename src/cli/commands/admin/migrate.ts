@@ -48,7 +48,7 @@ const move = async (context: Context, options: MigrateOptions, config: Config, t
   }
 }
 
-/** An `ork run` would go on in the old database. */
+/** Rejects the move while an `ork run` is open: it would go on in the old database. */
 const rejectRuns = async ({ backends }: Context, source: ServerStore): Promise<void> => {
   const found = (await source.listHolders()).find(
     (holder) => holder.kind === "run" && !holder.dead && backends.processAlive(holder.process),

@@ -116,5 +116,5 @@ test("a durable function is retried from a step; --plan names the steps", async 
   expect((await world.ork("retry", id, "--occurrence", "1")).code).toBe(2)
   await world.api.deploy("plain", { a: "true" })
   const plain = await world.ork("retry", await world.api.runToEnd("plain"), "--step", "a")
-  expect([plain.code, plain.stderr]).toEqual([1, matching(/is no durable function, and has no steps\n$/)])
+  expect([plain.code, plain.stderr]).toEqual([1, matching(/is not a durable function, and has no steps\n$/)])
 })

@@ -9,7 +9,7 @@ import { readHandlers, rejectUnregistered } from "../../target/handlers.ts"
 import { openWritableObjects } from "../../target/stores.ts"
 import { printError } from "../../terminal/output.ts"
 import { readParams } from "../../target/params.ts"
-import { newView } from "../../progress/run-view.ts"
+import { newTerminalRun } from "../../progress/terminal-state.ts"
 import { resumeRun } from "../../run/resume.ts"
 import { type LocalRun, runLocally } from "../../run/local-run.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../../target/load-config.ts"
@@ -80,7 +80,7 @@ const runDefinition = async (
     })
   }
   try {
-    const view = newView(runId, workflow)
+    const view = newTerminalRun(runId, workflow)
     return await runLocally(context, { config, handlers, store, objects, runId, view, json }, begin)
   } finally {
     await store.close()

@@ -109,7 +109,7 @@ const elapsed = (from: string | null, to: string | null, now: number): string =>
 
 const NAME_WIDTH = 24
 
-/** A task with all of its instances as one line. */
+/** Returns a task with all of its instances as one line. */
 const nodeLines = (node: RunGraph["tasks"][number], { now, width }: Layout): Span[][] => {
   const counts = TASK_STATUSES.filter((status) => node.counts[status] > 0)
   const total = counts.reduce((sum, status) => sum + node.counts[status], 0)

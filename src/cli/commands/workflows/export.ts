@@ -53,7 +53,7 @@ const loadGraphs = async ({ cwd }: Context, file: string): Promise<AnyGraph[]> =
   return [...new Set(Object.values(loaded))].filter(isGraphInCode)
 }
 
-/** The program may have another copy of Ork, so that only the form of a graph identifies it. */
+/** Returns whether a value is a graph, by its form: the program may have another copy of Ork. */
 const isGraphInCode = (value: unknown): value is AnyGraph =>
   typeof value === "object" &&
   value !== null &&

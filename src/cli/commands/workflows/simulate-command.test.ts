@@ -10,7 +10,7 @@ interface Report {
   findings: { kind: string; task: string | null; runs: number; seed: number | null; loses_work: boolean; message: string }[]
 }
 
-/** A folder with flow.yaml, and cases of it. */
+/** Returns a folder with flow.yaml, and cases of it. */
 const setup = async (workflow: string, cases?: string) => {
   const cwd = await mkdtemp(join(tmpdir(), "ork-simulate-"))
   onTestFinished(() => rm(cwd, { recursive: true }))

@@ -1,7 +1,7 @@
-// `ork simulate FILE`: plays a workflow many times in virtual time, with faults, and reports what can go wrong. Exit code 1 if a finding loses
-// work, 2 if the file or an option has a problem.
+// `ork simulate FILE`: plays a workflow many times in virtual time, with faults, and reports what can go wrong. Exit code 1 if a
+// finding loses work, 2 if the file or an option has a problem.
 
-import { Campaign } from "../../simulate/campaign.ts"
+import { SimulationBatch } from "../../simulate/simulation-batch.ts"
 import { type Finding, FINDING_KINDS } from "../../simulate/findings.ts"
 import { neverFindings } from "../../simulate/never.ts"
 import { reportJson, reportLines, storyJson, storyLines } from "../../simulate/report.ts"
@@ -33,8 +33,8 @@ export const simulate = async (context: Context, file: string, options: Simulate
   const { param, paramsFile, case: caseName } = options
   const scenario = await readScenario({ cwd: context.cwd, file, profiles, param, paramsFile, caseName })
   if (seed !== undefined && runs === undefined) {
-    await using campaign = await Campaign.prepare(scenario)
-    const { run, findings: all } = await campaign.play(seed)
+    await using batch = await SimulationBatch.prepare(scenario)
+    const { run, findings: all } = await batch.play(seed)
     const findings = all.filter((finding) => !isIgnored(finding))
     if (options.json === true) printJson(context, storyJson(file, run, findings))
     else for (const line of storyLines(file, run, findings)) print(context, line)

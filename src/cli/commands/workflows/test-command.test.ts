@@ -20,7 +20,7 @@ tasks:
   child: { executor: workflow, workflow: other, depends_on: [load] }
 `
 
-/** A folder with etl.yaml and the given cases of it. */
+/** Returns a folder with etl.yaml and the given cases of it. */
 const setup = async (cases: string, workflow = WORKFLOW) => {
   const cwd = await mkdtemp(join(tmpdir(), "ork-cases-"))
   onTestFinished(() => rm(cwd, { recursive: true }))

@@ -51,7 +51,7 @@ const declarationOf = (file: string, params: readonly ParamSpec[]): string => {
 
 const fieldName = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : JSON.stringify(name))
 
-/** A param that is not required may be null. */
+/** Returns the type of a param. One that is not required may be null. */
 const typeOf = ({ type, enum: choices, schema, required }: Omit<ParamSpec, "description">): string => {
   const own = schemaType({ ...schema, type, ...(choices !== undefined && { enum: choices }) })
   return required ? own : `${own} | null`

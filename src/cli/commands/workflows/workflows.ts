@@ -39,7 +39,7 @@ export const workflows = async (context: Context, options: WorkflowsOptions): Pr
   })
 }
 
-/** The next tick, the workflows that it follows, and the files that it takes. */
+/** Returns the next tick, the workflows that it follows, and the files that it takes. */
 const startsText = ({ next_at, triggers }: WorkflowSummary, zone: string): string =>
   [
     ...(next_at === null ? [] : [timeText(next_at, zone)]),

@@ -80,7 +80,7 @@ const arithmeticOperands = <W extends Word>(words: readonly W[]): CodeArgument<W
     })
     .map((word) => ({ word, program: "[[", use: "code" }))
 
-/** True when the beginning or the end of a file's name is unknown: `jobs/${{ item }}.py` can only name a file like the author's. */
+/** Returns true when the beginning or the end of a file's name is unknown: `jobs/${{ item }}.py` can only name a file like the author's. */
 const isSelected = (text: string): boolean => text.startsWith(UNKNOWN) || text.endsWith(UNKNOWN)
 
 const STDIN_NAMES = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])

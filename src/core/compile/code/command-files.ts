@@ -77,7 +77,7 @@ const wordsOf = <W extends Word>({ words, inputs = [], analysis: { program, scri
   })
 }
 
-/** Returns the value of an option, a file after `@`, or the word itself; null when that is no relative path. */
+/** Returns the value of an option, a file after `@`, or the word itself; null when that is not a relative path. */
 const localPath = (text: string): string | null => {
   if (text.startsWith("-") && !text.includes("=")) return null
   const file = (text.startsWith("-") ? text.slice(text.indexOf("=") + 1) : text).replace(/^@/, "")

@@ -95,9 +95,9 @@ const NAMES: Interpreter = { operand: "names", builtin: true }
 const ALL: Interpreter = { operand: "all" }
 const STDIN: Interpreter = { files: "f", stdin: true }
 const WRAPPER: Interpreter = { wrapper: true }
-/** A wrapper whose operand at `from` is the program. `values`: its short options with a value. */
+/** Returns a wrapper whose operand at `from` is the program. `values`: its short options with a value. */
 const runs = (values: string, from = 0): Interpreter => ({ values, operand: "program", from, wrapper: true })
-/** A wrapper that runs a program after a subcommand. */
+/** Returns a wrapper that runs a program after a subcommand. */
 const subcommands = (...names: string[]): Interpreter => ({ subcommands: names, wrapper: true })
 
 const table = (names: string, interpreter: Interpreter): [string, Interpreter][] =>

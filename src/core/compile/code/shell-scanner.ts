@@ -104,7 +104,7 @@ export class ShellScanner {
     return true
   }
 
-  /** True in `${x[…]}` and `${x:…}`, where bash evaluates the text as arithmetic. */
+  /** Returns true in `${x[…]}` and `${x:…}`, where bash evaluates the text as arithmetic. */
   #isEvaluated({ start }: ParameterState, at: number): boolean {
     const before = this.#text.slice(start, Math.min(at, start + 200))
     return !/^[!#]?[A-Za-z0-9_@*?$!-]*?(?::?[-=+?]|[#%/^,])/.test(before)

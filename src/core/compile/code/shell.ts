@@ -19,7 +19,7 @@ export interface CompiledShell {
 
 const VALUE_PREFIX = "ORK_VALUE_"
 
-/** `variables`: names of environment variables whose values contain expressions. */
+/** Compiles a shell script. `variables`: names of environment variables whose values contain expressions. */
 export const compileShell = (text: string, variables: Iterable<string> = []): CompiledShell => {
   const names = new Map<string, string>()
   const misplaced: string[] = []

@@ -10,7 +10,7 @@ import { quote } from "./names.ts"
 /** Something before and after an at sign, without spaces and angle brackets; the mail server decides the rest. */
 const EMAIL = /^[^\s<>@,;"]+@[^\s<>@,;"]+$/
 
-/** `path`: where `notify` is. */
+/** Compiles a `notify` list. `path`: where it is. */
 export const compileNotify = (
   context: CompileContext,
   notify: NotifyDefinition | NotifyDefinition[],

@@ -4,7 +4,10 @@ import type { TaskDefinition } from "../../model/definition.ts"
 import type { WorkerProfiles } from "../../settings/worker-profiles.ts"
 import { GROUP_DEFAULTS } from "./executors.ts"
 
-/** Between profile and `defaults`, the one that is nearer to the task wins: a profile that the task itself names, or `defaults`. */
+/**
+ * Adds the inherited fields to a task. Between profile and `defaults`, the one that is nearer to the task wins: a profile that the task
+ * itself names, or `defaults`.
+ */
 export const mergeDefaults = (
   own: TaskDefinition,
   defaults: Partial<TaskDefinition>,
@@ -28,7 +31,7 @@ const mergeTask = (own: TaskDefinition, inherited: Partial<TaskDefinition>): Tas
   return merged
 }
 
-/** A group inherits the fields that suit groups; the others are meant for its tasks, and so is its `env`. */
+/** Adds to a group the fields that suit groups; the others are meant for its tasks, and so is its `env`. */
 const mergeGroup = (own: TaskDefinition, inherited: Partial<TaskDefinition>): TaskDefinition => {
   const suitable = Object.fromEntries(Object.entries(inherited).filter(([field]) => GROUP_DEFAULTS.has(field)))
   const { env: _, ...group } = mergeFields(own, suitable)

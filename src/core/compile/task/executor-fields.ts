@@ -129,6 +129,6 @@ const checkContainerCommand = (context: CompileContext, merged: TaskDefinition, 
   }
 }
 
-/** True for a value that is set and contains no expression. */
+/** Returns true for a value that is set and contains no expression. */
 const isLiteral = <T>(value: T | undefined): value is T =>
   value !== undefined && !(typeof value === "string" && value.includes("${{"))

@@ -158,7 +158,7 @@ export const compileEnv = (
   return compiled
 }
 
-/** A hook starts after the run has closed: only a deadline that it inherits is left out silently. */
+/** Compiles the deadline. A hook starts after the run has closed: only a deadline that it inherits is left out silently. */
 const compileDeadline = (context: CompileContext, { own, merged, hook, path }: TaskSource): number | undefined => {
   const at = [...path, "deadline"]
   if (hook === null) return compileDuration(context, merged.deadline, at)

@@ -6,7 +6,7 @@ import type { ParamSpec } from "../../model/workflow.ts"
 import type { CompileContext } from "../context/context.ts"
 import { quote } from "../context/names.ts"
 
-/** `path`: the schedule or trigger, which has the values under `params`. */
+/** Checks the params that a schedule or trigger gives. `path`: that of the schedule or trigger, which has the values under `params`. */
 export const checkGivenParams = (
   context: CompileContext,
   { given, path, params }: { given: JsonObject; path: Path; params: readonly ParamSpec[] },

@@ -10,7 +10,7 @@ export interface ChainedEntry extends AuditFields {
   hash: string | null
 }
 
-/** `previous`: the hash of the entry before it; null for the first. */
+/** Returns the hash of an entry. `previous`: the hash of the entry before it; null for the first. */
 export const auditHash = (previous: string | null, fields: AuditFields): string => {
   const { at, keyId, actor, subject, address, action, target, result, details, request } = fields
   // Entries of earlier versions have neither a subject nor a request.

@@ -1,4 +1,5 @@
-// Decides whether limits of a key or role cover a workflow. The stores evaluate the same rule in their lists; a conformance test compares both.
+// Decides whether limits of a key or role cover a workflow. The stores evaluate the same rule in their lists; a conformance test
+// compares both.
 
 import type { WorkflowLimits } from "../../settings/workflow-limits.ts"
 import { matches } from "../../values/name-patterns.ts"

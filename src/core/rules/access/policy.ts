@@ -120,7 +120,10 @@ const endpointOf = (path: Json | undefined): string | null => {
   return address?.kind === "s3" ? address.endpoint : null
 }
 
-/** Anything but a name is a number in some notation. Its user is not known here, and could be one that a pattern excludes. */
+/**
+ * Returns whether the policy allows a user. Anything but a name is a number in some notation: its user is not known here, and could be
+ * one that a pattern excludes.
+ */
 const allowsUser = ({ runAs: patterns }: PolicyFields, user: string): boolean =>
   matches(patterns, user) &&
   (/^[A-Za-z_]/.test(user) || patterns.includes(user) || !patterns.some((pattern) => pattern.startsWith("!")))

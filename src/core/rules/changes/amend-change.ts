@@ -70,7 +70,7 @@ export const amendOverdueChange = <C extends Change>(change: C, row: OverdueRow,
   }
 }
 
-/** The overdue group fails with its timeout; a container inside it was cancelled. A success stands. */
+/** Makes an overdue group fail with its timeout, and cancels a container inside it. A success stands. */
 const amendGather = (change: Of<"gather">, { isOverdue, timeoutMs }: OverdueRow): Of<"gather"> => {
   if (change.status !== "failed") return change
   const { error: _, ...rest } = change

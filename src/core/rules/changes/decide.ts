@@ -1,4 +1,5 @@
-// Turns the result of an attempt into a change of its task. No other code chooses between success, retry, failure, skip and cancel.
+// Turns the result of an attempt into a change of its task. It alone chooses between success,
+// retry, failure, skip and cancel; amend-change.ts may replace the change when a stop was requested.
 
 import type { AttemptResult, Change, Fence } from "../../model/change.ts"
 import { backoffDelay, type BackoffStrategy, shouldRetry } from "../jobs/jobs.ts"
@@ -43,11 +44,14 @@ const isSkipped = ({ skipOn, softFail }: Node, result: AttemptResult): boolean =
 /** Exit codes of shells for a command that cannot be executed, and for one that does not exist. */
 const BROKEN_COMMAND = [126, 127]
 
-/** True when the command of a wait ran and said no. */
+/** Returns true when the command of a wait ran and said no. */
 const isNotYet = ({ state, exitCode }: AttemptResult): boolean =>
   state === "failed" && exitCode !== undefined && !BROKEN_COMMAND.includes(exitCode)
 
-/** The row is due at once: only the store knows how long the attempt has waited, from which the time of the next check follows. */
+/**
+ * Returns the wait for the next check, due at once: only the store knows how long the attempt has waited, from which the time of the
+ * next check follows.
+ */
 const nextCheck = (
   { everyMs }: NonNullable<Node["wait"]>,
   { error }: AttemptResult,

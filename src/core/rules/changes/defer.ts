@@ -139,7 +139,7 @@ const checkSecrets = (headers: Poll["headers"], url: string, where: string, { se
   }
 }
 
-/** `allowed`: a host, or `*.` and a domain, with an optional port. */
+/** Returns whether a URL is on an allowed host. `allowed`: a host, or `*.` and a domain, with an optional port. */
 const isHost = ({ hostname, port, protocol }: URL, allowed: string): boolean => {
   const withPort = `${hostname}:${port === "" ? (protocol === "https:" ? "443" : "80") : port}`
   return [hostname, withPort].some((host) => (allowed.startsWith("*.") ? host.endsWith(allowed.slice(1)) : host === allowed))

@@ -74,7 +74,10 @@ export interface FinishCounts {
   failedChildren: number
 }
 
-/** Returns how a finished row counts. Postgres evaluates the rule in SQL (store/postgres/advance/count-down.ts), for all rows of a batch. */
+/**
+ * Returns how a finished row counts. Postgres evaluates the rule in SQL (store/postgres/advance/count-down.ts), for all rows of a
+ * batch.
+ */
 export const countFinish = ({ kind, hook, isChild, allowedFailure }: CountedRow, status: TaskEnd): FinishCounts => {
   const open = !isChild && !hook
   const failed = status === "failed" && !allowedFailure

@@ -58,7 +58,7 @@ export const fanOut = (fan: { foreach?: Json; parallel?: Json; reference: string
 }
 
 /**
- * True when `if` mentions the item or the index and must be evaluated for each instance; otherwise once for the fan-out is enough.
+ * Returns true when `if` mentions the item or the index and must be evaluated for each instance; otherwise once for the fan-out is enough.
  * A mention inside a string literal counts too: evaluating more often has the same result.
  */
 export const ifPerInstance = (node: Pick<Node, "if" | "fan">): boolean =>

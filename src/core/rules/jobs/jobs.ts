@@ -30,7 +30,7 @@ export interface LinkedJob {
   dependencies: readonly string[]
 }
 
-export const JOB_LIMITS = {
+export const JOB_BOUNDS = {
   name: { min: 1, max: 255 },
   priority: { min: 1, max: 10 },
   payload_bytes: 65_536,
@@ -164,7 +164,7 @@ export const JOB_TRANSITIONS = [
 export const canTransition = (from: JobStatus, to: JobStatus): boolean =>
   JOB_TRANSITIONS.some((row) => row.from === from && row.to === to)
 
-/** True for COMPLETED, FAILED and BLOCKED. */
+/** Returns true for COMPLETED, FAILED and BLOCKED. */
 export const isJobFinished = (status: JobStatus): boolean => !JOB_TRANSITIONS.some((row) => row.from === status)
 
 // -- cascades ------------------------------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ export interface PlannedRun extends RunLaneKey {
   priority: number
 }
 
-/** Priority of a run: the trigger's, else the workflow's, else 5. */
+/** Returns the priority of a run: the trigger's, else the workflow's, else 5. */
 export const runPriority = (workflow: CompiledWorkflow, trigger: number | null): number =>
   trigger ?? workflow.priority ?? DEFAULT_PRIORITY
 
-/** Priority of a task: its own, else the run's. */
+/** Returns the priority of a task: its own, else the run's. */
 export const taskPriority = (node: Node, runPriority: number): number => node.priority ?? runPriority
 
 /**

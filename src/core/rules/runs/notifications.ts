@@ -61,7 +61,7 @@ export const deadlineNotifications = (workflow: CompiledWorkflow, run: { private
   return [...deadlinesOf(workflow.deadlineMs, workflow.notify, RUN), ...ofTasks]
 }
 
-/** Without a recipient, the notification is for the log. */
+/** Returns the notifications of a deadline. Without a recipient, the notification is for the log. */
 const deadlinesOf = (
   deadlineMs: number | undefined,
   notify: readonly NotifySpec[],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type NodeState, planRetry, resetsWhole } from "./retry-plan.ts"
+import { type RowState, planRetry, resetsWhole } from "./retry-plan.ts"
 import type { TaskStatus } from "../../model/status.ts"
 import { group, workflow } from "../../testing.ts"
 
@@ -12,7 +12,7 @@ const flow = workflow({
   report: { after: ["load", "each"] },
 })
 
-const states = (...statuses: TaskStatus[]): NodeState[] =>
+const states = (...statuses: TaskStatus[]): RowState[] =>
   statuses.map((status, node) => {
     const isFan = flow.nodes[node]!.fan !== undefined
     const skip = status === "skipped" ? "unmet" : null
@@ -27,13 +27,13 @@ const states = (...statuses: TaskStatus[]): NodeState[] =>
     }
   })
 
-const plan = (ends: NodeState[], request = {}) => {
+const plan = (ends: RowState[], request = {}) => {
   const made = planRetry(flow, run, ends, request)
   if ("problem" in made) return made
   return {
     again: made.again,
     kept: made.kept,
-    nodes: made.reset.nodes.map(({ node, extent, upstreamPending, lane }) => [
+    nodes: made.reset.rows.map(({ node, extent, upstreamPending, lane }) => [
       flow.nodes[node]!.name,
       extent,
       upstreamPending,
@@ -96,7 +96,7 @@ describe("planRetry", () => {
 
   it("counts failed upstreams that are kept, so that the gate evaluates the task", () => {
     const made = planRetry(flow, run, states("success", "failed", "success", "skipped"), { from: "report" })
-    expect(made).toMatchObject({ reset: { nodes: [{ upstreamPending: 0, upstream: { failed: 1 }, lane: "g" }] } })
+    expect(made).toMatchObject({ reset: { rows: [{ upstreamPending: 0, upstream: { failed: 1 }, lane: "g" }] } })
   })
 
   it.each([
@@ -115,7 +115,7 @@ describe("planRetry of groups", () => {
     "g.a": {},
     "g.b": { after: ["g.a"] },
   })
-  const row = (node: number, path: string, kind: NodeState["kind"], status: TaskStatus, expanded = 0): NodeState => ({
+  const row = (node: number, path: string, kind: RowState["kind"], status: TaskStatus, expanded = 0): RowState => ({
     node,
     path,
     kind,
@@ -139,7 +139,7 @@ describe("planRetry of groups", () => {
   const planned = (request: Parameters<typeof planRetry>[3]) => {
     const made = planRetry(nested, run, ended, request)
     if ("problem" in made) return made.problem
-    return made.reset.nodes.map(({ node, path, extent, upstreamPending }) => [
+    return made.reset.rows.map(({ node, path, extent, upstreamPending }) => [
       nested.nodes[node]!.name,
       path,
       extent,

@@ -13,7 +13,7 @@ import { type SkipReason, type TaskStatus, isTaskFinished } from "../../model/st
 import type { CompiledWorkflow } from "../../model/workflow.ts"
 
 /** State of a row. Instances of a fan-out are left out, unless they are groups: there may be many. */
-export interface NodeState {
+export interface RowState {
   node: number
   path: string
   kind: RowKind
@@ -24,7 +24,7 @@ export interface NodeState {
   total: number | null
 }
 
-export interface ResetNode {
+export interface RowReset {
   node: number
   path: string
   /**
@@ -60,11 +60,11 @@ export interface ResetRow {
  * Returns whether a retry resets a row as a whole: a container then creates its children again. Otherwise it keeps them, and an
  * interrupted fan-out creates those that are missing.
  */
-export const resetsWhole = ({ kind, childrenCreated, childrenTotal }: ResetRow, extent: ResetNode["extent"]): boolean =>
+export const resetsWhole = ({ kind, childrenCreated, childrenTotal }: ResetRow, extent: RowReset["extent"]): boolean =>
   kind === "task" || extent === "all" || childrenCreated === 0 || (kind === "group" && childrenCreated !== childrenTotal)
 
 export interface RetryReset {
-  nodes: ResetNode[]
+  rows: RowReset[]
   /** When the run closed. A run that was retried and closed again since then rejects the plan. */
   endedAt?: string
 }
@@ -75,11 +75,11 @@ export type RetryRequest = { from?: string; instance?: { task: string; path: str
 /** `again` and `kept` list display names of tasks. */
 export type RetryPlan = { reset: RetryReset; again: string[]; kept: string[] } | { problem: string }
 
-/** `states` covers the top level, the inside of groups, and the instances of groups. */
+/** Plans a retry. `states` covers the top level, the inside of groups, and the instances of groups. */
 export const planRetry = (
   workflow: CompiledWorkflow,
   run: RunLaneKey & { finishedAt?: string | null },
-  states: readonly NodeState[],
+  states: readonly RowState[],
   request: RetryRequest,
 ): RetryPlan => {
   const planner = new RetryPlanner(workflow, run, states)
@@ -87,10 +87,10 @@ export const planRetry = (
   if (problem !== null) return { problem }
   const endedAt = typeof run.finishedAt === "string" ? { endedAt: run.finishedAt } : {}
   const { from, steps } = request
-  const nodes = planner
+  const rows = planner
     .resets()
     .map((reset) => (steps !== undefined && workflow.nodes[reset.node]!.name === from ? { ...reset, steps } : reset))
-  return { reset: { nodes, ...endedAt }, ...planner.names() }
+  return { reset: { rows, ...endedAt }, ...planner.names() }
 }
 
 const withDownstream = (workflow: CompiledWorkflow, start: number): Set<number> => {
@@ -114,14 +114,14 @@ interface TaskAddress {
 class RetryPlanner {
   readonly #workflow: CompiledWorkflow
   readonly #run: RunLaneKey
-  readonly #states = new Map<string, NodeState>()
+  readonly #states = new Map<string, RowState>()
   /** Instances of groups, by the key of their fan-out. */
-  readonly #instances = new Map<string, NodeState[]>()
-  readonly #resets = new Map<string, ResetNode>()
+  readonly #instances = new Map<string, RowState[]>()
+  readonly #resets = new Map<string, RowReset>()
   /** Groups (null: the top level) in which something runs again, each with its path. */
   readonly #touched = new Map<string, { group: number | null; path: string }>()
 
-  constructor(workflow: CompiledWorkflow, run: RunLaneKey, states: readonly NodeState[]) {
+  constructor(workflow: CompiledWorkflow, run: RunLaneKey, states: readonly RowState[]) {
     this.#workflow = workflow
     this.#run = run
     for (const state of states) this.#states.set(taskKey(state.node, state.path), state)
@@ -141,7 +141,7 @@ class RetryPlanner {
     return this.#resetUnsuccessful(null, "") ? null : "every task succeeded; name a task to retry from"
   }
 
-  resets(): ResetNode[] {
+  resets(): RowReset[] {
     return [...this.#resets.values()].toSorted((a, b) => a.node - b.node || comparePaths(a.path, b.path))
   }
 
@@ -160,7 +160,7 @@ class RetryPlanner {
     return { again: this.#displayNames(again), kept: this.#displayNames(kept) }
   }
 
-  /** Returns names in the order of the definition, with the tasks of a group at the group's position, item by item. */
+  /** Returns names in the order of the definition, with the tasks of a group at the group's position, instance by instance. */
   #displayNames(tasks: TaskAddress[]): string[] {
     const ancestry = (node: number): number[] => {
       const { group } = this.#workflow.nodes[node]!
@@ -193,7 +193,7 @@ class RetryPlanner {
     return again.size > 0
   }
 
-  #unsuccessfulExtent(state: NodeState): ResetNode["extent"] {
+  #unsuccessfulExtent(state: RowState): RowReset["extent"] {
     if (state.kind === "task" || state.childrenCreated === 0) return "all"
     if (state.kind === "group") {
       return this.#isComplete(state.node, state.path) && this.#resetUnsuccessful(state.node, state.path) ? "await" : "all"
@@ -206,7 +206,7 @@ class RetryPlanner {
     return state.childrenCreated === state.total ? "all" : "failed"
   }
 
-  /** Resets a task and everything below it, in every item of the groups around it. */
+  /** Resets a task and everything below it, in every instance of the groups around it. */
   #planFrom(name: string): string | null {
     const node = this.#find(name)
     const rows = [...this.#states.values()].filter(
@@ -217,7 +217,7 @@ class RetryPlanner {
     return null
   }
 
-  /** Resets one instance of a fan-out, or one task of one item of a group. */
+  /** Resets one instance of a fan-out, or one task of one instance of a group. */
   #planInstance(name: string, path: string): string | null {
     const node = this.#find(name)
     if (node === -1) return `the run has no task ${name}`
@@ -235,7 +235,7 @@ class RetryPlanner {
     return null
   }
 
-  #planRow(state: NodeState, name: string): string | null {
+  #planRow(state: RowState, name: string): string | null {
     if (!this.#isInOpenGroup(state.node, this.#enclosingPath(state))) return `the run has no task ${name} at ${state.path}`
     if (!this.#isInstance(state)) {
       this.#resetWithDownstream(state, "all")
@@ -253,7 +253,7 @@ class RetryPlanner {
   }
 
   /** Resets the row to the given extent and everything below it completely; then the same for the containers around it. */
-  #resetWithDownstream(state: NodeState, extent: ResetNode["extent"]): void {
+  #resetWithDownstream(state: RowState, extent: RowReset["extent"]): void {
     const { path } = state
     const again = withDownstream(this.#workflow, state.node)
     this.#reset(state, extent, again)
@@ -270,7 +270,7 @@ class RetryPlanner {
   }
 
   /** Records the reset of one row. `again`: the siblings that run again too. */
-  #reset(state: NodeState, extent: ResetNode["extent"], again: ReadonlySet<number>): void {
+  #reset(state: RowState, extent: RowReset["extent"], again: ReadonlySet<number>): void {
     const { node: index, path } = state
     const node = this.#workflow.nodes[index]!
     const { upstream, upstreamPending } = this.#countUpstream(state, again)
@@ -292,7 +292,7 @@ class RetryPlanner {
   }
 
   /** Counts the upstreams that run again, and the outcomes of the others. Instances have no upstream of their own. */
-  #countUpstream(state: NodeState, again: ReadonlySet<number>): Pick<ResetNode, "upstream" | "upstreamPending"> {
+  #countUpstream(state: RowState, again: ReadonlySet<number>): Pick<RowReset, "upstream" | "upstreamPending"> {
     const upstream = { failed: 0, unmet: 0, waived: 0 }
     let upstreamPending = 0
     if (this.#isInstance(state)) return { upstream, upstreamPending }
@@ -307,16 +307,16 @@ class RetryPlanner {
     return { upstream, upstreamPending }
   }
 
-  /** False for a group that a cancel interrupted before all of its rows existed. */
+  /** Returns false for a group that a cancel interrupted before all of its rows existed. */
   #isComplete(group: number, path: string): boolean {
     return groupMembers(this.#workflow, group).every((node) => this.#states.has(taskKey(node, path)))
   }
 
-  #isInstance({ node, kind }: NodeState): boolean {
+  #isInstance({ node, kind }: RowState): boolean {
     return isInstance(this.#workflow.nodes[node]!, kind)
   }
 
-  #enclosingPath({ node, path }: NodeState): string {
+  #enclosingPath({ node, path }: RowState): string {
     return enclosingPath(this.#workflow, node, path)
   }
 

@@ -118,7 +118,7 @@ export class PodProcess {
 
   #addEntry(text: Buffer): void {
     this.entries.push({ stamp: this.#now(), text })
-    this.#notify()
+    this.#wake()
   }
 
   #end(code: number): void {
@@ -128,10 +128,10 @@ export class PodProcess {
       this.message = readFileSync(join(this.#folder, "termination-log")).subarray(-MAX_MESSAGE).toString()
     }
     this.exited = { code }
-    this.#notify()
+    this.#wake()
   }
 
-  #notify(): void {
+  #wake(): void {
     for (const listener of this.#listeners) listener()
   }
 }

@@ -5,7 +5,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** `next_line FILE` prints the first line that no call has printed, and fails without one. It never writes FILE, which a test may remove. */
+/**
+ * `next_line FILE` prints the first line that no call has printed, and fails without one. It never writes FILE, which a test may
+ * remove.
+ */
 const SBATCH = `
 next_line() {
   number=$(($(cat $D/calls/$1 2> /dev/null | wc -l) + 1))
@@ -83,7 +86,8 @@ export class FakeSlurm {
 
   /**
    * Injects a fault. `reject`: sbatch fails with a line of the text for each submission; `lose`: it does so after it submitted
-   * the job; `hold`: jobs run nothing; `pending`: jobs wait, with the text as reason; `down`: the controller does not respond; `json`: squeue supports --json.
+   * the job; `hold`: jobs run nothing; `pending`: jobs wait, with the text as reason; `down`: the controller does not respond; `json`:
+   * squeue supports --json.
    */
   set(file: "reject" | "lose" | "hold" | "pending" | "down" | "json", text = "x\n"): void {
     writeFileSync(join(this.folder, file), text)

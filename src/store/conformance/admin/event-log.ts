@@ -111,7 +111,7 @@ export const eventLogTests = (open: Open<Store & EventLog>): void => {
       const after = (await world.store.readEvents({ after: null, limit: 1 })).cursor
       const upstream = { failed: 0, unmet: 0, waived: 0 }
       const reset = { node: 0, path: "", extent: "all", upstreamPending: 0, upstream } as const
-      await world.store.retryRun(first.id, { nodes: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
+      await world.store.retryRun(first.id, { rows: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
       expect(brief(await readAll(world.store, after))).toEqual(["run pending"])
     })
 

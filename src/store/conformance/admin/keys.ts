@@ -187,10 +187,12 @@ export const keyTests = (open: Open<Store & KeyStore>): void => {
       await world.start(workflow({ a: {}, b: {} }))
       const claims = await world.claim(2)
       const change = { ...entry, action: "task.approve", target: "r1/a", request: "request 1" }
-      const [first, second] = claims.map((claim) => ({ ...world.ended(claim), entry: change }))
+      const [first, second] = claims.map((claim) => ({ ...world.ended(claim), auditEntry: change }))
       await world.turn({ changes: [first!] })
       await world.turn({ changes: [first!] })
-      await world.turn({ changes: [{ ...second!, attemptId: first!.attemptId, entry: { ...change, request: "request 2" } }] })
+      await world.turn({
+        changes: [{ ...second!, attemptId: first!.attemptId, auditEntry: { ...change, request: "request 2" } }],
+      })
       expect(await world.store.listAudit({ limit: 9 })).toMatchObject([change])
     })
 

@@ -374,7 +374,7 @@ export const limitTests = (open: Open): void => {
       const plan = planRetry(
         world.store.compiledNow(run.versionId),
         await world.run(run.id),
-        await world.store.listNodes(run.id),
+        await world.store.listRowStates(run.id),
         {},
       )
       expect("reset" in plan && (await world.store.retryRun(run.id, plan.reset))).toBe(true)
@@ -395,7 +395,7 @@ export const limitTests = (open: Open): void => {
       const plan = planRetry(
         world.store.compiledNow(run.versionId),
         await world.run(run.id),
-        await world.store.listNodes(run.id),
+        await world.store.listRowStates(run.id),
         {},
       )
       expect("reset" in plan && (await world.store.retryRun(run.id, plan.reset))).toBe(true)

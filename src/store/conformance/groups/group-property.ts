@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { evaluateRule } from "../../../core/rules/changes/gate.ts"
 import { groupMembers } from "../../../core/model/task-path.ts"
-import type { NodeState } from "../../../core/rules/runs/retry-plan.ts"
+import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
 import { isTaskFinished, upstreamEnd } from "../../../core/model/status.ts"
 import { group, type NodeInput, workflow } from "../../../core/testing.ts"
 import { type CompiledWorkflow, rootNodes, RUN_WHEN } from "../../../core/model/workflow.ts"
@@ -77,11 +77,11 @@ const flowOf = (plan: Plan): { flow: CompiledWorkflow; totals: Map<string, numbe
 /** Computes the expected final states from those of the leaf tasks by the rules alone. */
 class ExpectedStates {
   readonly #chaos: Chaos
-  readonly #states: ReadonlyMap<string, NodeState>
+  readonly #states: ReadonlyMap<string, RowState>
   /** Final states of leaf instances by node and path of their fan-out. */
   readonly #leaves = new Map<string, string[]>()
 
-  constructor(chaos: Chaos, states: readonly NodeState[], tasks: { node: number; path: string; status: string }[]) {
+  constructor(chaos: Chaos, states: readonly RowState[], tasks: { node: number; path: string; status: string }[]) {
     this.#chaos = chaos
     this.#states = new Map(states.map((state) => [`${state.node}/${state.path}`, state]))
     for (const { node, path, status } of tasks) {
@@ -118,7 +118,7 @@ class ExpectedStates {
     return state.status
   }
 
-  #one(index: number, path: string, state: NodeState): boolean {
+  #one(index: number, path: string, state: RowState): boolean {
     return state.kind === "group" ? this.scope(index, path) : state.status === "failed"
   }
 

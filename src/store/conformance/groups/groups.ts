@@ -256,7 +256,7 @@ export const groupTests = (open: Open): void => {
         after = page.at(-1)!.row
       }
       expect(pages).toEqual(["0", "1"])
-      expect(await world.store.listNodes(run.id)).toHaveLength(2)
+      expect(await world.store.listRowStates(run.id)).toHaveLength(2)
       const inner = await world.store.listInner({ runId: run.id, limit: 100 })
       expect(inner.map(({ node, path, kind }) => `${node} ${path} ${kind}`).toSorted()).toEqual([
         "0 0 group",

@@ -16,11 +16,11 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
     await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
     world.clock.pass(1000)
     const [running] = await create(world, {})
-    expect(await world.store.expiredJobs({ olderThanMs: 1000, limit: 9 })).toEqual([])
+    expect(await world.store.removableJobs({ olderThanMs: 1000, limit: 9 })).toEqual([])
     world.clock.pass(1)
-    expect(await world.store.expiredJobs({ olderThanMs: 1000, limit: 9 })).toEqual([done!.id])
+    expect(await world.store.removableJobs({ olderThanMs: 1000, limit: 9 })).toEqual([done!.id])
     expect(await world.store.deleteJob(done!.id)).toBeNull()
-    expect(await world.store.expiredJobs({ olderThanMs: 0, limit: 9 })).toEqual([])
+    expect(await world.store.removableJobs({ olderThanMs: 0, limit: 9 })).toEqual([])
     expect(await status(world, running!)).toEqual(["READY"])
   })
 
@@ -36,7 +36,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
         queue: "q2",
         retryPolicy: { ...DEFAULT_JOB_RETRY, max_attempts: 1 },
       }
-      expect(await world.store.updateJob(job!.id, change)).toEqual({ ...job, ...change, updatedAt: iso(BEGIN + 7) })
+      expect(await world.store.editJob(job!.id, change)).toEqual({ ...job, ...change, updatedAt: iso(BEGIN + 7) })
       expect(await world.claimJobs()).toEqual([])
       const [claim] = (await world.turn({ claim: 1, lanes: ["q:q2"] })).jobs
       expect(claim).toMatchObject({ priority: 2, job: { name: "other", payload: 4 } })
@@ -46,8 +46,8 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job] = await create(world, {})
       await world.turn({ changes: (await world.claimJobs()).map((claim) => world.ended(claim)) })
-      expect(await world.store.updateJob(job!.id, { name: "x" })).toEqual({ rejected: "terminal", status: "COMPLETED" })
-      expect(await world.store.updateJob(newJob(world).id, { name: "x" })).toEqual({ rejected: "not_found" })
+      expect(await world.store.editJob(job!.id, { name: "x" })).toEqual({ rejected: "terminal", status: "COMPLETED" })
+      expect(await world.store.editJob(newJob(world).id, { name: "x" })).toEqual({ rejected: "not_found" })
     })
 
     it("of dependencies is accepted only for PENDING jobs and without a cycle", async () => {
@@ -55,22 +55,22 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const [a, b] = await create(world, {}, {})
       const [c] = await create(world, { dependencies: [a!.id] })
       const [d] = await create(world, { dependencies: [c!.id] })
-      expect(await world.store.updateJob(a!.id, { dependencies: [b!.id] })).toEqual({ rejected: "not_pending" })
-      expect(await world.store.updateJob(a!.id, { dependencies: [d!.id] })).toEqual({
+      expect(await world.store.editJob(a!.id, { dependencies: [b!.id] })).toEqual({ rejected: "not_pending" })
+      expect(await world.store.editJob(a!.id, { dependencies: [d!.id] })).toEqual({
         rejected: "cycle",
         path: [a!.id, d!.id, c!.id],
       })
-      expect(await world.store.updateJob(a!.id, { dependencies: [], name: "same" })).toMatchObject({ name: "same" })
+      expect(await world.store.editJob(a!.id, { dependencies: [], name: "same" })).toMatchObject({ name: "same" })
       const nobody = newJob(world).id
-      expect(await world.store.updateJob(c!.id, { dependencies: [nobody] })).toMatchObject({ rejected: "missing_dependency" })
-      expect(await world.store.updateJob(c!.id, { dependencies: [b!.id, a!.id] })).toMatchObject({
+      expect(await world.store.editJob(c!.id, { dependencies: [nobody] })).toMatchObject({ rejected: "missing_dependency" })
+      expect(await world.store.editJob(c!.id, { dependencies: [b!.id, a!.id] })).toMatchObject({
         dependencies: [b!.id, a!.id],
         status: "PENDING",
       })
       const claims = await world.claimJobs()
       const end = (job: JobRow) => world.ended(claims.find((claim) => claim.job.id === job.id)!)
       await world.turn({ changes: [end(a!)] })
-      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "READY" })
+      expect(await world.store.editJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "READY" })
       expect(idsOf(await world.claimJobs())).toEqual([c!.id])
     })
 
@@ -80,7 +80,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const [c] = await create(world, { dependencies: [b!.id] })
       const [d] = await create(world, { dependencies: [c!.id] })
       await world.turn({ changes: [world.ended((await world.claimJobs(1))[0]!, "failed")] })
-      expect(await world.store.updateJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "BLOCKED" })
+      expect(await world.store.editJob(c!.id, { dependencies: [a!.id] })).toMatchObject({ status: "BLOCKED" })
       expect(await status(world, d!)).toEqual(["BLOCKED"])
     })
 
@@ -88,7 +88,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [job, next] = await create(world, { priority: 9 }, {})
       const [claim] = (await world.turn({ claim: 1 })).jobs
-      expect(await world.store.updateJob(job!.id, change)).toMatchObject(change)
+      expect(await world.store.editJob(job!.id, change)).toMatchObject(change)
       const { events, jobs } = await world.turn({ changes: [world.ended(claim!)], claim: 1 })
       expect(events.filter(({ status }) => status === "COMPLETED")).toMatchObject([{ jobId: job!.id, ...change }])
       expect(await world.store.getJob(job!.id)).toMatchObject({ status: "COMPLETED", ...change })
@@ -99,7 +99,7 @@ export const jobChangeTests = (open: Open<Store & JobStore>): void => {
       const world = await setup(open)
       const [a, b] = await create(world, { concurrencyKey: "k", priority: 9 }, { concurrencyKey: "k" })
       const [claim] = await world.claimJobs()
-      await world.store.updateJob(a!.id, { queue: "other" })
+      await world.store.editJob(a!.id, { queue: "other" })
       expect(idsOf(await world.claimJobs())).toEqual([b!.id])
       const [c] = await create(world, { concurrencyKey: "k", queue: "other" })
       expect((await world.turn({ claim: 9, lanes: ["q:other"] })).jobs).toEqual([])

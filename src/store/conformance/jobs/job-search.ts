@@ -69,7 +69,7 @@ export const jobSearchTests = (open: Open<Store & JobStore>): void => {
     it("returns the current state of a job", async () => {
       const world = await setup(open)
       const [job] = await create(world, { priority: 2 })
-      await world.store.updateJob(job!.id, { priority: 9, queue: "moved" })
+      await world.store.editJob(job!.id, { priority: 9, queue: "moved" })
       const found = await world.store.searchJobs({ filter: { priorityMin: 9, queue: "moved", status: "READY" }, limit: 9 })
       expect(found).toEqual([await world.store.getJob(job!.id)])
       expect(await world.store.searchJobs({ filter: { priorityMax: 2 }, limit: 9 })).toEqual([])

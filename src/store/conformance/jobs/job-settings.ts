@@ -107,7 +107,7 @@ export const jobSettingTests = (open: Open<Store & JobStore>): void => {
     it("is not taken over by a job that is renamed", async () => {
       const world = await setup(open)
       const [first, second] = await create(world, { key: "k" }, { key: "k", name: "other" })
-      expect(await world.store.updateJob(second!.id, { name: first!.name })).toEqual({
+      expect(await world.store.editJob(second!.id, { name: first!.name })).toEqual({
         rejected: "key_exists",
         id: first!.id,
       })

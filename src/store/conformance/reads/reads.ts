@@ -107,7 +107,7 @@ export const readTests = (open: Open): void => {
       expect(await world.store.listTasks({ runId: run.id, after: first!.row, limit: 99 })).toHaveLength(3)
       expect(await world.store.listTasks({ runId: run.id, name: "b", limit: 99 })).toHaveLength(1)
       expect(await world.store.listTasks({ runId: run.id, name: "nobody", limit: 99 })).toEqual([])
-      expect((await world.store.listNodes(run.id)).map(({ node }) => node)).toEqual([0, 1])
+      expect((await world.store.listRowStates(run.id)).map(({ node }) => node)).toEqual([0, 1])
     })
 
     it("of unknown things are empty, and single reads return null", async () => {
@@ -116,7 +116,7 @@ export const readTests = (open: Open): void => {
       const nobody = world.newRun(await world.deploy(one)).id
       expect(await world.store.getRun(nobody)).toBeNull()
       expect(await world.store.listTasks({ runId: nobody, limit: 9 })).toEqual([])
-      expect(await world.store.listNodes(nobody)).toEqual([])
+      expect(await world.store.listRowStates(nobody)).toEqual([])
       expect(await world.store.getTask({ runId: nobody, name: "a", path: "" })).toBeNull()
       expect(await world.store.getTask({ runId: run.id, name: "a", path: "7" })).toBeNull()
       expect(await world.store.getTask({ runId: run.id, name: "b", path: "" })).toBeNull()
@@ -233,9 +233,9 @@ export const readTests = (open: Open): void => {
         if (i < 3) await endAll(world)
         world.clock.pass(1000)
       }
-      expect(await world.store.expiredRuns({ olderThanMs: 2500, limit: 9 })).toEqual(ids.slice(0, 2))
-      expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 2 })).toEqual(ids.slice(0, 2))
-      expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 9 })).toEqual(ids.slice(0, 3))
+      expect(await world.store.removableRuns({ olderThanMs: 2500, limit: 9 })).toEqual(ids.slice(0, 2))
+      expect(await world.store.removableRuns({ olderThanMs: 0, limit: 2 })).toEqual(ids.slice(0, 2))
+      expect(await world.store.removableRuns({ olderThanMs: 0, limit: 9 })).toEqual(ids.slice(0, 3))
     })
 
     it("selects finished runs beyond the newest ones of their workflow", async () => {
@@ -246,8 +246,8 @@ export const readTests = (open: Open): void => {
         await endAll(world)
         world.clock.pass(1000)
       }
-      expect(await world.store.expiredRuns({ keep: 1, limit: 9 })).toEqual(ids.slice(0, 2))
-      expect(await world.store.expiredRuns({ keep: 2, olderThanMs: 3500, limit: 9 })).toEqual(ids.slice(0, 1))
+      expect(await world.store.removableRuns({ keep: 1, limit: 9 })).toEqual(ids.slice(0, 2))
+      expect(await world.store.removableRuns({ keep: 2, olderThanMs: 3500, limit: 9 })).toEqual(ids.slice(0, 1))
     })
 
     it("does not select a run with unfinished hooks", async () => {
@@ -255,9 +255,9 @@ export const readTests = (open: Open): void => {
       await world.start(workflow({ a: {}, "on_exit.0": {} }))
       await endAll(world)
       world.clock.pass(1000)
-      expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 9 })).toEqual([])
+      expect(await world.store.removableRuns({ olderThanMs: 0, limit: 9 })).toEqual([])
       await endAll(world)
-      expect(await world.store.expiredRuns({ olderThanMs: 0, limit: 9 })).toHaveLength(1)
+      expect(await world.store.removableRuns({ olderThanMs: 0, limit: 9 })).toHaveLength(1)
     })
 
     it("removes a run with its tasks and attempts in bounded steps, and nothing else", async () => {
@@ -271,7 +271,7 @@ export const readTests = (open: Open): void => {
       await endAll(world)
       await world.turn({ changes: claims.filter(({ runId }) => runId === other.id).map((claim) => world.ended(claim)) })
       expect(await world.store.removeRun(run.id, 2)).toBe(false)
-      expect(await world.store.retryRun(run.id, { nodes: [] })).toBe(false)
+      expect(await world.store.retryRun(run.id, { rows: [] })).toBe(false)
       expect(await world.store.removeRun(run.id, 2)).toBe(true)
       expect(await world.store.getRun(run.id)).toBeNull()
       expect(await world.store.listAttempts(again[0]!.row)).toEqual([])
@@ -286,10 +286,10 @@ export const readTests = (open: Open): void => {
       await endAll(world)
       world.clock.pass(1000)
       const listedAt = world.clock.now()
-      expect(await world.store.expiredRuns({ olderThanMs: 500, limit: 9 })).toEqual([run.id])
+      expect(await world.store.removableRuns({ olderThanMs: 500, limit: 9 })).toEqual([run.id])
       const upstream = { failed: 0, unmet: 0, waived: 0 }
       const reset = { node: 0, path: "", extent: "all", upstreamPending: 0, upstream } as const
-      await world.store.retryRun(run.id, { nodes: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
+      await world.store.retryRun(run.id, { rows: [{ ...reset, lane: "q:default", instanceLane: "q:default" }] })
       world.clock.pass(1)
       await endAll(world)
       await expect(world.store.removeRun(run.id, 0, listedAt)).rejects.toMatchObject({ name: "Conflict" })

@@ -60,7 +60,7 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
       await mark(world, id, "a", "failed")
       await mark(world, id, "b", "failed")
       await world.turn()
-      await world.store.retryRun(id, { nodes: [] })
+      await world.store.retryRun(id, { rows: [] })
       expect((await world.run(id)).status).toBe("pending")
       expect(await mark(world, id, "a", "success")).toBe("retry_waits")
       expect(await world.statuses(id)).toEqual({ a: "failed", b: "failed" })
@@ -172,11 +172,11 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
     const limits = limitsOf(flow, 0, run.id)
     const [gate] = await world.gate()
     await world.turn({ changes: [{ ...expandAll(gate!, [1, 2], limits), lane: "g" } as Change] })
-    expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual([])
+    expect(await world.store.slotUsers(limits[0]!.key, 9)).toEqual([])
     const [first] = await world.gate()
     const [rows] = innerRows(flow, 0, { id: run.id, private: false, priority: 5 }, 9)
     await world.turn({ changes: [{ ...fence(first!), kind: "open_group", total: 1, offset: 0, rows: rows!, limits }] })
-    expect(await world.store.limitHolders(limits[0]!.key, 9)).toEqual(["g[0]"])
+    expect(await world.store.slotUsers(limits[0]!.key, 9)).toEqual(["g[0]"])
   })
 
   it("lists the tasks that use the slots of a limit", async () => {
@@ -185,12 +185,12 @@ export const statsTests = (open: Open<Store & StatsStore>): void => {
     const [gate] = await world.gate()
     const limit = { key: `t:${run.id}:0`, cap: 2 }
     await world.turn({ changes: [expandAll(gate!, [1, 2, 3], [limit])] })
-    expect(await world.store.limitHolders(limit.key, 9)).toEqual([])
+    expect(await world.store.slotUsers(limit.key, 9)).toEqual([])
     await world.claim()
-    expect(await world.store.limitHolders(limit.key, 9)).toEqual(["each[0]", "each[1]"])
-    expect(await world.store.limitHolders(limit.key, 1)).toEqual(["each[0]"])
-    expect(await world.store.limitHolders("q:default", 9)).toEqual(["each[0]", "each[1]"])
-    expect(await world.store.limitHolders("r:nobody", 9)).toEqual([])
+    expect(await world.store.slotUsers(limit.key, 9)).toEqual(["each[0]", "each[1]"])
+    expect(await world.store.slotUsers(limit.key, 1)).toEqual(["each[0]"])
+    expect(await world.store.slotUsers("q:default", 9)).toEqual(["each[0]", "each[1]"])
+    expect(await world.store.slotUsers("r:nobody", 9)).toEqual([])
   })
 
   it("counts pending work", async () => {

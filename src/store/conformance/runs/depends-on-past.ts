@@ -44,7 +44,7 @@ export const dependsOnPastTests = (open: Open<Store & StatsStore>): void => {
       expect(other.status).toBe("running")
       await finish(world, "success")
       expect(await status(world, second)).toBe("pending")
-      const nodes = await world.store.listNodes(first.id)
+      const nodes = await world.store.listRowStates(first.id)
       const plan = planRetry(world.store.compiledNow(first.versionId), await world.run(first.id), nodes, {})
       await world.store.retryRun(first.id, (plan as { reset: RetryReset }).reset)
       await finish(world, "success")

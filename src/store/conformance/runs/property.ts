@@ -7,7 +7,7 @@ import type { Change } from "../../../core/model/change.ts"
 import { instanceLane, evaluateRule } from "../../../core/rules/changes/gate.ts"
 import type { HolderId, RunId } from "../../../core/model/ids.ts"
 import { isInstance } from "../../../core/model/task-path.ts"
-import { type NodeState, planRetry, type RetryRequest } from "../../../core/rules/runs/retry-plan.ts"
+import { type RowState, planRetry, type RetryRequest } from "../../../core/rules/runs/retry-plan.ts"
 import { innerRows, limitsOf } from "../../../core/rules/runs/new-rows.ts"
 import { isRunClosed, isTaskFinished } from "../../../core/model/status.ts"
 import { type NodeInput, workflow } from "../../../core/testing.ts"
@@ -59,7 +59,7 @@ const flowOf = (plan: Plan): CompiledWorkflow => {
 export class Chaos {
   readonly world: World
   readonly flow: CompiledWorkflow
-  /** Number of instances that a fan-out creates. */
+  /** Returns the number of instances that a fan-out creates. */
   readonly totalOf: (node: number) => number
   readonly runs: RunId[] = []
   readonly cancelled = new Set<RunId>()
@@ -207,7 +207,7 @@ export class Chaos {
     if ("reset" in plan && isRunClosed(run.status)) await this.world.store.retryRun(id, plan.reset)
   }
 
-  retryRequest(states: readonly NodeState[]): RetryRequest {
+  retryRequest(states: readonly RowState[]): RetryRequest {
     const some = this.pick(states)
     if (some === undefined || this.chance(2) === 0) return {}
     const task = this.flow.nodes[some.node]!.name
@@ -267,8 +267,8 @@ export class Chaos {
 }
 
 /** Reads the states of all rows except the instances of plain fan-outs. */
-export const statesOf = async (world: World, runId: RunId): Promise<NodeState[]> => [
-  ...(await world.store.listNodes(runId)),
+export const statesOf = async (world: World, runId: RunId): Promise<RowState[]> => [
+  ...(await world.store.listRowStates(runId)),
   ...(await world.store.listInner({ runId, limit: 10_000 })),
 ]
 
@@ -288,7 +288,7 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   for (const { status } of instances) counts[status]!++
   expect(run.tasks).toEqual(counts)
   expect(run.hooksPending).toBe(tasks.filter(({ name, status }) => name.startsWith("on_") && !isTaskFinished(status)).length)
-  const nodes = await store.listNodes(run.id)
+  const nodes = await store.listRowStates(run.id)
   if (run.status === "running") expect(nodes.some(({ status }) => !isTaskFinished(status))).toBe(true)
   if (isRunClosed(run.status)) expect(nodes.every(({ status }) => isTaskFinished(status))).toBe(true)
   if (run.status !== "running" || run.cancelling !== null) return
@@ -299,7 +299,7 @@ const checkRun = async (chaos: Chaos, run: RunRow): Promise<void> => {
   }
 }
 
-const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, NodeState>, task: TaskRow): void => {
+const checkUpstream = (flow: CompiledWorkflow, states: ReadonlyMap<string, RowState>, task: TaskRow): void => {
   const { upstream } = flow.nodes[task.node]!
   // Some rows of a group that is being opened do not exist yet.
   const open = upstream.filter((up) => !isTaskFinished(states.get(`${up}/${task.path}`)?.status ?? "pending"))

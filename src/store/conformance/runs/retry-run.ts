@@ -11,7 +11,7 @@ import { BEGIN, expandAll, fence, names, type Open, setup, WORK, type World } fr
 const fan = { foreach: { lit: [] }, reference: "items" }
 
 const planOf = async (world: World, run: RunRow, request: RetryRequest = {}): Promise<RetryReset> => {
-  const plan = planRetry(world.store.compiledNow(run.versionId), run, await world.store.listNodes(run.id), request)
+  const plan = planRetry(world.store.compiledNow(run.versionId), run, await world.store.listRowStates(run.id), request)
   if ("problem" in plan) throw new Error(plan.problem)
   return plan.reset
 }
@@ -178,7 +178,7 @@ export const retryRunTests = (open: Open): void => {
     it("is rejected for an unknown run and while the run or its hooks are unfinished", async () => {
       const world = await setup(open)
       const run = await world.start(flow)
-      const plan: RetryReset = { nodes: [] }
+      const plan: RetryReset = { rows: [] }
       expect(await world.store.retryRun(run.id, plan)).toBe(false)
       const claims = await world.claim()
       await world.turn({ changes: claims.map((claim) => world.ended(claim, "failed")) })
@@ -216,7 +216,7 @@ export const retryRunTests = (open: Open): void => {
       const second = made[1]!.run
       await world.store.requestCancel(second.id, "cancel")
       await world.turn()
-      expect(await world.store.retryRun(second.id, { nodes: [] })).toBe(true)
+      expect(await world.store.retryRun(second.id, { rows: [] })).toBe(true)
       expect(await world.run(second.id)).toMatchObject({ status: "pending" })
       const [a] = await world.claim()
       await world.turn({ changes: [world.ended(a!)] })
@@ -244,7 +244,7 @@ export const retryRunTests = (open: Open): void => {
         expect(await retry(world, failed)).toBe(true)
         expect(await world.run(failed.id)).toMatchObject({ status: "pending", finishedAt: null, error: null })
         expect(await world.claim()).toEqual([])
-        expect(await world.store.retryRun(failed.id, { nodes: [] })).toBe(false)
+        expect(await world.store.retryRun(failed.id, { rows: [] })).toBe(false)
         world.clock.pass(1000)
         await world.store.requestCancel(busy.id, "cancel")
         const live = await world.store.listInFlight(world.holder)
@@ -353,7 +353,7 @@ export const retryRunTests = (open: Open): void => {
       expect(await world.store.listAttempts(listed[0]!.row)).toMatchObject([{ attempt: 1, state: "success" }])
       expect(await endInstances(world, [])).toEqual(["each[0]", "each[1]", "each[2]"])
       expect((await world.task(run.id, "each", "0")).attempt).toBe(2)
-      expect(await world.store.instanceOutputs({ containerRow: gate!.row, after: 0, limit: 99 })).toHaveLength(3)
+      expect(await world.store.childOutputs({ containerRow: gate!.row, after: 0, limit: 99 })).toHaveLength(3)
     })
 
     it("expands again to more instances than before, in index order", async () => {
@@ -394,7 +394,7 @@ export const retryRunTests = (open: Open): void => {
       const world = await setup(open)
       const run = await fanned(world, 2, [])
       const lanes = { lane: "g", instanceLane: WORK, upstreamPending: 0, upstream: { failed: 0, unmet: 0, waived: 0 } }
-      expect(await world.store.retryRun(run.id, { nodes: [{ node: 0, path: "", extent: "failed", ...lanes }] })).toBe(true)
+      expect(await world.store.retryRun(run.id, { rows: [{ node: 0, path: "", extent: "failed", ...lanes }] })).toBe(true)
       expect(await world.gate()).toMatchObject([{ kind: "fan", childrenCreated: 0, count: null }])
     })
   })

@@ -48,7 +48,7 @@ export const runTests = (open: Open): void => {
         tasks: { pending: 2, dispatched: 0, running: 0, success: 0, failed: 0, skipped: 0, cancelled: 0 },
       })
       expect(await world.run(run.id)).toEqual(run)
-      expect(await world.store.listNodes(run.id)).toMatchObject([
+      expect(await world.store.listRowStates(run.id)).toMatchObject([
         { node: 0, kind: "task", status: "pending", skipReason: null, childrenCreated: 0 },
         { node: 1, kind: "task" },
         { node: 2, kind: "fan" },

@@ -124,8 +124,8 @@ export const fanOutTests = (open: Open): void => {
         changes: claims.map((c, i) => (i === 3 ? world.ended(c, "failed", "half") : world.ended(c, "success", i * 10))),
       })
       const [first, second] = [
-        await world.store.instanceOutputs({ containerRow: expand.row, after: 0, limit: 10 }),
-        await world.store.instanceOutputs({ containerRow: expand.row, after: claims[9]!.row, limit: 10 }),
+        await world.store.childOutputs({ containerRow: expand.row, after: 0, limit: 10 }),
+        await world.store.childOutputs({ containerRow: expand.row, after: claims[9]!.row, limit: 10 }),
       ]
       expect([...first, ...second].map(({ output }) => output)).toEqual(
         Array.from({ length: 12 }, (_, i) => (i === 3 ? null : { inline: i * 10 })),

@@ -143,7 +143,7 @@ export const functionTests = (open: Open<ServerStore>): void => {
         step(claim, { name: "c", position: 3, state: "failed" }),
       ])
       await world.turn({ changes: [world.ended(claim)] })
-      const plan = planRetry(workflow({ main: {} }), run, await world.store.listNodes(run.id), {
+      const plan = planRetry(workflow({ main: {} }), run, await world.store.listRowStates(run.id), {
         from: "main",
         steps: [{ name: "b", occurrence: 1 }],
       })
@@ -161,7 +161,7 @@ export const functionTests = (open: Open<ServerStore>): void => {
       for (const name of [CANCEL_SIGNAL, "paid"])
         await world.store.sendSignal({ runId: run.id, name, payload: null, key: "once" })
       await world.turn({ changes: [world.ended(claim)] })
-      const plan = planRetry(workflow({ main: {} }), run, await world.store.listNodes(run.id), { from: "main" })
+      const plan = planRetry(workflow({ main: {} }), run, await world.store.listRowStates(run.id), { from: "main" })
       if ("problem" in plan) throw new Error(plan.problem)
       await world.store.retryRun(run.id, plan.reset)
       const { signals } = (await world.store.loadFunctions([claim.row])).get(claim.row)!

@@ -30,7 +30,7 @@ export const keyStore = ({ read, write, writeAndNotify }: Access): KeyStore => (
 const COLUMNS = `id, name, scopes, queues, workflows, tags, created_at AS "createdAt", created_by AS "createdBy", last_used_at AS "lastUsedAt",
   expires_at AS "expiresAt"`
 
-/** `:ms` milliseconds from now; null for null. */
+/** Returns the instant `:ms` milliseconds from now; null for null. */
 const inMs = (ms: string): string => `${NOW} + :${ms}::bigint * interval '1 millisecond'`
 
 const CREATE = statement(

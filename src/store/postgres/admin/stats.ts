@@ -14,7 +14,7 @@ import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import type { Workflows } from "../cache/workflows.ts"
 
-/** `reportClosed` receives the runs that an override closed. */
+/** Reads statistics. `reportClosed` receives the runs that an override closed. */
 export const statsStore = (
   { read, write, writeAndNotify, workflows }: Access,
   reportClosed: (runs: Advanced["closed"]) => void,
@@ -24,8 +24,8 @@ export const statsStore = (
     reportClosed(closed)
     return result
   },
-  limitHolders: async (key, limit) => {
-    const holders = await read((connection) => limitHolders(connection, key, limit))
+  slotUsers: async (key, limit) => {
+    const holders = await read((connection) => slotUsers(connection, key, limit))
     await workflows.load(holders.flatMap(({ version_id }) => version_id ?? []))
     return holders.map((holder) => nameOf(workflows, holder))
   },
@@ -111,7 +111,7 @@ interface Holder {
   job: string | null
 }
 
-const limitHolders = async (connection: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
+const slotUsers = async (connection: SqlRunner, key: string, limit: number): Promise<Holder[]> => {
   const task = taskOfLimit(key)
   const queue = queueOfLimit(key)
   const tasks =

@@ -90,7 +90,7 @@ const keepUpstreams = async (tx: SqlRunner, id: number, kept: readonly string[])
 
 const SET_ACTIVE = statement("triggers_set_active", "UPDATE triggers SET active = :active WHERE workflow_id = :workflowId")
 
-/** A paused trigger records no successes. */
+/** Pauses or resumes triggers. A paused one records no successes. */
 export const pauseTriggers = async (tx: SqlRunner, workflowId: number, paused: boolean): Promise<void> => {
   await tx.run(SET_ACTIVE, { workflowId, active: !paused })
 }

@@ -63,7 +63,7 @@ export class AdvanceConnection {
   async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
     if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue) return null
-    if (input.missedLimits.length > 0 || input.batch.changes.some(({ entry }) => entry !== undefined)) return null
+    if (input.missedLimits.length > 0 || input.batch.changes.some(({ auditEntry }) => auditEntry !== undefined)) return null
     const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
   }
@@ -96,7 +96,7 @@ export class AdvanceConnection {
     const { inFlight, finished } = this.#context.cache
     for (const [key, result] of results) finished.set(key, result)
     for (const { inFlight: attempt, changes } of updates) {
-      if (!applied.has(changes) || changes.final !== null) inFlight.delete(attempt.attemptId)
+      if (!applied.has(changes) || changes.last !== null) inFlight.delete(attempt.attemptId)
       else inFlight.set(attempt.attemptId, { ...attempt, started: attempt.started || changes.start !== null })
     }
     const claims: readonly Claim[] = [...advanced.gates, ...advanced.claims]
@@ -106,7 +106,7 @@ export class AdvanceConnection {
   }
 }
 
-/** A job has none of a run's values. */
+/** Returns a claim as the cache stores it. A job has none of a run's values. */
 const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt => {
   const isJob = claim.kind === "job"
   return {

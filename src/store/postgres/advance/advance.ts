@@ -42,7 +42,7 @@ import { planFinishes } from "./finish-attempts.ts"
 import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
-import { finishJobs, lockJobs, lockRows, updatedRows } from "./job-changes.ts"
+import { finishJobs, lockJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
 import { notifyOfCancelled, notifyOfFinishes } from "./notify-tasks.ts"
 import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
 import { type FiredTimers, fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
@@ -138,7 +138,7 @@ const prepareUpdates = async (tx: Tx, { changes: { attempts, rejected }, verifyE
   return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue, lockingJobs: null }
 }
 
-/** The rows of a plan whose updates are all successes of jobs. */
+/** Returns the rows of a plan whose updates are all successes of jobs. */
 const completed = ({ updates }: ChangePlan): FinishedJobs => ({ completed: updatedRows(updates), failed: [] })
 
 /** State of the turn after its changes were applied. */
@@ -255,7 +255,7 @@ const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {
   return fired
 }
 
-/** Resumed rows may use half of the gate's limit. */
+/** Returns the request for resumed rows, which may use half of the gate's limit. */
 const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest => ({
   holder,
   lanes: gate.lanes,
@@ -316,14 +316,14 @@ const finishTurn = async (
   const claims = pipelined(toClaims(tx, claimed.work, results))
   await appendAudit(
     tx,
-    plan.updates.flatMap(({ changes: { final }, changes: key }) => (changes.applied.has(key) && final?.entry) || []),
+    plan.updates.flatMap(({ changes: { last }, changes: key }) => (changes.applied.has(key) && last?.auditEntry) || []),
   )
   void tx.commit()
   await logged
   await notified
   const finished = new Set(
-    plan.updates.flatMap(({ changes: { final, fence }, changes: key }) =>
-      final !== null && changes.applied.has(key) ? fence.attemptId : [],
+    plan.updates.flatMap(({ changes: { last, fence }, changes: key }) =>
+      last !== null && changes.applied.has(key) ? fence.attemptId : [],
     ),
   )
   const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
@@ -351,7 +351,7 @@ const finishTurn = async (
   return { advanced, observed, updates: plan.updates, applied: changes.applied, results, rows: [...gateRows, ...claimed.work] }
 }
 
-/** Whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
+/** Returns whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
 const leavesWork = ({ claimed, resumed, cancelled, expired }: Outcome, plan: ChangePlan, ready: number): boolean => {
   const own = [...resumed, ...claimed.gates, ...claimed.work].filter(({ enqueued_here }) => enqueued_here === true).length
   const uncounted = usesLimits(plan) || cancelled !== null || expired !== null || claimed.unparked

@@ -49,7 +49,7 @@ export interface ChangePlan {
   releases: Fence[]
   requeues: Fence[]
   enqueues: Enqueue[]
-  retries: { changes: AttemptChanges; final: Retry }[]
+  retries: { changes: AttemptChanges; last: Retry }[]
   finishes: { update: AttemptUpdate; finish: Finish }[]
   /** Limits of rows that the changes enqueue or create. */
   limits: Limit[]
@@ -58,7 +58,7 @@ export interface ChangePlan {
 export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
   const plan: ChangePlan = {
     updates,
-    starts: updates.filter(({ changes }) => changes.final === null && changes.start !== null),
+    starts: updates.filter(({ changes }) => changes.last === null && changes.start !== null),
     progress: updates.filter(({ changes }) => changes.progress !== null),
     expands: updates.filter(({ changes }) => changes.expands.length > 0),
     waits: [],
@@ -69,7 +69,7 @@ export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
     finishes: [],
     limits: [],
   }
-  for (const update of updates) addFinal(plan, update)
+  for (const update of updates) addLast(plan, update)
   plan.limits.push(
     ...plan.enqueues.flatMap((change) => change.limits),
     ...plan.expands.flatMap(({ changes }) => changes.expands.flatMap(limitsOfChildren)),
@@ -77,23 +77,23 @@ export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
   return plan
 }
 
-const addFinal = (plan: ChangePlan, update: AttemptUpdate): void => {
+const addLast = (plan: ChangePlan, update: AttemptUpdate): void => {
   const { inFlight, changes } = update
-  const { final } = changes
-  if (final === null) return
-  const finish = toFinish(inFlight, changes, final)
+  const { last } = changes
+  if (last === null) return
+  const finish = toFinish(inFlight, changes, last)
   if (finish !== null) plan.finishes.push({ update, finish })
-  else if (final.kind === "retry") plan.retries.push({ changes, final })
-  else if (final.kind === "wait") plan.waits.push({ inFlight, changes, wait: final })
-  else if (final.kind === "release") plan.releases.push(changes.fence)
-  else if (final.kind === "requeue") plan.requeues.push(changes.fence)
-  else if (final.kind === "enqueue") plan.enqueues.push(final)
+  else if (last.kind === "retry") plan.retries.push({ changes, last })
+  else if (last.kind === "wait") plan.waits.push({ inFlight, changes, wait: last })
+  else if (last.kind === "release") plan.releases.push(changes.fence)
+  else if (last.kind === "requeue") plan.requeues.push(changes.fence)
+  else if (last.kind === "enqueue") plan.enqueues.push(last)
 }
 
 const limitsOfChildren = (change: Expand | OpenGroup): Limit[] =>
   change.kind === "expand" ? change.limits : [...change.limits, ...change.rows.flatMap(({ limits }) => limits)]
 
-/** Whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
+/** Returns whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
 export const usesLimits = ({ limits, updates }: ChangePlan): boolean =>
   limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && !inFlight.gate)
 
@@ -138,7 +138,7 @@ export const applyChanges = async (
 ): Promise<AppliedChanges> => {
   const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
   const freedLanes = plan.updates.flatMap(({ inFlight, changes }) =>
-    inFlight.gate || changes.final === null ? [] : inFlight.lane,
+    inFlight.gate || changes.last === null ? [] : inFlight.lane,
   )
   const sent = {
     updated: [
@@ -225,7 +225,7 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
     deadlineSet: false,
   }
   for (const { changes } of updates) {
-    const { fence, final, expands } = changes
+    const { fence, last, expands } = changes
     const { attemptId } = fence
     const chunks = replies.chunks.get(changes) ?? []
     const created = expands.filter((_, i) => chunks[i] === "created")
@@ -241,13 +241,13 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
       availableAt,
       ...(wait !== undefined && { wait: { startedAt: wait.started_at, resumeAt: wait.resume_at } }),
     })
-    if (final !== null && !isFinish(final.kind) && final.kind !== "wait" && availableAt === null) result.ready += 1
+    if (last !== null && !isFinish(last.kind) && last.kind !== "wait" && availableAt === null) result.ready += 1
   }
   return result
 }
 
-/** Whether a change other than the creation of children wrote the row. */
-const writesRow = ({ final, start, progress }: AttemptChanges): boolean => final !== null || start !== null || progress !== null
+/** Returns whether a change other than the creation of children wrote the row. */
+const writesRow = ({ last, start, progress }: AttemptChanges): boolean => last !== null || start !== null || progress !== null
 
 const isHeld = (attemptId: AttemptId, { fenceHeld, retries, finish }: Replies): boolean =>
   fenceHeld.has(attemptId) || retries.has(attemptId) || finish.finished.has(attemptId)
@@ -259,7 +259,7 @@ const giveBackSlots = (
   queueLimitsOf: (lane: string) => readonly number[],
 ): void => {
   for (const { inFlight, changes } of updates) {
-    if (!result.applied.has(changes) || changes.final === null || inFlight.gate) continue
+    if (!result.applied.has(changes) || changes.last === null || inFlight.gate) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
     result.freed.free(inFlight.limits)
     result.freed.free(ofQueue)
@@ -291,7 +291,7 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
   const containers = plan.updates.filter(
     ({ inFlight, changes }) =>
       expanded.has(changes) ||
-      (inFlight.kind !== "task" && applied.has(changes) && changes.final !== null && isFinish(changes.final.kind)),
+      (inFlight.kind !== "task" && applied.has(changes) && changes.last !== null && isFinish(changes.last.kind)),
   )
   const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
   const rowsOf = (opened: boolean): CachedAttempt[] =>
@@ -305,13 +305,12 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
   await cacheOutputs(
     tx,
     plan.finishes.flatMap(({ update: { inFlight, changes }, finish }) => {
-      const { final } = changes
-      if (final?.kind !== "finish" || final.cache === undefined || final.status !== "success" || !applied.has(changes))
-        return []
+      const { last } = changes
+      if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !applied.has(changes)) return []
       const task = tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!.name
-      const [inline, key, bytes] = final.cache.output === undefined ? finish.output : outputColumns(final.cache.output)
+      const [inline, key, bytes] = last.cache.output === undefined ? finish.output : outputColumns(last.cache.output)
       const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]
-      return [{ workflowId: inFlight.workflowId, task, key: final.cache.key, output, ttlMs: final.cache.ttlMs }]
+      return [{ workflowId: inFlight.workflowId, task, key: last.cache.key, output, ttlMs: last.cache.ttlMs }]
     }),
   )
 }

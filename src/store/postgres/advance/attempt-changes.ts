@@ -9,7 +9,7 @@ import { arrayParam } from "../connection/array-params.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import type { AttemptChanges, FinalChange, Progressed, Started } from "./coalesce-changes.ts"
+import type { AttemptChanges, LastChange, Progressed, Started } from "./coalesce-changes.ts"
 
 /** A start that is reported again, because the reply to the first report was lost, holds and changes nothing. */
 const START = statement(
@@ -130,8 +130,8 @@ export interface HeldAttempt {
   available_at?: string | null
 }
 
-export type Retry = Extract<FinalChange, { kind: "retry" }>
-export type Enqueue = Extract<FinalChange, { kind: "enqueue" }>
+export type Retry = Extract<LastChange, { kind: "retry" }>
+export type Enqueue = Extract<LastChange, { kind: "enqueue" }>
 
 interface Fenced {
   row: number
@@ -168,21 +168,21 @@ const isoOrNull = (ms: number | null | undefined): string | null => (ms === null
 
 export const retryRows = (
   tx: Tx,
-  retries: readonly { changes: AttemptChanges; final: Retry }[],
+  retries: readonly { changes: AttemptChanges; last: Retry }[],
 ): Promise<readonly HeldAttempt[]> => {
-  const finals = retries.map(({ final }) => final)
-  return runFor(finals, () =>
+  const lastChanges = retries.map(({ last }) => last)
+  return runFor(lastChanges, () =>
     tx.run(RETRY, {
-      ...fenceParams(finals),
-      delays: finals.map(({ delayMs }) => Math.ceil(delayMs)),
-      lost: finals.map(({ lost }) => lost),
-      states: finals.map(({ result }) => result.state),
-      startedAts: retries.map(({ changes, final }) => isoOrNull(final.result.startedAt ?? changes.start?.at)),
-      finishedAts: finals.map(({ result }) => isoOrNull(result.finishedAt)),
-      errors: finals.map(({ result }) => result.error ?? null),
-      exitCodes: finals.map(({ result }) => result.exitCode ?? null),
-      usages: finals.map(({ result }) => (result.usage === undefined ? null : JSON.stringify(result.usage))),
-      externalIds: retries.map(({ changes, final }) => final.result.externalId ?? changes.start?.externalId ?? null),
+      ...fenceParams(lastChanges),
+      delays: lastChanges.map(({ delayMs }) => Math.ceil(delayMs)),
+      lost: lastChanges.map(({ lost }) => lost),
+      states: lastChanges.map(({ result }) => result.state),
+      startedAts: retries.map(({ changes, last }) => isoOrNull(last.result.startedAt ?? changes.start?.at)),
+      finishedAts: lastChanges.map(({ result }) => isoOrNull(result.finishedAt)),
+      errors: lastChanges.map(({ result }) => result.error ?? null),
+      exitCodes: lastChanges.map(({ result }) => result.exitCode ?? null),
+      usages: lastChanges.map(({ result }) => (result.usage === undefined ? null : JSON.stringify(result.usage))),
+      externalIds: retries.map(({ changes, last }) => last.result.externalId ?? changes.start?.externalId ?? null),
     }),
   )
 }

@@ -1,6 +1,6 @@
-// Finishes the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in flight; containers with
-// instances stay until those have ended, for the gate to gather. Edges are not followed: all downstream rows are pending in the same
-// run, and are cancelled too.
+// Finishes the pending rows of runs that are being cancelled, a bounded number per transaction. The engine stops attempts in flight;
+// containers with instances stay until those have ended, for the gate to gather. Edges are not followed: all downstream rows are
+// pending in the same run, and are cancelled too.
 
 import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
@@ -37,7 +37,7 @@ export const IS_CANCELLABLE = `t.status = 'pending' AND t.attempt_id IS NULL
 const HALF_CREATED = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
   AND t.children_created < t.children_total AND t.children_pending > 0`
 
-/** Last part of a statement: containers of this set (id) that are half created wait only for the children that exist. */
+/** Returns the last part of a statement: containers of this set (id) that are half created wait only for the children that exist. */
 export const STOP_CREATING = (containers: string): string => `stopped AS (
      UPDATE tasks t SET children_pending = t.children_pending - (t.children_total - t.children_created),
        status = CASE WHEN t.children_pending = t.children_total - t.children_created THEN 'pending' ELSE 'running' END, parked = NULL

@@ -2,7 +2,7 @@
 
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
-import { planStart, type RunStart, runsToStart } from "../../../core/rules/runs/activation.ts"
+import { planStart, type RunStart, runsToStart } from "../../../core/rules/runs/start.ts"
 import { closeStatus, nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
 import { hookRows } from "../../../core/rules/runs/new-rows.ts"
 import { endNotifications } from "../../../core/rules/runs/notifications.ts"
@@ -119,7 +119,7 @@ export const closeRuns = async (tx: Tx, seqs: readonly number[]): Promise<Closed
   await resumed
   await Promise.all(inserted)
   await locked
-  const started = await activate(
+  const started = await startPendingRuns(
     tx,
     (await pending).map(({ id }) => id),
   )
@@ -205,7 +205,7 @@ export interface StartedRuns {
 }
 
 /** Locks the workflows, and starts their oldest pending runs while `max_active_runs` and their schedules allow it. */
-export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<StartedRuns> => {
+export const startPendingRuns = async (tx: Tx, workflowIds: readonly number[]): Promise<StartedRuns> => {
   const started: StartedRuns = { runs: [], rows: 0 }
   if (workflowIds.length === 0) return started
   await lockWorkflows(tx, new Set(workflowIds))
@@ -217,7 +217,7 @@ export const activate = async (tx: Tx, workflowIds: readonly number[]): Promise<
     )
     for (const run of starting) {
       if (run.plan === null) continue
-      const nodes = JSON.parse(run.plan) as RetryReset["nodes"]
+      const nodes = JSON.parse(run.plan) as RetryReset["rows"]
       await reopenRun(tx, run, nodes)
       started.rows += nodes.length
     }

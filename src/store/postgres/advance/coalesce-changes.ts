@@ -11,7 +11,7 @@ export type Expand = Extract<Change, { kind: "expand" }>
 export type OpenGroup = Extract<Change, { kind: "open_group" }>
 export type Progressed = Extract<Change, { kind: "progress" }>
 /** A change after which the attempt does not hold its row any more. */
-export type FinalChange = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
+export type LastChange = Exclude<Change, { kind: "started" | "progress" | "expand" | "open_group" }>
 
 export interface AttemptChanges {
   fence: Fence
@@ -19,7 +19,7 @@ export interface AttemptChanges {
   /** The latest progress. */
   progress: Progressed | null
   expands: (Expand | OpenGroup)[]
-  final: FinalChange | null
+  last: LastChange | null
 }
 
 export interface CoalescedChanges {
@@ -34,14 +34,14 @@ export const coalesceChanges = (changes: readonly Change[]): CoalescedChanges =>
     const fence = { row: change.row, attemptId: change.attemptId }
     let attempt = attempts.get(change.attemptId)
     if (attempt === undefined)
-      attempts.set(change.attemptId, (attempt = { fence, start: null, progress: null, expands: [], final: null }))
+      attempts.set(change.attemptId, (attempt = { fence, start: null, progress: null, expands: [], last: null }))
     if (attempt.fence.row !== change.row || !add(attempt, change)) rejected.push(fence)
   }
   return { attempts: [...attempts.values()], rejected }
 }
 
 const add = (attempt: AttemptChanges, change: Change): boolean => {
-  if (attempt.final !== null) return false
+  if (attempt.last !== null) return false
   switch (change.kind) {
     case "started":
       if (attempt.expands.length > 0) return false
@@ -57,7 +57,7 @@ const add = (attempt: AttemptChanges, change: Change): boolean => {
       attempt.expands.push(change)
       return true
     default:
-      attempt.final = change
+      attempt.last = change
       return true
   }
 }

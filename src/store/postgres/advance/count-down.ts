@@ -1,5 +1,5 @@
-// Parts of statements that finish rows: how the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status, allowed_failure) count for their container
-// and their run. The rule is core `countFinish`.
+// Parts of statements that finish rows: how the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status, allowed_failure) count
+// for their container and their run. The rule is core `countFinish`.
 
 import { ENTRY, insertInto, READY } from "../claim/ready-queue.ts"
 
@@ -19,7 +19,10 @@ export const RUN_COUNTS = `SELECT run_seq,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'cancelled'))::int AS tasks_cancelled
            FROM ended GROUP BY run_seq`
 
-/** The last child makes its container ready for the gate, which gathers. A container whose children are being created may be ready before. */
+/**
+ * The last child makes its container ready for the gate, which gathers. A container whose children are being created may be ready
+ * before.
+ */
 export const COUNT_CONTAINERS = `containers AS (
      UPDATE tasks t SET children_pending = t.children_pending - e.ended, children_failed = t.children_failed + e.failed,
        status = CASE WHEN t.status = 'running' AND t.children_pending = e.ended THEN 'pending' ELSE t.status END

@@ -19,7 +19,10 @@ export const eventLog = ({ read, write }: Access): EventLog => ({
 
 const APPEND = statement("events_append", `INSERT INTO events (at, size, runs, events) VALUES (${NOW}, :size, :runs, :events)`)
 
-/** Appends the events of the transaction to the log, once, by its last statement, whose snapshot contains all that the transaction has read. Sends its statement before it returns. */
+/**
+ * Appends the events of the transaction to the log, once, by its last statement, whose snapshot contains all that the transaction has
+ * read. Sends its statement before it returns.
+ */
 export const logEvents = async (tx: Tx): Promise<void> => {
   const { events } = tx
   if (events.length === 0) return

@@ -23,7 +23,7 @@ const emitTask = ({ workflows, events }: Tx, { runId, versionId, node, path }: T
   events.push(taskEvent({ runId, task: workflows.getLoaded(versionId).nodes[node]!.name, path }, event))
 }
 
-/** A job is RUNNING from its claim on: its start emits nothing. */
+/** Emits the event of a job. A job is RUNNING from its claim on: its start emits nothing. */
 const emitJob = ({ events }: Tx, row: Parameters<typeof jobOfRow>[0], event: TaskEvent): void => {
   if (event.status !== "running" || event.progress !== undefined)
     events.push(jobEvent(jobOfRow(row), jobStatus(event.status), event))
@@ -68,45 +68,45 @@ export const emitChanges = (
       const status = inFlight.started || changes.start !== null ? "running" : "dispatched"
       emit({ status, at, attempt, progress: { fraction, details } })
     }
-    emitFinal(emit, update, { at, format, outcome })
+    emitLast(emit, update, { at, format, outcome })
   }
 }
 
-const emitFinal = (
+const emitLast = (
   emit: Emit,
-  { inFlight, changes: { start, final } }: AttemptUpdate,
+  { inFlight, changes: { start, last } }: AttemptUpdate,
   { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
 ): void => {
   const { attempt, gate, started } = inFlight
-  switch (final?.kind) {
+  switch (last?.kind) {
     case "wait": {
       const { startedAt, resumeAt } = outcome.wait!
-      if (gate && started && !renewalEmitsEvent(final.waitingOn)) break
-      const waiting = waitingView(final.waitingOn, resumeAt)
+      if (gate && started && !renewalEmitsEvent(last.waitingOn)) break
+      const waiting = waitingView(last.waitingOn, resumeAt)
       emit({ status: "running", at: started ? at : startedAt, attempt: gate && !started ? attempt + 1 : attempt, waiting })
       break
     }
     case "finish":
     case "retry": {
-      const { startedAt, finishedAt, error } = final.result
+      const { startedAt, finishedAt, error } = last.result
       // A start that was not reported by itself comes before the finish.
       if (startedAt !== null && !started && start === null) emit({ status: "running", at: format(startedAt), attempt })
       const { availableAt } = outcome
-      if (final.kind === "finish") emit({ status: final.status, at: format(finishedAt), attempt, error })
+      if (last.kind === "finish") emit({ status: last.status, at: format(finishedAt), attempt, error })
       else emit({ status: "pending", at, attempt, error, ...(availableAt !== null && { availableAt }) })
       break
     }
     case "skip":
-      emit({ status: "skipped", at, attempt, error: final.reason })
+      emit({ status: "skipped", at, attempt, error: last.reason })
       break
     case "fail":
-      emit({ status: "failed", at, attempt, error: final.error })
+      emit({ status: "failed", at, attempt, error: last.error })
       break
     case "reuse":
       emit({ status: "success", at, attempt })
       break
     case "gather":
-      emit({ status: final.status, at, attempt, error: final.error })
+      emit({ status: last.status, at, attempt, error: last.error })
       break
     case "release":
       if (!gate) emit({ status: "pending", at, attempt: attempt - 1 })
@@ -116,7 +116,7 @@ const emitFinal = (
     case undefined:
       break
     default:
-      final satisfies never
+      last satisfies never
   }
 }
 

@@ -14,7 +14,10 @@ import { CHILDLESS, COUNTS, RESET_COLUMNS, HAS_ATTEMPT, SUPERSEDE_FROM, UNCOUNT 
 import type { Expand } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
-/** The first `slots` instances of the chunk are ready, the others parked under the limit `full`. `pathPrefix`: path of an instance without its index. */
+/**
+ * The first `slots` instances of the chunk are ready, the others parked under the limit `full`. `pathPrefix`: path of an instance
+ * without its index.
+ */
 const EXPAND = statement(
   "expand",
   `WITH ${COUNT_CHILDREN("fan")}, old AS (

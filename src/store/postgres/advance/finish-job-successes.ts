@@ -1,6 +1,6 @@
-// Finishes successful jobs under no limit, all of a batch in one statement. Nothing of them is read beforehand: what their end needs is known
-// since their claim. When somebody has changed one of them meanwhile, the caller rolls the transaction back (FenceLost) and repeats it
-// with `lockJobs` and `finishJobs` (job-changes.ts).
+// Finishes successful jobs under no limit, all of a batch in one statement. Nothing of them is read beforehand: what their end needs is
+// known since their claim. When somebody has changed one of them meanwhile, the caller rolls the transaction back (FenceLost) and
+// repeats it with `lockJobs` and `finishJobs` (jobs-in-turn.ts).
 
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -30,18 +30,18 @@ const FINISH_JOB_SUCCESSES = statement(
      ${FREED_QUEUE_LIMITS} AS queue_limits`,
 )
 
-const isJobSuccess = ({ inFlight, changes: { final } }: AttemptUpdate): boolean =>
+const isJobSuccess = ({ inFlight, changes: { last } }: AttemptUpdate): boolean =>
   isJobRow(inFlight.runSeq) &&
   typeof inFlight.jobName === "string" &&
   inFlight.limits === null &&
-  final?.kind === "finish" &&
-  final.status === "success" &&
-  final.result.error === undefined
+  last?.kind === "finish" &&
+  last.status === "success" &&
+  last.result.error === undefined
 
-/** Whether the statement can finish the rows of all these updates. */
+/** Returns whether the statement can finish the rows of all these updates. */
 export const areJobSuccesses = (updates: readonly AttemptUpdate[]): boolean => updates.length > 0 && updates.every(isJobSuccess)
 
-/** The caller has locked the rows. Sends its statement before it returns. Throws FenceLost. */
+/** Finishes rows that the caller has locked. Sends its statement before it returns. Throws FenceLost. */
 export const finishJobSuccesses = async (
   tx: Tx,
   finishes: readonly Finish[],

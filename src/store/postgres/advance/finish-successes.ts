@@ -62,8 +62,8 @@ export const SUCCESS = (condition: string): string =>
 const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 
 /**
- * CTEs of the statement; each has a comment. Conditions such as `(SELECT count(*) FROM counted) >= 0` are always true and make Postgres
- * run that part first. `guard`: a query with one column `ok`; nothing is written unless it is true.
+ * Returns the CTEs of the statement; each has a comment. Conditions such as `(SELECT count(*) FROM counted) >= 0` are always true and
+ * make Postgres run that part first. `guard`: a query with one column `ok`; nothing is written unless it is true.
  */
 export const SUCCESSES = (guard: string | null): string => `
    -- Locks the runs in order and before any row, so that transactions cannot wait for each other, and before the first write, so that
@@ -169,7 +169,7 @@ export type Reply = Summary & (UnblockedRow | { id: null })
 
 const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
 
-/** Whether the statement can finish this row. */
+/** Returns whether the statement can finish this row. */
 export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
   if (from !== "in_flight" || status !== "success" || error !== null || inFlight.kind !== "task") return false
   if (isJobRow(inFlight.runSeq)) return true
@@ -229,7 +229,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
   return { runs: sorted, downstream, queues, lanes }
 }
 
-/** Whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
+/** Returns whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
 const mayClaim = ({ downstream, runs, lanes }: Effects, { maxClaims }: ClaimRequest): boolean =>
   maxClaims > 0 &&
   downstream.length > 0 &&

@@ -7,7 +7,7 @@ import type { CachedAttempt } from "../cache/cache.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { NOW } from "../connection/store-clock.ts"
-import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
+import type { AttemptChanges, LastChange } from "./coalesce-changes.ts"
 
 /** A row to be finished, and its final columns. */
 export interface Finish {
@@ -63,7 +63,7 @@ export const RESULT_COLUMNS = `output = c.output, output_key = c.output_key, out
        finished_at = COALESCE(to_timestamp(c.finished_at / 1000.0::float8), ${NOW}), holder = NULL, waiting_on = NULL,
        resume_at = NULL, must_end = false, parked = NULL, inner_run = NULL`
 
-/** Parameters for RESULT_COLUMNS and the fence. */
+/** Returns the parameters for RESULT_COLUMNS and the fence. */
 export const finishParams = (finishes: readonly Finish[]) => ({
   rows: finishes.map(({ inFlight }) => inFlight.row),
   attempts: finishes.map(({ inFlight }) => inFlight.attemptId),
@@ -84,7 +84,7 @@ export const FREED_QUEUE_LIMITS =
 const NO_OUTPUT: OutputColumns = [null, null, null]
 
 /** Returns the finish that a change stands for; null: the change does not finish the row. */
-export const toFinish = (inFlight: CachedAttempt, changes: AttemptChanges, change: FinalChange): Finish | null => {
+export const toFinish = (inFlight: CachedAttempt, changes: AttemptChanges, change: LastChange): Finish | null => {
   const atGate = {
     inFlight,
     from: "gate",

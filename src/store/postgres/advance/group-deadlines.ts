@@ -97,12 +97,12 @@ export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<
       holdsSlots: !inFlight.gate,
     }
     const amend = <C extends Change>(change: C): AmendedChange<C> => amendOverdueChange(change, row, tx.clock.localNow())
-    const amended = changes.final === null ? null : amend(changes.final)
-    const final = amended?.change ?? null
-    if (final?.kind === "finish") finished.push(inFlight.row)
+    const amended = changes.last === null ? null : amend(changes.last)
+    const last = amended?.change ?? null
+    if (last?.kind === "finish") finished.push(inFlight.row)
     if (amended?.leavesOpenRow === true || changes.expands.some((change) => amend(change).leavesOpenRow))
       for (const group of groups) overdue.add(group)
-    return { ...update, changes: { ...changes, final } }
+    return { ...update, changes: { ...changes, last } }
   })
   if (finished.length > 0) await removeStopRequests(tx, finished)
   return { updates: replaced, overdue }

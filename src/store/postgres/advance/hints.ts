@@ -42,10 +42,10 @@ export const nextHints = (previous: LoopHints, observed: Observed): LoopHints =>
   }
 }
 
-/** Whether the next turn handles timers and cancels before it claims. */
+/** Returns whether the next turn handles timers and cancels before it claims. */
 export const expectsPendingWork = ({ pendingWork, dueAt }: LoopHints, localNow: number): boolean =>
   pendingWork || (dueAt !== null && localNow >= dueAt)
 
-/** Whether the next turn may take one round trip: nothing but its changes is expected. */
+/** Returns whether the next turn may take one round trip: nothing but its changes is expected. */
 export const allowsOneRoundTrip = (hints: LoopHints, localNow: number): boolean =>
   hints.queueDrained && !hints.gateReady && !expectsPendingWork(hints, localNow)

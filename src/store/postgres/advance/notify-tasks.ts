@@ -22,7 +22,7 @@ export const notifyOfFinishes = (tx: Tx, finishes: readonly Finish[]): Promise<v
     finishes.map((finish) => notificationsOfFinish(tx.workflows, finish)),
   )
 
-/** The caller has loaded the workflows of the runs. */
+/** Adds the notifications of cancelled tasks. The caller has loaded the workflows of the runs. */
 export const notifyOfCancelled = (tx: Tx, rows: readonly CancelledRow[], runs: ReadonlyMap<number, RunInfo>): Promise<void> =>
   addNotifications(
     tx,

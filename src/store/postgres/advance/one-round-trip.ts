@@ -1,7 +1,7 @@
 // A turn of one round trip, for a few plain successes of one run while nothing else is ready, as in a chain of tasks. One statement
-// finishes the rows, claims what they unblock and logs the events of both; the poll and COMMIT are sent with it. The statement writes nothing
-// when a fence is lost, the run ends or slots of a queue are freed: the loop then repeats the turn as usual. Everything that the turn
-// finds besides is left to the next one (`more`).
+// finishes the rows, claims what they unblock and logs the events of both; the poll and COMMIT are sent with it. The statement writes
+// nothing when a fence is lost, the run ends or slots of a queue are freed: the loop then repeats the turn as usual. Everything that
+// the turn finds besides is left to the next one (`more`).
 
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -60,12 +60,12 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
   const finishes: Finish[] = []
   for (const attempt of attempts) {
     const inFlight = cache.inFlight.get(attempt.fence.attemptId)
-    const { final, progress, fence } = attempt
+    const { last, progress, fence } = attempt
     if (inFlight === undefined || inFlight.row !== fence.row || inFlight.limits !== null || isJobRow(inFlight.runSeq))
       return null
-    if (!workflows.isLoaded(inFlight.versionId) || progress !== null || final?.kind !== "finish" || final.cache !== undefined)
+    if (!workflows.isLoaded(inFlight.versionId) || progress !== null || last?.kind !== "finish" || last.cache !== undefined)
       return null
-    const finish = toFinish(inFlight, attempt, final)!
+    const finish = toFinish(inFlight, attempt, last)!
     if (notificationsOfFinish(workflows, finish).notifications.length > 0) return null
     updates.push({ inFlight, changes: attempt })
     finishes.push(finish)

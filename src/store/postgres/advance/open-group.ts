@@ -122,7 +122,7 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
   return containers.length > 0 ? "created" : "rejected"
 }
 
-/** Whether the change uses the slots of its group: with its first rows, or when it continues with existing ones. */
+/** Returns whether the change uses the slots of its group: with its first rows, or when it continues with existing ones. */
 export const usesSlots = ({ offset, rows }: OpenGroup): boolean => offset === 0 || rows.length === 0
 
 /** Uses one slot of each limit, unless one is full; returns that one. */

@@ -1,5 +1,5 @@
-// Requests to stop attempts in flight: of jobs that were cancelled or deleted, and of groups past their timeout. Their holder gets them with
-// each turn (`pollPendingWork`) until they have ended.
+// Requests to stop attempts in flight: of jobs that were cancelled or deleted, and of groups past their timeout. Their holder gets them
+// with each turn (`pollPendingWork`) until they have ended.
 
 import { type SqlRunner, statement } from "../connection/statement.ts"
 

@@ -15,13 +15,13 @@ import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import type { AttemptChanges, FinalChange } from "./coalesce-changes.ts"
+import type { AttemptChanges, LastChange } from "./coalesce-changes.ts"
 
-export type Wait = Extract<FinalChange, { kind: "wait" }>
+export type Wait = Extract<LastChange, { kind: "wait" }>
 
 /**
- * A row that became due while it was claimed stays due. Jobs (run 0) do not wait. A wait from before the last resumption is rejected, and the
- * suspension of a function whose run is being cancelled.
+ * A row that became due while it was claimed stays due. Jobs (run 0) do not wait. A wait from before the last resumption is rejected,
+ * and the suspension of a function whose run is being cancelled.
  */
 const WAIT = statement(
   "wait",

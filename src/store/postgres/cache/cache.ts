@@ -91,7 +91,7 @@ export class Cache {
   readonly finished = new BoundedMap<string, FinishedTask>(MAX_CACHED.finished)
 }
 
-/** Key of a task in one generation of its run. */
+/** Returns the key of a task in one generation of its run. */
 export const resultKey = (runSeq: number, generation: number, node: number, path: string): string =>
   `${runSeq}/${generation}/${node}/${path}`
 

@@ -30,7 +30,7 @@ export const claimRequest = (holder: HolderId, { lanes, maxClaims }: Batch["clai
 /** Rows are claimed for the gate, which evaluates them, or for work. */
 export type ClaimKind = "gate" | "work"
 
-/** Parameters of a claim statement. */
+/** Returns the parameters of a claim statement. */
 export const claimParams = (tx: Tx, { holder, lanes, maxClaims }: ClaimRequest) => {
   const wanted = laneParams(lanes)
   return {
@@ -75,7 +75,7 @@ const KINDS = {
 /** Condition: the run `r` is paused, so its rows are not claimed. */
 export const IS_PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
-/** Columns of the run `r` that a claim carries. */
+/** Returns the columns of the run `r` that a claim carries. */
 export const RUN_COLUMNS =
   "r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error"
 
@@ -93,17 +93,17 @@ export const DISPATCH = (holderName: string): string =>
 
 const ASSIGNMENTS = { gate: "holder = :holder::uuid", work: DISPATCH("SELECT name FROM claimer") } as const
 
-const UNLIMITED = "k.limits IS NULL AND NOT k.paused"
+const NEEDS_NO_ADMISSION = "k.limits IS NULL AND NOT k.paused"
 
 /**
  * Claims the chosen rows, and drops their entries and the stale ones. A row whose entry is gone by now is left: another transaction
  * changed it after the queue was read. Returns at least one row, which carries the columns of `ClaimReply`.
  */
 export const CLAIM_CHOSEN = (kind: ClaimKind): string => `dequeued AS (
-    DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.stale OR ${UNLIMITED})) RETURNING q.id
+    DELETE FROM ready_queue q WHERE q.ctid = ANY (ARRAY(SELECT k.entry FROM chosen k WHERE k.stale OR ${NEEDS_NO_ADMISSION})) RETURNING q.id
   ), claimed AS (
     UPDATE tasks t SET attempt_id = k.attempt_id, ${ASSIGNMENTS[kind]}
-    FROM chosen k WHERE t.id = k.id AND NOT k.stale AND ${UNLIMITED} AND k.id = ANY (ARRAY(SELECT id FROM dequeued))
+    FROM chosen k WHERE t.id = k.id AND NOT k.stale AND ${NEEDS_NO_ADMISSION} AND k.id = ANY (ARRAY(SELECT id FROM dequeued))
     RETURNING ${CLAIM_COLUMNS}
   ), now_in_flight AS (
     ${insertInto("in_flight", "claimed")}

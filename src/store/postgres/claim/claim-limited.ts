@@ -5,7 +5,7 @@ import { admit } from "../../../core/rules/claims/admit.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { type ClaimReply, DISPATCH, IS_PAUSED, RUN_COLUMNS } from "./candidates.ts"
-import { CLAIM_COLUMNS, type ClaimedRow, isUnlimited, ATTEMPT_ID } from "./claimed-row.ts"
+import { CLAIM_COLUMNS, type ClaimedRow, needsNoAdmission, ATTEMPT_ID } from "./claimed-row.ts"
 import { runUnpark, tryLockLimits, UNPARK } from "./limits.ts"
 import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
 
@@ -18,7 +18,10 @@ const READ_LIMITED = statement(
    SELECT ${CLAIM_COLUMNS} FROM k JOIN tasks t ON t.id = k.id`,
 )
 
-/** The rows of a reply in claim order (attempt ids of one batch differ in their number only), and those for core `admit` after them. */
+/**
+ * Returns the rows of a reply in claim order (attempt ids of one batch differ in their number only), and those for core `admit` after
+ * them.
+ */
 export const rowsOfReply = async (tx: Tx, reply: readonly ClaimReply[]): Promise<ClaimedRow[]> => {
   const { limited } = reply[0]!
   const claimed = inOrder(reply.filter((row) => row.id !== null))
@@ -56,7 +59,7 @@ export interface Admitted {
 
 /** Claims or parks the rows that core `admit` must decide about; the others are claimed already. */
 export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: string): Promise<Admitted> => {
-  const limited = rows.filter((row) => !isUnlimited(row))
+  const limited = rows.filter((row) => !needsNoAdmission(row))
   if (limited.length === 0) return { claimed: [...rows], left: false, unparked: false }
   const limits = await tryLockLimits(
     tx,
@@ -78,7 +81,7 @@ export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: str
   })
   const admitted = new Set(claim)
   const claimed = rows.flatMap((row) =>
-    isUnlimited(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
+    needsNoAdmission(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
   )
   return { claimed, left: claim.length + park.length < limited.length, unparked: unpark.size > 0 }
 }

@@ -9,7 +9,7 @@ import type { Tx } from "../tx.ts"
 import type { ClaimRequest } from "./candidates.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
-import { type ClaimedRow, isUnlimited } from "./claimed-row.ts"
+import { type ClaimedRow, needsNoAdmission } from "./claimed-row.ts"
 import { isCut, type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
 import { announceTaskWrites } from "./queue-limits.ts"
 
@@ -73,7 +73,7 @@ export class QueueClaims {
       const more = reply[0]!.more
       if (claimed.length >= request.maxClaims) return { claimed, candidates, more: false }
       if (rows.length === 0) return { claimed, candidates, more }
-      if (!more && rows.every(isUnlimited)) return { claimed, candidates, more: false }
+      if (!more && rows.every(needsNoAdmission)) return { claimed, candidates, more: false }
       if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, candidates, more: true }
     }
   }
@@ -85,7 +85,7 @@ const READY_LANES = statement(
    WHERE EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane = l.lane)`,
 )
 
-/** Milliseconds until the first queue that is out of tokens, and has ready rows, has one again; null: there is none. */
+/** Returns the milliseconds until the first queue that is out of tokens, and has ready rows, has one again; null: there is none. */
 const rateWaitMs = async (tx: Tx, budget: QueueBudgets, lanes: readonly Lane[]): Promise<number | null> => {
   const spent = lanes.filter((lane) => budget.waitMs(lane) !== null)
   if (spent.length === 0) return null

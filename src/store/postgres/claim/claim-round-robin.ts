@@ -23,7 +23,7 @@ const FIRST_WORKFLOW = (lane: string, condition = ""): string =>
   `(SELECT q.workflow_id FROM ready_queue q WHERE q.lane = ${lane}.lane AND q.priority = ${lane}.top ${condition}
      ORDER BY q.lane, q.priority DESC, q.workflow_id LIMIT 1)`
 
-/** The workflow with ready rows in the lane that follows `after`, or the first one. */
+/** Selects the workflow with ready rows in the lane that follows `after`, or the first one. */
 const NEXT_WORKFLOW = (lane: string, after: string): string =>
   `SELECT COALESCE(${FIRST_WORKFLOW(lane, `AND q.workflow_id > ${after}`)}, ${FIRST_WORKFLOW(lane)}) AS workflow_id OFFSET 0`
 

@@ -10,7 +10,7 @@ import { claimHead } from "./claim-head.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { QueueClaims } from "./claim-queues.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
-import { type ClaimedRow, isUnlimited } from "./claimed-row.ts"
+import { type ClaimedRow, needsNoAdmission } from "./claimed-row.ts"
 
 export interface Claimed {
   gates: ClaimedRow[]
@@ -139,7 +139,7 @@ class KindClaims {
       this.#lastWorkflow = admitted.claimed.at(-1)?.workflow_id ?? this.#lastWorkflow
       if (claimed.length >= request.maxClaims) return { claimed, more: false, unparked }
       if (rows.length === 0) return { claimed, more, unparked }
-      if (!more && rows.every(isUnlimited)) return { claimed, more: false, unparked }
+      if (!more && rows.every(needsNoAdmission)) return { claimed, more: false, unparked }
       if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true, unparked }
     }
   }

@@ -27,7 +27,7 @@ export const TASK_COLUMN_NAMES = [...KEY, ...STATE, ...COUNTERS].join(", ")
 /** TASK_COLUMNS, and from the candidate `k` what belongs to its run and its claim. */
 export const CLAIM_COLUMNS = `${TASK_COLUMNS}, k.limits, k.run_id, k.version_id, k.generation, k.cancelling, k.run_status, k.run_error, k.paused, k.attempt_id, k.enqueued_here`
 
-/** The attempt id of the claim with that number in its batch, made from the parameter `attemptIdPrefix`. */
+/** Returns the attempt id of the claim with that number in its batch, made from the parameter `attemptIdPrefix`. */
 export const ATTEMPT_ID = (number: string): string =>
   `(left(:attemptIdPrefix::text, 32) || lpad(to_hex(${number}), 4, '0'))::uuid`
 
@@ -75,5 +75,5 @@ export interface ClaimedRow {
   must_end?: boolean
 }
 
-/** Whether the row may be claimed without asking core `admit`: it is under no limit, and its run is not paused. */
-export const isUnlimited = (row: ClaimedRow): boolean => row.limits === null && !row.paused
+/** Returns whether the row may be claimed without asking core `admit`: it is under no limit, and its run is not paused. */
+export const needsNoAdmission = (row: ClaimedRow): boolean => row.limits === null && !row.paused

@@ -35,7 +35,7 @@ export const FREE_SLOTS = "GREATEST(l.cap - l.used, 0)"
 const FIRST_PARKED_LANE = (of: string, condition = ""): string =>
   `SELECT p.lane FROM tasks p WHERE p.parked = ${of}.id ${condition} ORDER BY p.parked, p.lane LIMIT 1`
 
-/** The lanes with parked rows of limits, a set of (id, rows). */
+/** Selects the lanes with parked rows of limits, a set of (id, rows). */
 const PARKED_LANES = (limits: string): string => `parked_lanes AS (
      SELECT u.id, u.rows, n.lane FROM ${limits} u CROSS JOIN LATERAL (${FIRST_PARKED_LANE("u")}) n WHERE u.rows > 0
      UNION ALL
@@ -43,10 +43,11 @@ const PARKED_LANES = (limits: string): string => `parked_lanes AS (
    )`
 
 /**
- * Last parts of a statement that begins WITH RECURSIVE: unparks rows of limits, a set of (id, rows), and enqueues those that are ready.
- * Every lane with parked rows gets as many, because nobody may claim from some lanes: a paused queue, a dead `ork run`. A claim that
- * finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row. `first` is materialized
- * because Postgres may run a subquery that locks rows once for every row that it updates, and each time it would find further rows.
+ * Returns the last parts of a statement that begins WITH RECURSIVE: unparks rows of limits, a set of (id, rows), and enqueues those
+ * that are ready. Every lane with parked rows gets as many, because nobody may claim from some lanes: a paused queue, a dead `ork run`.
+ * A claim that finds no slot for a row parks it again. `missed`: limits of which another transaction has locked a parked row. `first`
+ * is materialized because Postgres may run a subquery that locks rows once for every row that it updates, and each time it would find
+ * further rows.
  */
 export const UNPARK = (limits: string): string => `${PARKED_LANES(limits)}, first AS MATERIALIZED (
      SELECT p.id, l.id AS parked_under FROM parked_lanes l CROSS JOIN LATERAL (

@@ -1,6 +1,6 @@
 // Budgets of the queues of a claim's lanes within one transaction: read and locked once, counted in memory, written back by `save`. A queue
-// without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again. The rules
-// are in core/rules/claims/queue-budget.ts.
+// without settings allows everything. A queue whose counters another transaction has locked allows nothing, and must be asked again.
+// The rules are in core/rules/claims/queue-budget.ts.
 
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { RESTRICTED_LANES, wildcardRequirements, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
@@ -44,8 +44,8 @@ const IN_RANGE = "r.lane > :from::text AND r.lane < :to::text"
 
 /**
  * The named lanes at position 0, then lanes with ready rows whose queue allows a start: those between `from` and `to`, beginning after
- * `start`, and those of restricted work with one of the requirements, beginning after `restrictedStart`; and one lane of each queue that is out of tokens, whose
- * rate tells when to claim again. Null parameters ask for none.
+ * `start`, and those of restricted work with one of the requirements, beginning after `restrictedStart`; and one lane of each queue
+ * that is out of tokens, whose rate tells when to claim again. Null parameters ask for none.
  */
 const LANES = statement(
   "queues_lanes",
@@ -109,7 +109,7 @@ export const readLanes = (tx: Tx, wanted: readonly string[], { lane, restricted 
   })
 }
 
-/** Whether further lanes may have ready rows: there are as many of one kind as a claim reads. */
+/** Returns whether further lanes may have ready rows: there are as many of one kind as a claim reads. */
 export const isCut = (lanes: readonly Lane[]): boolean =>
   lanes.some(({ position }) => position === MAX_SERVED || position === 2 * MAX_SERVED)
 
@@ -197,7 +197,7 @@ export class QueueBudgets {
     if (queue.bucket !== null) queue.bucket.tokens -= 1
   }
 
-  /** Milliseconds until the queue of this lane has a token again; null when its rate does not hold it back. */
+  /** Returns the milliseconds until the queue of this lane has a token again; null when its rate does not hold it back. */
   waitMs({ queue: name }: Pick<Lane, "queue">): number | null {
     const queue = name === null ? undefined : this.#queues.get(name)
     return queue === undefined ? null : nextStartMs(queue)
@@ -218,7 +218,10 @@ export class QueueBudgets {
   }
 }
 
-/** `tokens` and `limit` are undefined when the queue has none, when it is paused, or when another transaction has locked them. */
+/**
+ * Returns the budget of a queue. `tokens` and `limit` are undefined when the queue has none, when it is paused, or when another
+ * transaction has locked them.
+ */
 const openQueue = (lane: Lane, tokens: StoredTokens | undefined, limit: LimitState | undefined): Queue => {
   const paused = lane.paused === true
   const rate = { limit: lane.rate_limit, periodMs: lane.rate_period_ms }

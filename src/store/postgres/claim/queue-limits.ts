@@ -21,7 +21,7 @@ const keyOf = (lane: string): string | null => {
   return queue === null ? null : queueLimitKey(queue)
 }
 
-/** Keys of the limits that the queues of these lanes may have. */
+/** Returns the keys of the limits that the queues of these lanes may have. */
 export const queueKeys = (lanes: Iterable<string>): string[] => [
   ...new Set([...new Set(lanes)].flatMap((lane) => keyOf(lane) ?? [])),
 ]

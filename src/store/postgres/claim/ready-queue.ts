@@ -5,12 +5,12 @@
 // waited for a lock did not see one (claims delete those that they find); it never misses a row: every statement that can make a
 // row ready enqueues what it has written. A trigger in the tests checks both.
 
-/** Condition for the row `t` to be claimable. */
+/** Returns the condition for the row `t` to be claimable. */
 export const READY = (t: string): string =>
   `${t}.status = 'pending' AND ${t}.attempt_id IS NULL AND ${t}.upstream_pending = 0 AND ${t}.parked IS NULL
      AND ${t}.available_at IS NULL`
 
-/** Columns of a written row that `insertInto` and `deleteFrom` need. */
+/** Returns the columns of a written row that `insertInto` and `deleteFrom` need. */
 export const ENTRY = (t: string): string => `${t}.id, ${t}.lane, ${t}.priority, ${t}.workflow_id, ${t}.run_seq`
 export const READINESS = (t: string): string => `${ENTRY(t)}, ${READY(t)} AS ready`
 
@@ -41,11 +41,11 @@ export const deleteFrom = (list: List, rows: string): string =>
          SELECT r.ctid FROM ${list} r WHERE ${LISTS[list].key.map((name) => `r.${name} = e.${name}`).join(" AND ")} OFFSET 0
        ) f))`
 
-/** Value of `inner_run` for a row that waits to be dispatched. */
+/** Returns the value of `inner_run` for a row that waits to be dispatched. */
 export const INNER_RUN = (t: string): string => `CASE WHEN ${t}.parent_id IS NOT NULL THEN ${t}.run_seq END`
 
 /**
- * The rows `t` in flight, of one run (`where`) or of all. Looks each up by its id: a free join would read all of `tasks`, which is
+ * Selects the rows `t` in flight, of one run (`where`) or of all. Looks each up by its id: a free join would read all of `tasks`, which is
  * mostly history.
  */
 export const IN_FLIGHT_ROWS = (where = ""): string =>

@@ -3,7 +3,7 @@
 
 import { isExactLane, RESTRICTED_LANES, wildcardRange, wildcardRequirements } from "../../../core/routing/lanes.ts"
 
-/** Parameters of the statements. A null range asks for none. */
+/** Returns the parameters of the statements. A null range asks for none. */
 export const laneParams = (wanted: readonly string[]) => {
   const range = wildcardRange(wanted)
   return {
@@ -17,19 +17,22 @@ export const laneParams = (wanted: readonly string[]) => {
 /** Condition: the claim asks for restricted work. */
 export const WANTS_RESTRICTED = "cardinality(:requirements::text[]) > 0"
 
-/** Requirement of a lane of restricted work (`requirementOfLane`). */
+/** Returns the requirement of a lane of restricted work (`requirementOfLane`). */
 export const REQUIREMENT_OF = (lane: string): string => `substr(${lane}, strpos(${lane}, '|') + 1)`
 
-/** Condition: the claim asks for this lane. */
+/** Returns the condition that the claim asks for this lane. */
 export const IS_WANTED = (lane: string): string =>
   `(${lane} = ANY (:lanes::text[]) OR ${lane} > :laneFrom::text AND ${lane} < :laneTo::text
          OR ${lane} LIKE '${RESTRICTED_LANES.from}%' AND ${REQUIREMENT_OF(lane)} = ANY (:requirements::text[]))`
 
-/** The first lane with ready rows after a lane, within a bound on `q.lane`. */
+/** Selects the first lane with ready rows after a lane, within a bound on `q.lane`. */
 const NEXT_LANE = (after: string, bound: string): string =>
   `SELECT q.lane FROM ready_queue q WHERE q.lane > ${after} AND ${bound} ORDER BY q.lane LIMIT 1`
 
-/** Recursive CTE of the lanes with ready rows after a lane, in order. Skips from lane to lane; a reader with a LIMIT reads no further. */
+/**
+ * Returns a recursive CTE of the lanes with ready rows after a lane, in order. Skips from lane to lane; a reader with a LIMIT reads no
+ * further.
+ */
 export const LANES_AFTER = (name: string, after: string, bound: string): string => `${name} AS (
        (${NEXT_LANE(after, bound)}) UNION ALL SELECT n.lane FROM ${name} r CROSS JOIN LATERAL (${NEXT_LANE("r.lane", bound)}) n
      )`

@@ -14,7 +14,7 @@ export class CallBatcher<In, Out> {
   #waiting: Call<In, Out>[] = []
   #busy = false
 
-  /** `handle` returns one result per item, in order. A batch ends with the call that reaches `maxWeight`. */
+  /** Creates a batcher. `handle` returns one result per item, in order. A batch ends with the call that reaches `maxWeight`. */
   constructor(handle: (items: In[]) => Promise<Out[]>, maxWeight: number, weigh: (item: In) => number = () => 1) {
     this.#handle = handle
     this.#maxWeight = maxWeight

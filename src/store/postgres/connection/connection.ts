@@ -62,7 +62,7 @@ export interface ConnectionOptions {
   settings?: string
 }
 
-/** Host and database of a URL, for messages: no user, no password. */
+/** Returns the host and database of a URL, for messages: no user, no password. */
 export const hostOf = (url: string): string => {
   try {
     const { host, pathname } = new URL(url)
@@ -89,14 +89,14 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
 
-/** Serialization failure or deadlock: nothing was written, and a retry may succeed. */
+/** Returns whether a serialization failure or deadlock happened: nothing was written, and a retry may succeed. */
 export const isCollision = (error: unknown): boolean => ["40001", "40P01"].includes(codeOf(error))
 
-/** A lock was not granted within `lock_timeout`. */
+/** Returns whether a lock was not granted within `lock_timeout`. */
 export const isLockTimeout = (error: unknown): boolean =>
   codeOf(error instanceof StoreUnavailable ? error.cause : error) === "55P03"
 
-/** Unique violation: another transaction inserted the same key. */
+/** Returns whether another transaction inserted the same key. */
 export const isDuplicate = (error: unknown): boolean => codeOf(error) === "23505"
 
 /** SQLSTATE classes: cardinality, data, integrity constraint, program limit. */
@@ -245,7 +245,7 @@ export class Connection implements SqlRunner {
     return this.#client.connection.stream as Socket
   }
 
-  /** `read`: bytes that had arrived when the watch began. */
+  /** Checks a silent connection. `read`: bytes that had arrived when the watch began. */
   async #check(read: number): Promise<void> {
     const socket = this.#socket
     const isSilent = (): boolean => this.#unanswered > 0 && !this.#broken && socket.bytesRead === read

@@ -72,7 +72,7 @@ export class Pipeline extends pg.Query {
     connection.stream.cork()
   }
 
-  /** `buffered`: the statement is written together with the next one. */
+  /** Adds a statement. `buffered`: it is written together with the next one. */
   add<Row>(statement: Statement, values: readonly Value[], buffered = false): Promise<Row[]> {
     return new Promise((resolve, reject) => {
       const prepared = this.#send(statement, values)

@@ -53,7 +53,7 @@ export const statement = (name: string, sql: string): Statement => {
 
 export const hasParam = ({ params }: Statement, name: string): boolean => params.some((param) => param.name === name)
 
-/** Values of the numbered parameters. Throws when one is missing. A list of values is already in their order. */
+/** Returns the values of the numbered parameters. Throws when one is missing. A list of values is already in their order. */
 export const bind = (statement: Statement, params: Params | readonly Value[]): readonly Value[] => {
   if (isList(params)) return params
   return statement.params.map(({ name, type }) => {

@@ -16,17 +16,17 @@ export class StoreClock {
     this.#random = random
   }
 
-  /** Value of a statement's parameter `now`: null for the database's own clock. */
+  /** Returns the value of a statement's parameter `now`: null for the database's own clock. */
   now(): string | null {
     return this.#clock === undefined ? null : iso(this.#clock.now())
   }
 
-  /** Epoch milliseconds of this process: close to the database's clock, for ids, timeouts and hints. */
+  /** Returns epoch milliseconds of this process: close to the database's clock, for ids, timeouts and hints. */
   localNow(): number {
     return this.#clock?.now() ?? Date.now()
   }
 
-  /** An attempt id whose last four digits a statement replaces by the number of the claim in its batch. */
+  /** Returns an attempt id whose last four digits a statement replaces by the number of the claim in its batch. */
   newAttemptIdPrefix(): AttemptId {
     return newAttemptId(this.localNow(), this.#random.hex128())
   }

@@ -127,7 +127,7 @@ describe("a job in a transaction", () => {
   })
 })
 
-/** Rows of a job in all tables, without its ids and instants. */
+/** Returns the rows of a job in all tables, without its ids and instants. */
 const rowsOf = async (schema: string, id: string): Promise<unknown> => {
   const of = (table: string, key: string): Promise<Record<string, unknown>[]> =>
     ask(

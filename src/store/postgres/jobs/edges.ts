@@ -80,7 +80,10 @@ export interface FinishedJobs {
 /** Dependents of finished jobs: jobs, and tasks of runs (callers). */
 type LockedDependents = readonly { id: number; run_seq: number }[]
 
-/** Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. Sends its statement before it returns. */
+/**
+ * Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. Sends its statement before it
+ * returns.
+ */
 export const lockDependents = async (tx: SqlRunner, { completed, failed }: FinishedJobs): Promise<LockedDependents> => {
   if (completed.length + failed.length === 0) return []
   for (let before = ""; ;) {

@@ -95,7 +95,7 @@ describe("jobs with two servers", () => {
         expect(await first!.store.createJobs(batch)).toHaveLength(batch.length)
         ids.push(...batch.map(({ id }) => id))
         if (pick(random, 4) === 0) await first!.store.cancelJob(ids[pick(random, ids.length)]!)
-        if (pick(random, 4) === 0) await first!.store.updateJob(ids[pick(random, ids.length)]!, { queue: "c" })
+        if (pick(random, 4) === 0) await first!.store.editJob(ids[pick(random, ids.length)]!, { queue: "c" })
       }
     }
     let creating = true
@@ -156,7 +156,7 @@ const whileBlocked = async (
 describe("a job that waits for a slot", () => {
   const operations: [string, (store: ServerStore, random: Random, id: string) => Promise<unknown>][] = [
     ["creates a dependent of it", (store, random, id) => store.createJobs([newJob(random, { dependencies: [id] })])],
-    ["changes it", (store, _, id) => store.updateJob(id, { dependencies: [] })],
+    ["changes it", (store, _, id) => store.editJob(id, { dependencies: [] })],
   ]
   it.each(operations)("gets the slot that is freed while another server %s", async (_, operation) => {
     const schema = `jobs ${++schemas}`
@@ -221,8 +221,8 @@ describe("dependencies that two servers change concurrently", () => {
       const [belowA, belowB] = [newJob(random, { dependencies: [a.id] }), newJob(random, { dependencies: [b.id] })]
       await one.store.createJobs([root, a, b, belowA, belowB])
       const results = await Promise.all([
-        one.store.updateJob(a.id, { dependencies: [belowB.id] }),
-        two.store.updateJob(b.id, { dependencies: [belowA.id] }),
+        one.store.editJob(a.id, { dependencies: [belowB.id] }),
+        two.store.editJob(b.id, { dependencies: [belowA.id] }),
       ])
       expect(results.filter((result) => "rejected" in result)).toEqual([expect.objectContaining({ rejected: "cycle" })])
     }

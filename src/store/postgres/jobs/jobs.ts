@@ -3,7 +3,7 @@
 import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { JobEdit, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Access, Tx } from "../tx.ts"
 import { createJobs, findKeys } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges, statusesOf } from "./dependencies.ts"
@@ -25,11 +25,11 @@ export const jobStore = ({ read, writeAndNotify }: Access): JobStore => ({
   createJobs: (jobs, { onConflict = "existing" } = {}) =>
     onDuplicate((checkIds) => writeAndNotify((tx) => createJobs(tx, jobs, { onConflict, checkIds }))),
   getJob: (id) => read((connection) => getJob(connection, id)),
-  updateJob: (id, change) => onDuplicate(() => writeAndNotify((tx) => updateJob(tx, id, change))),
+  editJob: (id, change) => onDuplicate(() => writeAndNotify((tx) => editJob(tx, id, change))),
   deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
   cancelJob: (id) => writeAndNotify((tx) => cancelJob(tx, id)),
   retryJob: (id) => writeAndNotify((tx) => retryJob(tx, id)),
-  expiredJobs: (query) => read((connection) => expiredJobs(connection, query)),
+  removableJobs: (query) => read((connection) => removableJobs(connection, query)),
   searchJobs: (query) => read((connection) => searchJobs(connection, query)),
 })
 
@@ -114,7 +114,7 @@ const WRITE = statement(
    WHERE task_id = :row`,
 )
 
-const updateJob = async (tx: Tx, id: string, change: JobChange): Promise<JobRow | JobRejection> => {
+const editJob = async (tx: Tx, id: string, change: JobEdit): Promise<JobRow | JobRejection> => {
   const { dependencies } = change
   if (dependencies !== undefined) await lockEdges(tx)
   const found = await findOpen(tx, id)
@@ -261,5 +261,5 @@ const EXPIRED = statement(
    ORDER BY task_id LIMIT :limit::int`,
 )
 
-const expiredJobs = async (connection: SqlRunner, query: { olderThanMs: number; limit: number }): Promise<string[]> =>
+const removableJobs = async (connection: SqlRunner, query: { olderThanMs: number; limit: number }): Promise<string[]> =>
   (await connection.run<{ id: string }>(EXPIRED, query)).map(({ id }) => id)

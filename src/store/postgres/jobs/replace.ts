@@ -34,7 +34,7 @@ const WRITE = statement(
 
 type Written = { id: string; status: "PENDING" | "READY"; ready: boolean; available_at: string | null; at: string }
 
-/** Does nothing when the job has started or finished. The caller has announced writes to `tasks`. */
+/** Gives a job new settings. Does nothing when it has started or finished. The caller has announced writes to `tasks`. */
 export const replaceJob = async (tx: Tx, row: number, by: NewJob): Promise<void> => {
   const [before] = await tx.run<{ limits: number[] | null }>(LOCK, { row })
   if (before === undefined) return

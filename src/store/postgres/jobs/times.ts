@@ -4,7 +4,7 @@
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-/** SQL of the instant from which a new job is available; NULL: at once. */
+/** Returns SQL of the instant from which a new job is available; NULL: at once. */
 export const AVAILABLE_AT = (runAt: string, delayMs: string): string =>
   `(SELECT a.at FROM (SELECT COALESCE(${runAt}, ${NOW} + ${delayMs} * interval '1 millisecond') AS at) a WHERE a.at > ${NOW})`
 

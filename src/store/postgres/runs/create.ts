@@ -2,10 +2,10 @@
 // workflow or an earlier run of its schedule holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { startsPending } from "../../../core/rules/runs/start.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow, StoreEvent } from "../../contract/store.ts"
-import { activate, lockWorkflows, planRun } from "../advance/close-runs.ts"
+import { startPendingRuns, lockWorkflows, planRun } from "../advance/close-runs.ts"
 import { addNotifications } from "../admin/notifications.ts"
 import { insertRows } from "./insert-rows.ts"
 import { readRuns } from "./run-reads.ts"
@@ -71,7 +71,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const starting = planned.filter((plan) => !plan.startsPending && seqs.has(plan.run.id))
   await insertRowsOf(tx, starting, seqs)
   const pending = startingPending.filter(({ id }) => seqs.has(id))
-  const activated = await activate(
+  const activated = await startPendingRuns(
     tx,
     pending.map(({ workflowId }) => workflowId),
   )

@@ -21,7 +21,7 @@ import {
   recomputeRunStatus,
 } from "../../../core/rules/runs/overrides.ts"
 import type { Advanced, RowKind, StoreEvent } from "../../contract/store.ts"
-import { activate, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
+import { startPendingRuns, closeRuns, NOTHING_CLOSED } from "../advance/close-runs.ts"
 import { emitClosed } from "../advance/events.ts"
 import { FreedSlots } from "../claim/limits.ts"
 import { ENTRY, deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -260,8 +260,8 @@ const RUN_STATE = statement(
 const SET_RUN_STATUS = statement("override_set_run_status", "UPDATE runs SET status = :status, error = :error WHERE seq = :seq")
 
 /**
- * Recomputes the status of a finished run; a cancelled run stays cancelled. Its hooks do not run again. A run that waits for its success may
- * start.
+ * Recomputes the status of a finished run; a cancelled run stays cancelled. Its hooks do not run again. A run that waits for its
+ * success may start.
  */
 const recomputeStatus = async (tx: Tx, run: Run, { name }: Override): Promise<StoreEvent[]> => {
   const [state] = await tx.run<{ status: RunStatus; failed: number; hasCancelled: boolean }>(RUN_STATE, { seq: run.seq })
@@ -269,7 +269,7 @@ const recomputeStatus = async (tx: Tx, run: Run, { name }: Override): Promise<St
   if (next === null) return []
   const { status, error } = next
   await tx.run(SET_RUN_STATUS, { seq: run.seq, status, error })
-  const started = (await activate(tx, [run.workflow_id])).runs
+  const started = (await startPendingRuns(tx, [run.workflow_id])).runs
   return [
     { type: "run", runId: run.id, status, at: run.now, ...(error !== null && { error }) },
     ...started.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at: run.now })),

@@ -143,7 +143,7 @@ interface ReopenedRun {
   version_id: number
 }
 
-export const reopenRun = async (tx: Tx, run: ReopenedRun, nodes: RetryReset["nodes"]): Promise<void> => {
+export const reopenRun = async (tx: Tx, run: ReopenedRun, nodes: RetryReset["rows"]): Promise<void> => {
   const { timeoutMs = null } = await tx.workflows.compiled(run.version_id)
   await tx.run(REOPEN, { run: run.seq, timeoutMs })
   await resetRows(tx, run, nodes)
@@ -153,7 +153,7 @@ export const reopenRun = async (tx: Tx, run: ReopenedRun, nodes: RetryReset["nod
 const resetRows = async (
   tx: Tx,
   { seq: run, version_id: versionId }: ReopenedRun,
-  nodes: RetryReset["nodes"],
+  nodes: RetryReset["rows"],
 ): Promise<void> => {
   const params = { run, nodes: nodes.map(({ node }) => node), paths: nodes.map(({ path }) => path) }
   const found = await tx.run<FoundRow>(FIND_ROWS, params)

@@ -5,7 +5,7 @@ import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
-import { activate } from "../advance/close-runs.ts"
+import { startPendingRuns } from "../advance/close-runs.ts"
 import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -28,7 +28,7 @@ const OLDER = statement(
    ORDER BY finished_at, id LIMIT :limit`,
 )
 
-export const expiredRuns = async (
+export const removableRuns = async (
   connection: SqlRunner,
   { olderThanMs, keep, limit }: { olderThanMs?: number; keep?: number; limit: number },
 ): Promise<RunId[]> => {
@@ -83,7 +83,7 @@ const FORGET_PREVIOUS = statement(
 
 /** Starts the runs that waited for the success of a deleted run. */
 const startFreed = async (tx: Tx, workflowId: number, at: string): Promise<void> => {
-  const { runs } = await activate(tx, [workflowId])
+  const { runs } = await startPendingRuns(tx, [workflowId])
   tx.events.push(...runs.map(({ id }): StoreEvent => ({ type: "run", runId: id, status: "running", at })))
 }
 
@@ -103,7 +103,10 @@ const IS_USED = statement("messages_used", "SELECT key FROM used_messages WHERE 
 export const isMessageUsed = async (connection: SqlRunner, key: string): Promise<boolean> =>
   (await connection.run(IS_USED, { key })).length > 0
 
-/** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
+/**
+ * Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted;
+ * otherwise the caller repeats the call.
+ */
 export const removeRun = async (tx: Tx, runId: RunId, maxRows: number, endedBefore?: number): Promise<boolean> => {
   const before = endedBefore === undefined ? null : new Date(endedBefore).toISOString()
   const [run] = await tx.run<{ seq: number; isFinished: boolean | null }>(RUN, { runId, endedBefore: before })

@@ -1,9 +1,9 @@
 // Retries a finished run: it is pending with the plan of its retry, and starts at once unless `max_active_runs` holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { startsPending } from "../../../core/rules/runs/start.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
-import { activate, STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-runs.ts"
+import { startPendingRuns, STARTABLE_RUN, type StartableRun, startRuns } from "../advance/close-runs.ts"
 import { statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -43,10 +43,10 @@ export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<
   const hooks = compiled.nodes.flatMap((node, i) => (node.hook === null ? [] : [i]))
   if (hooks.length > 0) await tx.run(DELETE_HOOKS, { run: run.seq, hooks })
   const [{ hasRows }] = (await tx.run<{ hasRows: boolean }>(HAS_ROWS, { run: run.seq })) as [{ hasRows: boolean }]
-  const queued = await tx.run<{ now: string }>(QUEUE, { run: run.seq, plan: hasRows ? JSON.stringify(plan.nodes) : null })
+  const queued = await tx.run<{ now: string }>(QUEUE, { run: run.seq, plan: hasRows ? JSON.stringify(plan.rows) : null })
   const started = startsPending(compiled, {})
-    ? (await activate(tx, [run.workflow_id])).runs
-    : await startNow(tx, run, hasRows ? plan.nodes : null)
+    ? (await startPendingRuns(tx, [run.workflow_id])).runs
+    : await startNow(tx, run, hasRows ? plan.rows : null)
   const { now: at } = queued[0]!
   const isPending = !started.some(({ seq }) => seq === run.seq)
   tx.events.push(
@@ -56,7 +56,7 @@ export const retryRun = async (tx: Tx, runId: RunId, plan: RetryReset): Promise<
   return true
 }
 
-const startNow = async (tx: Tx, run: StartableRun, nodes: RetryReset["nodes"] | null): Promise<StartableRun[]> => {
+const startNow = async (tx: Tx, run: StartableRun, nodes: RetryReset["rows"] | null): Promise<StartableRun[]> => {
   if (nodes === null) await startRuns(tx, [run])
   else await reopenRun(tx, run, nodes)
   return [run]

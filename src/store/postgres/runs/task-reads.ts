@@ -3,7 +3,7 @@
 import type { Output } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
-import type { NodeState } from "../../../core/rules/runs/retry-plan.ts"
+import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
 import type { CompiledWorkflow, Node } from "../../../core/model/workflow.ts"
 import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
@@ -15,7 +15,7 @@ import {
   averageDurations,
   type ChildColumns,
   childOutputOf,
-  NODE_COLUMNS,
+  ROW_STATE_COLUMNS,
   type NodeDuration,
   type OutputRow,
   TASK_COLUMNS,
@@ -130,20 +130,20 @@ export const findPaths = async (
 
 const NODES = statement(
   "nodes_list",
-  `SELECT ${NODE_COLUMNS} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
+  `SELECT ${ROW_STATE_COLUMNS} FROM unnest(:nodes::int[]) AS n (node) JOIN tasks t ON t.run_seq = :seq AND t.node = n.node AND t.path = ''
    WHERE NOT t.hook AND t.parent_id IS NULL ORDER BY t.id`,
 )
 
-export const listNodes = async (connection: SqlRunner, workflows: Workflows, runId: RunId): Promise<NodeState[]> => {
+export const listRowStates = async (connection: SqlRunner, workflows: Workflows, runId: RunId): Promise<RowState[]> => {
   const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
-  return connection.run<NodeState>(NODES, { seq: run.seq, nodes: nodesOf(await workflows.compiled(run.version_id), isTop) })
+  return connection.run<RowState>(NODES, { seq: run.seq, nodes: nodesOf(await workflows.compiled(run.version_id), isTop) })
 }
 
 /** Rows inside containers, except task instances of a fan-out. */
 const INNER = statement(
   "inner_list",
-  `SELECT t.id AS row, ${NODE_COLUMNS} FROM tasks t
+  `SELECT t.id AS row, ${ROW_STATE_COLUMNS} FROM tasks t
    WHERE t.run_seq = :seq AND t.parent_id IS NOT NULL AND t.id > :after AND (t.kind <> 'task' OR t.node = ANY (:nodes::int[]))
    ORDER BY t.run_seq, t.id LIMIT :limit`,
 )
@@ -152,7 +152,7 @@ export const listInner = async (
   connection: SqlRunner,
   workflows: Workflows,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
-): Promise<(NodeState & { row: number })[]> => {
+): Promise<(RowState & { row: number })[]> => {
   const [run] = await connection.run<FoundRun>(RUN, { runId })
   if (run === undefined) return []
   const compiled = await workflows.compiled(run.version_id)
@@ -172,7 +172,7 @@ const INSTANCES = statement(
    ORDER BY parent_id, id LIMIT :limit`,
 )
 
-export const instanceOutputs = async (
+export const childOutputs = async (
   connection: SqlRunner,
   query: { containerRow: number; after: number; limit: number },
 ): Promise<ChildOutput[]> => (await connection.run<ChildColumns>(INSTANCES, query)).map(childOutputOf)

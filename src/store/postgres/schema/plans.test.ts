@@ -70,7 +70,7 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
   await store.listHolders()
   await store.abandonedRuns(10)
   await store.listQueues()
-  await store.limitHolders("q:default", 10)
+  await store.slotUsers("q:default", 10)
   await store.stats()
   return { written, read: named(add.mock.calls) }
 }

@@ -98,7 +98,7 @@ const DERIVED = [
   ),
 ]
 
-/** A sequence goes on after the last number of the source, and after every number of its table. */
+/** Sets the sequences: each goes on after the last number of the source, and after every number of its table. */
 const setSequences = async (connection: Connection, { rows }: TableChunk): Promise<void> => {
   const last = new Map(rows.map(([table, number]) => [String(table), Number(number)]))
   for (const { table, name } of await connection.run<{ table: string; name: string }>(IDENTITIES)) {

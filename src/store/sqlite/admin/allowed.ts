@@ -3,7 +3,7 @@
 import type { Limited } from "../../../core/rules/access/permissions.ts"
 import { allowedParam } from "../../shared/allowed.ts"
 
-/** Condition of a workflow `w`. The parameter is the result of `allowedText`. */
+/** Returns the condition of a workflow `w`. The parameter is the result of `allowedText`. */
 export const allowed = (param: string): string => `(${param} IS NULL OR EXISTS (SELECT 1 FROM json_each(${param}) AS l
   WHERE (l.value -> '$.workflows' IS NULL
       OR EXISTS (SELECT 1 FROM json_each(l.value, '$.workflows') AS p WHERE w.name GLOB p.value))

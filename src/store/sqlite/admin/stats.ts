@@ -13,7 +13,7 @@ import type { Access, Session, Tx } from "../tx.ts"
 
 export const statsStore = ({ read, write }: Access): StatsStore => ({
   overrideOutcome: (input) => write((tx) => overrideOutcome(tx, input)),
-  limitHolders: (key, limit) => read((s) => limitHolders(s, key, limit)),
+  slotUsers: (key, limit) => read((s) => slotUsers(s, key, limit)),
   stats: () => read(stats),
   countActiveRuns: () => read((s) => s.db.list(ACTIVE_RUNS)),
   listFinishedRuns: ({ after, until, limit }) => read((s) => s.db.list<FinishedRun>(FINISHED_RUNS, after, until, limit)),
@@ -53,7 +53,7 @@ const JOB_NAME = "SELECT name FROM jobs WHERE task_id = ?"
 
 type Holder = [runSeq: number, node: number, path: string, row: number]
 
-const limitHolders = (session: Session, key: string, limit: number): string[] => {
+const slotUsers = (session: Session, key: string, limit: number): string[] => {
   const { db } = session
   const task = taskOfLimit(key)
   const queue = queueOfLimit(key)

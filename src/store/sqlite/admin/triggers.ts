@@ -66,7 +66,7 @@ const removeTriggersFrom = (tx: Tx, workflowId: number, from: number): void => {
 
 const SET_ACTIVE = "UPDATE triggers SET active = ? WHERE workflow_id = ?"
 
-/** A paused trigger records no successes. */
+/** Pauses or resumes triggers. A paused one records no successes. */
 export const pauseTriggers = (tx: Tx, workflowId: number, paused: boolean): void => {
   tx.db.run(SET_ACTIVE, paused ? 0 : 1, workflowId)
 }

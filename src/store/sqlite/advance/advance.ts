@@ -30,12 +30,12 @@ export interface Cursors {
 /** Adds the entries of the changes that were applied to the audit log. */
 const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fence[]): void => {
   const entries = changes.filter(
-    ({ entry, attemptId }) => entry !== undefined && !rejected.some((fence) => fence.attemptId === attemptId),
+    ({ auditEntry, attemptId }) => auditEntry !== undefined && !rejected.some((fence) => fence.attemptId === attemptId),
   )
   if (entries.length > 0)
     appendAudit(
       tx,
-      entries.map(({ entry }) => entry!),
+      entries.map(({ auditEntry }) => auditEntry!),
     )
 }
 
@@ -51,7 +51,7 @@ const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: re
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const effects = new BatchEffects(tx, { deferUnblock: true })
   const overdue = startTimeouts(tx)
-  effects.expire(overdue.groups)
+  effects.markOverdue(overdue.groups)
   if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
   const moreDue = fireTimers(tx)
   const rejected = applyChanges(tx, effects, batch.changes)
@@ -59,7 +59,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   effects.apply()
   const cancelling = cancellingRuns(tx)
   const moreToCancel = cancelPending(tx, effects, cancelling)
-  const moreToExpire = cancelOverdue(tx, effects)
+  const moreOverdue = cancelOverdue(tx, effects)
   effects.apply()
   const closed = closeRuns(tx, cancelling)
   for (const { runSeq } of closed) effects.touch(runSeq)
@@ -86,7 +86,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
     stopRequests: stopRequestsOf(tx, claimer),
     closed,
     events: tx.events,
-    more: moreDue || moreToCancel || moreToExpire || resumed.more || gates.more || work.more,
+    more: moreDue || moreToCancel || moreOverdue || resumed.more || gates.more || work.more,
     nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), resumeMs),
   }
 }

@@ -133,7 +133,7 @@ export class BatchEffects {
   }
 
   /** Records groups that have passed their timeout and may contain unfinished rows. */
-  expire(groups: readonly number[]): void {
+  markOverdue(groups: readonly number[]): void {
     for (const id of groups) this.#overdueGroups.add(id)
   }
 

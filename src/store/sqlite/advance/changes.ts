@@ -56,7 +56,7 @@ const rowsToLoad = (tx: Tx, changes: readonly Change[]): Set<number> => {
   return rows
 }
 
-/** Rows inside groups with a timeout are read, since finishing them deletes their stop request. */
+/** Returns whether a row may have a stop request. Rows inside groups with a timeout are read, since finishing them deletes it. */
 const mayHaveStopRequest = (tx: Tx, row: LoadedRow): boolean =>
   row.parent !== null && hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)
 
@@ -113,7 +113,7 @@ const START = `
 UPDATE tasks SET status = 'running', started_at = coalesce(started_at, ?), external_id = coalesce(?, external_id)
 WHERE id = ? AND attempt_id = ? AND status = 'dispatched'`
 
-/** A second report of the start, after the reply to the first was lost, changes nothing. */
+/** Applies a start. A second report of it, after the reply to the first was lost, changes nothing. */
 const start = (tx: Tx, row: LoadedRow, change: Of<"started">): boolean => {
   if (row.status === "running") return true
   const at = tx.iso(change.at)

@@ -1,6 +1,6 @@
 // Closes runs in which nothing is open: sets the status, adds the hooks, and starts pending runs that waited for the place.
 
-import { planStart, runsToStart } from "../../../core/rules/runs/activation.ts"
+import { planStart, runsToStart } from "../../../core/rules/runs/start.ts"
 import { closeStatus, nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
 import { endNotifications } from "../../../core/rules/runs/notifications.ts"
 import { hookRows } from "../../../core/rules/runs/new-rows.ts"
@@ -25,7 +25,7 @@ export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advance
   const neverStarted = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
   if (done.length + neverStarted.length === 0) return []
   const closed = [...done, ...neverStarted].map((seq) => closeRun(tx, seq))
-  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) activate(tx, workflowId)
+  for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) startPendingRuns(tx, workflowId)
   return closed
 }
 
@@ -78,7 +78,7 @@ const COUNT_RUNNING = `
 SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND status = 'running' AND finished_at IS NULL`
 
 /** Starts the oldest pending runs of a workflow while `max_active_runs` and their schedules allow it. */
-export const activate = (tx: Tx, workflowId: number): void => {
+export const startPendingRuns = (tx: Tx, workflowId: number): void => {
   for (let isFull = false; !isFull;) {
     const pending = tx.db.all<[number, string | null]>(OLDEST_PENDING, workflowId).map(([seq, plan]) => {
       const { maxActiveRuns } = tx.versions.get(tx.runs.get(seq).versionId)
@@ -89,7 +89,7 @@ export const activate = (tx: Tx, workflowId: number): void => {
     const starting = runsToStart(pending, new Map([[workflowId, running]]))
     for (const { seq, plan } of starting) {
       if (plan === null) startRun(tx, seq)
-      else reopenRun(tx, seq, JSON.parse(plan) as RetryReset["nodes"])
+      else reopenRun(tx, seq, JSON.parse(plan) as RetryReset["rows"])
     }
     if (starting.length > 0) tx.wakeOthers = true
     isFull = starting.length < MAX_STARTS

@@ -52,7 +52,7 @@ export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, chan
   const holdsSlots = row.status !== "pending" && !row.isWaiting
   const amended = amendOverdueChange(change, { isOverdue, timeoutMs: timeoutOf(tx, row), holdsSlots }, tx.now)
   if (amended.change.kind === "finish") deleteStopRequest(tx, row.id)
-  if (amended.leavesOpenRow) effects.expire(passed)
+  if (amended.leavesOpenRow) effects.markOverdue(passed)
   return amended.change
 }
 

@@ -15,7 +15,10 @@ import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
-/** An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at once. */
+/**
+ * Returns the statement of a wait. An event that arrived while the row was claimed has set `resume_at`: it stays, and the row is due at
+ * once.
+ */
 const waitStatement = (resumeAt: string): string => `
 UPDATE tasks SET status = 'running', attempt = attempt + ?1, waiting_on = ?2, resume_at = ${resumeAt}, resume_lane = ?4, resumes = ?9,
   holder = NULL, dispatched_at = coalesce(dispatched_at, ?5), started_at = coalesce(started_at, ?6), progress = NULL,
@@ -31,8 +34,8 @@ const SUSPEND = waitStatement("CASE WHEN coalesce(resume_requests, 0) = ?10 THEN
 const IS_CANCELLED = "SELECT 1 FROM runs WHERE seq = ? AND cancelling = 'cancel'"
 
 /**
- * Makes a row wait. Rejects jobs, which cannot wait, waits that were decided before the row was last resumed, and the suspension of a function
- * whose run is being cancelled.
+ * Makes a row wait. Rejects jobs, which cannot wait, waits that were decided before the row was last resumed, and the suspension of a
+ * function whose run is being cancelled.
  */
 export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extract<Change, { kind: "wait" }>): boolean => {
   const { waitingOn, delayMs, resumes = 0, seenRequests } = change

@@ -22,5 +22,5 @@ export class Results {
   }
 }
 
-/** Key of a row among those of its run. Top-level rows have a number for a key, so that no text is built for them. */
+/** Returns the key of a row among those of its run. Top-level rows have a number for a key, so that no text is built for them. */
 export const resultKey = (node: number, path: string): number | string => (path === "" ? node : `${node}/${path}`)

@@ -32,8 +32,8 @@ export interface Candidate {
   childrenPending: number | null
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
-  /** The run is paused, or is being cancelled and the row is no container to gather: the claim parks the row (see claim.ts). */
-  paused: boolean
+  /** The run is paused, or is being cancelled and the row is not a container to gather: the claim parks the row (see claim.ts). */
+  mustPark: boolean
   run: RunState
   /** null until the row is claimed. */
   attemptId: AttemptId | null
@@ -211,7 +211,7 @@ export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): C
     childrenPending: c[14],
     childrenFailed: c[15],
     upstream: { failed: c[16], unmet: c[17], waived: c[18] },
-    paused: run.cancelling === null ? run.paused : !isGathering,
+    mustPark: run.cancelling === null ? run.paused : !isGathering,
     run,
     attemptId: null,
     waitingOn: null,

@@ -160,7 +160,7 @@ const claimRow = (
     childrenPending: null,
     childrenFailed: 0,
     upstream: { failed: 0, unmet: 0, waived: 0 },
-    paused: false,
+    mustPark: false,
     run,
     attemptId,
     waitingOn: null,

@@ -82,8 +82,8 @@ const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 /** Returns the candidates that may be claimed and parks the others. Limits do not apply to the gate. */
 const admitCandidates = (tx: Tx, candidates: Candidate[], purpose: Purpose): Candidate[] => {
   const isWork = purpose === "work"
-  if (candidates.every(({ paused, limits }) => !paused && (!isWork || limits.length === 0))) return candidates
-  const limited = candidates.map(({ row, paused, limits }) => ({ row, paused, limits: isWork ? limits : [] }))
+  if (candidates.every(({ mustPark, limits }) => !mustPark && (!isWork || limits.length === 0))) return candidates
+  const limited = candidates.map(({ row, mustPark, limits }) => ({ row, paused: mustPark, limits: isWork ? limits : [] }))
   const admission = admit(limited, tx.limits.states(new Set(limited.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)

@@ -117,7 +117,10 @@ class TaskClaims {
     return total
   }
 
-  /** A node in the same group has the same path, without the index of an instance; a node further out has a prefix of it. */
+  /**
+   * Returns the results that a row reads. A node in the same group has the same path, without the index of an instance; a node further
+   * out has a prefix of it.
+   */
   #readsOf({ node, runSeq, path }: ClaimedRow, workflow: CompiledWorkflow): TaskClaim["reads"] {
     const { reads } = workflow.nodes[node]!
     if (reads.length === 0) return NO_READS

@@ -4,8 +4,8 @@
 // Node before 22.16 returns rows as objects and binds numbered parameters by name. So the columns of a statement need distinct names,
 // and a statement numbers all of its parameters or none. Tests check both rules.
 //
-// SQLite plans a limit that is only a parameter by its value and compiles the statement again at each call, which costs 30 times as much as a short
-// read. So limits are written `LIMIT ? + 0`.
+// SQLite plans a limit that is only a parameter by its value and compiles the statement again at each call, which costs 30 times as
+// much as a short read. So limits are written `LIMIT ? + 0`.
 
 import { statSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue, StatementSync } from "node:sqlite"

@@ -80,7 +80,7 @@ const isSameFile = (a: string, b: string): boolean => {
 const FIRST_CHECK_MS = 1
 const LONGEST_CHECK_MS = 50
 
-/** SQLite does not report the commit of another handle: looks for the end of its transaction. */
+/** Calls `ended` after a transaction. SQLite does not report the commit of another handle: looks for the end of its transaction. */
 const afterTransaction = (db: Database, ended: () => void): void => {
   const check = (waitMs: number): void => {
     setTimeout(() => {
@@ -91,7 +91,7 @@ const afterTransaction = (db: Database, ended: () => void): void => {
   check(FIRST_CHECK_MS)
 }
 
-/** A closed database has no transaction. */
+/** Returns whether a transaction is open. A closed database has none. */
 const isInTransaction = (db: Database): boolean => {
   try {
     return db.inTransaction

@@ -36,7 +36,7 @@ export const emitNewJob = (tx: Tx, job: EventJob, status: JobStatus, event: Part
 
 const hasInstant = (event: Partial<JobEvent>): event is JobEvent => event.at !== undefined
 
-/** Deleting a running job renames its row (`DETACH` in jobs.ts). */
+/** Returns whether a job is deleted: deleting a running one renames its row (`DETACH` in jobs.ts). */
 const isDeleted = (path: string): boolean => path.includes(" ")
 
 /**
@@ -57,7 +57,10 @@ export interface FinishedJob {
 
 const END = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id IN (SELECT value FROM json_each(?))"
 
-/** Writes the status of finished jobs, and unblocks or blocks their dependents. Deletes the rows of jobs that were deleted while they ran. */
+/**
+ * Writes the status of finished jobs, and unblocks or blocks their dependents. Deletes the rows of jobs that were deleted while they
+ * ran.
+ */
 export const endJobs = (tx: Tx, jobs: readonly FinishedJob[]): void => {
   for (const [status, ended] of Map.groupBy(jobs, (job) => job.status))
     tx.db.run(END, status, tx.at, JSON.stringify(ended.map(({ row }) => row)))

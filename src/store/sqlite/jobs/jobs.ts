@@ -5,7 +5,7 @@ import { planJob, rejectChange } from "../../../core/rules/jobs/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { JOB_CANCELLED } from "../../../core/rules/messages.ts"
 import { jobLane, jobLimits } from "../../shared/job-rows.ts"
-import type { JobChange, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
+import type { JobEdit, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import { createJobs, findKey } from "./create.ts"
 import { changeDependencies, checkDependencies, findJobs, statusesOf } from "./dependencies.ts"
 import { deleteRow, emitJob, setJobStatus } from "./edges.ts"
@@ -22,11 +22,11 @@ import type { Access, Session, Tx } from "../tx.ts"
 export const jobStore = ({ read, write }: Access): JobStore => ({
   createJobs: (jobs, { onConflict = "existing" } = {}) => write((tx) => createJobs(tx, jobs, onConflict)),
   getJob: (id) => read((s) => getJob(s, id)),
-  updateJob: (id, change) => write((tx) => updateJob(tx, id, change)),
+  editJob: (id, change) => write((tx) => editJob(tx, id, change)),
   deleteJob: (id) => write((tx) => deleteJob(tx, id)),
   cancelJob: (id) => write((tx) => cancelJob(tx, id)),
   retryJob: (id) => write((tx) => retryJob(tx, id)),
-  expiredJobs: (query) => read((s) => expiredJobs(s, query)),
+  removableJobs: (query) => read((s) => removableJobs(s, query)),
   searchJobs: (query) => read((s) => searchJobs(s, query)),
 })
 
@@ -58,7 +58,7 @@ const SET_PRIORITY = "UPDATE tasks SET priority = ? WHERE id = ?"
 
 const SET_NAME = "UPDATE tasks SET item = ? WHERE id = ?"
 
-const updateJob = (tx: Tx, id: string, change: JobChange): JobRow | JobRejection => {
+const editJob = (tx: Tx, id: string, change: JobEdit): JobRow | JobRejection => {
   const found = findOpen(tx, id)
   if ("rejected" in found) return found
   const { row } = found
@@ -174,5 +174,5 @@ SELECT id FROM jobs j WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND upd
   AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
 ORDER BY task_id LIMIT ? + 0`
 
-const expiredJobs = ({ db, clock }: Session, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
+const removableJobs = ({ db, clock }: Session, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
   db.all<[string]>(EXPIRED, iso(clock.now() - olderThanMs), limit).map(([id]) => id)

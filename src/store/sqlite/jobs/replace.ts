@@ -16,7 +16,7 @@ WHERE task_id = ?`
 const WRITE_ROW = `
 UPDATE tasks SET lane = ?, priority = ?, workflow_id = ?, limits = ?, available_at = ?, parked = NULL WHERE id = ?`
 
-/** Does nothing when the job has started or finished. */
+/** Gives a job new settings. Does nothing when it has started or finished. */
 export const replaceJob = (tx: Tx, row: number, by: NewJob): void => {
   const before = loadRows(tx.db, [row]).get(row)!
   if (before.status !== "pending" || before.attempt > 0) return

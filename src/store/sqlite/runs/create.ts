@@ -1,10 +1,10 @@
 // Creates runs. Each is inserted pending and started in the same transaction, unless `max_active_runs` of its workflow or an
 // earlier run of its schedule holds it back.
 
-import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { startsPending } from "../../../core/rules/runs/start.ts"
 import { runPriority } from "../../../core/rules/runs/new-rows.ts"
 import type { NewRun, RunRow } from "../../contract/store.ts"
-import { activate, startRun } from "../advance/close-runs.ts"
+import { startPendingRuns, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
 import { readRun } from "./run-reads.ts"
 import type { Tx } from "../tx.ts"
@@ -35,7 +35,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
     if (!startsPending(tx.versions.get(versionId), runs[i]!)) startRun(tx, seq)
     else waiting.add(workflowId)
   }
-  for (const workflowId of waiting) activate(tx, workflowId)
+  for (const workflowId of waiting) startPendingRuns(tx, workflowId)
   tx.wakeOthers = true
   return inserted.map(({ seq, created }, i) => {
     const run = readRun(tx, seq)!

@@ -12,7 +12,7 @@ import {
 } from "../../../core/rules/runs/overrides.ts"
 import type { StatsStore } from "../../contract/stats.ts"
 import { emitRun, emitTask } from "../advance/events.ts"
-import { activate } from "../advance/close-runs.ts"
+import { startPendingRuns } from "../advance/close-runs.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { type LoadedRow, loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
@@ -81,7 +81,7 @@ UPDATE tasks SET status = ?1, last_attempt_state = ?1, error = ?2, finished_at =
   must_end = 0, parked = NULL
 WHERE id = ?4 AND waiting_on IS NOT NULL`
 
-/** If a holder has resumed the row, that holder loses its fence. */
+/** Finishes a waiting row. If a holder has resumed it, that holder loses its fence. */
 const finishWaiting = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   tx.db.run(FINISH_WAITING, override.status, overrideError(override), tx.at, row.id)
   effects.finish(row, override.status, null, true)
@@ -138,5 +138,5 @@ const recomputeStatus = (tx: Tx, seq: number, taskName: string): void => {
   if (next === null) return
   tx.db.run(SET_RUN_STATUS, next.status, next.error, seq)
   emitRun(tx, id, next.status, next.error)
-  activate(tx, tx.runs.get(seq).workflowId)
+  startPendingRuns(tx, tx.runs.get(seq).workflowId)
 }

@@ -13,7 +13,7 @@ import type { Tx } from "../tx.ts"
 
 const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_at = ? WHERE seq = ?"
 
-export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["nodes"]): void => {
+export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["rows"]): void => {
   const { id, versionId } = tx.runs.get(seq)
   const workflow = tx.versions.get(versionId)
   const { timeoutMs } = workflow
@@ -24,12 +24,15 @@ export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["nodes"]): void
   emitRun(tx, id, "running", null)
 }
 
-type Reset = RetryReset["nodes"][number]
+type Reset = RetryReset["rows"][number]
 
 const NODE =
   "SELECT id, kind, children_created, children_total, limits IS NOT NULL FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"
 
-/** Resets the rows of the plan, which lists children before their containers. Containers then count their children. `allowedToFail`: a JSON list of nodes. */
+/**
+ * Resets the rows of the plan, which lists children before their containers. Containers then count their children. `allowedToFail`: a
+ * JSON list of nodes.
+ */
 const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[], allowedToFail: string): void => {
   const continued: { id: number; node: number; kind: RowKind; needsSlots: boolean }[] = []
   for (const reset of nodes) {

@@ -5,7 +5,7 @@ import { iso } from "../../../core/model/ports.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
-import { activate } from "../advance/close-runs.ts"
+import { startPendingRuns } from "../advance/close-runs.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const EXPIRED = `
@@ -17,7 +17,7 @@ WHERE finished_at < ?1 OR position > ?2 ORDER BY finished_at, id LIMIT ?3 + 0`
 const OLDER = `
 SELECT id FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0 AND finished_at < ? ORDER BY finished_at, id LIMIT ? + 0`
 
-export const expiredRuns = (session: Session, query: { olderThanMs?: number; keep?: number; limit: number }): RunId[] => {
+export const removableRuns = (session: Session, query: { olderThanMs?: number; keep?: number; limit: number }): RunId[] => {
   const before = query.olderThanMs === undefined ? "" : iso(session.clock.now() - query.olderThanMs)
   const found =
     query.keep === undefined
@@ -61,7 +61,10 @@ const IS_USED = "SELECT 1 FROM used_messages WHERE key = ?"
 
 export const isMessageUsed = (session: Session, key: string): boolean => session.db.get(IS_USED, key) !== undefined
 
-/** Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted; otherwise the caller repeats the call. */
+/**
+ * Deletes up to `maxRows` task rows. A run that waits for the success of the deleted one may start. Returns whether the run is deleted;
+ * otherwise the caller repeats the call.
+ */
 export const removeRun = (tx: Tx, runId: RunId, maxRows: number, endedBefore?: number): boolean => {
   const run = tx.db.get<[number, number]>(RUN, runId, endedBefore === undefined ? null : iso(endedBefore))
   if (run === undefined) return true
@@ -78,7 +81,7 @@ export const removeRun = (tx: Tx, runId: RunId, maxRows: number, endedBefore?: n
   tx.db.run(REMOVE_LIMITS, runId)
   tx.db.run(REMOVE_PROBLEMS, runId)
   const [workflowId] = tx.db.get<[number]>(REMOVE_RUN, seq)!
-  if (tx.db.run(FORGET_PREVIOUS, runId) > 0) activate(tx, workflowId)
+  if (tx.db.run(FORGET_PREVIOUS, runId) > 0) startPendingRuns(tx, workflowId)
   return true
 }
 

@@ -1,9 +1,9 @@
 // Retries a finished run: it is pending with the plan of its retry, and starts at once unless `max_active_runs` holds it back.
 
 import type { RunId } from "../../../core/model/ids.ts"
-import { startsPending } from "../../../core/rules/runs/activation.ts"
+import { startsPending } from "../../../core/rules/runs/start.ts"
 import type { RetryReset } from "../../../core/rules/runs/retry-plan.ts"
-import { activate, startRun } from "../advance/close-runs.ts"
+import { startPendingRuns, startRun } from "../advance/close-runs.ts"
 import { emitRun } from "../advance/events.ts"
 import type { Tx } from "../tx.ts"
 import { reopenRun } from "./reopen.ts"
@@ -28,13 +28,13 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   deleteHooks(tx, seq)
   // A run that was cancelled before it started has no rows to reset.
   const hasRows = tx.db.get(HAS_ROWS, seq) !== undefined
-  tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.nodes) : null, tx.at, seq)
+  tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.rows) : null, tx.at, seq)
   tx.wakeOthers = true
   const { workflowId, versionId } = tx.runs.get(seq)
   if (startsPending(tx.versions.get(versionId), {})) {
-    activate(tx, workflowId)
+    startPendingRuns(tx, workflowId)
     if (tx.db.get<[string]>(STATUS, seq)![0] === "pending") emitRun(tx, runId, "pending", null)
-  } else if (hasRows) reopenRun(tx, seq, plan.nodes)
+  } else if (hasRows) reopenRun(tx, seq, plan.rows)
   else startRun(tx, seq)
   return true
 }

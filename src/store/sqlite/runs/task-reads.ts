@@ -3,7 +3,7 @@
 import type { Output } from "../../../core/model/change.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
-import type { NodeState } from "../../../core/rules/runs/retry-plan.ts"
+import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
 import type { AttemptRow, ChildOutput, TaskRow } from "../../contract/store.ts"
 import { PAST_RUNS } from "../../shared/bounds.ts"
 import { outputOf } from "../../shared/codec.ts"
@@ -14,7 +14,7 @@ import {
   averageDurations,
   type ChildColumns,
   childOutputOf,
-  NODE_COLUMNS,
+  ROW_STATE_COLUMNS,
   type NodeDuration,
   TASK_COLUMNS,
   type TaskColumns,
@@ -77,21 +77,21 @@ export const findPaths = (session: Session, query: { runId: RunId; name: string;
 const nodeOf = ({ nodes }: CompiledWorkflow, name: string): number => nodes.findIndex((node) => node.name === name)
 
 const NODES = `
-SELECT ${NODE_COLUMNS} FROM tasks t JOIN runs r ON r.seq = t.run_seq
+SELECT ${ROW_STATE_COLUMNS} FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.id = ? AND t.parent_id IS NULL AND t.hook = 0 ORDER BY t.id`
 
-export const listNodes = (session: Session, runId: RunId): NodeState[] => session.db.list<NodeState>(NODES, runId)
+export const listRowStates = (session: Session, runId: RunId): RowState[] => session.db.list<RowState>(NODES, runId)
 
 /** Rows inside containers, except task instances of a fan-out, which have the same node as their container. */
 const INNER = `
-SELECT t.id AS "row", ${NODE_COLUMNS} FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
+SELECT t.id AS "row", ${ROW_STATE_COLUMNS} FROM tasks t INDEXED BY tasks_of_run CROSS JOIN tasks p ON p.id = t.parent_id
 WHERE t.run_seq = (SELECT seq FROM runs WHERE id = ?) AND t.id > ? AND NOT (t.kind = 'task' AND t.node = p.node)
 ORDER BY t.id LIMIT ? + 0`
 
 export const listInner = (
   session: Session,
   { runId, after = 0, limit }: { runId: RunId; after?: number; limit: number },
-): (NodeState & { row: number })[] => session.db.list(INNER, runId, after, limit)
+): (RowState & { row: number })[] => session.db.list(INNER, runId, after, limit)
 
 const ATTEMPTS = `SELECT ${ATTEMPT_COLUMNS} FROM attempts WHERE task_id = ? ORDER BY attempt`
 
@@ -103,7 +103,7 @@ const INSTANCES = `
 SELECT id, node, status, output, output_key, output_bytes FROM tasks INDEXED BY tasks_children
 WHERE parent_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
 
-export const instanceOutputs = (
+export const childOutputs = (
   session: Session,
   { containerRow, after, limit }: { containerRow: number; after: number; limit: number },
 ): ChildOutput[] => session.db.list<ChildColumns>(INSTANCES, containerRow, after, limit).map(childOutputOf)

@@ -1,5 +1,5 @@
-// Triggers on files and objects: since when a workflow takes those that fit a pattern, and which it has taken. Runs that wait for the success
-// of an earlier one.
+// Triggers on files and objects: since when a workflow takes those that fit a pattern, and which it has taken. Runs that wait for the
+// success of an earlier one.
 
 export const PATHS_AND_PAST = `
 -- The run stays pending until this one has succeeded.

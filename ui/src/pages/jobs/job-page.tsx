@@ -33,7 +33,7 @@ export const JobPage = (): ReactElement => {
   return (
     <div className="page">
       <Loaded query={query} what="Loading the job">
-        {(job) => <Found job={job} />}
+        {(job) => <JobDetails job={job} />}
       </Loaded>
     </div>
   )
@@ -46,7 +46,7 @@ const retryText = ({ retry, retry_policy: policy }: Job): string =>
     ? `${policy.backoff_strategy.toLowerCase()}, ${durationText(policy.base_delay_seconds * 1000)} to ${durationText(policy.max_delay_seconds * 1000)}`
     : `${retry.backoff}, ${retry.base_delay} to ${retry.max_delay}`
 
-const Found = ({ job }: { job: Job }): ReactElement => (
+const JobDetails = ({ job }: { job: Job }): ReactElement => (
   <>
     <PageHead
       title={job.name}

@@ -2,7 +2,7 @@
 
 import type { Explanation } from "../../api/types.ts"
 
-/** The whole task (path ``) is explained by an instance with its status; an instance only by its own sentence. */
+/** Returns the explanation. The whole task (path ``) is explained by an instance with its status; an instance only by its own sentence. */
 export const explanationOf = (
   items: readonly Explanation[],
   { task, path, status }: { task: string; path: string; status: string | undefined },

@@ -6,8 +6,8 @@ export interface Choice {
 }
 
 /** Above this number of choices the picker is a text field. */
-const MOST_OPTIONS = 200
-const MOST_SUGGESTED = 100
+const MAX_OPTIONS = 200
+const MAX_SUGGESTED = 100
 
 interface PickerProps {
   label: string
@@ -19,7 +19,7 @@ interface PickerProps {
 /** A picker for one of many choices. */
 export const Picker = (props: PickerProps): ReactElement => {
   const { label, value, choices, onChange } = props
-  if (choices.length > MOST_OPTIONS) return <TypedPicker key={value} {...props} />
+  if (choices.length > MAX_OPTIONS) return <TypedPicker key={value} {...props} />
   return (
     <label className="filter">
       <span className="filter-label">{label}</span>
@@ -41,7 +41,7 @@ const TypedPicker = ({ label, value, choices, onChange }: PickerProps): ReactEle
     setText(typed)
     if (typed !== value && choices.some((choice) => choice.value === typed)) onChange(typed)
   }
-  const fit = choices.filter((choice) => choice.text.includes(text === value ? "" : text)).slice(0, MOST_SUGGESTED)
+  const fit = choices.filter((choice) => choice.text.includes(text === value ? "" : text)).slice(0, MAX_SUGGESTED)
   return (
     <label className="filter">
       <span className="filter-label">{label}</span>

@@ -50,7 +50,7 @@ const OneRun = ({ runId }: { runId: string }): ReactElement => {
         <Loaded query={live.query} what="Loading the run">
           {(run) =>
             run.id === runId ? (
-              <Found run={run} live={live} />
+              <RunDetails run={run} live={live} />
             ) : (
               // The address names the run by its number. Events name it by its id.
               <Navigate to="/runs/$runId" params={{ runId: run.id }} search={search} replace />
@@ -62,7 +62,7 @@ const OneRun = ({ runId }: { runId: string }): ReactElement => {
   )
 }
 
-const Found = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRun }): ReactElement => {
+const RunDetails = ({ run, live: { state, error, reload } }: { run: Run; live: LiveRun }): ReactElement => {
   const durable = state?.durable === true
   const { tab = durable ? "steps" : "graph" } = route.useSearch()
   const View = VIEWS[tab]

@@ -55,7 +55,7 @@ const factsOf = (task: Task): readonly (readonly [string, ReactNode] | null)[] =
   ["Id", <Copied key="id" text={task.id} />],
 ]
 
-/** A task that waits for its retry is not running, although it is unfinished. */
+/** Returns an end for the duration of a task that waits for its retry: it is not running, although it is unfinished. */
 const endless = (task: Task): string | null => (task.status === "pending" ? task.started_at : null)
 
 const Copied = ({ text }: { text: string }): ReactElement => (

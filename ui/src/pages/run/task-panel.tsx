@@ -32,15 +32,15 @@ export const TaskPanel = ({ runId, state, name, path }: TaskPanelProps): ReactEl
   const node = state.byName.get(name)!
   if (node.isGroup) return <Group runId={runId} state={state} node={node} />
   const whole = path === "" && (node.fanOut !== null || node.around > 0)
-  if (whole) return <Whole runId={runId} state={state} node={node} />
-  return <One key={path} runId={runId} state={state} node={node} path={path} />
+  if (whole) return <TaskOverview runId={runId} state={state} node={node} />
+  return <InstancePanel key={path} runId={runId} state={state} node={node} path={path} />
 }
 
 const Group = ({ runId, state, node }: { runId: string; state: RunState; node: RunNode }): ReactElement => {
   const { open } = useSelection()
   return (
     <div className="task-panel">
-      <Standing runId={runId} node={node} path="" status={statusOf(state, node)} />
+      <TaskHeader runId={runId} node={node} path="" status={statusOf(state, node)} />
       <TaskActions at={{ runId, name: node.name, path: "" }} task={null} fanned={false} />
       <h3>Tasks in it</h3>
       <ul className="bulk-list">
@@ -60,15 +60,15 @@ const Group = ({ runId, state, node }: { runId: string; state: RunState; node: R
   )
 }
 
-const Whole = ({ runId, state, node }: { runId: string; state: RunState; node: RunNode }): ReactElement => (
+const TaskOverview = ({ runId, state, node }: { runId: string; state: RunState; node: RunNode }): ReactElement => (
   <div className="task-panel">
-    <Standing runId={runId} node={node} path="" status={statusOf(state, node)} />
+    <TaskHeader runId={runId} node={node} path="" status={statusOf(state, node)} />
     <TaskActions at={{ runId, name: node.name, path: "" }} task={null} fanned />
     <Instances node={node} complete={state.complete} />
   </div>
 )
 
-const Standing = ({
+const TaskHeader = ({
   runId,
   node,
   path,
@@ -89,7 +89,17 @@ const Standing = ({
 
 const LIVE_MS = 2000
 
-const One = ({ runId, state, node, path }: { runId: string; state: RunState; node: RunNode; path: string }): ReactElement => {
+const InstancePanel = ({
+  runId,
+  state,
+  node,
+  path,
+}: {
+  runId: string
+  state: RunState
+  node: RunNode
+  path: string
+}): ReactElement => {
   const { open } = useSelection()
   const instance = node.instances.get(path)
   const status = instance?.status ?? statusOf(state, node)
@@ -128,7 +138,7 @@ const One = ({ runId, state, node, path }: { runId: string; state: RunState; nod
           </Button>
         </div>
       )}
-      <Standing
+      <TaskHeader
         runId={runId}
         node={node}
         path={path}

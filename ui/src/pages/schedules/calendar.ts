@@ -10,7 +10,7 @@ export const TICKS_ASKED = 200
 /** Marks closer than this become one band. */
 const DENSE_MS = 20 * 60_000
 /** A schedule with more ticks on a day has one entry for all of them. */
-const MOST_ENTRIES = 3
+const MAX_ENTRIES = 3
 
 type Fires = Pick<Schedule, "id" | "workflow" | "cron" | "timezone" | "next_ticks" | "paused">
 
@@ -111,7 +111,7 @@ export const weekDays = (schedules: readonly Fires[], from: number): WeekDay[] =
         const here = ticks.filter((tick) => tick >= Math.max(start, from) && tick < starts[i + 1]!)
         const unsure = guessed && here.some((tick) => tick > Date.parse(known.at(-1)!))
         if (here.length === 0) return []
-        if (here.length > MOST_ENTRIES) return [{ id, workflow, first: here[0]!, count: here.length, guessed: unsure }]
+        if (here.length > MAX_ENTRIES) return [{ id, workflow, first: here[0]!, count: here.length, guessed: unsure }]
         return here.map((first) => ({ id, workflow, first, count: 1, guessed: unsure }))
       })
       .toSorted((a, b) => a.first - b.first || a.workflow.localeCompare(b.workflow)),

@@ -73,5 +73,5 @@ const Target = ({ action, target }: Pick<AuditEntry, "action" | "target">): Reac
 
 const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/g
 
-/** Ids are short, as everywhere. */
+/** Shortens ids, as everywhere. */
 const shortTarget = (target: string): string => target.replaceAll(UUID, (id) => shortId(id))

@@ -8,7 +8,7 @@ export const RANGES = { "1h": 60, "6h": 360, "24h": 1440 } as const
 export type Range = keyof typeof RANGES
 
 /** Largest number of points; more are indistinguishable on a screen. */
-const MOST_POINTS = 240
+const MAX_POINTS = 240
 
 export interface ChartData {
   /** Seconds since the epoch. */
@@ -25,7 +25,7 @@ export const chartData = (
   columns: readonly { values: readonly (number | null)[]; fold: Fold }[],
 ): ChartData => {
   const minutes = RANGES[range]
-  const step = Math.max(1, Math.ceil(minutes / MOST_POINTS))
+  const step = Math.max(1, Math.ceil(minutes / MAX_POINTS))
   const points = Math.ceil(minutes / step)
   const length = series.success.length
   const end = Date.parse(series.from) / 1000 + length * 60

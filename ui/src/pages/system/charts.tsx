@@ -34,19 +34,19 @@ export const Charts = (): ReactElement | null => {
           </Link>
         ))}
       </nav>
-      <Drawn series={series} range={range} />
+      <ChartGrid series={series} range={range} />
     </>
   )
 }
 
-/** The current minute uses the current queue depths. */
+/** Gives the current minute the current queue depths. */
 const withNow = (series: Series, { ready, running }: { ready: number; running: number }): Series => ({
   ...series,
   ready: series.ready.with(-1, ready),
   running: series.running.with(-1, running),
 })
 
-const Drawn = ({ series, range }: { series: Series; range: Range }): ReactElement => {
+const ChartGrid = ({ series, range }: { series: Series; range: Range }): ReactElement => {
   const { throughput, failures, dispatch, depth } = useMemo(
     () => ({
       throughput: chartData(series, range, [

@@ -9,7 +9,7 @@ export interface Fold {
 }
 
 /** Above this many pairs of lines the middle counts as replaced, because the table would not fit in memory. */
-const MOST_CELLS = 4_000_000
+const MAX_CELLS = 4_000_000
 const CONTEXT = 3
 
 /** Formats a definition for reading: single-line JSON is indented. */
@@ -42,7 +42,7 @@ export const diffLines = (before: string, after: string): DiffLine[] => {
 const middle = (left: readonly string[], right: readonly string[], offset: number): DiffLine[] => {
   const removed = (i: number): DiffLine => ({ kind: "removed", text: left[i]!, left: offset + i + 1, right: null })
   const added = (j: number): DiffLine => ({ kind: "added", text: right[j]!, left: null, right: offset + j + 1 })
-  if (left.length * right.length > MOST_CELLS) return [...left.map((_, i) => removed(i)), ...right.map((_, j) => added(j))]
+  if (left.length * right.length > MAX_CELLS) return [...left.map((_, i) => removed(i)), ...right.map((_, j) => added(j))]
   const common = commonLengths(left, right)
   const width = right.length + 1
   const lines: DiffLine[] = []

@@ -37,13 +37,13 @@ export const WorkflowPage = (): ReactElement => {
   return (
     <div className="page">
       <Loaded query={query} what="Loading the workflow">
-        {(workflow) => <Found workflow={workflow} />}
+        {(workflow) => <WorkflowDetails workflow={workflow} />}
       </Loaded>
     </div>
   )
 }
 
-const Found = ({ workflow }: { workflow: Workflow }): ReactElement => {
+const WorkflowDetails = ({ workflow }: { workflow: Workflow }): ReactElement => {
   const { tab = "graph" } = route.useSearch()
   const mayRun = useMayFor(workflow.name, "trigger")
   const { name, params, schedules, triggers, version, tags, description } = workflow

@@ -22,7 +22,10 @@ export interface Tick {
 
 const lengthOf = (run: LastRun, now: number): number => runDuration(run, now) ?? 0
 
-/** `runs` are newest first, as the API returns them. The square root keeps short runs distinguishable next to a long one. */
+/**
+ * Returns the ticks of runs. `runs` are newest first, as the API returns them. The square root keeps short runs distinguishable next to
+ * a long one.
+ */
 export const ticksOf = (runs: readonly LastRun[], now: number): Tick[] => {
   const shown = runs.slice(0, TICKS)
   const longest = Math.max(1, ...shown.map((run) => lengthOf(run, now)))

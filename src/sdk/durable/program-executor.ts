@@ -35,7 +35,7 @@ import { Transactions } from "./transactions.ts"
 /** Name of the step that a `txTask` records. */
 const TX_TASK_STEP = "transaction"
 
-export interface FunctionExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd" | "cancelChild"> {
+export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild" | "childEnd" | "cancelChild"> {
   definitions: readonly Definition[]
   store: Pick<ServerStore, "loadFunctions" | "recordSteps" | "recordInTransaction" | "sendSignal" | "requestCancel" | "kind">
   objects: ObjectStore
@@ -51,17 +51,17 @@ export interface ParentFunction {
   task: string
 }
 
-export class FunctionExecutor implements Executor {
+export class ProgramExecutor implements Executor {
   readonly name = FUNCTION_EXECUTOR
   readonly folderless = true
-  readonly #options: FunctionExecutorOptions
+  readonly #options: ProgramExecutorOptions
   readonly #journal: Journal
   readonly #transactions: Transactions
   readonly #tasks: InProcessExecutor
   readonly #txTasks: ReadonlyMap<string, AnyTask>
   readonly #workflows: ReadonlyMap<string, AnyWorkflow>
 
-  constructor(options: FunctionExecutorOptions) {
+  constructor(options: ProgramExecutorOptions) {
     const { definitions, store } = options
     this.#options = options
     this.#journal = new Journal(store)

@@ -3,7 +3,7 @@
 import type { Clock } from "../../core/model/ports.ts"
 
 /** A notification that arrives while nobody waits is kept for the next call of `wait`. */
-export class Notifier {
+export class WakeSignal {
   readonly #clock: Clock
   #pending = false
   #resume: (() => void) | null = null
@@ -12,7 +12,7 @@ export class Notifier {
     this.#clock = clock
   }
 
-  notify(): void {
+  wake(): void {
     this.#pending = true
     this.#resume?.()
   }
@@ -20,7 +20,7 @@ export class Notifier {
   /** Resolves at the next notification, or after `ms`. */
   wait(ms?: number): Promise<void> {
     return new Promise((resolve) => {
-      const cancel = ms === undefined ? null : this.#clock.after(ms, () => this.notify())
+      const cancel = ms === undefined ? null : this.#clock.after(ms, () => this.wake())
       this.#resume = () => {
         this.#pending = false
         this.#resume = null

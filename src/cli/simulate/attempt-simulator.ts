@@ -38,7 +38,7 @@ export interface StoryLine {
 }
 
 /** The result and the duration of an attempt without faults. */
-export interface UsualAttempt {
+export interface BaselineAttempt {
   output: Json
   /** Error of a simulated failure. */
   error: string
@@ -47,11 +47,11 @@ export interface UsualAttempt {
   timeoutMs: number | null
 }
 
-export interface PlayerOptions {
+export interface AttemptSimulatorOptions {
   seed: number
   faults: readonly Fault[]
   elapsed: () => number
-  usual: (context: MockContext, key: string) => UsualAttempt
+  usual: (context: MockContext, key: string) => BaselineAttempt
 }
 
 type TaskFault = Extract<Fault, { key: string }>
@@ -65,14 +65,14 @@ const UNLIMITED_MS = 86_400_000
 /** Time after which a worker is given up: its lease. */
 const LEASE_MS = 10_000
 
-export class Player {
+export class AttemptSimulator {
   readonly attempts: AttemptRecord[] = []
   /** The events of the run, oldest first. */
   readonly story: StoryLine[] = []
-  readonly #options: PlayerOptions
+  readonly #options: AttemptSimulatorOptions
   readonly #faults: ReadonlyMap<string, TaskFault>
 
-  constructor(options: PlayerOptions) {
+  constructor(options: AttemptSimulatorOptions) {
     this.#options = options
     this.#faults = new Map(options.faults.flatMap((fault) => ("key" in fault ? [[fault.key, fault]] : [])))
   }
@@ -166,7 +166,7 @@ export class Player {
   }
 }
 
-const slowMs = (factor: number, { usualMs, timeoutMs }: UsualAttempt): number =>
+const slowMs = (factor: number, { usualMs, timeoutMs }: BaselineAttempt): number =>
   usualMs === null ? Math.floor((timeoutMs ?? UNLIMITED_MS) * SLOWEST_PART) : Math.floor(usualMs * factor)
 
 const endOf = (error: unknown, signal: AbortSignal): AttemptEnd => {

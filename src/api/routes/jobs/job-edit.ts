@@ -5,12 +5,12 @@ import type { z } from "zod"
 import type { Json } from "../../../core/values/json.ts"
 import { omitUndefined } from "../../../core/values/omit-undefined.ts"
 import { type jobChange, MAX_BELOW_BASE, READ_ONLY_FIELDS } from "../../../protocol/api/jobs.ts"
-import type { JobChange, JobRow } from "../../../store/contract/jobs.ts"
+import type { JobEdit, JobRow } from "../../../store/contract/jobs.ts"
 import { invalid, invalidField } from "../../shared/errors.ts"
 import { jobShape } from "../../views/service-json.ts"
 
 /** Returns what the body changes. Throws when it changes a read-only field. */
-export const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChange => {
+export const toJobEdit = (row: JobRow, body: z.output<typeof jobChange>): JobEdit => {
   const current = jobShape(row)
   const changed = READ_ONLY_FIELDS.filter(
     (field) => body[field] !== undefined && !isDeepStrictEqual(body[field], current[field]),
@@ -27,7 +27,7 @@ export const toChange = (row: JobRow, body: z.output<typeof jobChange>): JobChan
 }
 
 /** Returns no change for the same dependencies in any order: the store rejects a change of dependencies unless the job is PENDING. */
-const dependencyChange = (row: JobRow, given: readonly string[] | undefined): Pick<JobChange, "dependencies"> => {
+const dependencyChange = (row: JobRow, given: readonly string[] | undefined): Pick<JobEdit, "dependencies"> => {
   const dependencies = new Set(given ?? row.dependencies)
   return isDeepStrictEqual(dependencies, new Set(row.dependencies)) ? {} : { dependencies: [...dependencies] }
 }

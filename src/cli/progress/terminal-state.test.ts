@@ -1,15 +1,15 @@
 import { expect, test } from "vitest"
-import { applyEvent, endedCount, newView, type RunView, stateOf } from "./run-view.ts"
+import { applyEvent, endedCount, newTerminalRun, type TerminalRun, stateOf } from "./terminal-state.ts"
 import { event, RUN, type Sketch, T0, workflowOf } from "../../../test/support/view-sketch.ts"
 
-const after = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]): RunView => {
-  const view = newView(RUN, workflowOf(sketch))
+const after = (sketch: { [name: string]: Sketch }, ...events: ReturnType<typeof event>[]): TerminalRun => {
+  const view = newTerminalRun(RUN, workflowOf(sketch))
   for (const each of events) applyEvent(view, each)
   return view
 }
 
 test("a task is pending, dispatched, running, then ended", () => {
-  const view = newView(RUN, workflowOf({ a: {} }))
+  const view = newTerminalRun(RUN, workflowOf({ a: {} }))
   const task = view.byName.get("a")!
   const states = [stateOf(task)]
   for (const status of ["dispatched", "running", "success"]) {

@@ -32,7 +32,7 @@ import type { PoolWorker, TaskEnd } from "./worker.ts"
 /** Interval between kills of processes that are left. */
 const KILL_POLL_MS = 5
 
-export interface FunctionExecutorOptions extends HelperChoice, PoolOptions {
+export interface PoolExecutorOptions extends HelperChoice, PoolOptions {
   runtime: Runtime
   objects: ObjectStore
   /** Required by the runtime of Python. */
@@ -47,15 +47,15 @@ interface RunningFunction {
   context: LaunchContext
 }
 
-export class FunctionExecutor implements Executor {
+export class PoolExecutor implements Executor {
   readonly name: string
-  readonly #options: FunctionExecutorOptions
+  readonly #options: PoolExecutorOptions
   readonly #owner = currentOwner()
   readonly #supplies: HelperSupplies
   readonly #starter: WorkerStarter
   readonly #pool: WorkerPool
 
-  constructor(options: FunctionExecutorOptions) {
+  constructor(options: PoolExecutorOptions) {
     this.name = options.runtime.name
     this.#options = options
     this.#supplies = new HelperSupplies(options, this.#owner)

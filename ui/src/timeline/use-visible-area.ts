@@ -2,7 +2,7 @@
 
 import { type RefObject, useEffect, useState } from "react"
 
-export interface Sight {
+export interface VisibleArea {
   width: number
   height: number
   left: number
@@ -12,31 +12,31 @@ export interface Sight {
 const STEP_Y = 140
 const STEP_X = 200
 
-export const useSight = (element: RefObject<HTMLElement | null>): Sight => {
-  const [sight, setSight] = useState<Sight>({ width: 0, height: 0, left: 0, top: 0 })
+export const useVisibleArea = (element: RefObject<HTMLElement | null>): VisibleArea => {
+  const [area, setArea] = useState<VisibleArea>({ width: 0, height: 0, left: 0, top: 0 })
   useEffect(() => {
     const { current } = element
     if (current === null) return
-    const look = (): void => {
-      const next: Sight = {
+    const update = (): void => {
+      const next: VisibleArea = {
         width: current.clientWidth,
         height: current.clientHeight,
         left: Math.floor(current.scrollLeft / STEP_X) * STEP_X,
         top: Math.floor(current.scrollTop / STEP_Y) * STEP_Y,
       }
-      setSight((before) => (same(before, next) ? before : next))
+      setArea((before) => (same(before, next) ? before : next))
     }
-    const observer = new ResizeObserver(look)
+    const observer = new ResizeObserver(update)
     observer.observe(current)
-    current.addEventListener("scroll", look, { passive: true })
-    look()
+    current.addEventListener("scroll", update, { passive: true })
+    update()
     return () => {
       observer.disconnect()
-      current.removeEventListener("scroll", look)
+      current.removeEventListener("scroll", update)
     }
   }, [element])
-  return sight
+  return area
 }
 
-const same = (a: Sight, b: Sight): boolean =>
+const same = (a: VisibleArea, b: VisibleArea): boolean =>
   a.width === b.width && a.height === b.height && a.left === b.left && a.top === b.top

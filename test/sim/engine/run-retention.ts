@@ -1,7 +1,7 @@
-// Removes old runs, as a server does every hour. The removal of folders takes real time: virtual time stands still from the removal of a run's
-// objects to the next call of the store.
+// Removes old runs, as a server does every hour. The removal of folders takes real time: virtual time stands still from the removal of
+// a run's objects to the next call of the store.
 
-import { removeExpired } from "../../../src/engine/services/retention.ts"
+import { removeOldRuns } from "../../../src/engine/services/retention.ts"
 import type { ObjectStore } from "../../../src/objects/objects.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import type { Simulation } from "../simulation.ts"
@@ -19,7 +19,7 @@ const replaceMethod = <T extends object, K extends keyof T & string>(target: T, 
     },
   })
 
-export class ExpiredRuns {
+export class RunRetention {
   readonly #simulation: Simulation
   readonly #process: EngineProcess
   readonly #store: ServerStore
@@ -46,7 +46,7 @@ export class ExpiredRuns {
     this.#process.clock.after(retention.everyMs, () => {
       const parts = { store: this.#store, objects: this.#objects, dataDir: this.#process.dataDir }
       const again = (): void => this.start()
-      removeExpired(parts, { olderThanMs: retention.olderThanMs }, this.#stopped.signal).then(again, again)
+      removeOldRuns(parts, { olderThanMs: retention.olderThanMs }, this.#stopped.signal).then(again, again)
     })
   }
 

@@ -39,7 +39,7 @@ export interface FailedInstance {
   error: string
 }
 
-export interface TaskView {
+export interface TerminalTask {
   node: number
   name: string
   /** Number of enclosing groups. */
@@ -62,15 +62,15 @@ export interface TaskView {
   finishedAt: number | null
 }
 
-export interface RunView {
+export interface TerminalRun {
   runId: string
   workflow: CompiledWorkflow
   status: RunStatus
   error: string | null
   startedAt: number | null
   finishedAt: number | null
-  tasks: TaskView[]
-  byName: Map<string, TaskView>
+  tasks: TerminalTask[]
+  byName: Map<string, TerminalTask>
 }
 
 /** Failures stored per task; more are only counted. */
@@ -82,9 +82,9 @@ const enclosingGroups = (workflow: CompiledWorkflow, node: Node): number[] => {
   return found
 }
 
-export const newView = (runId: string, workflow: CompiledWorkflow): RunView => {
+export const newTerminalRun = (runId: string, workflow: CompiledWorkflow): TerminalRun => {
   const groups = new Set(workflow.nodes.map((node) => node.group))
-  const tasks = workflow.nodes.map((node, index): TaskView => {
+  const tasks = workflow.nodes.map((node, index): TerminalTask => {
     const groupsAround = enclosingGroups(workflow, node)
     const fans = [index, ...groupsAround].filter((i) => workflow.nodes[i]!.fan !== undefined).length
     return {
@@ -109,7 +109,7 @@ export const newView = (runId: string, workflow: CompiledWorkflow): RunView => {
   return { runId, workflow, status: "pending", error: null, startedAt: null, finishedAt: null, tasks, byName }
 }
 
-export const applyEvent = (view: RunView, event: RunEvent): void => {
+export const applyEvent = (view: TerminalRun, event: RunEvent): void => {
   if (event.runId !== view.runId) return
   const at = Date.parse(event.at)
   if (event.type === "run") applyRun(view, event, at)
@@ -122,7 +122,7 @@ export const applyEvent = (view: RunView, event: RunEvent): void => {
 const isRunStatus = (status: string): status is RunStatus => status !== "skipped" && status !== "dispatched"
 const isTaskStatus = (status: string): status is TaskStatus => TASK_STATUSES.some((known) => known === status)
 
-const applyRun = (view: RunView, event: RunEvent, at: number): void => {
+const applyRun = (view: TerminalRun, event: RunEvent, at: number): void => {
   if (!isRunStatus(event.status)) return
   view.status = event.status
   if (event.error !== undefined) view.error = event.error
@@ -130,7 +130,7 @@ const applyRun = (view: RunView, event: RunEvent, at: number): void => {
   view.finishedAt = isRunClosed(event.status) ? at : null
 }
 
-const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): void => {
+const applyTask = (view: TerminalRun, task: TerminalTask, event: RunEvent, at: number): void => {
   const { status } = event
   if (!isTaskStatus(status)) return
   const path = event.path ?? ""
@@ -148,7 +148,7 @@ const applyTask = (view: RunView, task: TaskView, event: RunEvent, at: number): 
 }
 
 const applyInstance = (
-  task: TaskView,
+  task: TerminalTask,
   event: RunEvent,
   { status, path, at }: { status: TaskStatus; path: string; at: number },
 ): void => {
@@ -180,7 +180,7 @@ const applyInstance = (
 }
 
 /** Applies an event of one item of a group, or of a group without fan-out. A running item adds its tasks to the totals. */
-const applyGroupItem = (view: RunView, group: TaskView, status: TaskStatus): void => {
+const applyGroupItem = (view: TerminalRun, group: TerminalTask, status: TaskStatus): void => {
   if (isTaskFinished(status)) group.ended[status] += 1
   if (status !== "running") return
   for (const index of groupMembers(view.workflow, group.node)) {
@@ -190,7 +190,7 @@ const applyGroupItem = (view: RunView, group: TaskView, status: TaskStatus): voi
 }
 
 /** Counts the known and the ended tasks inside a group, at any depth. */
-export const countInside = (view: RunView, group: TaskView): { ended: number; total: number } => {
+export const countInside = (view: TerminalRun, group: TerminalTask): { ended: number; total: number } => {
   let ended = 0
   let total = 0
   for (const index of groupMembers(view.workflow, group.node)) {
@@ -202,29 +202,29 @@ export const countInside = (view: RunView, group: TaskView): { ended: number; to
   return { ended, total }
 }
 
-const withEnclosingGroups = (view: RunView, task: TaskView): TaskView[] => [
+const withEnclosingGroups = (view: TerminalRun, task: TerminalTask): TerminalTask[] => [
   task,
   ...enclosingGroups(view.workflow, view.workflow.nodes[task.node]!).map((index) => view.tasks[index]!),
 ]
 
-const markStarted = (view: RunView, task: TaskView, at: number): void => {
+const markStarted = (view: TerminalRun, task: TerminalTask, at: number): void => {
   for (const each of withEnclosingGroups(view, task)) {
     each.startedAt = Math.min(each.startedAt ?? at, at)
     each.finishedAt = null
   }
 }
 
-const markFinished = (view: RunView, task: TaskView, at: number): void => {
+const markFinished = (view: TerminalRun, task: TerminalTask, at: number): void => {
   for (const each of withEnclosingGroups(view, task)) each.finishedAt = Math.max(each.finishedAt ?? at, at)
 }
 
-export const endedCount = (task: TaskView): number =>
+export const endedCount = (task: TerminalTask): number =>
   task.ended.success + task.ended.failed + task.ended.skipped + task.ended.cancelled
 
 /** Status of a whole task; `waiting` is a pending task that failed and will be retried. */
 export type TaskState = TaskStatus | "waiting"
 
-export const stateOf = (task: TaskView): TaskState => {
+export const stateOf = (task: TerminalTask): TaskState => {
   if (task.ownStatus !== null && isTaskFinished(task.ownStatus)) return task.ownStatus
   const live = [...task.live.values()]
   if (live.some((instance) => instance.status === "running")) return "running"

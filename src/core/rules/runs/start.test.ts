@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { workflow } from "../../testing.ts"
-import { planStart, runsToStart, startsPending } from "./activation.ts"
+import { planStart, runsToStart, startsPending } from "./start.ts"
 
 const run = (id: string, workflowId: number, maxActiveRuns?: number) => ({ id, workflowId, maxActiveRuns })
 const started = (runs: ReturnType<typeof run>[], running: [number, number][] = []) =>

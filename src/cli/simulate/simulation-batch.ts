@@ -13,7 +13,7 @@ export interface PlayedRun {
   findings: Finding[]
 }
 
-export class Campaign implements AsyncDisposable {
+export class SimulationBatch implements AsyncDisposable {
   readonly #workflow: CompiledWorkflow
   readonly #simulation: Simulation
   readonly #targets: Target[]
@@ -27,11 +27,11 @@ export class Campaign implements AsyncDisposable {
   }
 
   /** Throws an InputError if the workflow does not succeed without faults. */
-  static async prepare(scenario: Scenario): Promise<Campaign> {
+  static async prepare(scenario: Scenario): Promise<SimulationBatch> {
     const simulation = new Simulation(scenario)
     try {
       const baseline = await simulation.play(0, [])
-      if (baseline.status === "success") return new Campaign(scenario, simulation, baseline)
+      if (baseline.status === "success") return new SimulationBatch(scenario, simulation, baseline)
       const failed = baseline.tasks.find(({ status, error }) => status === "failed" && error !== null)
       const reason = failed === undefined ? (baseline.error ?? "") : `${failed.name}: ${failed.error}`
       throw new InputError(

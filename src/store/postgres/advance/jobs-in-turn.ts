@@ -9,7 +9,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { deleteRows, type DependentChanges, unblockDependents } from "../jobs/edges.ts"
 import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
-import type { FinalChange } from "./coalesce-changes.ts"
+import type { LastChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
 
 /** The count is the reply, which is shorter than the rows. */
@@ -60,9 +60,9 @@ export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<Attemp
     const job = isJob(update) ? jobs.get(update.inFlight.row) : undefined
     if (job === undefined) return update
     const { path, item: jobName, lane, limits, deleted, stopped } = job
-    const { final } = update.changes
+    const { last } = update.changes
     const changes =
-      final === null ? update.changes : { ...update.changes, final: amendJobChange(final, stopped, tx.clock.localNow()) }
+      last === null ? update.changes : { ...update.changes, last: amendJobChange(last, stopped, tx.clock.localNow()) }
     return { inFlight: { ...update.inFlight, path, lane, limits, jobName }, changes, deleted }
   })
 }
@@ -73,7 +73,7 @@ const SET_STATUS = statement(
    FROM unnest(:rows::bigint[], :statuses::text[]) AS c (id, status) WHERE j.task_id = c.id`,
 )
 
-const isFinish = (final: FinalChange | null): final is Extract<FinalChange, { kind: "finish" }> => final?.kind === "finish"
+const isFinish = (last: LastChange | null): last is Extract<LastChange, { kind: "finish" }> => last?.kind === "finish"
 
 /** Updates the jobs whose attempts ended, and those that depend on them. */
 export const finishJobs = async (
@@ -81,14 +81,14 @@ export const finishJobs = async (
   updates: readonly AttemptUpdate[],
   { applied }: Pick<AppliedChanges, "applied">,
 ): Promise<DependentChanges> => {
-  const ended = updates.filter((update) => isJob(update) && update.changes.final !== null && applied.has(update.changes))
+  const ended = updates.filter((update) => isJob(update) && update.changes.last !== null && applied.has(update.changes))
   if (ended.length === 0) return { ready: [], blocked: [] }
   const rows = updatedRows(ended)
-  const statuses = ended.map(({ changes: { final } }) => jobStatus(isFinish(final) ? final.status : "pending"))
+  const statuses = ended.map(({ changes: { last } }) => jobStatus(isFinish(last) ? last.status : "pending"))
   const updated = tx.run(SET_STATUS, { rows, statuses })
   const unstopped = removeStopRequests(tx, rows)
-  const finished = ended.flatMap(({ inFlight, changes: { final }, deleted }) =>
-    isFinish(final) ? [{ row: inFlight.row, success: final.status === "success", deleted: deleted === true }] : [],
+  const finished = ended.flatMap(({ inFlight, changes: { last }, deleted }) =>
+    isFinish(last) ? [{ row: inFlight.row, success: last.status === "success", deleted: deleted === true }] : [],
   )
   const dependents = pipelined(
     unblockDependents(tx, {

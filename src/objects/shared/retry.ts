@@ -17,18 +17,18 @@ export const NETWORK_CODES: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
 ])
 
-export interface Patience {
+export interface RetryOptions {
   /** Time for which a request is repeated. 0: once. */
-  patienceMs: number
+  retryForMs: number
   isTransient(error: unknown): boolean
   /** Pause after the first failure; later ones are longer. */
   firstDelayMs?: number
 }
 
-/** `tries`: number of failures so far. */
-export const patiently = async <T>(
+/** Repeats a request while its error is transient. `tries`: number of failures so far. */
+export const withRetries = async <T>(
   request: (tries: number) => Promise<T>,
-  { patienceMs, isTransient, firstDelayMs = FIRST_DELAY_MS }: Patience,
+  { retryForMs, isTransient, firstDelayMs = FIRST_DELAY_MS }: RetryOptions,
 ): Promise<T> => {
   const since = performance.now()
   for (let tries = 0; ; tries++) {
@@ -36,7 +36,7 @@ export const patiently = async <T>(
       return await request(tries)
     } catch (error) {
       const pause = Math.min(firstDelayMs * 2 ** tries, MAX_DELAY_MS) * (0.5 + Math.random() / 2)
-      if (!isTransient(error) || performance.now() - since + pause >= patienceMs) throw error
+      if (!isTransient(error) || performance.now() - since + pause >= retryForMs) throw error
       await delay(pause)
     }
   }
