@@ -32,6 +32,7 @@ export interface Executor {
   stop?(): Promise<void>
 }
 
+/** Work in the system of an executor whose attempt is not followed here. */
 export type LeftoverWork = Pick<Assignment, "runId" | "taskId" | "attemptId">
 
 /** Reason of a stop, which determines the state of the attempt unless it has succeeded. */

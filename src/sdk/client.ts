@@ -31,16 +31,18 @@ import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progres
 import type { GraphResult } from "./graph/graph.ts"
 import { follow } from "./graph/refs.ts"
 import { jobLimitsOf } from "./job-limits.ts"
-import type {
-  AnswerOptions,
-  Enqueueable,
-  EnqueueOptions,
-  JobState,
-  ListOptions,
-  Orkable,
-  ResultOptions,
-  ScheduleOptions,
-  Work,
+import {
+  idOf,
+  type AnswerOptions,
+  type Enqueueable,
+  type EnqueueOptions,
+  type JobState,
+  type ListOptions,
+  type Orkable,
+  type ResultOptions,
+  type ScheduleOptions,
+  type Work,
+  type WorkRef,
 } from "./orkable.ts"
 import { validate } from "./schema.ts"
 
@@ -188,31 +190,26 @@ export class OrkClient implements Orkable {
   }
 
   async signal<Payload>(
-    run: string | Pick<Work<unknown>, "id">,
+    run: WorkRef,
     { name, schema }: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
     { key }: { key?: string } = {},
   ): Promise<boolean> {
     await validate(schema, payload, `the signal ${name}`)
-    const id = typeof run === "string" ? run : run.id
+    const id = idOf(run)
     return await called(this.#api.sendSignal(id, name, { payload: payload as Json, ...(key !== undefined && { key }) }))
   }
 
-  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     return this.#answer(run, name, true, options)
   }
 
-  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     return this.#answer(run, name, false, options)
   }
 
-  async #answer(
-    run: string | Pick<Work<unknown>, "id">,
-    name: string,
-    approved: boolean,
-    { comment, path }: AnswerOptions = {},
-  ): Promise<void> {
-    const id = typeof run === "string" ? run : run.id
+  async #answer(run: WorkRef, name: string, approved: boolean, { comment, path }: AnswerOptions = {}): Promise<void> {
+    const id = idOf(run)
     const task = { runId: id, task: name, ...(path !== undefined && { path }) }
     await called(this.#api.decideApproval(task, approved, comment))
   }

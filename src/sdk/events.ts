@@ -7,7 +7,7 @@ import type { LoggedEvent } from "../store/contract/event-log.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { Definition } from "./definitions.ts"
 import { ConflictError } from "./errors.ts"
-import type { JobState, RunState, Work } from "./orkable.ts"
+import type { JobState, RunState, WorkRef } from "./orkable.ts"
 
 /** What an attempt has reported of its progress. */
 export interface Progress {
@@ -38,7 +38,7 @@ export interface OrkEvent {
 
 export interface EventOptions {
   /** Only events of this job or run. */
-  work?: string | Pick<Work<unknown>, "id">
+  work?: WorkRef
   /** Only events of jobs or runs of this definition, or of that name. */
   def?: Definition | string
   /** Id of an event: those after it, as long as they are kept (an hour). Default: events from now on. */

@@ -34,17 +34,19 @@ import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
 import { jobLimitsOf } from "./job-limits.ts"
-import type {
-  AnswerOptions,
-  Enqueueable,
-  EnqueueOptions,
-  JobState,
-  ListOptions,
-  Orkable,
-  ResultOptions,
-  ScheduleOptions,
-  TransactionOptions,
-  Work,
+import {
+  idOf,
+  type AnswerOptions,
+  type Enqueueable,
+  type EnqueueOptions,
+  type JobState,
+  type ListOptions,
+  type Orkable,
+  type ResultOptions,
+  type ScheduleOptions,
+  type TransactionOptions,
+  type Work,
+  type WorkRef,
 } from "./orkable.ts"
 import { createEngine, GRACE_MS } from "./embedded/create-engine.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
@@ -249,14 +251,14 @@ export class Ork implements Orkable {
   }
 
   async signal<Payload>(
-    run: string | Pick<Work<unknown>, "id">,
+    run: WorkRef,
     { name, schema }: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
     { key }: { key?: string } = {},
   ): Promise<boolean> {
     this.#checkOpen()
     await validate(schema, payload, `the signal ${name}`)
-    const id = typeof run === "string" ? run : run.id
+    const id = idOf(run)
     const runId = parseRunId(id)
     const sent = { name, payload: toJson(payload, `the signal ${name}`), key: key ?? null }
     const found = runId === null ? null : await this.#parts.store.getRun(runId)
@@ -273,21 +275,21 @@ export class Ork implements Orkable {
     return this.#events.read(options)
   }
 
-  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     return this.#answer(run, name, { approved: true, ...options })
   }
 
-  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     return this.#answer(run, name, { approved: false, ...options })
   }
 
   async #answer(
-    run: string | Pick<Work<unknown>, "id">,
+    run: WorkRef,
     name: string,
     { approved, comment = null, path = "" }: Omit<AnswerOptions, "comment"> & { approved: boolean; comment?: string | null },
   ): Promise<void> {
     this.#checkOpen()
-    const id = typeof run === "string" ? run : run.id
+    const id = idOf(run)
     const runId = parseRunId(id)
     if (runId === null) throw new NotFoundError(`there is no run ${id}`)
     const answer = { runId, name, path, approved, comment, by: this.#parts.name }

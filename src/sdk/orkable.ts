@@ -49,6 +49,11 @@ export interface RetryWorkOptions {
   from?: string
 }
 
+/** Work, or its id. */
+export type WorkRef = string | Pick<Work<unknown>, "id">
+
+export const idOf = (work: WorkRef): string => (typeof work === "string" ? work : work.id)
+
 /** A job, or a run of a durable function or graph. */
 export interface Work<Output> {
   readonly id: string
@@ -119,15 +124,15 @@ export interface Orkable {
   events(options?: EventOptions): AsyncGenerator<OrkEvent>
   /** Returns false when a signal with this key was sent before. */
   signal<Payload>(
-    run: string | Pick<Work<unknown>, "id">,
+    run: WorkRef,
     signal: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
     options?: { key?: string },
   ): Promise<boolean>
   /** Approves what a step of a durable function or a task of a graph waits for. */
-  approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void>
+  approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void>
   /** Rejects it. */
-  reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void>
+  reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void>
   /** Creates or changes a schedule. */
   schedule<Input>(
     name: string,

@@ -22,15 +22,17 @@ import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
 import { Ork } from "./ork.ts"
-import type {
-  AnswerOptions,
-  Enqueueable,
-  EnqueueOptions,
-  ListOptions,
-  Orkable,
-  ScheduleOptions,
-  TransactionOptions,
-  Work,
+import {
+  idOf,
+  type AnswerOptions,
+  type Enqueueable,
+  type EnqueueOptions,
+  type ListOptions,
+  type Orkable,
+  type ScheduleOptions,
+  type TransactionOptions,
+  type Work,
+  type WorkRef,
 } from "./orkable.ts"
 import { HOLDING_CONDITIONS } from "./test-kit/holding-conditions.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
@@ -70,7 +72,7 @@ export interface TestOrk extends Orkable, AsyncDisposable {
     handler: (input: Input, context: MockContext) => Output | Promise<Output>,
   ): Mock<Input>
   /** Returns the tasks of a run, and its fan-outs and groups. */
-  tasks(run: string | Pick<Work<unknown>, "id">): Promise<TaskState[]>
+  tasks(run: WorkRef): Promise<TaskState[]>
   stop(): Promise<void>
 }
 
@@ -211,8 +213,8 @@ class TestKit implements TestOrk {
     return { calls }
   }
 
-  async tasks(work: string | Pick<Work<unknown>, "id">): Promise<TaskState[]> {
-    const runId = (typeof work === "string" ? work : work.id) as RunId
+  async tasks(work: WorkRef): Promise<TaskState[]> {
+    const runId = idOf(work) as RunId
     const store = this.#store!
     const outputs = new WholeOutputs({ store, objects: this.#objects })
     const limit = Number.MAX_SAFE_INTEGER
@@ -317,7 +319,7 @@ class TestKit implements TestOrk {
   }
 
   async signal<Payload>(
-    run: string | Pick<Work<unknown>, "id">,
+    run: WorkRef,
     definition: SignalDefinition<Payload>,
     payload: NoInfer<Payload>,
     options?: { key?: string },
@@ -325,11 +327,11 @@ class TestKit implements TestOrk {
     return await this.#ork.signal(run, definition, payload, options)
   }
 
-  async approve(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  async approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     await this.#ork.approve(run, name, options)
   }
 
-  async reject(run: string | Pick<Work<unknown>, "id">, name: string, options?: AnswerOptions): Promise<void> {
+  async reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
     await this.#ork.reject(run, name, options)
   }
 

@@ -48,6 +48,14 @@ type Options = Pick<
 
 type Env = Assignment["env"]
 
+/** The task of a claim, its folders, and its templates for the scope of the claim. */
+interface TaskSource {
+  workflow: CompiledWorkflow
+  node: Node
+  folders: Folders
+  templates: Templates
+}
+
 export class AssignmentBuilder {
   readonly #options: Options
   readonly #outputs: OutputReader
@@ -64,41 +72,18 @@ export class AssignmentBuilder {
   async build(claim: Claim, workflow: CompiledWorkflow, node: Node, folders: Folders): Promise<Assignment> {
     const templates = new Templates(this.#options, () => buildScope(this.#outputs, claim, workflow, node))
     const assignment = this.#newAssignment(claim, workflow, node)
-    const { env, fields, secrets } = assignment
+    const source: TaskSource = { workflow, node, folders, templates }
     if (claim.kind === "job") assignment.input = claim.job.payload
     else if (node.paramsAsInput === true) assignment.input = claim.run.params
-    else {
-      // The item, then upstream outputs by name, then the task's own input: later values win.
-      const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: claim.item }
-      assignment.input = input
-      const { files, reading } = this.#addOutputs(input, claim, workflow, node)
-      if (reading.length > 0) await Promise.all(reading)
-      if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
-      if (node.fan === undefined && files.size > 0) {
-        for (const name of Object.keys(input)) files.delete(name)
-        if (files.size > 0) assignment.inputFiles = [...files.keys()]
-      }
-      if (files.size > 0) assignment.upstreamDir = await folders.upstream(claim, files)
-    }
-    if (claim.kind !== "job" && node.artifactsFrom !== undefined) {
-      const sources = await findUpstreamArtifacts(this.#options, claim, workflow, node)
-      assignment.upstreamArtifacts = sources
-      if (!EXEC_EXECUTORS.includes(node.executor)) assignment.artifactsDir = await folders.artifacts(claim, sources)
-    }
-    if (node.artifacts !== undefined) {
-      const { maxArtifactBytes = MAX_ARTIFACT_BYTES } = this.#options
-      const patterns = [await templates.render(node.artifacts)].flat().map(toText)
-      assignment.artifacts = { patterns, maxBytes: maxArtifactBytes }
-    }
+    else await this.#addInput(assignment, claim, source)
+    if (claim.kind !== "job" && node.artifactsFrom !== undefined) await this.#addUpstreamArtifacts(assignment, claim, source)
+    if (node.artifacts !== undefined) await this.#addArtifactPatterns(assignment, node.artifacts, templates)
     if (node.envFile !== undefined && claim.kind !== "job") {
       const place = { bundle: workflow.bundle, workingDir: claim.run.workingDir }
-      Object.assign(env, await this.#envFiles.read(node.envFile, place))
+      Object.assign(assignment.env, await this.#envFiles.read(node.envFile, place))
     }
-    for (const name in node.env) {
-      const value = node.env[name]!
-      if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
-      else env[name] = toText(await templates.render(value.value))
-    }
+    await this.#addVariables(assignment, node.env, templates)
+    const { env, fields, secrets } = assignment
     for (const field in node.fields) fields[field] = await templates.render(node.fields[field]!)
     const wanted = node.workingDir === undefined ? null : toText(await templates.render(node.workingDir))
     this.#applyPolicy(workflow, assignment, wanted)
@@ -115,6 +100,45 @@ export class AssignmentBuilder {
       secrets.push(variables["ORK_CALLBACK_TOKEN"]!)
     }
     return assignment
+  }
+
+  /** Adds the item, then upstream outputs by name, then the task's own input: later values win. */
+  async #addInput(assignment: Assignment, claim: TaskClaim, { workflow, node, folders, templates }: TaskSource): Promise<void> {
+    const input: JsonObject = node.fan?.foreach === undefined ? {} : { item: claim.item }
+    assignment.input = input
+    const { files, reading } = this.#addOutputs(input, claim, workflow, node)
+    if (reading.length > 0) await Promise.all(reading)
+    if (node.input !== undefined) Object.assign(input, await templates.render(node.input))
+    if (node.fan === undefined && files.size > 0) {
+      for (const name of Object.keys(input)) files.delete(name)
+      if (files.size > 0) assignment.inputFiles = [...files.keys()]
+    }
+    if (files.size > 0) assignment.upstreamDir = await folders.upstream(claim, files)
+  }
+
+  /** Finds the artifacts of `artifacts_from`. `ork exec` downloads them itself. */
+  async #addUpstreamArtifacts(
+    assignment: Assignment,
+    claim: TaskClaim,
+    { workflow, node, folders }: TaskSource,
+  ): Promise<void> {
+    const sources = await findUpstreamArtifacts(this.#options, claim, workflow, node)
+    assignment.upstreamArtifacts = sources
+    if (!EXEC_EXECUTORS.includes(node.executor)) assignment.artifactsDir = await folders.artifacts(claim, sources)
+  }
+
+  async #addArtifactPatterns(assignment: Assignment, artifacts: Template, templates: Templates): Promise<void> {
+    const { maxArtifactBytes = MAX_ARTIFACT_BYTES } = this.#options
+    const patterns = [await templates.render(artifacts)].flat().map(toText)
+    assignment.artifacts = { patterns, maxBytes: maxArtifactBytes }
+  }
+
+  async #addVariables({ env, secrets }: Assignment, variables: Node["env"], templates: Templates): Promise<void> {
+    for (const name in variables) {
+      const value = variables[name]!
+      if ("secret" in value) secrets.push((env[name] = await readSecret(this.#options, value.secret)))
+      else env[name] = toText(await templates.render(value.value))
+    }
   }
 
   /** Throws a TaskFailure if the administrator's policy forbids the task. The executor checks what is not known here. */

@@ -46,7 +46,7 @@ export class Watches {
   readonly #options: Pick<EngineOptions, "clock" | "log">
   readonly #parts: WatchParts
   readonly #watches = new Map<string, Watch>()
-  /** Checks under way and in queue, by the key of their conditions. */
+  /** Checks under way and queued, by the key of their conditions. */
   readonly #queues = new Map<string, { busy: number; next: Watch[] }>()
   readonly #timers: SharedTimers<Watch>
   #stopped = false

@@ -2,9 +2,10 @@
 // them due; engine/services/notifier.ts sends them. Private runs (`ork run`) have none.
 
 import type { RowKind } from "../../model/row.ts"
-import { isTaskFinished, type RunStatus, type TaskEnd, type TaskStatus } from "../../model/status.ts"
+import { isTaskFinished, type RunStatus, type TaskEnd } from "../../model/status.ts"
 import { groupsAround, isInstance } from "../../model/task-path.ts"
 import type { CompiledWorkflow, NotifySpec } from "../../model/workflow.ts"
+import type { RowState } from "./retry-plan.ts"
 
 export type NotificationKind = NotifySpec["on"][number]
 
@@ -73,17 +74,15 @@ const deadlinesOf = (
   return (targets.length === 0 ? [log] : targets).map((target) => ({ ...target, afterMs: deadlineMs }))
 }
 
-interface RowState {
-  node: number
-  status: TaskStatus
-  childrenCreated: number
-}
-
 /**
  * Returns whether a task of a running run has not ended. `rows`: those of the task and of the groups around it. A group without children
  * is still to create rows of the task.
  */
-export const hasOpenRow = (workflow: CompiledWorkflow, node: number, rows: readonly RowState[]): boolean => {
+export const hasOpenRow = (
+  workflow: CompiledWorkflow,
+  node: number,
+  rows: readonly Pick<RowState, "node" | "status" | "childrenCreated">[],
+): boolean => {
   const groups = groupsAround(workflow, node)
   return rows.some(
     (row) => !isTaskFinished(row.status) && (row.node === node || (groups.includes(row.node) && row.childrenCreated === 0)),

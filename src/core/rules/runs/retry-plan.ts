@@ -320,7 +320,7 @@ class RetryPlanner {
     return enclosingPath(this.#workflow, node, path)
   }
 
-  /** True when all groups around a row are open. Rows that an earlier generation left in a closed group do not count. */
+  /** Returns whether all groups around a row are open. Rows that an earlier generation left in a closed group do not count. */
   #isInOpenGroup(node: number, path: string): boolean {
     const { group } = this.#workflow.nodes[node]!
     if (group === null) return true
@@ -332,7 +332,7 @@ class RetryPlanner {
   }
 }
 
-/** Items of a group wait for no sibling. */
+/** Instances of a group wait for no sibling. */
 const NONE: ReadonlySet<number> = new Set()
 
 const comparePaths = (a: string, b: string): number => (a === b ? 0 : compareLists(indexesOf(a), indexesOf(b)))
