@@ -19,13 +19,14 @@ import type { Output } from "../../core/model/change.ts"
 import type { FunctionLog } from "../../core/model/function.ts"
 import { markOf } from "../../executors/errors.ts"
 import type { FunctionState, NewStep, Step, StepKind } from "../../store/contract/functions.ts"
+import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
 import { CancelledError, NotJsonError, TaskFailedError } from "../errors.ts"
 import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
-import { Cancellation } from "./cancellation.ts"
+import { Cancellation, isStopped } from "./cancellation.ts"
 import { LostFunction } from "./journal.ts"
 import { keyOf, nonDeterminism, signalOf, untilOf } from "./step-record.ts"
 import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
@@ -178,7 +179,7 @@ export class Activation implements StepTools {
         try {
           record = await execute(step, { attempt: step.failures + 1, signal, log: this.log })
         } catch (error) {
-          if (error instanceof LostFunction) throw error
+          if (this.#isInterrupted(error)) throw error
           if (signal.aborted) throw this.#cancellation.isRequested ? this.#cancellation.error({ cause: error }) : error
           const { terminal, retryAfterMs } = markOf(error)
           const failures = step.failures + 1
@@ -381,10 +382,24 @@ export class Activation implements StepTools {
 
   /** Begins a step. A cancel may reject a step that the function does not await: that is not a fault of the program. */
   #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
-    const begun = async (): Promise<Result> => await perform(this.#next(kind, name))
+    const begun = async (): Promise<Result> => {
+      try {
+        return await perform(this.#next(kind, name))
+      } catch (error) {
+        if (!this.#isInterrupted(error)) throw error
+        // The function goes on in another activation: its `catch` and `finally` blocks do not run in this one.
+        this.#end?.({ kind: "threw", error })
+        return await new Promise<never>(() => {})
+      }
+    }
     const result = begun()
     result.catch(() => {})
     return result
+  }
+
+  /** Returns whether an error ends the activation and not the step: another process has the function, or this one stops. */
+  #isInterrupted(error: unknown): boolean {
+    return error instanceof LostFunction || error instanceof StoreUnavailable || isStopped(this.signal)
   }
 
   /** Runs a part of a step that has not ended. When the function is cancelled, the step rejects, or waits here and not suspended. */

@@ -38,3 +38,6 @@ export class Cancellation {
  * elsewhere.
  */
 export const isCancelled = (stop: AbortSignal): boolean => stop.aborted && stop.reason === "cancel"
+
+/** Returns whether the attempt stops for another reason than a cancel. */
+export const isStopped = (stop: AbortSignal): boolean => stop.aborted && !isCancelled(stop)

@@ -26,9 +26,10 @@ import { readOutput } from "../embedded/outcomes.ts"
 import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
 import { Activation, type ActivationEnd, type ActivationPorts, type ChildDefinition } from "./activation.ts"
-import { isCancelled } from "./cancellation.ts"
+import { isCancelled, isStopped } from "./cancellation.ts"
 import { Journal, LostFunction } from "./journal.ts"
 import { Transactions } from "./transactions.ts"
+import { untilAvailable } from "./until-available.ts"
 
 /** Larger results of steps are objects. */
 
@@ -44,6 +45,9 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
   /** Starts the child of a function, unless it exists. */
   startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void>
 }
+
+/** Repeats a call of the store until the store is available. */
+type Patient = <Value>(call: () => Promise<Value>) => Promise<Value>
 
 export interface ParentFunction {
   runId: RunId
@@ -130,10 +134,13 @@ export class ProgramExecutor implements Executor {
     try {
       const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
       for (;;) {
-        const state = await this.#journal.load(assignment.row!)
-        if (await this.#wasAskedToEnd(state, assignment)) signal = AbortSignal.abort("cancel" satisfies StopReason)
         const graceOver = new AbortController()
-        const ports = this.#ports(assignment, output, { signal, graceOver: graceOver.signal })
+        const patient: Patient = (call) =>
+          untilAvailable(call, { clock, isStopped: () => isStopped(signal) || graceOver.signal.aborted })
+        const state = await patient(() => this.#journal.load(assignment.row!))
+        if (await patient(() => this.#wasAskedToEnd(state, assignment)))
+          signal = AbortSignal.abort("cancel" satisfies StopReason)
+        const ports = this.#ports(assignment, output, { signal, graceOver: graceOver.signal }, patient)
         const activation = new Activation(assignment.runId, state, ports)
         const running = activation.start((step) => workflow.handler(input as never, step))
         const end = await untilStopped(running, { signal, graceOver, clock, graceMs: assignment.graceMs })
@@ -182,7 +189,12 @@ export class ProgramExecutor implements Executor {
     return true
   }
 
-  #ports(assignment: Assignment, output: AttemptOutput, stops: Pick<ActivationPorts, "signal" | "graceOver">): ActivationPorts {
+  #ports(
+    assignment: Assignment,
+    output: AttemptOutput,
+    stops: Pick<ActivationPorts, "signal" | "graceOver">,
+    patient: Patient,
+  ): ActivationPorts {
     const { clock, random, objects, store, newChild, startChild, childEnd, cancelChild } = this.#options
     const row = assignment.row!
     const attemptId = assignment.attemptId as AttemptId
@@ -194,25 +206,28 @@ export class ProgramExecutor implements Executor {
       random,
       ...stops,
       log: createLog((stream, text) => void output.output(stream, text)),
-      record: (steps) => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId }))),
+      record: (steps) => patient(() => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId })))),
       transact: ({ name, occurrence, position, failures, startedAt }, run, signal) =>
-        this.#transactions.run(
-          { row, attemptId, name, occurrence, position, failures, startedAt },
-          { run, signal, readOutput: readStored, writeOutput: write },
+        patient(() =>
+          this.#transactions.run(
+            { row, attemptId, name, occurrence, position, failures, startedAt },
+            { run, signal, readOutput: readStored, writeOutput: write },
+          ),
         ),
       readOutput: readStored,
       writeOutput: write,
       newChild,
-      startChild: (child, definition, input) => startChild(parent, child, definition, input),
-      childEnd,
-      cancelChild,
-      answer: async (request, answer) => {
-        const signal = approvalSignal(request)
-        const outcome = await store.sendSignal({ runId: parent.runId, ...signal, payload: { ...answer } })
-        if (outcome === "sent") return answer
-        const first = (await this.#journal.load(row)).signals.find(({ name }) => name === signal.name)
-        return (first?.payload ?? answer) as typeof answer
-      },
+      startChild: (child, definition, input) => patient(() => startChild(parent, child, definition, input)),
+      childEnd: (child) => patient(() => childEnd(child)),
+      cancelChild: (child) => patient(() => cancelChild(child)),
+      answer: (request, answer) =>
+        patient(async () => {
+          const signal = approvalSignal(request)
+          const outcome = await store.sendSignal({ runId: parent.runId, ...signal, payload: { ...answer } })
+          if (outcome === "sent") return answer
+          const first = (await this.#journal.load(row)).signals.find(({ name }) => name === signal.name)
+          return (first?.payload ?? answer) as typeof answer
+        }),
     }
   }
 }

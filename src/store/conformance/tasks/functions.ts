@@ -168,6 +168,27 @@ export const functionTests = (open: Open<ServerStore>): void => {
       expect(signals.map(({ name }) => name)).toEqual(["paid"])
     })
 
+    it("that was cancelled while it was being resumed suspends as usual after a retry", async () => {
+      const world = await setup(open)
+      const { run, claim } = await started(world)
+      await world.turn({ changes: [suspends(claim, 1000)] })
+      world.clock.pass(1000)
+      const [gate] = await world.gate()
+      await world.store.requestCancel(run.id, "cancel")
+      await world.turn({ changes: [] })
+      await world.turn({ changes: [{ ...fence(gate!), kind: "requeue" }] })
+      await world.turn({ changes: [] })
+      expect(await world.store.getRun(run.id)).toMatchObject({ status: "cancelled" })
+      const plan = planRetry(workflow({ main: {} }), run, await world.store.listRowStates(run.id), { from: "main" })
+      if ("problem" in plan) throw new Error(plan.problem)
+      expect(await world.store.retryRun(run.id, plan.reset)).toBe(true)
+      const [again] = await world.claim()
+      await world.turn({ changes: [suspends(again!, 1000)] })
+      world.clock.pass(1000)
+      const [due] = await world.gate()
+      expect(due!.waitingOn!.mustEnd).toBeUndefined()
+    })
+
     it("records nothing once another attempt has its row", async () => {
       const world = await setup(open)
       const { claim } = await started(world)

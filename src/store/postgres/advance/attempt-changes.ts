@@ -85,7 +85,7 @@ const REQUEUE = statement(
   "requeue",
   `WITH returned AS (
      UPDATE tasks t SET status = 'pending', attempt = t.attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL,
-       waiting_on = NULL, resume_at = NULL, inner_run = ${INNER_RUN("t")}
+       waiting_on = NULL, resume_at = NULL, must_end = false, inner_run = ${INNER_RUN("t")}
      FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("requeue", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}

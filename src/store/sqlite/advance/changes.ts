@@ -264,7 +264,7 @@ const release = (tx: Tx, effects: BatchEffects, row: LoadedRow): boolean => {
 
 const REQUEUE = `
 UPDATE tasks SET status = 'pending', attempt = attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL,
-  waiting_on = NULL, resume_at = NULL
+  waiting_on = NULL, resume_at = NULL, must_end = 0
 WHERE id = ? AND attempt_id = ? AND waiting_on IS NOT NULL`
 
 /** Wakes other processes: one of them may have the function that the row calls. */
