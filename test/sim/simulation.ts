@@ -9,6 +9,7 @@ import type { Assignment, StopReason } from "../../src/executors/executor.ts"
 import type { LeaseHolderRow } from "../../src/store/contract/store.ts"
 import { AttemptLog, describeTask, isDeferred, type LaunchedAttempt } from "./checks/attempt-log.ts"
 import { CommitLog } from "./checks/commits.ts"
+import { FunctionLog } from "./checks/functions.ts"
 import { type JobAttempt, JobLog } from "./checks/jobs.ts"
 import { checkLaunch } from "./checks/launches.ts"
 import { lastIndex, Model } from "./checks/model.ts"
@@ -27,6 +28,8 @@ import { type Trace, Violation } from "./trace.ts"
 
 /** An engine that causes more events than this at one instant is in an endless loop. */
 const MAX_EVENTS_PER_INSTANT = 20_000
+/** Turns of the real event loop within which a function reaches its next step, or is suspended. */
+const FUNCTION_TURNS = 5
 
 /** An approval or a callback that a user sent to a waiting task. */
 export interface SentSignal {
@@ -54,6 +57,7 @@ export class Simulation {
   readonly model: Model
   readonly commitLog: CommitLog
   readonly jobs: JobLog
+  readonly functions: FunctionLog
   readonly processes: EngineProcess[] = []
   /** Holders that the store may give up, because they crashed or were too slow to renew their leases. */
   readonly deadHolders = new Set<string>()
@@ -75,6 +79,7 @@ export class Simulation {
   readonly #callCounts: number[]
   /** No engine starts before this time. */
   #downUntil = 0
+  readonly #runsFunctions: boolean
   #realWork = 0
   #realWorkDone: () => void = () => undefined
   #violation: Error | null = null
@@ -88,7 +93,9 @@ export class Simulation {
     this.model = new Model(this.tables, this.objects, (name) => this.workflowOf(name))
     this.commitLog = new CommitLog(this)
     this.jobs = new JobLog(this)
+    this.functions = new FunctionLog(this)
     this.#callCounts = scenario.engines.map(() => 0)
+    this.#runsFunctions = scenario.workflows.some(({ program }) => program !== undefined)
   }
 
   log(process: EngineProcess | null, text: string): void {
@@ -135,7 +142,7 @@ export class Simulation {
   }
 
   async #finishRealWork(): Promise<void> {
-    await immediate()
+    for (let turns = this.#runsFunctions ? FUNCTION_TURNS : 1; turns > 0; turns--) await immediate()
     while (this.#realWork > 0) {
       await new Promise<void>((resolve) => (this.#realWorkDone = resolve))
       await immediate()

@@ -58,9 +58,11 @@ const taskKey = (runId: string, node: number, path: string): string => `${runId}
 
 export const describeTask = ({ run, simNode, path }: TaskRef): string => `${run}/${simNode.node.name}${path && `[${path}]`}`
 
-/** Returns whether the attempt has ended, but its task waits for a callback. */
+/** Returns whether the attempt has ended, but its task waits for a callback, or is a suspended function. */
 export const isDeferred = ({ simNode, result }: LaunchedAttempt): boolean =>
-  simNode.waitPlan?.kind === "defer" && result?.state === "success"
+  (simNode.waitPlan?.kind === "defer" && result?.state === "success") || isSuspended(result)
+
+export const isSuspended = (result: AttemptResult | null): boolean => result?.suspended !== undefined
 
 export class AttemptLog {
   readonly attempts = new Map<string, LaunchedAttempt>()

@@ -5,7 +5,10 @@ import { isDeepStrictEqual } from "node:util"
 import type { Change, Fence } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
 import { Conflict } from "../../../src/store/contract/errors.ts"
+import type { NewSignal, NewStep, SignalOutcome } from "../../../src/store/contract/functions.ts"
+import type { NewJob } from "../../../src/store/contract/jobs.ts"
 import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
+import type { TransactionStep } from "../../../src/store/contract/transactions.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
 import type { StoreMethod } from "../engine/faulty-store.ts"
@@ -75,6 +78,8 @@ export class CommitLog {
 
   failedCall(process: EngineProcess, method: StoreMethod, error: Error): void {
     if (method === "removeRun" && error instanceof Conflict) return
+    // The code of the transaction has failed.
+    if (method === "recordInTransaction") return
     const message = `${method} of ${process.name}: ${error.stack ?? error.message}`
     this.#simulation.fail(new Violation("the store accepts every call", message))
   }
@@ -105,11 +110,30 @@ export class CommitLog {
         break
       case "retryRun":
         if (value === true) this.#afterRetry(runId)
+        if (value === true) this.#simulation.functions.afterRetry(runId, args[1] as RetryReset)
         this.#checkRetriedRuns()
         break
       case "deregisterHolder":
         // Its unfinished attempts count as lost.
         this.#simulation.deadHolders.add(args[0] as string)
+        break
+      case "loadFunctions":
+        this.#simulation.functions.afterLoad(args[0] as number[])
+        break
+      case "recordSteps":
+        this.#simulation.functions.afterRecord(args[0] as NewStep[], value as string[])
+        break
+      case "recordInTransaction":
+        this.#simulation.functions.afterTransaction(args[0] as TransactionStep, value as boolean)
+        break
+      case "sendSignal":
+        this.#simulation.functions.afterSignal(args[0] as NewSignal, value as SignalOutcome)
+        break
+      case "createJobs":
+        this.#simulation.jobs.noteCreated(args[0] as NewJob[], value as object)
+        break
+      case "cancelJob":
+        this.#simulation.jobs.noteCancelled(args[0] as string, value as object)
         break
       case "reapHolders":
         this.#checkReaped(value as OrphanedAttempt[])

@@ -220,6 +220,7 @@ class FinishedRun {
     if (row.status === "success" && row.attempt_id === null) return this.#checkCachedOutput(row, simNode)
     const last = attemptLog.history(this.#run.id, row.node, row.path).applied.at(-1)
     if (last === undefined || last.kind !== "finish" || last.id !== row.attempt_id) this.#fail(row, "no attempt ended so")
+    if (this.#workflow.program !== undefined) this.#simulation.functions.checkEnd(this.#run, row)
     if (simNode.waitPlan !== null) {
       const wrong = explainWrongWait(this.#simulation, simNode, row, last)
       if (wrong !== null) this.#fail(row, wrong)

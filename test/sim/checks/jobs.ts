@@ -1,5 +1,6 @@
 // Checks jobs: what handlers did, what was committed and what users were told must fit together.
 
+import type { RetryPolicy } from "../../../src/core/model/workflow.ts"
 import { minRetryDelay } from "./model.ts"
 import type { NewJob } from "../../../src/store/contract/jobs.ts"
 import type { EngineProcess } from "../engine/engine-process.ts"
@@ -18,9 +19,14 @@ interface LaunchedJob extends JobAttempt {
   holder: string | null
 }
 
+/** Lost attempts of a job with retries as tasks have them. */
+const LOST_RETRIES = 3
+
 /** Ends of attempts that were committed. */
 interface JobHistory {
   failed: number
+  /** Lost attempts, of jobs with retries as tasks have them: those have a budget of their own. */
+  lost: number
   succeeded: boolean
   /** The time of day of the last end. */
   endedAt: number
@@ -30,6 +36,8 @@ export class JobLog {
   readonly #simulation: Simulation
   /** Jobs of all requests, by id. */
   readonly #jobs: Map<string, NewJob>
+  /** Jobs that a function has cancelled. */
+  readonly #cancelled = new Set<string>()
   readonly #live = new Map<string, LaunchedJob>()
   readonly #histories = new Map<string, JobHistory>()
   /** Jobs that an engine acknowledged. */
@@ -72,7 +80,7 @@ export class JobLog {
   }
 
   #history(id: string): JobHistory {
-    const history = this.#histories.get(id) ?? { failed: 0, succeeded: false, endedAt: 0 }
+    const history = this.#histories.get(id) ?? { failed: 0, lost: 0, succeeded: false, endedAt: 0 }
     this.#histories.set(id, history)
     return history
   }
@@ -87,20 +95,14 @@ export class JobLog {
     const { failed, succeeded, endedAt } = this.#history(id)
     if (succeeded) fail("a success is not run again", "was launched after a success")
     if (live.some((other) => other.id === id)) fail("a task has one live attempt", "was launched beside another")
-    const { max_attempts, base_delay_seconds, max_delay_seconds, backoff_strategy } = job.retryPolicy
-    if (failed >= max_attempts) fail("retries stay within their budget", `follows ${failed} of ${max_attempts}`)
+    const policy = policyOf(job)
+    const { maxAttempts } = policy
+    if (failed >= maxAttempts) fail("retries stay within their budget", `follows ${failed} of ${maxAttempts}`)
     const missing = job.dependencies.find((dependency) => !this.#hasSucceeded(dependency))
     if (missing !== undefined) fail("a job starts after its dependencies", `was launched before ${missing} had succeeded`)
     if (job.concurrencyKey !== null) {
       const used = live.filter((other) => this.#jobs.get(other.id)!.concurrencyKey === job.concurrencyKey).length
       if (used >= job.concurrencyLimit) fail("limits hold", `runs beside ${used} others with the key ${job.concurrencyKey}`)
-    }
-    const policy = {
-      maxAttempts: max_attempts,
-      backoff: backoff_strategy.toLowerCase() as "fixed" | "linear" | "exponential",
-      baseDelayMs: base_delay_seconds * 1000,
-      maxDelayMs: max_delay_seconds * 1000,
-      jitter: false,
     }
     const dueAt = failed === 0 ? 0 : endedAt + minRetryDelay(policy, failed)
     if (this.#simulation.clock.latest < dueAt) fail("retries wait for their delay", "is too early")
@@ -117,15 +119,29 @@ export class JobLog {
     const history = this.#history(id)
     if (history.succeeded) throw new Violation("a result is applied once", `job ${id} ended again as ${result.state}`)
     history.endedAt = result.state === "lost" ? 0 : this.#simulation.clock.now()
+    const { retry } = this.#jobs.get(id)!
+    const isLostFree = retry !== null && result.state === "lost"
     if (result.state === "success") history.succeeded = true
+    else if (isLostFree) history.lost += 1
     else history.failed += 1
-    const { max_attempts } = this.#jobs.get(id)!.retryPolicy
-    const isRetried = result.state !== "success" && history.failed < max_attempts
-    if (isRetried === (kind === "retry")) return
+    const { maxAttempts } = policyOf(this.#jobs.get(id)!)
+    const hasBudget = isLostFree ? history.lost <= LOST_RETRIES : history.failed < maxAttempts
+    const isRetried = result.state !== "success" && hasBudget
+    if (isRetried === (kind === "retry") || this.#cancelled.has(id)) return
     throw new Violation(
       "retries stay within their budget",
-      `job ${id}: ${result.state} became a ${kind} after ${history.failed} of ${max_attempts} attempts`,
+      `job ${id}: ${result.state} became a ${kind} after ${history.failed} of ${maxAttempts} attempts`,
     )
+  }
+
+  /** Jobs of functions are known when they are created. */
+  noteCreated(jobs: readonly NewJob[], created: object): void {
+    if ("rejected" in created) return
+    for (const job of jobs) if (!this.#jobs.has(job.id)) this.#jobs.set(job.id, job)
+  }
+
+  noteCancelled(id: string, job: object): void {
+    if (!("rejected" in job)) this.#cancelled.add(id)
   }
 
   // -- what users are told -----------------------------------------------------------------------------------------------------------
@@ -146,11 +162,29 @@ export class JobLog {
     const keys = [...stored.keys()].flatMap((id) => this.#jobs.get(id)!.key ?? [])
     if (new Set(keys).size < keys.length) throw new Violation("a key creates one job", `the stored keys are ${keys.join(", ")}`)
     for (const [id, status] of stored) {
-      const expected = this.#history(id).succeeded ? "COMPLETED" : this.#history(id).failed > 0 ? "FAILED" : "BLOCKED"
+      if (this.#cancelled.has(id)) continue
+      const expected = this.#history(id).succeeded
+        ? "COMPLETED"
+        : this.#history(id).failed + this.#history(id).lost > 0
+          ? "FAILED"
+          : "BLOCKED"
       if (status !== expected) throw new Violation("jobs end as their attempts did", `job ${id} is ${status}, not ${expected}`)
       const isBlocked = this.#jobs.get(id)!.dependencies.some((dependency) => !this.#hasSucceeded(dependency))
       if (isBlocked !== (status === "BLOCKED"))
         throw new Violation("a job starts after its dependencies", `job ${id} is ${status}`)
     }
   }
+}
+
+const policyOf = ({ retry, retryPolicy }: NewJob): RetryPolicy => {
+  const { max_attempts, base_delay_seconds, max_delay_seconds, backoff_strategy } = retryPolicy
+  return (
+    retry ?? {
+      maxAttempts: max_attempts,
+      backoff: backoff_strategy.toLowerCase() as "fixed" | "linear" | "exponential",
+      baseDelayMs: base_delay_seconds * 1000,
+      maxDelayMs: max_delay_seconds * 1000,
+      jitter: false,
+    }
+  )
 }

@@ -7,7 +7,7 @@ import type { RunRecord, TaskRecord } from "../database/table-reader.ts"
 import { readUpstreamFile } from "../engine/process-folders.ts"
 import type { Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
-import { describeTask, type LaunchedAttempt } from "./attempt-log.ts"
+import { describeTask, isSuspended, type LaunchedAttempt } from "./attempt-log.ts"
 import {
   evaluateRule,
   hasFinished,
@@ -60,6 +60,8 @@ const checkNumber = (simulation: Simulation, attempt: LaunchedAttempt): void => 
   const { launches } = simulation.attemptLog.history(attempt.runId, attempt.simNode.index, attempt.path)
   const last = launches.at(-1)
   if (last === undefined || attempt.number > last.number) return
+  // A function goes on under its attempt number.
+  if (attempt.number === last.number && isSuspended(last.result)) return
   throw new Violation("attempt numbers count up", `${describeTask(attempt)} #${attempt.number} after #${last.number}`)
 }
 
@@ -91,7 +93,9 @@ const checkLimits = (simulation: Simulation, attempt: LaunchedAttempt): void => 
     throw new Violation("limits hold", `${describeTask(attempt)} is number ${used} of the ${cap} allowed ${what}`)
   }
   const { concurrency } = simulation.scenario.engines[process.engineIndex]!
-  check("in the engine", concurrency, (other) => other.process === process)
+  // A function whose suspension was rejected learns of its cancel at once, without a free slot.
+  const isRelaunched = workflow.program !== undefined && simulation.commitLog.cancelled.has(runId)
+  if (!isRelaunched) check("in the engine", concurrency, (other) => other.process === process)
   const isSameTask = (other: LaunchedAttempt): boolean => other.workflow === workflow && other.simNode === simNode
   if (key === null) {
     check("of the task", simNode.node.concurrency, (other) => isSameTask(other) && other.runId === runId)

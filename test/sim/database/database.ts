@@ -17,6 +17,8 @@ export interface SimDatabase {
   readonly leasesOnly: boolean
   /** Claims consider the hooks that the same commit inserts when it closes a run. Postgres sends its claims before. */
   readonly claimsNewHooks: boolean
+  /** The table in which transactions of durable functions write, as SQL. */
+  readonly ledger: string
   /** Sees all commits up to the last `refresh`. */
   readonly tables: TableReader
   /** Opens a store with connections of its own, as a process does. */

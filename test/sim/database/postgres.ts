@@ -17,6 +17,7 @@ import { TableReader } from "./table-reader.ts"
 import { parserOf, TableCopy } from "./table-copy.ts"
 
 const SCHEMA = "ork"
+const LEDGER = `${SCHEMA}.ledger`
 const CHANNEL = `ork_${SCHEMA}`
 /** Sent by the simulation itself, to see that a new store listens. */
 const PROBE = "probe"
@@ -31,6 +32,7 @@ export const postgresDatabases = async (): Promise<SimDatabases> => {
   await store.migrate()
   await store.close()
   await enforceRules(url, SCHEMA)
+  await ask(url, `CREATE TABLE ${LEDGER} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, entry text NOT NULL)`)
   const client = new pg.Client({ connectionString: url, types: { getTypeParser: parserOf } })
   await client.connect()
   await client.query(`SET search_path TO "${SCHEMA}"; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; LISTEN "${CHANNEL}"`)
@@ -70,6 +72,7 @@ interface OpenStore {
 class PostgresDatabase implements SimDatabase {
   readonly leasesOnly = true
   readonly claimsNewHooks = false
+  readonly ledger = LEDGER
   readonly #url: string
   readonly #client: pg.Client
   readonly #tables: TableCopy

@@ -16,6 +16,9 @@ export const sqliteDatabases = async (): Promise<SimDatabases> => {
   const store = await openSqlite({ path: template, clock: new VirtualClock(), random: new Rng("template") })
   await store.migrate()
   await store.close()
+  const prepared = new DatabaseSync(template)
+  prepared.exec("CREATE TABLE ledger (id INTEGER PRIMARY KEY, entry TEXT NOT NULL)")
+  prepared.close()
   return {
     create: async (seed) => {
       const path = join(folder, `${seed}.db`)
@@ -32,6 +35,7 @@ const sqliteDatabase = (path: string): SimDatabase => {
   return {
     leasesOnly: false,
     claimsNewHooks: true,
+    ledger: "ledger",
     tables: new TableReader(connection),
     openStore: (options: OpenOptions) => openSqlite({ path, ...options }),
     // Processes on one file wake each other by writing to a file beside it.

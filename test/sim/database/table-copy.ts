@@ -19,6 +19,8 @@ const COPIED = {
   schedules: { key: ["id"], indexes: [] },
   ticks: { key: ["workflow_id", "schedule", "tick_at"], indexes: [] },
   trigger_successes: { key: ["id"], indexes: [] },
+  steps: { key: ["task_id", "name", "occurrence"], indexes: [] },
+  ledger: { key: ["id"], indexes: [] },
 } as const satisfies Record<string, { key: string[]; indexes: string[] }>
 
 type Table = keyof typeof COPIED

@@ -98,6 +98,19 @@ export interface AttemptRecord {
   state: string
 }
 
+/** A recorded step of a durable function. */
+export interface StepRecord {
+  name: string
+  occurrence: number
+  kind: string
+  state: "waiting" | "success" | "failed"
+  failures: number
+  output: string | null
+  output_key: string | null
+  /** A JSON text. */
+  details: string
+}
+
 const OPEN_TASK_COLUMNS = [
   "id",
   "run_seq",
@@ -230,6 +243,16 @@ export class TableReader {
 
   attempts(row: number): AttemptRecord[] {
     return this.#all("SELECT attempt, attempt_id, state FROM attempts WHERE task_id = ? ORDER BY attempt", row)
+  }
+
+  /** The recorded steps of a durable function, by its row. */
+  steps(row: number): StepRecord[] {
+    return this.#all("SELECT * FROM steps WHERE task_id = ? ORDER BY position, name, occurrence", row)
+  }
+
+  /** Counts the entries that transactions of functions have written. */
+  countLedger(entry: string): number {
+    return this.#all<{ n: number }>("SELECT count(*) AS n FROM ledger WHERE entry = ?", entry)[0]!.n
   }
 
   limits(): LimitRecord[] {

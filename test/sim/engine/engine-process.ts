@@ -5,7 +5,8 @@ import { join } from "node:path"
 import type { RunId } from "../../../src/core/model/ids.ts"
 import type { Clock } from "../../../src/core/model/ports.ts"
 import { isRunClosed, type RunStatus } from "../../../src/core/model/status.ts"
-import { handlerLane, queueLane } from "../../../src/core/routing/lanes.ts"
+import type { WorkerCapabilities } from "../../../src/core/routing/capabilities.ts"
+import { handlerLane, localLane, restrictedLane } from "../../../src/core/routing/lanes.ts"
 import { Engine } from "../../../src/engine/engine.ts"
 import { inlineEvaluator } from "../../../src/engine/gate/evaluator.ts"
 import type { Evaluator } from "../../../src/engine/ports.ts"
@@ -13,11 +14,13 @@ import { JobService } from "../../../src/engine/services/jobs.ts"
 import type { Executor } from "../../../src/executors/executor.ts"
 import type { ServerStore } from "../../../src/store/contract/server-store.ts"
 import { Rng } from "../rng.ts"
+import { CHILD_TASK } from "../scenario/functions.ts"
 import { JOB_QUEUE } from "../scenario/jobs.ts"
 import type { EngineSpec, Scenario } from "../scenario/scenario.ts"
 import type { Simulation } from "../simulation.ts"
 import { ProcessFolders } from "./process-folders.ts"
 import { fakeConditions } from "./fake-conditions.ts"
+import { DurableFunctions } from "./durable-functions.ts"
 import { FakeExecutor } from "./fake-executor.ts"
 import { FakeHandler } from "./fake-handler.ts"
 import { faultyStore } from "./faulty-store.ts"
@@ -48,6 +51,8 @@ export class EngineProcess {
   /** Those of a server; `ork run` has none. */
   services: Services | null = null
   jobs: JobService | null = null
+  /** The store with its faults. */
+  faultyStore!: ServerStore
   /** The holder id under which it last claimed; null before. */
   holder: string | null = null
   /** Functions that abandon the user requests that it has not replied to. */
@@ -75,6 +80,7 @@ export class EngineProcess {
       isDead: (holder) => simulation.isDead(holder),
     })
     const store = faultyStore(simulation, process)
+    process.faultyStore = store
     process.engine = createEngine(simulation, process, spec, store)
     process.engine.onEvent(({ type, status, runId }) => {
       if (type === "run" && isRunClosed(status as RunStatus)) process.folders.remove(runId)
@@ -89,18 +95,29 @@ export class EngineProcess {
 
 const createEngine = (simulation: Simulation, process: EngineProcess, spec: EngineSpec, faulty: ServerStore): Engine => {
   const { name, clock, store } = process
-  const executors = [new FakeExecutor(simulation, process), new FakeHandler(simulation, process)]
+  const functions = functionsOf(simulation.scenario)
+  const executors: Executor[] = [new FakeExecutor(simulation, process), new FakeHandler(simulation, process)]
+  if (functions.length > 0) executors.push(new DurableFunctions(simulation, process, faulty))
+  const capabilities: WorkerCapabilities = {
+    queues: "all",
+    labels: [],
+    handlers: [JOB_QUEUE],
+    functions,
+    capacity: spec.concurrency,
+    version: "",
+  }
+  const kind = spec.privateRun === null ? "server" : "run"
   return new Engine({
     store: faulty,
     objects: simulation.objects,
     folders: process.folders,
-    executors: new Map<string, Executor>(executors.map((executor) => [executor.name, executor])),
+    executors: new Map(executors.map((executor) => [executor.name, executor])),
     evaluator: faultyEvaluator(simulation, name),
     conditions: fakeConditions(simulation, name),
     clock,
     random: new Rng("engine", simulation.scenario.seed, name),
     log: SILENT,
-    holder: { kind: spec.privateRun === null ? "server" : "run", name: spec.name, process: name },
+    holder: { kind, name: spec.name, process: name, ...(kind === "server" && functions.length > 0 && { capabilities }) },
     privateRun: spec.privateRun === null ? null : (simulation.runIdOf(spec.privateRun) as RunId),
     lanes: lanesOf(simulation.scenario),
     concurrency: spec.concurrency,
@@ -121,8 +138,17 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
 /** Returns the lanes of all tasks and jobs. */
 const lanesOf = ({ workflows, jobs }: Scenario): string[] => [
   ...(jobs.length === 0 ? [] : [handlerLane(JOB_QUEUE)]),
-  ...new Set(workflows.flatMap(({ nodes }) => nodes.map(({ node }) => queueLane(node.queue, [])))),
+  ...new Set(workflows.flatMap(({ nodes }) => nodes.map(({ node }) => localLane(SHARED_RUN, node)))),
+  ...(functionsOf({ workflows }).length === 0 ? [] : [restrictedLane("default", CHILD_TASK, [])]),
 ]
+
+const SHARED_RUN = { id: "", private: false }
+
+/** Returns the names of the durable functions, and of the task that they call. */
+const functionsOf = ({ workflows }: Pick<Scenario, "workflows">): string[] => {
+  const names = workflows.flatMap(({ compiled, program }) => (program === undefined ? [] : [compiled.name]))
+  return names.length === 0 ? [] : [...names, CHILD_TASK]
+}
 
 const faultyEvaluator = (simulation: Simulation, name: string): Evaluator => {
   const { seed, faults } = simulation.scenario

@@ -3,9 +3,12 @@
 
 import { newRunId, type RunId } from "../../../src/core/model/ids.ts"
 import type { TriggerRequest } from "../../../src/engine/engine.ts"
+import { planStepRetry } from "../../../src/engine/services/step-retry.ts"
+import type { StepKey } from "../../../src/core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../../../src/store/contract/errors.ts"
 import type { StoredVersion } from "../../../src/store/contract/store.ts"
 import { Rng } from "../rng.ts"
+import type { SignalSpec } from "../scenario/functions.ts"
 import { retryRequest, type RunSpec, type UserAction } from "../scenario/scenario.ts"
 import type { SentSignal, Simulation } from "../simulation.ts"
 import { Violation } from "../trace.ts"
@@ -14,6 +17,8 @@ import type { EngineProcess } from "./engine-process.ts"
 const REPEAT_MS = 500
 const REPEAT_RETRY_MS = 5000
 const MAX_TRIES = 4
+/** No run is retried after this time. */
+const LAST_SIGNAL_MS = 300_000
 const MAX_SIGNAL_DELAY_MS = 8000
 
 export interface UserRequest<T> {
@@ -105,8 +110,10 @@ export class Users {
       succeeded: ({ run: created }, process) => {
         this.#simulation.log(process, `acknowledges ${spec.label}`)
         this.#simulation.setLabel(created.id, spec.label)
+        const isFirst = !this.acknowledged.has(created.id)
         this.acknowledged.set(created.id, spec)
         this.#awaitEnd(process, created.id)
+        if (isFirst) for (const signal of spec.signals ?? []) this.#planSignal(created.id, signal)
       },
       failed: () => {
         if (spec.key !== null) this.after(REPEAT_MS, () => this.#trigger(spec))
@@ -171,13 +178,16 @@ export class Users {
         })
       }
       case "retry": {
-        const request = retryRequest(action, this.#simulation.scenario.workflows[spec.workflow]!, (node) =>
-          this.#instancePaths(runId, node),
-        )
+        const workflow = this.#simulation.scenario.workflows[spec.workflow]!
+        const step = workflow.program === undefined || action.how === "failed" ? null : this.#pickStep(runId, action.pick)
+        const request = retryRequest(action, workflow, (node) => this.#instancePaths(runId, node))
         this.#simulation.addRetryRequest(runId, request)
         return this.request({
           engine: spec.private,
-          send: ({ engine }) => engine.retry(runId, request),
+          send: async ({ engine, faultyStore }) => {
+            if (step === null) return await engine.retry(runId, request)
+            return await engine.retry(runId, (await planStepRetry(faultyStore, runId, step)).request)
+          },
           succeeded: (_, process) => {
             this.#logAction(process, action, spec)
             this.#awaitEnd(process, runId)
@@ -200,6 +210,14 @@ export class Users {
     return rows.filter((row) => row.node === node && row.parent_id !== null).map((row) => row.path)
   }
 
+  /** Returns a recorded step of a function; null: there is none. */
+  #pickStep(runId: RunId, pick: number): StepKey | null {
+    const { tables } = this.#simulation
+    const task = tables.task(tables.run(runId)!.seq, 0, "")
+    const steps = task === undefined ? [] : tables.steps(task.id)
+    return steps.length === 0 ? null : steps[pick % steps.length]!
+  }
+
   /** Resumes a paused run, and repeats the request until it succeeds. */
   #resume(spec: RunSpec, runId: RunId): void {
     this.request({
@@ -210,6 +228,30 @@ export class Users {
         const hasEnded = error instanceof Conflict || error instanceof NotFound
         if (!hasEnded) this.after(REPEAT_MS, () => this.#resume(spec, runId))
       },
+    })
+  }
+
+  // -- signals to functions --------------------------------------------------------------------------------------------------------
+
+  #planSignal(runId: string, signal: SignalSpec): void {
+    this.after(Math.max(0, signal.at - this.#simulation.clock.elapsed), () => this.#signal(runId, signal))
+  }
+
+  #signal(runId: string, signal: SignalSpec): void {
+    const { name, key, payload } = signal
+    this.request({
+      engine: null,
+      send: ({ engine, faultyStore }) =>
+        faultyStore.sendSignal({ runId: runId as RunId, name, key, payload }).finally(() => engine.wake()),
+      succeeded: (outcome, process) => {
+        this.#simulation.log(process, `signal ${payload} is ${outcome}`)
+        // A user may retry the function.
+        const again = outcome === "ended" && this.#simulation.clock.elapsed < LAST_SIGNAL_MS
+        if (again) this.after(REPEAT_RETRY_MS, () => this.#signal(runId, signal))
+        if (outcome === "unknown")
+          this.#simulation.fail(new Violation("no acknowledged run is lost", `${runId} gets no signal`))
+      },
+      failed: () => this.after(REPEAT_MS, () => this.#signal(runId, signal)),
     })
   }
 

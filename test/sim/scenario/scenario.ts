@@ -5,6 +5,7 @@ import type { RetryRequest } from "../../../src/core/rules/runs/retry-plan.ts"
 import { manyRuns, manyWorkflows } from "./crossed-bounds.ts"
 import { type ClockStep, makeClockSteps, makeSkew } from "./clocks.ts"
 import { makeFollowers } from "./followers.ts"
+import { makeFunctions, NO_FUNCTIONS, type SignalSpec } from "./functions.ts"
 import { addGroups } from "./groups.ts"
 import { type JobRequest, makeJobs } from "./jobs.ts"
 import { makeRetention, moreRetries, type Retention } from "./retention.ts"
@@ -23,6 +24,8 @@ export interface RunSpec {
   key: string | null
   /** The index of the engine that runs it alone; null: any shared engine. */
   private: number | null
+  /** The signals to a durable function. */
+  signals?: SignalSpec[]
 }
 
 export type UserAction = { at: number; run: number } & (
@@ -117,13 +120,19 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   const followers = huge ? [] : makeFollowers(seed, workflows)
   // The parent of a sub-workflow and the checks of schedules and triggers read runs after their end.
   const areRunsRead = [...workflows, ...scheduled, ...followers].some(isReadLater)
-  const retention = huge || areRunsRead ? null : makeRetention(seed)
+  const functions = huge ? NO_FUNCTIONS : makeFunctions(seed)
+  // Functions read the ends of those that they have called.
+  const retention = huge || areRunsRead || functions.runs.length > 0 ? null : makeRetention(seed)
   if (retention !== null) actions.push(...moreRetries(seed, runs))
   const crossesBounds = seed % CROSSED_BOUNDS.every === CROSSED_BOUNDS.first
+  const others = [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), ...scheduled, ...followers]
+  if (crossesBounds) runs.push(...manyRuns(seed, workflows.length))
+  actions.push(...functions.actions.map((action) => ({ ...action, run: action.run + runs.length })))
+  runs.push(...functions.runs.map((run) => ({ ...run, workflow: run.workflow + others.length })))
   return {
     seed,
-    workflows: [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), ...scheduled, ...followers, child],
-    runs: [...runs, ...(crossesBounds ? manyRuns(seed, workflows.length) : [])],
+    workflows: [...others, ...functions.workflows, child],
+    runs,
     actions: actions.toSorted((a, b) => a.at - b.at),
     engines,
     faults,

@@ -11,6 +11,7 @@ import {
   RUN_WHEN,
 } from "../../../src/core/model/workflow.ts"
 import { Rng } from "../rng.ts"
+import type { Op } from "./functions.ts"
 
 /** The values that the expressions of a task can read. */
 export interface ExpressionScope {
@@ -54,6 +55,8 @@ export interface SimWorkflow {
   compiled: CompiledWorkflow
   nodes: SimNode[]
   rates: FailureRates
+  /** What a durable function does; undefined: the workflow is none. */
+  program?: Op[]
 }
 
 export const bareNode = (name: string): Node => ({

@@ -1,6 +1,7 @@
 // Ways to make a world smaller: fewer runs, engines, faults, requests and tasks, and simpler tasks.
 
 import { GROUP_EXECUTOR } from "../../../src/core/model/workflow.ts"
+import { CHILD_FUNCTION, type Op } from "../scenario/functions.ts"
 import type { Scenario } from "../scenario/scenario.ts"
 import { bareNode, isGated, type SimNode, type SimWorkflow } from "../scenario/workflows.ts"
 
@@ -16,12 +17,14 @@ export const reductionsOf = (scenario: Scenario): Reduction[] => [
   ...fewerEngines(scenario),
   ...fewerWorkflows(scenario),
   ...fewerActions(scenario),
+  ...fewerSignals(scenario),
   ...fewerFaults(scenario),
   ...withoutServices(scenario),
   ...scenario.workflows.flatMap((workflow, i) => [
     ...fewerTasks(workflow, i),
     ...withoutUpstream(workflow, i),
     ...plainerWorkflow(workflow, i),
+    ...plainerProgram(workflow, i),
     ...workflow.nodes.flatMap((simNode) => plainerTask(workflow, i, simNode)),
   ]),
 ]
@@ -65,7 +68,7 @@ const removeEngine = (scenario: Scenario, index: number): void => {
 /** The last workflow is the one that sub-workflow tasks run. */
 const fewerWorkflows = ({ workflows, runs }: Scenario): Reduction[] =>
   workflows.slice(0, -1).flatMap(({ compiled }, i) =>
-    runs.some(({ workflow }) => workflow === i) || isFollowed(workflows, compiled.name)
+    runs.some(({ workflow }) => workflow === i) || isFollowed(workflows, compiled.name) || isCalled(workflows, compiled.name)
       ? []
       : [
           {
@@ -81,6 +84,12 @@ const fewerWorkflows = ({ workflows, runs }: Scenario): Reduction[] =>
 const isFollowed = (workflows: readonly SimWorkflow[], name: string): boolean =>
   workflows.some(({ compiled }) => compiled.triggers?.some((trigger) => "after" in trigger && trigger.after.includes(name)))
 
+const isCalled = (workflows: readonly SimWorkflow[], name: string): boolean =>
+  name === CHILD_FUNCTION && workflows.some(({ program }) => program !== undefined && hasKind(program, "child"))
+
+const hasKind = (ops: readonly Op[], kind: Op["kind"]): boolean =>
+  ops.some((op) => op.kind === kind || ("ops" in op && hasKind(op.ops, kind)))
+
 const fewerActions = ({ actions, engines }: Scenario): Reduction[] => [
   ...actions.map(({ kind, at }, i) => ({
     text: `without the ${kind} at ${at} ms`,
@@ -92,6 +101,21 @@ const fewerActions = ({ actions, engines }: Scenario): Reduction[] => [
       : [{ text: `without restarts of ${name}`, apply: ({ engines: own }: Scenario) => void (own[i]!.restarts = []) }],
   ),
 ]
+
+/** Without signals that are sent twice. Without another, a function may wait for ever. */
+const fewerSignals = ({ runs }: Scenario): Reduction[] =>
+  runs.flatMap(({ label, signals = [] }, run) =>
+    signals.flatMap(({ name, at, key }, i) =>
+      key === null || signals.findIndex((other) => other.key === key) === i
+        ? []
+        : [
+            {
+              text: `without the second signal ${name} to ${label} at ${at} ms`,
+              apply: (scenario: Scenario) => void (scenario.runs[run]!.signals = without(signals, i)),
+            },
+          ],
+    ),
+  )
 
 const RATES = ["failBeforeCommit", "failAfterCommit", "slow", "verySlow", "repeatBatch", "evaluator"] as const
 
@@ -202,6 +226,31 @@ const plainerWorkflow = ({ compiled, rates }: SimWorkflow, workflow: number): Re
       },
     })),
 ]
+
+/** Without one of the steps, or without what is around some; each changed program is a reduction. */
+const plainerProgram = ({ compiled, program }: SimWorkflow, workflow: number): Reduction[] =>
+  (program === undefined ? [] : smaller(program)).map(({ text, ops }) => ({
+    text: `${compiled.name} ${text}`,
+    apply: ({ workflows }) => void (workflows[workflow]!.program = ops),
+  }))
+
+const smaller = (ops: readonly Op[]): { text: string; ops: Op[] }[] =>
+  ops.flatMap((op, i) => {
+    const { id, kind } = op
+    const replaced = (...by: Op[]): Op[] => [...ops.slice(0, i), ...by, ...ops.slice(i + 1)]
+    return [
+      ...(ops.length === 1 ? [] : [{ text: `without ${kind} ${id}`, ops: replaced() }]),
+      ...("ops" in op
+        ? [
+            { text: `without what is around the steps of ${kind} ${id}`, ops: replaced(...op.ops) },
+            ...smaller(op.ops).map(({ text, ops: inner }) => ({ text, ops: replaced({ ...op, ops: inner }) })),
+          ]
+        : []),
+      ...("failures" in op && op.failures > 0
+        ? [{ text: `without failures of ${kind} ${id}`, ops: replaced({ ...op, failures: 0 }) }]
+        : []),
+    ]
+  })
 
 const plainerTask = ({ compiled }: SimWorkflow, workflow: number, simNode: SimNode): Reduction[] => {
   const { index, node } = simNode

@@ -1,6 +1,7 @@
 // Shrinks a failing world: applies one reduction after the other, and keeps each with which the world still violates the same invariant.
 
 import type { CompiledWorkflow } from "../../../src/core/model/workflow.ts"
+import type { Op } from "../scenario/functions.ts"
 import type { Scenario } from "../scenario/scenario.ts"
 import { type Reduction, reductionsOf } from "./reductions.ts"
 
@@ -51,8 +52,9 @@ export const shrink = async <Failure>({ create, play, maxTries }: ShrinkOptions<
 
 /** Returns lines that describe a world. */
 export const describeWorld = ({ workflows, runs, engines, actions, faults, leases, ...rest }: Scenario): string[] => [
-  ...workflows.flatMap(({ compiled, nodes }) => [
+  ...workflows.flatMap(({ compiled, nodes, program }) => [
     `workflow ${[compiled.name, ...startsOf(compiled)].join(", ")}:`,
+    ...(program === undefined ? [] : describeProgram(program, "  ")),
     ...nodes.map(({ node, waitPlan }) => {
       const upstream = node.upstream.map((up) => nodes[up]!.node.name).join(", ")
       const parts = [
@@ -68,6 +70,9 @@ export const describeWorld = ({ workflows, runs, engines, actions, faults, lease
     }),
   ]),
   ...runs.map(({ label, workflow, at }) => `run ${label} of ${workflows[workflow]!.compiled.name} at ${at} ms`),
+  ...runs.flatMap(({ label, signals = [] }) =>
+    signals.map(({ name, key, at }) => `signal ${name}${key === null ? "" : " with a key"} to ${label} from ${at} ms on`),
+  ),
   ...actions.map(({ kind, run, at }) => `${kind} of ${runs[run]!.label} at ${at} ms`),
   ...engines.map(
     ({ name, concurrency, restarts, skewMs }) =>
@@ -78,6 +83,13 @@ export const describeWorld = ({ workflows, runs, engines, actions, faults, lease
   ...rest.jobs.map(({ at, jobs }) => `${jobs.length} jobs at ${at} ms`),
   ...(rest.retention === null ? [] : [`retention: ${JSON.stringify(rest.retention)}`]),
 ]
+
+const describeProgram = (ops: readonly Op[], indent: string): string[] =>
+  ops.flatMap((op) => {
+    if ("ops" in op) return [`${indent}${op.kind}:`, ...describeProgram(op.ops, `${indent}  `)]
+    const { kind, ...rest } = op
+    return [`${indent}step ${kind} ${JSON.stringify(rest)}`]
+  })
 
 /** Returns what starts runs of a workflow besides users. */
 const startsOf = ({ schedules, triggers = [] }: CompiledWorkflow): string[] => [

@@ -22,12 +22,25 @@ export const findBinaries = async (folder: string): Promise<string> => {
     if (problem === null) return bin
     reasons.push(problem)
     if (!bin.includes("node_modules")) continue
-    const copy = join(folder, "postgres")
-    await cp(dirname(bin), copy, { recursive: true, verbatimSymlinks: true })
-    if (serverUser.uid !== undefined) await promisify(execFile)("chown", ["-R", `${serverUser.uid}:${serverUser.gid}`, copy])
-    if ((await whyNotRunnable(join(copy, "bin"))) === null) return join(copy, "bin")
+    const copy = await copyOf(dirname(bin), folder)
+    if ((await whyNotRunnable(copy)) === null) return copy
   }
   throw new Error([ADVICE, ...reasons].join("\n"))
+}
+
+/** Returns the folder of the programs of an npm package. Copies it into `folder` if the server's user cannot read it. */
+export const binariesIn = async (native: string, folder: string): Promise<string> => {
+  await makeLinks(native)
+  const bin = join(native, "bin")
+  return (await whyNotRunnable(bin)) === null ? bin : await copyOf(native, folder)
+}
+
+/** Copies the programs for the server's user, and returns their folder. */
+const copyOf = async (native: string, folder: string): Promise<string> => {
+  const copy = join(folder, "postgres")
+  await cp(native, copy, { recursive: true, verbatimSymlinks: true })
+  if (serverUser.uid !== undefined) await promisify(execFile)("chown", ["-R", `${serverUser.uid}:${serverUser.gid}`, copy])
+  return join(copy, "bin")
 }
 
 const whyNotRunnable = async (bin: string): Promise<string | null> => {

@@ -13,7 +13,7 @@ import { setTimeout as delay } from "node:timers/promises"
 import { promisify } from "node:util"
 import { Client } from "pg"
 import { freePort } from "./component.ts"
-import { findBinaries, serverUser } from "./postgres-binaries.ts"
+import { binariesIn, findBinaries, serverUser } from "./postgres-binaries.ts"
 
 export interface PostgresServer {
   /** The URL of the maintenance database, as superuser. */
@@ -41,20 +41,23 @@ kill -QUIT $server; wait $server; cd /; rm -rf "$ORK_TEST_FOLDER"`
 export interface PostgresOptions {
   /** Syncs files, as a server in production does. Tests need no database that survives a power loss, and are much faster without. */
   durable?: boolean
+  /** The folder of `bin` and `lib` of a Postgres. Default: that of the project, or of Debian. */
+  native?: string
 }
 
 /** Starts a server. Retries, because another process may take the free port before Postgres binds it. */
-export const startPostgres = async ({ durable = false }: PostgresOptions = {}, attempt = 1): Promise<PostgresServer> => {
+export const startPostgres = async (options: PostgresOptions = {}, attempt = 1): Promise<PostgresServer> => {
+  const { durable = false, native } = options
   const folder = await mkdtemp(join(tmpdir(), "ork-test-postgres-"))
   try {
     if (serverUser.uid !== undefined) await chown(folder, serverUser.uid, serverUser.gid)
-    const bin = await findBinaries(folder)
+    const bin = await (native === undefined ? findBinaries(folder) : binariesIn(native, folder))
     const initdb = ["-D", join(folder, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     await promisify(execFile)(join(bin, "initdb"), initdb, { cwd: folder, ...serverUser })
     return await startIn(folder, bin, await freePort(), durable)
   } catch (error) {
     await rm(folder, { recursive: true, force: true })
-    if (attempt < START_ATTEMPTS && error instanceof NotStarted) return startPostgres({ durable }, attempt + 1)
+    if (attempt < START_ATTEMPTS && error instanceof NotStarted) return startPostgres(options, attempt + 1)
     throw error
   }
 }

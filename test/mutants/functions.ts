@@ -1,0 +1,90 @@
+// Bugs of durable functions.
+
+import { type PlantedBug, SIM_ON_POSTGRES, SIM_ON_SQLITE } from "./planted-bug.ts"
+
+export const FUNCTION_BUGS: PlantedBug[] = [
+  {
+    name: "function-wakes-sleeper",
+    bug: "Whatever resumes a function ends its sleeps.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "if (until <= this.#ports.clock.now()) return await this.#succeed(step, null)",
+        replace: "if (this.#isRecorded(step) || until <= this.#ports.clock.now()) return await this.#succeed(step, null)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-receives-signal-twice",
+    bug: "A function that is resumed receives a signal again.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "if (signal !== null) this.#usedSignals.add(signal)",
+        replace: "if (signal === Number.POSITIVE_INFINITY) this.#usedSignals.add(signal)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-sees-interruption",
+    bug: "The code of a function sees that its process stops, and takes it for a failure of its step.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "if (!this.#isInterrupted(error)) throw error\n        // The function",
+        replace: "if (error !== null) throw error\n        // The function",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-fails-in-outage",
+    bug: "A call that the store does not answer fails a function.",
+    edits: [
+      {
+        file: "src/sdk/durable/until-available.ts",
+        find: "if (!(error instanceof StoreUnavailable) || isStopped()) throw error",
+        replace: "if (error !== null || isStopped()) throw error",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-records-without-fence",
+    bug: "An attempt that was given up records steps.",
+    edits: [
+      {
+        file: "src/store/sqlite/functions/functions.ts",
+        find: "WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND waiting_on IS NULL",
+        replace: "WHERE id = ? AND (attempt_id = ? OR true) AND status IN ('dispatched', 'running') AND waiting_on IS NULL",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-transaction-twice",
+    bug: "A transaction whose reply was lost is committed a second time.",
+    edits: [
+      {
+        file: "src/store/sqlite/functions/functions.ts",
+        find: "details = excluded.details, finished_at = excluded.finished_at WHERE steps.state <> 'success'`",
+        replace: "details = excluded.details, finished_at = excluded.finished_at`",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-signal-resumes-nothing",
+    bug: "On Postgres, a signal does not resume a suspended function.",
+    edits: [
+      {
+        file: "src/store/postgres/functions/functions.ts",
+        find: "  await requestResume(tx, [row])\n",
+        replace: "",
+      },
+    ],
+    foundBy: SIM_ON_POSTGRES,
+  },
+]
