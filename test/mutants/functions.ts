@@ -52,30 +52,6 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     foundBy: SIM_ON_SQLITE,
   },
   {
-    name: "function-records-without-fence",
-    bug: "An attempt that was given up records steps.",
-    edits: [
-      {
-        file: "src/store/sqlite/functions/functions.ts",
-        find: "WHERE id = ? AND attempt_id = ? AND status IN ('dispatched', 'running') AND waiting_on IS NULL",
-        replace: "WHERE id = ? AND (attempt_id = ? OR true) AND status IN ('dispatched', 'running') AND waiting_on IS NULL",
-      },
-    ],
-    foundBy: SIM_ON_SQLITE,
-  },
-  {
-    name: "function-transaction-twice",
-    bug: "A transaction whose reply was lost is committed a second time.",
-    edits: [
-      {
-        file: "src/store/sqlite/functions/functions.ts",
-        find: "details = excluded.details, finished_at = excluded.finished_at WHERE steps.state <> 'success'`",
-        replace: "details = excluded.details, finished_at = excluded.finished_at`",
-      },
-    ],
-    foundBy: SIM_ON_SQLITE,
-  },
-  {
     name: "function-signal-resumes-nothing",
     bug: "On Postgres, a signal does not resume a suspended function.",
     edits: [

@@ -99,7 +99,9 @@ export class Attempts {
   async #suspend(change: Change): Promise<void> {
     // A commit that never comes rejects: the engine stops.
     if (await this.#parts.commit(change).catch(() => true)) return
-    for (const claim of await this.#readClaims({ row: change.row, attemptId: change.attemptId })) await this.launch(claim)
+    // A row that waits was suspended by an earlier commit, whose reply was lost: it goes on when it is resumed.
+    for (const claim of await this.#readClaims({ row: change.row, attemptId: change.attemptId }))
+      if (claim.kind !== "job" && claim.waitingOn === null) await this.launch(claim)
   }
 
   /** Reads the claim of an attempt that has not ended, as soon as the store can be read. */
