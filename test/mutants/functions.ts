@@ -1,6 +1,6 @@
 // Bugs of durable functions.
 
-import { type PlantedBug, SIM_ON_POSTGRES, SIM_ON_SQLITE } from "./planted-bug.ts"
+import { type PlantedBug, SIM_ON_SQLITE } from "./planted-bug.ts"
 
 export const FUNCTION_BUGS: PlantedBug[] = [
   {
@@ -50,17 +50,5 @@ export const FUNCTION_BUGS: PlantedBug[] = [
       },
     ],
     foundBy: SIM_ON_SQLITE,
-  },
-  {
-    name: "function-signal-resumes-nothing",
-    bug: "On Postgres, a signal does not resume a suspended function.",
-    edits: [
-      {
-        file: "src/store/postgres/functions/functions.ts",
-        find: "  await requestResume(tx, [row])\n",
-        replace: "",
-      },
-    ],
-    foundBy: SIM_ON_POSTGRES,
   },
 ]
