@@ -356,12 +356,12 @@ export class FunctionLog {
   }
 
   /** A retry forgets the steps that have failed, and those that it names. */
-  afterRetry(runId: string, { nodes }: RetryReset): void {
+  afterRetry(runId: string, { rows }: RetryReset): void {
     const { tables } = this.#simulation
     const task = tables.task(tables.run(runId)!.seq, 0, "")
     const run = this.#runs.get(runId)
     if (run === undefined || task === undefined) return
-    const named = new Set(nodes.flatMap(({ steps = [] }) => steps.map(keyOf)))
+    const named = new Set(rows.flatMap(({ steps = [] }) => steps.map(keyOf)))
     const stored = new Map(tables.steps(task.id).map((record) => [keyOf(record), record]))
     for (const [key, record] of run.records) {
       const isForgotten = named.has(key) || record.state === "failed"

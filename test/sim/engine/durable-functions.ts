@@ -14,7 +14,7 @@ import type { Assignment, Executor, LaunchContext, StopReason } from "../../../s
 import { type AnyTask, type AnyWorkflow, signal, workflow } from "../../../src/sdk/definitions.ts"
 import type { ChildDefinition } from "../../../src/sdk/durable/activation.ts"
 import type { ObjectStore } from "../../../src/objects/objects.ts"
-import { FunctionExecutor, type ParentFunction } from "../../../src/sdk/durable/program-executor.ts"
+import { ProgramExecutor, type ParentFunction } from "../../../src/sdk/durable/program-executor.ts"
 import type { StepContext, StepTools } from "../../../src/sdk/durable/step-tools.ts"
 import { childEnd } from "../../../src/sdk/embedded/outcomes.ts"
 import { taskNode } from "../../../src/sdk/embedded/function-workflow.ts"
@@ -60,7 +60,7 @@ export class DurableFunctions implements Executor {
   readonly #simulation: Simulation
   readonly #process: EngineProcess
   readonly #store: ServerStore
-  readonly #executor: FunctionExecutor
+  readonly #executor: ProgramExecutor
   /** The attempt whose code runs. */
   readonly #current = new AsyncLocalStorage<LaunchedAttempt>()
   readonly #child: AnyTask
@@ -74,7 +74,7 @@ export class DurableFunctions implements Executor {
     const workflows = simulation.scenario.workflows.filter(({ program }) => program !== undefined)
     this.#child = childTask((input) => this.#work(input))
     const definitions = [this.#child, ...workflows.map((each) => this.#definitionOf(each))]
-    this.#executor = new FunctionExecutor({
+    this.#executor = new ProgramExecutor({
       definitions,
       store,
       objects: withLocalLogs(simulation.objects, join(process.dataDir, "logs")),
