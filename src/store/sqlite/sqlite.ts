@@ -60,7 +60,7 @@ import {
 } from "./runs/task-reads.ts"
 import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Versions } from "./cache/versions.ts"
-import { boundWal } from "./connection/wal.ts"
+import { sizeWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"
 import { serverLock } from "./connection/server-lock.ts"
 import { leaseGuard } from "./admin/lease-guard.ts"
@@ -186,7 +186,7 @@ const openWrites = (
     committed: () => {
       if (leavesWork) wakeOthers()
       leavesWork = false
-      boundWal(session.db, writer.commits)
+      sizeWal(session.db, writer.commits)
     },
     rolledBack: () => {
       session.versions.clear()
