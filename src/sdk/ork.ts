@@ -42,7 +42,6 @@ import {
   type JobState,
   type ListOptions,
   type Orkable,
-  type ResultOptions,
   type ScheduleOptions,
   type TransactionOptions,
   type Work,
@@ -52,7 +51,7 @@ import { createEngine, GRACE_MS } from "./embedded/create-engine.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
 import { functionWorkflow, taskNode } from "./embedded/function-workflow.ts"
 import { childEnd, failureOf, readOutput, resultOf } from "./embedded/outcomes.ts"
-import { Results } from "./embedded/results.ts"
+import { Results, type WaitOptions } from "./embedded/results.ts"
 import { boundParams, paramsOf } from "./embedded/run-params.ts"
 import { validate } from "./schema.ts"
 import { toJson } from "./to-json.ts"
@@ -216,7 +215,7 @@ export class Ork implements Orkable {
     const job = await this.#parts.store.getJob(id)
     if (job !== null) return this.#jobWork(job)
     const run = await this.#parts.store.getRun(runId)
-    return run === null ? null : await this.#runWork(run, false)
+    return run === null ? null : this.#runWork(run, false)
   }
 
   async *list({ def, status }: ListOptions): AsyncGenerator<Work<unknown>> {
@@ -243,7 +242,7 @@ export class Ork implements Orkable {
     for (;;) {
       const page: RunRow[] = await this.#parts.store.listRuns({ workflow, limit: PAGE, ...(before !== null && { before }) })
       for (const run of page) {
-        if (status === undefined || (status as readonly string[]).includes(run.status)) yield await this.#runWork(run, false)
+        if (status === undefined || (status as readonly string[]).includes(run.status)) yield this.#runWork(run, false)
       }
       if (page.length < PAGE) return
       before = page.at(-1)!
@@ -370,15 +369,18 @@ export class Ork implements Orkable {
       ? this.#createJobsIn(jobs, options)
       : this.#create(() => this.#parts.store.createJobs(jobs, options)))
     if (!("rejected" in created)) {
-      if (!isInTransaction(options) && !this.#runs(jobs[0])) await this.#unhandled.check(jobs)
-      return created.map((job) => this.#jobWork(job))
+      const isUnfinished = this.#results.unfinished()
+      const runsHere = jobs[0] === undefined || this.#runs(jobs[0])
+      if (!isInTransaction(options) && !runsHere) await this.#unhandled.check(jobs)
+      return created.map((job) => this.#jobWork(job, runsHere && job.created ? isUnfinished : undefined))
     }
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
   }
 
-  #runs(job: NewJob | undefined): boolean {
-    return job === undefined || this.#definitions.some(({ name }) => name === job.name)
+  /** Returns whether this process runs work of the definition with this name. */
+  #runs({ name }: { name: string }): boolean {
+    return this.#definitions.some((definition) => definition.name === name)
   }
 
   async #createJobsIn(
@@ -391,7 +393,8 @@ export class Ork implements Orkable {
     return await store.createJobsIn(tx, jobs, onConflict).catch(asTransactionError)
   }
 
-  #jobWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>): Work<unknown> {
+  /** `isUnfinished`: returns whether a job that this process runs and has just created is known to be unfinished. */
+  #jobWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, isUnfinished?: () => boolean): Work<unknown> {
     const { store } = this.#parts
     return {
       id: job.id,
@@ -402,7 +405,7 @@ export class Ork implements Orkable {
       attempts: job.attemptCount,
       error: job.error,
       progress: job.progress ?? null,
-      result: (options) => this.#jobResult(job, options),
+      result: (options) => this.#jobResult(job, { ...options, isUnfinished }),
       cancel: async () => {
         const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
         this.#results.recheck(job.id)
@@ -423,7 +426,7 @@ export class Ork implements Orkable {
     return job
   }
 
-  async #jobResult(job: Pick<JobRow, "id" | "name">, options?: ResultOptions): Promise<unknown> {
+  async #jobResult(job: Pick<JobRow, "id" | "name">, options: WaitOptions): Promise<unknown> {
     const ended = await this.#results.wait(
       job.id,
       async () => {
@@ -467,7 +470,8 @@ export class Ork implements Orkable {
     if (!created && options.onConflict === "error") {
       throw new ConflictError(`no run of ${definition.name} was created: the key is taken by run ${run.id}`)
     }
-    return (await this.#runWork(run, created)) as Work<Result>
+    const isUnfinished = created && this.#runs(definition) ? this.#results.unfinished() : undefined
+    return this.#runWork(run, created, isUnfinished) as Work<Result>
   }
 
   async #createRun(
@@ -513,7 +517,8 @@ export class Ork implements Orkable {
     this.#scheduler?.wake()
   }
 
-  async #runWork(run: RunRow, created: boolean): Promise<Work<unknown>> {
+  /** `isUnfinished`: returns whether a run that this process works on and has just created is known to be unfinished. */
+  #runWork(run: RunRow, created: boolean, isUnfinished?: () => boolean): Work<unknown> {
     const { store } = this.#parts
     const { id, workflow: name } = run
     const find = async (): Promise<RunRow> => {
@@ -530,7 +535,7 @@ export class Ork implements Orkable {
       attempts: 1,
       error: run.error,
       progress: null,
-      result: (options) => this.#runResult(run, options),
+      result: (options) => this.#runResult(run, { ...options, isUnfinished }),
       cancel: async () => {
         if (!(await cancelRun(store, id).finally(() => this.#engine?.wake()))) {
           throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
@@ -541,7 +546,7 @@ export class Ork implements Orkable {
         const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })
         await engine.retry(id, (await fromStep?.catch(conflictOf))?.request ?? {}).catch(conflictOf)
       },
-      refresh: async () => await this.#runWork(await find(), false),
+      refresh: async () => this.#runWork(await find(), false),
     }
   }
 
@@ -550,7 +555,7 @@ export class Ork implements Orkable {
     throw new ConflictError(`${operation} of a run requires a process that runs definitions: list some in run of Ork.open`)
   }
 
-  async #runResult({ id, workflow: name }: RunRow, options?: ResultOptions): Promise<unknown> {
+  async #runResult({ id, workflow: name }: RunRow, options: WaitOptions): Promise<unknown> {
     const { store } = this.#parts
     const ended = await this.#results.wait(
       id,

@@ -47,6 +47,13 @@ it("the result of a job comes with its commit: nothing is read", async () => {
   expect(await (await ork.enqueue(point, {})).result()).toEqual({ x: 1 })
 })
 
+it("a new job is not read when someone waits for it", async () => {
+  const { ork, store } = await open(point)
+  const getJob = vi.spyOn(store, "getJob")
+  expect(await (await ork.enqueue(point, {})).result()).toEqual({ x: 1 })
+  expect(getJob).not.toHaveBeenCalled()
+})
+
 it("the result of a durable function comes with its commit: nothing is read", async () => {
   const { ork, store } = await open(order)
   readsNothing(store, "getRun", "getTask")

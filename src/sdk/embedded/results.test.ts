@@ -7,7 +7,7 @@ import { Results } from "./results.ts"
 const AT = "2026-01-01T00:00:00.000Z"
 
 /** Results of a process whose jobs never end in the store, with a clock that stands still. */
-const setup = () => {
+const setup = ({ alone = false } = {}) => {
   const listeners: Listener[] = []
   const delays: number[] = []
   const clock = {
@@ -25,16 +25,20 @@ const setup = () => {
     },
   }
   const reads: string[] = []
-  const results = new Results({ store: { onWake: () => {} }, clock }, engine)
+  const results = new Results({ store: { onWake: () => {} }, clock, alone }, engine)
   return {
     results,
     reads,
     delays,
-    wait: (id: string) =>
-      results.wait<never>(id, async () => {
-        reads.push(id)
-        return null
-      }),
+    wait: (id: string, isUnfinished?: () => boolean) =>
+      results.wait<never>(
+        id,
+        async () => {
+          reads.push(id)
+          return null
+        },
+        { isUnfinished },
+      ),
     emit: (status: "RUNNING" | "COMPLETED" | "FAILED", result?: Parameters<Listener>[1]) => {
       const event = { type: "job", runId: "" as never, jobId: "a", status, at: AT } satisfies StoreEvent
       for (const listener of listeners) listener(event, result)
@@ -53,6 +57,29 @@ it("a job is read when it ends, not when it starts, and not when its result is a
   emit("COMPLETED", { inline: 42 })
   expect(await waiting).toEqual({ result: { inline: 42 } })
   expect(reads).toEqual(["a", "a"])
+})
+
+it("a job that is known to be unfinished is not read first, but polled", () => {
+  const { results, wait, reads, delays } = setup()
+  void wait("a", results.unfinished())
+  expect([reads, delays]).toEqual([[], [10]])
+})
+
+it("a job is read at once when something has ended, or was cancelled, since it was known to be unfinished", () => {
+  const { results, wait, emit, reads } = setup()
+  const beforeEnd = results.unfinished()
+  emit("COMPLETED", { inline: 42 })
+  void wait("a", beforeEnd)
+  const beforeCancel = results.unfinished()
+  results.recheck("b")
+  void wait("b", beforeCancel)
+  expect(reads).toEqual(["a", "b"])
+})
+
+it("a job is read at once where nobody polls", () => {
+  const { results, wait, reads } = setup({ alone: true })
+  void wait("a", results.unfinished())
+  expect(reads).toEqual(["a"])
 })
 
 it("many who wait poll seldom", () => {

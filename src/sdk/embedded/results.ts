@@ -22,6 +22,11 @@ export interface Announced {
   result: Output
 }
 
+export interface WaitOptions extends ResultOptions {
+  /** From `unfinished`, for work that this process has just created and runs itself. */
+  isUnfinished?: (() => boolean) | undefined
+}
+
 /** Someone who waits for a job or a run. */
 interface Waiter {
   check(): void
@@ -35,11 +40,17 @@ const endedIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
   return type === "run" && isRunClosed(status as RunStatus) ? runId : null
 }
 
+/** Copies an output: the program may change what it gets. */
+const copyOf = (output: Output): Output =>
+  "inline" in output && (typeof output.inline !== "object" || output.inline === null) ? output : structuredClone(output)
+
 export class Results {
   readonly #clock: Clock
   readonly #alone: boolean
   /** By the id of the awaited job or run. */
   readonly #waiters = new Map<string, Set<Waiter>>()
+  /** Number of ends that this process has announced. */
+  #ends = 0
   #stopped = false
 
   /** `alone`: no other process uses the database. */
@@ -50,13 +61,12 @@ export class Results {
     this.#clock = clock
     this.#alone = alone
     engine?.onEvent((event, result) => {
-      if (this.#waiters.size === 0) return
       const id = endedIn(event)
       if (id === null) return
+      this.#ends++
       for (const waiter of this.#waiters.get(id) ?? []) {
         if (result === undefined) waiter.check()
-        // A copy: the program may change what it gets.
-        else waiter.succeed({ result: structuredClone(result) })
+        else waiter.succeed({ result: copyOf(result) })
       }
     })
     store.onWake(() => {
@@ -75,11 +85,25 @@ export class Results {
 
   /** Checks a job that has ended without a commit of the engine. */
   recheck(id: string): void {
+    this.#ends++
     for (const waiter of this.#waiters.get(id) ?? []) waiter.check()
   }
 
-  /** Calls `read` until it returns a value, or this process announces the success. */
-  async wait<T>(id: string, read: () => Promise<T | null>, { timeout, signal }: ResultOptions = {}): Promise<T | Announced> {
+  /**
+   * Called for work that is unfinished now. Returns whether it still is as far as this process knows: the first read can wait for the
+   * poll, which finds an end in another process. Without polls, nothing is left to chance.
+   */
+  unfinished(): () => boolean {
+    const ends = this.#ends
+    return () => ends === this.#ends && !this.#alone
+  }
+
+  /** Calls `read` until it returns a value, or this process announces the success: at once, unless the work is known to be unfinished. */
+  async wait<T>(
+    id: string,
+    read: () => Promise<T | null>,
+    { timeout, signal, isUnfinished }: WaitOptions = {},
+  ): Promise<T | Announced> {
     signal?.throwIfAborted()
     if (this.#stopped) throw new StoppedError()
     const timeoutMs = timeout === undefined ? null : toMs(timeout, "timeout")
@@ -141,7 +165,7 @@ export class Results {
       this.#waiters.set(id, waiters.add(waiter))
       if (!this.#alone) poll()
       // It may have ended before.
-      void check()
+      if (isUnfinished?.() !== true) void check()
     })
   }
 }
