@@ -1,11 +1,13 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
-import { newHolderId, newRunId } from "../../core/model/ids.ts"
+import { newHolderId, newRunId, uuidv7 } from "../../core/model/ids.ts"
 import { workflow } from "../../core/testing.ts"
 import { systemClock as clock, systemRandom as random } from "../../engine/system.ts"
 import { Database } from "./connection/database.ts"
+import { DEFAULT_JOB_RETRY } from "../../core/rules/jobs/jobs.ts"
+import { JOB_DEFAULTS, type NewJob } from "../contract/jobs.ts"
 import { openSqlite, type SqliteStore } from "./sqlite.ts"
 import { otherProcess, tempFile } from "./testing.ts"
 
@@ -181,6 +183,55 @@ describe("the SQLite store", () => {
     expect(wakes()).toBe(before)
     expect(await turn(second)).toEqual([])
     expect(wakes()).toBe(before + 1)
+  })
+})
+
+describe("a commit that creates a job and claims it", () => {
+  const setup = async () => {
+    const path = tempFile()
+    const store = await open(path)
+    const holder = newHolderId(clock.now(), random.hex128())
+    await store.registerHolder({ id: holder, kind: "server", name: "own", leaseMs: 1000, process: "", runId: null })
+    const newJob = (delayMs: number | null = null): NewJob => ({
+      ...JOB_DEFAULTS,
+      id: uuidv7(clock.now(), random.hex128()),
+      name: "resize",
+      queue: "default",
+      payload: null,
+      priority: 5,
+      dependencies: [],
+      retryPolicy: DEFAULT_JOB_RETRY,
+      task: { command: { shell: "true", vars: [] } },
+      delayMs,
+    })
+    const wakes = (): string => (existsSync(`${path}.wake`) ? readFileSync(`${path}.wake`, "utf8") : "")
+    const turn = () =>
+      store.advance({ holder, changes: [], claim: { lanes: ["q:*"], maxClaims: 2 }, gate: { lanes: ["g"], maxClaims: 1 } })
+    return { store, newJob, wakes, turn }
+  }
+
+  it("does not wake other processes", async () => {
+    const { store, newJob, wakes, turn } = await setup()
+    const creating = store.createJobs([newJob(), newJob()])
+    expect((await turn()).claims).toHaveLength(2)
+    expect(await creating).toHaveLength(2)
+    expect(wakes()).toBe("")
+  })
+
+  it("wakes them when it leaves jobs to them", async () => {
+    const { store, newJob, wakes, turn } = await setup()
+    const creating = store.createJobs([newJob(), newJob(), newJob()])
+    expect((await turn()).claims).toHaveLength(2)
+    await creating
+    expect(wakes()).not.toBe("")
+  })
+
+  it("wakes them for a job that starts later: this process may be gone then", async () => {
+    const { store, newJob, wakes, turn } = await setup()
+    const creating = store.createJobs([newJob(1000)])
+    expect((await turn()).claims).toEqual([])
+    await creating
+    expect(wakes()).not.toBe("")
   })
 })
 

@@ -176,16 +176,21 @@ interface Writes {
   perform<T>(work: (tx: Tx) => T): T
 }
 
-/** Opens the writer. A commit wakes other processes when one of its operations left work for them. */
+/**
+ * Opens the writer. A commit wakes other processes when one of its operations left work for them: not when the commit that creates a job
+ * or a run also claims all that is ready.
+ */
 const openWrites = (
   session: Session,
   { wakeOthers, schedule }: { wakeOthers: () => void; schedule: (flush: () => void) => void },
 ): Writes => {
   let leavesWork = false
+  let offersRows = false
   const writer = new Writer(session.db, {
     committed: () => {
-      if (leavesWork) wakeOthers()
+      if (leavesWork || offersRows) wakeOthers()
       leavesWork = false
+      offersRows = false
       sizeWal(session.db, writer.commits)
     },
     rolledBack: () => {
@@ -199,11 +204,13 @@ const openWrites = (
     writer,
     perform: (work) => {
       const tx = newTx(session)
+      tx.offersRows = offersRows
       const value = work(tx)
       tx.limits.save()
       tx.queues.save()
       appendEvents(tx)
       leavesWork ||= tx.wakeOthers
+      offersRows = tx.offersRows
       return value
     },
   }

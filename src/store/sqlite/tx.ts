@@ -40,6 +40,8 @@ export interface Tx extends Session {
   events: StoreEvent[]
   /** Other processes on this file may have work after the commit. */
   wakeOthers: boolean
+  /** The commit has created rows that other processes may claim, unless this one claims them first. */
+  offersRows: boolean
 }
 
 export const newTx = (session: Session): Tx => {
@@ -56,6 +58,7 @@ export const newTx = (session: Session): Tx => {
     results: new Results(),
     events: [],
     wakeOthers: false,
+    offersRows: false,
   }
 }
 

@@ -12,6 +12,7 @@ import { emitTask } from "./events.ts"
 import { cancelOverdue } from "./group-deadlines.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import type { RoundRobin } from "../claim/lane-sets.ts"
+import { hasReadyRows } from "../claim/ready-queue.ts"
 import { claimUnblocked, type UnblockedRow } from "../claim/claim-unblocked.ts"
 import { BatchEffects } from "./batch-effects.ts"
 import { applyChanges } from "./changes.ts"
@@ -76,6 +77,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - unblocked.length }, cursors.work)
   const dispatched = [...unblocked, ...work.rows]
   tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, dispatched)
+  tx.offersRows &&= hasReadyRows(tx)
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   const resumeMs = gate.maxClaims > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {

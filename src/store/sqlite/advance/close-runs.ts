@@ -107,5 +107,7 @@ export const startRun = (tx: Tx, seq: number): void => {
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, run, rows, false)
   addNotifications(tx, run.id, notifications)
+  // The timers of other processes have to know them.
+  if (timeoutAt !== null || notifications.length > 0) tx.wakeOthers = true
   emitRun(tx, run.id, "running", null)
 }

@@ -9,6 +9,11 @@ export const READY =
 /** All priorities of tasks: lets a statement use an index whose priority comes before the run. */
 export const ANY_PRIORITY = "priority IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)"
 
+const ANY = `SELECT 1 FROM tasks INDEXED BY tasks_ready WHERE ${READY} LIMIT 1`
+
+/** Returns whether a row of any lane can be claimed now. */
+export const hasReadyRows = (tx: Tx): boolean => tx.db.get(ANY) !== undefined
+
 const UNBLOCK = `
 UPDATE tasks SET upstream_pending = upstream_pending - ? WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 

@@ -25,9 +25,12 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
     if (job.callerRow !== undefined) insertEdges(tx, job.callerRow, [rowOf(job.id)])
     const { status, availableAt } = created.get(job.id)!
     emitNewJob(tx, job, status, { availableAt })
+    // The timers of other processes have to know them.
+    if (availableAt !== null || job.expiresMs !== null) tx.wakeOthers = true
   }
   for (const { id, by } of plan.replaced) replaceJob(tx, rowOf(id), by)
-  tx.wakeOthers = true
+  if (plan.replaced.length > 0) tx.wakeOthers = true
+  tx.offersRows = true
   return plan.results.map(({ id, created: isNew }) =>
     isNew ? created.get(id)! : { ...readJob(tx, rowOf(id)), created: false },
   )
