@@ -186,11 +186,17 @@ const openWrites = (
 ): Writes => {
   let leavesWork = false
   let offersRows = false
+  /** The operations of the transaction. */
+  let performed: Tx[] = []
   const writer = new Writer(session.db, {
-    committed: () => {
-      if (leavesWork || offersRows) wakeOthers()
+    begun: () => {
       leavesWork = false
       offersRows = false
+      performed = []
+    },
+    committing: () => appendEvents(session.db, performed),
+    committed: () => {
+      if (leavesWork || offersRows) wakeOthers()
       sizeWal(session.db, writer.commits)
     },
     rolledBack: () => {
@@ -208,9 +214,9 @@ const openWrites = (
       const value = work(tx)
       tx.limits.save()
       tx.queues.save()
-      appendEvents(tx)
       leavesWork ||= tx.wakeOthers
       offersRows = tx.offersRows
+      performed.push(tx)
       return value
     },
   }

@@ -1,10 +1,11 @@
-// The event log: each operation appends its events as one batch, streams read it, retention trims it by age.
+// The event log: each transaction appends its events as one batch, streams read it, retention trims it by age.
 
 import type { RunId } from "../../../core/model/ids.ts"
 import { iso } from "../../../core/model/ports.ts"
 import { MAX_BATCHES } from "../../shared/bounds.ts"
 import { encodeEvents, type EventBatch, eventId, eventsAfter, parseEventId } from "../../shared/event-codec.ts"
 import type { EventLog } from "../../contract/event-log.ts"
+import type { Database } from "../connection/database.ts"
 import type { Access, Session, Tx } from "../tx.ts"
 
 export const eventLog = ({ read, write }: Access): EventLog => ({
@@ -14,11 +15,12 @@ export const eventLog = ({ read, write }: Access): EventLog => ({
 
 const APPEND = "INSERT INTO events (at, size, runs, events) VALUES (?, ?, ?, ?)"
 
-/** Appends the events of the operation. Called at its end. */
-export const appendEvents = (tx: Tx): void => {
-  if (tx.events.length === 0) return
-  const { runs, text } = encodeEvents(tx.events)
-  tx.db.run(APPEND, tx.at, tx.events.length, JSON.stringify(runs), text)
+/** Appends the events of the operations of a transaction. Called before its commit. */
+export const appendEvents = (db: Database, operations: readonly Pick<Tx, "at" | "events">[]): void => {
+  const events = operations.flatMap((operation) => operation.events)
+  if (events.length === 0) return
+  const { runs, text } = encodeEvents(events)
+  db.run(APPEND, operations.at(-1)!.at, events.length, JSON.stringify(runs), text)
 }
 
 const NEWEST = "SELECT batch, size FROM events ORDER BY batch DESC LIMIT 1"

@@ -10,7 +10,9 @@ const setup = (path = ":memory:") => {
   db.exec("CREATE TABLE IF NOT EXISTS t (x TEXT UNIQUE)")
   const log: string[] = []
   const writer = new Writer(db, {
-    committed: () => void log.push("commit"),
+    begun: () => void log.push("begin"),
+    committing: () => void log.push("commit"),
+    committed: () => void log.push("committed"),
     rolledBack: () => void log.push("undo"),
     schedule: setImmediate,
   })
@@ -29,7 +31,7 @@ describe("group commit", () => {
     const writes = ["a", "b", "c"].map((x) => put(x).then(() => log.push(x)))
     expect(all()).toEqual([])
     await Promise.all(writes)
-    expect(log).toEqual(["commit", "a", "b", "c"])
+    expect(log).toEqual(["begin", "commit", "committed", "a", "b", "c"])
     expect(writer.commits).toBe(1)
     expect(all()).toEqual(["a", "b", "c"])
   })
@@ -67,7 +69,7 @@ describe("group commit", () => {
     })
     await Promise.allSettled([shared, put("whole")])
     expect(all()).toEqual(["whole"])
-    expect(log).toEqual(["undo", "undo", "commit"])
+    expect(log).toEqual(["begin", "undo", "begin", "undo", "begin", "undo", "commit", "committed"])
   })
 
   it("finishes earlier writes when it is closed, and rejects later ones", async () => {

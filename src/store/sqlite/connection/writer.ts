@@ -1,7 +1,8 @@
 // Group commit: operations called in one tick of the event loop, or while another process has locked the file, share a transaction.
-// Each is acknowledged after the commit. An operation that throws is rolled back alone, to its savepoint. `writeNow` commits at once,
-// for the loop, which has already gathered its changes for one tick. `writeAlone` holds a transaction open while its work waits for
-// other things; all other operations and reads wait for its end.
+// Each is acknowledged after the commit. When one of them throws, all run again, each in a savepoint, so that it is rolled back alone: a
+// savepoint costs more than a short statement, and hardly any operation throws. `writeNow` commits at once, for the loop, which has
+// already gathered its changes for one tick. `writeAlone` holds a transaction open while its work waits for other things; all other
+// operations and reads wait for its end.
 
 import { setTimeout as delay } from "node:timers/promises"
 import { StoreUnavailable } from "../../contract/errors.ts"
@@ -14,9 +15,9 @@ const LONGEST_WAIT_MS = 100
 
 const BEGIN = "BEGIN IMMEDIATE"
 const COMMIT = "COMMIT"
-const SAVEPOINT = "SAVEPOINT operation"
-const RELEASE = "RELEASE operation"
-const UNDO = "ROLLBACK TO operation; RELEASE operation"
+const SAVEPOINT = "SAVEPOINT operations"
+const RELEASE = "RELEASE operations"
+const UNDO = "ROLLBACK TO operations; RELEASE operations"
 
 interface Operation {
   work: () => unknown
@@ -25,6 +26,10 @@ interface Operation {
 }
 
 export interface WriterOptions {
+  /** Called before the first operation of a transaction, and before all of them run again. */
+  begun: () => void
+  /** Called before each commit, inside the transaction. */
+  committing: () => void
   /** Called after each commit, before the operations are acknowledged. */
   committed: () => void
   /** Called after a rollback: data read inside the transaction must be dropped from caches. */
@@ -86,7 +91,9 @@ export class Writer {
     this.#flushing = promise
     try {
       await whileBusy(this.#db, () => this.#db.run(BEGIN))
+      this.#options.begun()
       const value = await work()
+      this.#options.committing()
       this.#db.run(COMMIT)
       this.commits++
       this.#options.committed()
@@ -152,9 +159,10 @@ export class Writer {
   }
 
   #commit(operations: Operation[]): void {
-    const acknowledgements: (() => void)[] = []
+    let acknowledgements: (() => void)[]
     try {
-      for (const operation of operations) acknowledgements.push(this.#perform(operation, operations.length > 1))
+      acknowledgements = this.#performAll(operations)
+      this.#options.committing()
       this.#db.run(COMMIT)
     } catch (error) {
       this.#db.rollback()
@@ -167,20 +175,43 @@ export class Writer {
     for (const acknowledge of acknowledgements) acknowledge()
   }
 
-  /** Runs an operation and returns its acknowledgement, to call after the commit. Throws when the whole transaction is lost. */
-  #perform(operation: Operation, shared: boolean): () => void {
-    if (shared) this.#db.run(SAVEPOINT)
+  /** Runs operations and returns their acknowledgements, to call after the commit. Throws when the whole transaction is lost. */
+  #performAll(operations: readonly Operation[]): (() => void)[] {
+    this.#options.begun()
+    if (operations.length === 1) return operations.map(perform)
+    this.#db.run(SAVEPOINT)
     try {
-      const value = operation.work() as never
-      if (shared) this.#db.run(RELEASE)
-      return () => operation.resolve(value)
+      return operations.map(perform)
     } catch (error) {
-      if (!shared || !this.#db.inTransaction) throw error
-      this.#db.exec(UNDO)
-      this.#options.rolledBack()
+      this.#undo(error)
+      this.#options.begun()
+      return operations.map((operation) => this.#performAlone(operation))
+    }
+  }
+
+  #performAlone(operation: Operation): () => void {
+    this.#db.run(SAVEPOINT)
+    try {
+      const acknowledge = perform(operation)
+      this.#db.run(RELEASE)
+      return acknowledge
+    } catch (error) {
+      this.#undo(error)
       return () => operation.reject(asUnavailable(this.#db, error))
     }
   }
+
+  /** Rolls back to the savepoint. Throws when the whole transaction is lost. */
+  #undo(error: unknown): void {
+    if (!this.#db.inTransaction) throw error
+    this.#db.exec(UNDO)
+    this.#options.rolledBack()
+  }
+}
+
+const perform = ({ work, resolve }: Operation): (() => void) => {
+  const value = work() as never
+  return () => resolve(value)
 }
 
 /** Retries while another process has locked the file, without blocking the event loop for long. */

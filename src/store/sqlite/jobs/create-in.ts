@@ -45,7 +45,7 @@ export const createJobsIn = ({ session, path, perform, wakeAll }: Deps): Transac
     const created = createJobs(tx, jobs, onConflict)
     tx.limits.save()
     tx.queues.save()
-    appendEvents(tx)
+    appendEvents(tx.db, [tx])
     afterTransaction(tx.db, wakeAll)
     return created
   }
