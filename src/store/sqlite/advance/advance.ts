@@ -18,9 +18,9 @@ import { BatchEffects } from "./batch-effects.ts"
 import { applyChanges } from "./changes.ts"
 import { expireJobs } from "../jobs/expiry.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
-import { fireTimers, nextDueMs, startTimeouts } from "./timers.ts"
+import { fireTimers, isTimerDue, nextDueMs, startTimeouts } from "./timers.ts"
 import type { Tx } from "../tx.ts"
-import { claimResumed, nextResumeMs } from "./waiting.ts"
+import { claimResumed } from "./waiting.ts"
 
 /** Positions of the claims, which live as long as the store. */
 export interface Cursors {
@@ -49,12 +49,17 @@ const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: re
   )
 }
 
-export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
-  const effects = new BatchEffects(tx, { deferUnblock: true })
+/** Handles all due timers. Returns whether more retries are due than one transaction handles. */
+const handleTimers = (tx: Tx, effects: BatchEffects): boolean => {
   const overdue = startTimeouts(tx)
   effects.markOverdue(overdue.groups)
   if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
-  const moreDue = fireTimers(tx)
+  return fireTimers(tx)
+}
+
+export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
+  const effects = new BatchEffects(tx, { deferUnblock: true })
+  const moreDue = isTimerDue(tx) && handleTimers(tx, effects)
   const rejected = applyChanges(tx, effects, batch.changes)
   appendEntries(tx, batch.changes, rejected)
   effects.apply()
@@ -79,7 +84,6 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, dispatched)
   tx.offersRows &&= hasReadyRows(tx)
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
-  const resumeMs = gate.maxClaims > 0 && claimer !== null ? nextResumeMs(tx, gate.lanes) : null
   return {
     rejected,
     claims: toClaims(tx, dispatched),
@@ -89,6 +93,6 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
     closed,
     events: tx.events,
     more: moreDue || moreToCancel || moreOverdue || resumed.more || gates.more || work.more,
-    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), resumeMs),
+    nextDueMs: soonest(soonest(nextDueMs(tx), tx.queues.waitMs), resumed.nextMs),
   }
 }

@@ -6,7 +6,30 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import type { Tx } from "../tx.ts"
 
-/** Runs and groups in one statement, since every turn executes it. */
+/** One statement, since every turn executes it: the next retry or delayed job, timeout of a run, and deadline of a group or job. */
+const NEXT = `
+SELECT
+  (SELECT available_at FROM tasks WHERE available_at IS NOT NULL ORDER BY available_at LIMIT 1),
+  (SELECT timeout_at FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL ORDER BY timeout_at LIMIT 1),
+  (SELECT at FROM deadlines WHERE at IS NOT NULL ORDER BY at LIMIT 1)`
+
+/** Returns the time of the next timer, or null. */
+const nextTimer = (tx: Tx): string | null => {
+  const times = tx.db.get<(string | null)[]>(NEXT)!.filter((at) => at !== null)
+  return times.length === 0 ? null : times.reduce((first, at) => (at < first ? at : first))
+}
+
+export const isTimerDue = (tx: Tx): boolean => {
+  const next = nextTimer(tx)
+  return next !== null && next <= tx.at
+}
+
+/** Returns the milliseconds until the next retry or timeout, or null. */
+export const nextDueMs = (tx: Tx): number | null => {
+  const next = nextTimer(tx)
+  return next === null ? null : Math.max(0, Date.parse(next) - tx.now)
+}
+
 const OVERDUE = `
 SELECT seq, NULL AS task_id, NULL AS run_seq FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL AND timeout_at <= ?1
 UNION ALL
@@ -24,26 +47,9 @@ export const startTimeouts = (tx: Tx): { groups: number[]; jobs: number[] } => {
   return due
 }
 
-const NEXT_RETRY = "SELECT available_at FROM tasks WHERE available_at IS NOT NULL ORDER BY available_at LIMIT 1"
-
 const MAKE_DUE_READY = `
 UPDATE tasks SET available_at = NULL WHERE id IN (
   SELECT id FROM tasks WHERE available_at IS NOT NULL AND available_at <= ? ORDER BY available_at LIMIT ? + 0)`
 
-/** Makes due retries ready. Returns whether more are due than one transaction handles. */
-export const fireTimers = (tx: Tx): boolean => {
-  const next = tx.db.get<[string]>(NEXT_RETRY)
-  return next !== undefined && next[0] <= tx.at && tx.db.run(MAKE_DUE_READY, tx.at, MAX_DUE) === MAX_DUE
-}
-
-const NEXT_TIMEOUT = `
-SELECT * FROM (
-  SELECT timeout_at AS due FROM runs WHERE timeout_at IS NOT NULL AND status = 'running' AND cancelling IS NULL ORDER BY timeout_at LIMIT 1)
-UNION ALL
-SELECT * FROM (SELECT at FROM deadlines WHERE at IS NOT NULL ORDER BY at LIMIT 1)`
-
-/** Returns the milliseconds until the next retry or timeout, or null. */
-export const nextDueMs = (tx: Tx): number | null => {
-  const due = [...tx.db.all<[string]>(NEXT_RETRY), ...tx.db.all<[string]>(NEXT_TIMEOUT)]
-  return due.length === 0 ? null : Math.max(0, Math.min(...due.map(([at]) => Date.parse(at))) - tx.now)
-}
+/** Makes due retries and delayed jobs ready. Returns whether more are due than one transaction handles. */
+export const fireTimers = (tx: Tx): boolean => tx.db.run(MAKE_DUE_READY, tx.at, MAX_DUE) === MAX_DUE

@@ -62,6 +62,16 @@ export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extr
   return true
 }
 
+const NEXT = `
+SELECT resume_at FROM tasks INDEXED BY tasks_resume
+WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? ORDER BY resume_at LIMIT 1`
+
+/** Returns the milliseconds until the next row of these lanes is due, or null. */
+const nextResumeMs = (tx: Tx, lanes: readonly string[]): number | null => {
+  const due = lanes.flatMap((lane) => tx.db.get<[string]>(NEXT, lane)?.[0] ?? [])
+  return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
+}
+
 const DUE = `
 SELECT ${CANDIDATE}, attempt_id, waiting_on, started_at, resumes + 1, lane, must_end FROM tasks INDEXED BY tasks_resume
 WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? AND resume_at <= ? ORDER BY resume_at, id LIMIT ? + 0`
@@ -80,9 +90,16 @@ const CLAIM = "UPDATE tasks SET holder = ?, resume_at = NULL, resumes = resumes 
 
 const PARK = `UPDATE tasks SET parked = ${PARKED_BY_PAUSE}, resume_at = NULL WHERE id = ?`
 
+export interface ResumedClaims extends GateClaims {
+  /** Milliseconds until the next row is due, or null. */
+  nextMs: number | null
+}
+
 /** Claims waiting rows that are due. Rows of a paused run are parked until the run continues. */
-export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): GateClaims => {
-  if (claimer === null || request.maxClaims <= 0) return { claims: [], more: false }
+export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): ResumedClaims => {
+  if (claimer === null || request.maxClaims <= 0) return { claims: [], more: false, nextMs: null }
+  const nextMs = nextResumeMs(tx, request.lanes)
+  if (nextMs !== 0) return { claims: [], more: false, nextMs }
   const claimed: ClaimedRow[] = []
   const stateOf = runStates(tx)
   let seen = 0
@@ -103,7 +120,7 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): G
       })
     }
   }
-  return { claims: toTaskClaims(tx, claimed), more: seen === request.maxClaims }
+  return { claims: toTaskClaims(tx, claimed), more: seen === request.maxClaims, nextMs: nextResumeMs(tx, request.lanes) }
 }
 
 interface WaitingState {
@@ -125,16 +142,6 @@ export const waitingOnOf = (
     resumes,
     ...(mustEnd && { mustEnd }),
   }
-}
-
-const NEXT = `
-SELECT resume_at FROM tasks INDEXED BY tasks_resume
-WHERE resume_at IS NOT NULL AND holder IS NULL AND resume_lane = ? ORDER BY resume_at LIMIT 1`
-
-/** Returns the milliseconds until the next row of these lanes is due, or null. */
-export const nextResumeMs = (tx: Tx, lanes: readonly string[]): number | null => {
-  const due = lanes.flatMap((lane) => tx.db.get<[string]>(NEXT, lane)?.[0] ?? [])
-  return due.length === 0 ? null : Math.max(0, Math.min(...due.map((at) => Date.parse(at))) - tx.now)
 }
 
 const RESUME_STOPPED = "UPDATE tasks SET resume_at = ?, must_end = 1, parked = NULL WHERE id = ? AND waiting_on IS NOT NULL"

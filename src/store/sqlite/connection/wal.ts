@@ -14,6 +14,9 @@ const RESERVE_AFTER = 8
 /** A checkpoint starts at 1,000 pages of 4 KiB, and the commit that reaches them may write a few more. */
 const RESERVED = 1024 * (4096 + 24)
 
+/** One buffer for all writes, which is faster than one of their total size. */
+const ZEROS = Buffer.alloc(64 << 10)
+
 const TRUNCATE = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 /** Reserves and bounds the log, each at one of 256 commits. Called after each commit. */
@@ -40,7 +43,7 @@ const reserveWal = (db: Database): void => {
   try {
     // Nobody else appends to the log or truncates it meanwhile.
     db.run("BEGIN IMMEDIATE")
-    append(path, RESERVED - sizeOf(path))
+    append(path, RESERVED)
   } catch {
     // The log grows with its commits.
   } finally {
@@ -48,11 +51,11 @@ const reserveWal = (db: Database): void => {
   }
 }
 
-const append = (path: string, bytes: number): void => {
-  if (bytes <= 0) return
+const append = (path: string, size: number): void => {
   const file = openSync(path, "r+")
   try {
-    writeSync(file, Buffer.alloc(bytes), 0, bytes, sizeOf(path))
+    for (let end = sizeOf(path); end < size; end += ZEROS.length)
+      writeSync(file, ZEROS, 0, Math.min(ZEROS.length, size - end), end)
   } catch (error) {
     closeSync(file)
     throw error
