@@ -196,4 +196,16 @@ export const SQLITE_BUGS: PlantedBug[] = [
     ],
     foundBy: SIM_ON_SQLITE,
   },
+  {
+    name: "sqlite-keeps-work-to-itself",
+    bug: "A commit that creates jobs, and claims some of them, does not wake other processes.",
+    edits: [
+      {
+        file: "src/store/sqlite/advance/advance.ts",
+        find: "tx.offersRows &&= hasReadyRows(tx)",
+        replace: "tx.offersRows = false",
+      },
+    ],
+    foundBy: { tests: ["src/store/sqlite/sqlite.test.ts", "-t", "creates a job and claims it"] },
+  },
 ]
