@@ -194,7 +194,11 @@ const openWrites = (
       offersRows = false
       performed = []
     },
-    committing: () => appendEvents(session.db, performed),
+    committing: () => {
+      appendEvents(session.db, performed)
+      // Kept until the next transaction, they would outlive the young generation of the heap.
+      performed = []
+    },
     committed: () => {
       if (leavesWork || offersRows) wakeOthers()
       sizeWal(session.db, writer.commits)
