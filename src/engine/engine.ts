@@ -26,7 +26,7 @@ import { isGroup } from "../core/model/task-path.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import { type RowState, planRetry, type RetryPlan, type RetryRequest } from "../core/rules/runs/retry-plan.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
-import type { Advanced, Batch, NewRun, RunRow } from "../store/contract/store.ts"
+import type { Advanced, Batch, CreatedWork, NewRun, RunRow } from "../store/contract/store.ts"
 import { rowPages } from "../store/contract/row-pages.ts"
 
 /** Time for the last commits at shutdown, beyond what attempts get to stop. */
@@ -152,7 +152,7 @@ export class Engine {
   async trigger(request: TriggerRequest): Promise<{ run: RunRow; created: boolean }> {
     const { store, clock, random, privateRun } = this.#options
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [result] = await this.create(() => store.createRuns([{ ...request, id, private: privateRun !== null }]))
+    const [result] = await this.create("runs", () => store.createRuns([{ ...request, id, private: privateRun !== null }]))
     const { run, created } = result!
     if (created) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
     return { run, created }
@@ -212,9 +212,9 @@ export class Engine {
   }
 
   /** Makes a call that creates work, and a turn that claims it: in the same commit where the store commits calls together. */
-  create<T>(call: () => Promise<T>): Promise<T> {
+  create<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
     // Before the call, so that the turn follows it in the same commit.
-    if (this.#options.store.commitsTogether) this.#loop.wake()
+    if (this.#options.store.commitsTogether.includes(work)) this.#loop.wake()
     return this.#thenWake(call())
   }
 

@@ -24,7 +24,7 @@ import type { JobRejection, JobRow, NewJob } from "../store/contract/jobs.ts"
 import type { JobInTransaction } from "../store/contract/transactions.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
-import type { RunRow } from "../store/contract/store.ts"
+import type { CreatedWork, RunRow } from "../store/contract/store.ts"
 import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition } from "./durable/activation.ts"
@@ -367,7 +367,7 @@ export class Ork implements Orkable {
   async #createJobs(jobs: NewJob[], options: Pick<EnqueueOptions, "onConflict"> | JobsInTransaction): Promise<Work<unknown>[]> {
     const created = await (isInTransaction(options)
       ? this.#createJobsIn(jobs, options)
-      : this.#create(() => this.#parts.store.createJobs(jobs, options)))
+      : this.#create("jobs", () => this.#parts.store.createJobs(jobs, options)))
     if (!("rejected" in created)) {
       const isUnfinished = this.#results.unfinished()
       const runsHere = jobs[0] === undefined || this.#runs(jobs[0])
@@ -478,15 +478,15 @@ export class Ork implements Orkable {
     run: Omit<Parameters<ServerStore["createRuns"]>[0][number], "logicalDate" | "private" | "workingDir">,
   ): Promise<{ run: RunRow; created: boolean }> {
     const { store } = this.#parts
-    const [result] = await this.#create(() =>
+    const [result] = await this.#create("runs", () =>
       store.createRuns([{ ...run, logicalDate: null, private: false, workingDir: null }]),
     )
     return result!
   }
 
   /** Makes a call that creates work, which the engine of this process claims, if there is one. */
-  #create<T>(call: () => Promise<T>): Promise<T> {
-    return this.#engine === null ? call() : this.#engine.create(call)
+  #create<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
+    return this.#engine === null ? call() : this.#engine.create(work, call)
   }
 
   #versionOf(definition: AnyWorkflow | AnyGraph): Promise<StoredWorkflow> {
@@ -583,7 +583,7 @@ export class Ork implements Orkable {
   async #startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void> {
     if (definition.kind === "task") {
       const job = { ...this.#newJob(definition, input, {}), id: child.id, callerRow: parent.row }
-      const created = await this.#create(() => this.#parts.store.createJobs([job]))
+      const created = await this.#create("jobs", () => this.#parts.store.createJobs([job]))
       if ("rejected" in created && created.rejected !== "exists")
         throw new Error(`job ${child.id} was not created: ${created.rejected}`)
       return

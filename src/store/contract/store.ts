@@ -28,6 +28,9 @@ import type { Limited } from "../../core/rules/access/permissions.ts"
 
 export type * from "./claim.ts"
 
+/** What a call creates. */
+export type CreatedWork = "jobs" | "runs"
+
 export interface Store {
   readonly kind: "sqlite" | "postgres"
   /**
@@ -40,8 +43,8 @@ export interface Store {
    * a concurrent call pays for its commit.
    */
   readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
-  /** Calls of one tick of the event loop are committed together, in their order: an `advance` claims what was created in its tick. */
-  readonly commitsTogether: boolean
+  /** What an `advance` claims that was created in its tick of the event loop: both calls are then committed together, in their order. */
+  readonly commitsTogether: readonly CreatedWork[]
 
   /** Applies missing migrations under a lock. Rejects a schema newer than the code (`SchemaTooNew`). */
   migrate(): Promise<void>

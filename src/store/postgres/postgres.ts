@@ -34,6 +34,7 @@ import { jobStore } from "./jobs/jobs.ts"
 import { createJobsIn } from "./jobs/create-in.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
+import { JointCreations } from "./advance/joint-creations.ts"
 import { Cache } from "./cache/cache.ts"
 import { migrate, MIGRATIONS } from "./schema/migrations.ts"
 import { dump } from "./transfer/dump.ts"
@@ -96,12 +97,13 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
   const transactions = new UserTransactions(target, access.read)
   return {
     ...operations(access, options.random),
+    ...jobStore(access, parts.creations),
     ...runOperations(parts, access),
     ...statsStore(access, (runs) => advancing.reportClosed(runs)),
     kind: "postgres",
     leases: true,
     advanceConcurrency: ADVANCE_CONCURRENCY,
-    commitsTogether: false,
+    commitsTogether: ["jobs"],
     migrate: () => migrate(pools.writers, target),
     becomeServer: async () => true,
     schemaVersion: MIGRATIONS.length,
@@ -140,8 +142,9 @@ const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOp
   const context: StoreContext = { clock: new StoreClock(clock, random), workflows, cache: new Cache() }
   const notifyParams = { channel: `ork_${schema}`.slice(0, MAX_CHANNEL), sender: random.hex128() }
   const listener = new Listener(target, notifyParams.channel, notifyParams.sender)
-  const advancing = new AdvanceConnections(target, context, notifyParams)
-  return { target, pools, workflows, context, notifyParams, listener, advancing }
+  const creations = new JointCreations()
+  const advancing = new AdvanceConnections(target, { context, notifyParams, creations })
+  return { target, pools, workflows, context, notifyParams, listener, creations, advancing }
 }
 
 const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access => {
@@ -221,7 +224,6 @@ const operations = (access: Access, random: Random) => {
     ...catalog(access),
     ...eventLog(access),
     ...functionStore(access),
-    ...jobStore(access),
     ...keyStore(access),
     ...notificationStore(access),
     ...runView(access),

@@ -115,7 +115,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     leases: false,
     ...(path !== ":memory:" && { guardLease: leaseGuard(path) }),
     advanceConcurrency: { maxConcurrent: 1, minBatch: 0 },
-    commitsTogether: true,
+    commitsTogether: ["jobs", "runs"],
     get commits() {
       return writer.commits
     },

@@ -178,6 +178,33 @@ export const jobTests = (open: Open<Store & JobStore>): void => {
     })
   })
 
+  describe("a job that is created in the tick of a turn", () => {
+    it("is claimed by that turn", async () => {
+      const world = await setup(open)
+      await world.turn()
+      const creating = create(world, { payload: [1] }, { priority: 7 })
+      const claims = await world.claimJobs()
+      const [first, second] = await creating
+      expect(idsOf(claims)).toEqual([second!.id, first!.id])
+      expect(first).toMatchObject({ status: "READY", created: true, payload: [1], row: claims[1]!.row })
+      expect(await world.store.getJob(first!.id)).toMatchObject({ status: "RUNNING", attemptCount: 1 })
+    })
+
+    it("is not created twice, and its rejection does not fail the turn", async () => {
+      const world = await setup(open)
+      const [job] = await create(world, {})
+      const [claim] = await world.claimJobs()
+      const creating = world.store.createJobs([newJob(world, { id: job!.id })])
+      const other = create(world, {})
+      const { rejected } = await world.turn({ changes: [world.ended(claim!)], claim: 1 })
+      expect(rejected).toEqual([])
+      expect(await creating).toEqual({ rejected: "exists", id: job!.id })
+      expect(await status(world, job!)).toEqual(["COMPLETED"])
+      const [created] = await other
+      expect(["READY", "RUNNING"]).toContain((await world.store.getJob(created!.id))!.status)
+    })
+  })
+
   describe("a finished job", () => {
     it("is COMPLETED with its output and unblocks its dependents", async () => {
       const world = await setup(open)

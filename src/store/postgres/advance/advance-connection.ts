@@ -6,13 +6,16 @@ import type { Advanced, Batch, Claim } from "../../contract/store.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { Claims } from "../claim/claim.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
+import { StoreUnavailable } from "../../contract/errors.ts"
 import { asInvalidValue } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
+import { pipelined } from "../connection/statement.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
 import { coalesceChanges } from "./coalesce-changes.ts"
 import { FenceLost } from "./finish-successes.ts"
 import { allowsOneRoundTrip, FIRST_HINTS, nextHints } from "./hints.ts"
+import type { JointCreations } from "./joint-creations.ts"
 import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 
 /** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
@@ -21,10 +24,21 @@ const REJECTED_MS = 10_000
 /** Milliseconds after which a turn tries again to unpark rows that other transactions had locked. */
 const MISSED_MS = 20
 
+/** Parts of the store that its turns use. */
+export interface AdvanceParts {
+  context: StoreContext
+  notifyParams: NotifyParams
+  creations: JointCreations
+}
+
+/** Most changes of a turn that creates jobs, which would wait for a large one longer than for a commit of their own. */
+const MAX_JOINT_CHANGES = 64
+
 export class AdvanceConnection {
   readonly #pool: ConnectionPool
   readonly #context: StoreContext
   readonly #notifyParams: NotifyParams
+  readonly #creations: JointCreations
   readonly #claims = new Claims()
   #hints = FIRST_HINTS
   /** Local time until which no turn of one round trip is tried. */
@@ -33,10 +47,11 @@ export class AdvanceConnection {
   /** Whether `advance` is in progress. */
   busy = false
 
-  constructor(pool: ConnectionPool, context: StoreContext, notifyParams: NotifyParams) {
+  constructor(pool: ConnectionPool, { context, notifyParams, creations }: AdvanceParts) {
     this.#pool = pool
     this.#context = context
     this.#notifyParams = notifyParams
+    this.#creations = creations
   }
 
   async advance(batch: Batch): Promise<Advanced> {
@@ -45,7 +60,8 @@ export class AdvanceConnection {
     missedLimits.clear()
     this.busy = true
     try {
-      const turn = (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
+      const turn =
+        (await this.#tryWithCreations(input)) ?? (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
       const { advanced } = turn
       this.#hints = nextHints(this.#hints, turn.observed)
       this.#updateCache(turn)
@@ -57,6 +73,26 @@ export class AdvanceConnection {
       throw asInvalidValue(error)
     } finally {
       this.busy = false
+    }
+  }
+
+  /** Runs the turn together with the creation of the jobs that wait for one. Returns null when there are none, or when that fails. */
+  async #tryWithCreations(input: TurnInput): Promise<CommittedTurn | null> {
+    const { claim, changes } = input.batch
+    if (claim.maxClaims === 0 || changes.length > MAX_JOINT_CHANGES) return null
+    const calls = this.#creations.take()
+    if (calls.size === 0) return null
+    try {
+      const [turn, created] = await this.#transact(async (tx) => {
+        const creating = pipelined(calls.createIn(tx))
+        return [await advance(tx, { ...input, creating }), await creating]
+      })
+      calls.succeed(created)
+      return turn
+    } catch (error) {
+      calls.fail(error)
+      if (error instanceof StoreUnavailable) throw error
+      return null
     }
   }
 
@@ -79,7 +115,7 @@ export class AdvanceConnection {
   #input(batch: Batch, missedLimits: readonly number[]): TurnInput {
     const [hints, claims, notifyParams] = [this.#hints, this.#claims, this.#notifyParams]
     const changes = coalesceChanges(batch.changes)
-    return { batch, changes, missedLimits, hints, claims, notifyParams, verifyEachFence: false }
+    return { batch, changes, missedLimits, hints, claims, notifyParams, verifyEachFence: false, creating: null }
   }
 
   #transact<T>(work: (tx: Tx) => Promise<T>): Promise<T> {

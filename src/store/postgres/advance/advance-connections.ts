@@ -4,9 +4,7 @@
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { INDEXED_PLANS, type Target } from "../connection/connection.ts"
 import { ConnectionPool } from "../connection/connection-pool.ts"
-import type { StoreContext } from "../tx.ts"
-import type { NotifyParams } from "./advance.ts"
-import { AdvanceConnection } from "./advance-connection.ts"
+import { AdvanceConnection, type AdvanceParts } from "./advance-connection.ts"
 
 /** Two connections keep Postgres busy while Node reads replies. A batch is worth a commit of its own from `minBatch` changes on. */
 export const ADVANCE_CONCURRENCY = { maxConcurrent: 2, minBatch: 64 } as const
@@ -15,12 +13,12 @@ export class AdvanceConnections {
   readonly #pools: ConnectionPool[]
   readonly #connections: AdvanceConnection[]
 
-  constructor(target: Target, context: StoreContext, notifyParams: NotifyParams) {
+  constructor(target: Target, parts: AdvanceParts) {
     this.#pools = Array.from(
       { length: ADVANCE_CONCURRENCY.maxConcurrent },
       () => new ConnectionPool(target, 1, { application: "ork advance", settings: INDEXED_PLANS }),
     )
-    this.#connections = this.#pools.map((pool) => new AdvanceConnection(pool, context, notifyParams))
+    this.#connections = this.#pools.map((pool) => new AdvanceConnection(pool, parts))
   }
 
   advance(batch: Batch): Promise<Advanced> {

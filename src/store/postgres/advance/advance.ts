@@ -10,6 +10,7 @@ import type { Fence } from "../../../core/model/change.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
+import type { JobRow } from "../../contract/jobs.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
 import { cacheableResults, type FinishedTask } from "../cache/cache.ts"
 import { appendAudit } from "../admin/keys.ts"
@@ -64,6 +65,8 @@ export interface TurnInput {
   notifyParams: NotifyParams
   /** Whether an earlier try of the turn lost a fence (`FenceLost`). */
   verifyEachFence: boolean
+  /** Jobs that the transaction creates before the turn, which claims them. Their statements were sent. */
+  creating: Promise<readonly JobRow[]> | null
 }
 
 /** A committed turn: the reply to the engine, and what the loop keeps of it. */
@@ -109,10 +112,18 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
     cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
   const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
   await recorded
+  const created = (await input.creating) ?? []
   const outcome: Outcome = { ...first, pending, claimed, cancelled, expired, closed }
   await emitEvents(tx, plan, outcome)
   const ready =
-    first.timersReady + changes.ready + jobs.ready.length + unparked + unparkedRest + closed.rows + (expired === null ? 0 : 1)
+    created.length +
+    first.timersReady +
+    changes.ready +
+    jobs.ready.length +
+    unparked +
+    unparkedRest +
+    closed.rows +
+    (expired === null ? 0 : 1)
   return finishTurn(tx, input, prepared, outcome, ready)
 }
 

@@ -4,6 +4,7 @@ import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "..
 import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn } from "../../shared/job-rows.ts"
 import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
+import type { StoreEvent } from "../../contract/store.ts"
 import { arrayParam } from "../connection/array-params.ts"
 import { findJobs, insertEdges, statusesOf } from "./dependencies.ts"
 import { replaceJob } from "./replace.ts"
@@ -35,7 +36,8 @@ export const createJobs = async (
   ])
   const rejection = rejectNewJobs(jobs, existing)
   if (rejection !== null) return rejection
-  const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, statusesOf(existing))))
+  const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
+  const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, statusesOf(existing)), limits))
   await announced
   const created = await inserting
   const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
@@ -47,13 +49,22 @@ export const createJobs = async (
     ]),
   )
   for (const { id, by } of plan.replaced) await replaceJob(tx, rowOf(id), by)
-  for (const { id } of jobs) {
-    const job = created.get(id)!
-    tx.events.push(jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt }))
-  }
+  tx.events.push(...jobs.map(({ id }) => createdEvent(created.get(id)!)))
   const found = plan.results.flatMap((result) => (result.created ? [] : rowOf(result.id)))
   const read = new Map((await readJobs(tx, [...new Set(found)])).map((job) => [job.id, { ...job, created: false }]))
   return plan.results.map((result) => (result.created ? created : read).get(result.id)!)
+}
+
+const createdEvent = (job: JobRow): StoreEvent => jobEvent(job, job.status, { at: job.createdAt, availableAt: job.availableAt })
+
+/** Creates jobs without keys, dependencies and limits, which therefore need no checks. Sends its statements before it returns. */
+export const createPlainJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[]> => {
+  const announced = pipelined(announceTaskWrites(tx))
+  const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, new Map()), new Map()))
+  await announced
+  const created = [...(await inserting).values()]
+  tx.events.push(...created.map(createdEvent))
+  return created
 }
 
 const FIND_KEYS = statement(
@@ -82,12 +93,15 @@ const INSERT = statement(
      :expiries::bigint[], :creators::text[], :now::timestamptz)`,
 )
 
-/** Returns the inserted jobs by id. */
-const insertJobs = async (tx: Tx, planned: readonly { job: NewJob; plan: JobPlan }[]): Promise<Map<string, JobRow>> => {
+/** Returns the inserted jobs by id. Sends its statement before it returns. `limits`: numbers of their limits, by key. */
+const insertJobs = async (
+  tx: Tx,
+  planned: readonly { job: NewJob; plan: JobPlan }[],
+  limits: ReadonlyMap<string, number>,
+): Promise<Map<string, JobRow>> => {
   if (planned.length === 0) return new Map()
   const jobs = planned.map(({ job }) => job)
   const plans = planned.map(({ plan }) => plan)
-  const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
   const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
   const inserted = await tx.run<{ row: number; id: string; at: string; availableAt: string | null }>(INSERT, {
     ids: jobs.map(({ id }) => id),

@@ -311,4 +311,38 @@ describe("round trips of jobs", () => {
     ])
     expect(next).toHaveLength(1)
   })
+
+  it("are two for jobs that a turn creates and claims; it wakes other stores only for those that it leaves", async () => {
+    const random = seededRandom(10)
+    const { store, turn } = await openServer(`jobs ${++schemas}`, random)
+    await turn([], 1)
+    let claims: Advanced["claims"] = []
+    const createAndClaim = (jobs: number) => async (): Promise<void> => {
+      const creating = store.createJobs(Array.from({ length: jobs }, () => newJob(random)))
+      claims = (await turn([], 1)).claims
+      expect(await creating).toHaveLength(jobs)
+    }
+    const changes = ["begin", "queues_announce_writes", "jobs_insert", "claim_head_work", "poll_pending_work"]
+    expect(await roundTripsOf(createAndClaim(1))).toEqual([changes, ["events_append", "job_claims_read", "commit"]])
+    expect(claims).toHaveLength(1)
+    expect((await roundTripsOf(createAndClaim(2))).at(-1)).toEqual(["events_append", "notify", "job_claims_read", "commit"])
+    expect(claims).toHaveLength(1)
+  })
+
+  it("is created although another call of its tick fails", async () => {
+    const random = seededRandom(11)
+    const { store, turn } = await openServer(`jobs ${++schemas}`, random)
+    const [first] = (await store.createJobs([newJob(random)])) as JobRow[]
+    const { claims } = await turn([], 1)
+    const bad = store.createJobs([newJob(random, { priority: 100_000 })])
+    const good = store.createJobs([newJob(random)])
+    const turning = turn(
+      claims.map((claim) => finish(claim, "success")),
+      1,
+    )
+    await expect(bad).rejects.toThrow("out of range")
+    expect(await good).toHaveLength(1)
+    expect((await turning).rejected).toEqual([])
+    expect((await store.getJob(first!.id))!.status).toBe("COMPLETED")
+  })
 })

@@ -18,12 +18,15 @@ import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.t
 import { isDuplicate } from "../connection/connection.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { HAS_ATTEMPT, RESET_COLUMNS, SUPERSEDE_FROM } from "../runs/reset.ts"
+import type { JointCreations } from "../advance/joint-creations.ts"
 import { requestStop } from "../advance/stop-requests.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-export const jobStore = ({ read, writeAndNotify }: Access): JobStore => ({
+export const jobStore = ({ read, writeAndNotify }: Access, creations: JointCreations): JobStore => ({
   createJobs: (jobs, { onConflict = "existing" } = {}) =>
-    onDuplicate((checkIds) => writeAndNotify((tx) => createJobs(tx, jobs, { onConflict, checkIds }))),
+    creations.create(jobs, () =>
+      onDuplicate((checkIds) => writeAndNotify((tx) => createJobs(tx, jobs, { onConflict, checkIds }))),
+    ),
   getJob: (id) => read((connection) => getJob(connection, id)),
   editJob: (id, change) => onDuplicate(() => writeAndNotify((tx) => editJob(tx, id, change))),
   deleteJob: (id) => writeAndNotify((tx) => deleteJob(tx, id)),
