@@ -34,6 +34,7 @@ import { jobStore } from "./jobs/jobs.ts"
 import { createJobsIn } from "./jobs/create-in.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
 import { AdvanceConnections, ADVANCE_CONCURRENCY } from "./advance/advance-connections.ts"
+import { FIRST_HINTS } from "./advance/hints.ts"
 import { JointCreations } from "./advance/joint-creations.ts"
 import { Cache } from "./cache/cache.ts"
 import { migrate, MIGRATIONS } from "./schema/migrations.ts"
@@ -143,7 +144,7 @@ const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOp
   const notifyParams = { channel: `ork_${schema}`.slice(0, MAX_CHANNEL), sender: random.hex128() }
   const listener = new Listener(target, notifyParams.channel, notifyParams.sender)
   const creations = new JointCreations()
-  const advancing = new AdvanceConnections(target, { context, notifyParams, creations })
+  const advancing = new AdvanceConnections(target, { context, notifyParams, creations, left: { hints: FIRST_HINTS } })
   return { target, pools, workflows, context, notifyParams, listener, creations, advancing }
 }
 

@@ -1,4 +1,4 @@
-// Runs `advance` on one connection. It repeats a transaction that lost a fence, and keeps hints and caches between transactions.
+// Runs `advance` on one connection. It repeats a transaction that lost a fence, and keeps caches between transactions.
 
 import { soonest } from "../../../core/time/soonest.ts"
 import { NO_RUN } from "../../shared/event-codec.ts"
@@ -14,7 +14,7 @@ import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
 import { coalesceChanges } from "./coalesce-changes.ts"
 import { FenceLost } from "./finish-successes.ts"
-import { allowsOneRoundTrip, FIRST_HINTS, nextHints } from "./hints.ts"
+import { allowsOneRoundTrip, type LoopHints, nextHints } from "./hints.ts"
 import type { JointCreations } from "./joint-creations.ts"
 import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 
@@ -29,6 +29,8 @@ export interface AdvanceParts {
   context: StoreContext
   notifyParams: NotifyParams
   creations: JointCreations
+  /** What the last turn of any connection leaves for the next one. */
+  left: { hints: LoopHints }
 }
 
 /** Most changes of a turn that creates jobs, which would wait for a large one longer than for a commit of their own. */
@@ -39,19 +41,20 @@ export class AdvanceConnection {
   readonly #context: StoreContext
   readonly #notifyParams: NotifyParams
   readonly #creations: JointCreations
+  readonly #left: AdvanceParts["left"]
   readonly #claims = new Claims()
-  #hints = FIRST_HINTS
   /** Local time until which no turn of one round trip is tried. */
   #oneRoundTripBlockedUntil = 0
   #closedByOverrides: Advanced["closed"] = []
   /** Whether `advance` is in progress. */
   busy = false
 
-  constructor(pool: ConnectionPool, { context, notifyParams, creations }: AdvanceParts) {
+  constructor(pool: ConnectionPool, { context, notifyParams, creations, left }: AdvanceParts) {
     this.#pool = pool
     this.#context = context
     this.#notifyParams = notifyParams
     this.#creations = creations
+    this.#left = left
   }
 
   async advance(batch: Batch): Promise<Advanced> {
@@ -63,7 +66,7 @@ export class AdvanceConnection {
       const turn =
         (await this.#tryWithCreations(input)) ?? (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
       const { advanced } = turn
-      this.#hints = nextHints(this.#hints, turn.observed)
+      this.#left.hints = nextHints(this.#left.hints, turn.observed)
       this.#updateCache(turn)
       advanced.closed.unshift(...this.#closedByOverrides.splice(0))
       if (missedLimits.size > 0) advanced.nextDueMs = soonest(advanced.nextDueMs, MISSED_MS)
@@ -98,7 +101,7 @@ export class AdvanceConnection {
 
   async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#hints, now) || this.#claims.byQueue) return null
+    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#left.hints, now) || this.#claims.byQueue) return null
     if (input.missedLimits.length > 0 || input.batch.changes.some(({ auditEntry }) => auditEntry !== undefined)) return null
     const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
@@ -113,7 +116,7 @@ export class AdvanceConnection {
   }
 
   #input(batch: Batch, missedLimits: readonly number[]): TurnInput {
-    const [hints, claims, notifyParams] = [this.#hints, this.#claims, this.#notifyParams]
+    const [{ hints }, claims, notifyParams] = [this.#left, this.#claims, this.#notifyParams]
     const changes = coalesceChanges(batch.changes)
     return { batch, changes, missedLimits, hints, claims, notifyParams, verifyEachFence: false, creating: null }
   }

@@ -69,7 +69,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const inserted = await insertRuns(tx, planned)
   const seqs = new Map(inserted.map(({ seq, id }) => [id, seq]))
   const starting = planned.filter((plan) => !plan.startsPending && seqs.has(plan.run.id))
-  await insertRowsOf(tx, starting, seqs)
+  const inserting = pipelined(insertRowsOf(tx, starting, seqs))
   const pending = startingPending.filter(({ id }) => seqs.has(id))
   const activated = await startPendingRuns(
     tx,
@@ -79,6 +79,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const repeated = runs.filter((run) => !seqs.has(run.id))
   const existing = new Map(repeated.length === 0 ? [] : await findExisting(tx, repeated))
   const found = await readRuns(tx, [...seqs.values(), ...existing.values()])
+  await inserting
   const results = runs.map((run) => {
     const row = found.get(seqs.get(run.id) ?? existing.get(run.id)!)!
     return { run: row, created: row.id === run.id }
@@ -100,7 +101,10 @@ const planRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<Planned[]> => 
   })
 }
 
-/** Inserts the rows and notifications of started runs. Runs with the same rows share a statement. */
+/**
+ * Inserts the rows and notifications of started runs. Runs with the same rows share a statement. Sends its statements before it
+ * returns.
+ */
 const insertRowsOf = async (tx: Tx, starting: readonly Planned[], seqs: ReadonlyMap<string, number>): Promise<void> => {
   const sameRows = Map.groupBy(starting, ({ run, priority }) => `${run.versionId}/${priority}/${run.private}`)
   const inserted = [...sameRows.values()].map((plans) => {
