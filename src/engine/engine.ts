@@ -11,7 +11,7 @@ import { UpstreamFiles } from "./attempts/upstream-files.ts"
 import { Dispatcher } from "./dispatcher.ts"
 import { finishesWithin } from "./finishes-within.ts"
 import { Gate } from "./gate/gate.ts"
-import { Events, type Listener } from "./loop/events.ts"
+import { Events, type LastResult, type Listener } from "./loop/events.ts"
 import { LeaseHolder } from "./loop/lease-holder.ts"
 import { CLAIM_NOTHING, Loop } from "./loop/loop.ts"
 import type { EngineOptions } from "./ports.ts"
@@ -19,7 +19,7 @@ import { Callbacks } from "./attempts/callbacks.ts"
 import { cancelRun } from "./waiting/cancel-run.ts"
 import { ExternalSignals } from "./waiting/external-signals.ts"
 import { WaitingTasks } from "./waiting/waiting-tasks.ts"
-import type { Change, Fence, Output } from "../core/model/change.ts"
+import type { Change, Fence } from "../core/model/change.ts"
 import { type HolderId, newRunId, type RunId } from "../core/model/ids.ts"
 import { isRunClosed } from "../core/model/status.ts"
 import { isGroup } from "../core/model/task-path.ts"
@@ -271,13 +271,14 @@ export class Engine {
   }
 }
 
-/** Returns the outputs of jobs and functions that succeeded with these changes, by id. */
-const resultsIn = (changes: readonly Change[], rejected: readonly Fence[]): Map<string, Output> => {
-  const results = new Map<string, Output>()
+/** Returns the outputs of the last tasks of jobs and runs that succeeded with these changes, by the id of the job or run. */
+const resultsIn = (changes: readonly Change[], rejected: readonly Fence[]): Map<string, LastResult> => {
+  const results = new Map<string, LastResult>()
   for (const change of changes) {
-    if (change.kind !== "finish" || change.status !== "success" || change.resultOf === undefined) continue
+    if (change.kind !== "finish" || change.status !== "success" || change.lastOf === undefined) continue
     if (rejected.some(({ attemptId }) => attemptId === change.attemptId)) continue
-    results.set(change.resultOf, change.result.output ?? { inline: null })
+    const { id, task } = change.lastOf
+    results.set(id, { task, output: change.result.output ?? { inline: null } })
   }
   return results
 }

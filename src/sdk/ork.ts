@@ -33,6 +33,7 @@ import { asTransactionError, checkNotInTransaction } from "./durable/transaction
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
 import { type AnyGraph, withUses } from "./graph/graph.ts"
+import { follow } from "./graph/refs.ts"
 import { jobLimitsOf } from "./job-limits.ts"
 import {
   idOf,
@@ -435,7 +436,7 @@ export class Ork implements Orkable {
       },
       options,
     )
-    if ("result" in ended) return await readOutput(this.#parts.objects, ended.result)
+    if ("result" in ended) return await readOutput(this.#parts.objects, ended.result.output)
     if (ended.status === "COMPLETED") return ended.output === null ? null : await readOutput(this.#parts.objects, ended.output)
     if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${job.id} of ${job.name} was cancelled`)
     throw new TaskFailedError(job.name, job.id, ended.error ?? "no reason is known")
@@ -556,20 +557,26 @@ export class Ork implements Orkable {
   }
 
   async #runResult({ id, workflow: name }: RunRow, options: WaitOptions): Promise<unknown> {
-    const { store } = this.#parts
-    const ended = await this.#results.wait(
-      id,
-      async () => {
-        const run = await store.getRun(id)
-        if (run === null) throw new NotFoundError(`there is no run ${id}`)
-        return isRunClosed(run.status) ? run : null
-      },
-      options,
-    )
-    if ("result" in ended) return await readOutput(this.#parts.objects, ended.result)
+    const { store, objects } = this.#parts
+    const read = async (): Promise<RunRow> => {
+      const run = await store.getRun(id)
+      if (run === null) throw new NotFoundError(`there is no run ${id}`)
+      return run
+    }
+    const readEnded = async (): Promise<RunRow | null> => {
+      const run = await read()
+      return isRunClosed(run.status) ? run : null
+    }
+    const graph = this.#graphs.get(name)
+    const announced = await this.#results.wait(id, readEnded, options)
+    if ("result" in announced) {
+      const { task, output } = announced.result
+      if (task === null) return await readOutput(objects, output)
+      if (task === graph?.result?.task) return follow(await readOutput(objects, output), graph.result.segments)
+    }
+    const ended = "result" in announced ? await read() : announced
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
-    if (ended.status === "success")
-      return await resultOf({ store, outputs: this.#outputs, graph: this.#graphs.get(name) }, ended)
+    if (ended.status === "success") return await resultOf({ store, outputs: this.#outputs, graph }, ended)
     throw new TaskFailedError(name, id, await failureOf(store, ended))
   }
 

@@ -8,6 +8,7 @@ import { expect, it, onTestFinished, vi } from "vitest"
 import type { RunId } from "../core/model/ids.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { type Definition, task, workflow } from "./definitions.ts"
+import { graph } from "./graph/graph.ts"
 import { openParts } from "./open.ts"
 import { Ork } from "./ork.ts"
 
@@ -58,6 +59,28 @@ it("the result of a durable function comes with its commit: nothing is read", as
   const { ork, store } = await open(order)
   readsNothing(store, "getRun", "getTask")
   expect(await (await ork.enqueue(order, {})).result()).toEqual({ shipped: true })
+})
+
+it("the result of a graph comes with the commit of its last task: nothing is read", async () => {
+  const chain = graph("chain", {}, (g) => {
+    const first = g.task("first", point, {})
+    return g.task("last", point, { after: first }).x
+  })
+  const { ork, store } = await open(point, chain)
+  readsNothing(store, "getRun", "getTask")
+  expect(await (await ork.enqueue(chain, {})).result()).toBe(1)
+})
+
+it("the result of a graph is read when it is not that of its last task", async () => {
+  const early = graph("early", {}, (g) => {
+    const first = g.task("first", point, {})
+    g.task("last", point, { after: first })
+    return first
+  })
+  const byName = graph("by-name", {}, (g) => void g.task("main", point, {}))
+  const { ork } = await open(point, early, byName)
+  expect(await (await ork.enqueue(early, {})).result()).toEqual({ x: 1 })
+  expect(await (await ork.enqueue(byName, {})).result()).toEqual({ main: { x: 1 } })
 })
 
 it("each who waits for a result gets an object of its own", async () => {

@@ -92,8 +92,11 @@ export type Change =
       result: AttemptResult
       /** Stores the output under this key for later runs (`cache:`). `output`: the cache's copy of a large output. */
       cache?: { key: string; ttlMs: number | null; output?: Output }
-      /** Job, or run of a function, whose result the output is: those who wait for it need not read it. Not stored. */
-      resultOf?: string
+      /**
+       * Job or run that may end with this task: those who wait for its result need not read it. `task`: name of a last task of a graph;
+       * null: the output is the whole result. Not stored.
+       */
+      lastOf?: { id: string; task: string | null }
     })
   /** A failed or lost attempt is repeated: → pending, available after the delay. */
   | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })

@@ -85,7 +85,7 @@ export class Attempts {
       this.#count(attempt, -1)
     }
     if (change === null) return
-    if (change.kind === "finish" && isWholeResult(attempt)) change.resultOf = ownerOf(claim)
+    if (change.kind === "finish" && isLast(attempt)) change.lastOf = lastOf(attempt)
     const executor = this.#options.executors.get(attempt.node.executor)
     if (suspended) await this.#suspend(change)
     else if (executor?.committed === undefined) this.#parts.submit(change)
@@ -244,9 +244,14 @@ export class Attempts {
   }
 }
 
-/** Tells whether the attempt gives the result of its job, or of the run of a function, whose only task it is. */
-const isWholeResult = ({ claim, workflow }: LaunchedAttempt): boolean =>
-  claim.kind === "job" || (workflow.anyParams === true && workflow.nodes.length === 1)
+const lastOf = ({ claim, node, workflow }: LaunchedAttempt): { id: string; task: string | null } => ({
+  id: ownerOf(claim),
+  task: claim.kind === "job" || workflow.anyParams === true ? null : node.name,
+})
+
+/** Tells whether the attempt is of a job, or of a task outside of groups and fan-outs after which no task of its run follows. */
+const isLast = ({ claim, node }: LaunchedAttempt): boolean =>
+  claim.kind === "job" || (claim.path === "" && node.downstream.length === 0 && node.hook === null && node.group === null)
 
 /** Returns folders that create none to work in. */
 const withoutWorkingDir = (folders: Folders): Folders => ({

@@ -5,15 +5,21 @@ import type { RunId } from "../../core/model/ids.ts"
 import { isRunClosed } from "../../core/model/status.ts"
 import type { RunRow, Store, StoreEvent } from "../../store/contract/store.ts"
 
-/** `result`: output of the job or function that has succeeded with the event, if this engine ran it. */
-export type Listener = (event: StoreEvent, result?: Output) => void
+/** Output of a job, a function (`task` is null), or the task that ended a run. */
+export interface LastResult {
+  task: string | null
+  output: Output
+}
+
+/** `result`: of the job or run that has succeeded with the event, if this engine ran the task that ended it. */
+export type Listener = (event: StoreEvent, result?: LastResult) => void
 
 interface Waiter {
   resolve: (run: RunRow) => void
   reject: (error: Error) => void
 }
 
-const NO_RESULTS: ReadonlyMap<string, Output> = new Map()
+const NO_RESULTS: ReadonlyMap<string, LastResult> = new Map()
 
 /** Returns the id of the job or run that has succeeded with the event; null: none. */
 const succeededIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
@@ -44,8 +50,8 @@ export class Events {
     this.#recoveryListeners.add(listener)
   }
 
-  /** Emits events. `results`: outputs of jobs and functions that have succeeded, by id. */
-  emit(events: readonly StoreEvent[], results: ReadonlyMap<string, Output> = NO_RESULTS): void {
+  /** `results`: of jobs and runs that have succeeded, by id. */
+  emit(events: readonly StoreEvent[], results: ReadonlyMap<string, LastResult> = NO_RESULTS): void {
     const listeners = [...this.#listeners]
     if (listeners.length === 0) return
     for (const event of events) {

@@ -54,8 +54,9 @@ it("a job is read when it ends, not when it starts, and not when its result is a
   expect(reads).toEqual(["a"])
   emit("FAILED")
   expect(reads).toEqual(["a", "a"])
-  emit("COMPLETED", { inline: 42 })
-  expect(await waiting).toEqual({ result: { inline: 42 } })
+  const result = { task: null, output: { inline: 42 } }
+  emit("COMPLETED", result)
+  expect(await waiting).toEqual({ result })
   expect(reads).toEqual(["a", "a"])
 })
 
@@ -68,7 +69,7 @@ it("a job that is known to be unfinished is not read first, but polled", () => {
 it("a job is read at once when something has ended, or was cancelled, since it was known to be unfinished", () => {
   const { results, wait, emit, reads } = setup()
   const beforeEnd = results.unfinished()
-  emit("COMPLETED", { inline: 42 })
+  emit("COMPLETED", { task: null, output: { inline: 42 } })
   void wait("a", beforeEnd)
   const beforeCancel = results.unfinished()
   results.recheck("b")
@@ -87,6 +88,12 @@ it("many who wait poll seldom", () => {
   for (let i = 0; i < 1000; i++) void wait(String(i))
   expect(delays[0]).toBe(10)
   expect(delays.at(-1)).toBeGreaterThanOrEqual(999)
+})
+
+it("many who wait poll at the same instants", () => {
+  const { wait, delays } = setup()
+  for (let i = 0; i < 1000; i++) void wait(String(i))
+  expect(new Set(delays).size).toBeLessThanOrEqual(100)
 })
 
 it("a stop ends all waiting, and what begins to wait later", async () => {

@@ -1,11 +1,12 @@
 // Waits for the end of jobs and runs. Commits of this process announce themselves, with the results of its jobs and functions; work that
 // other processes run is checked again and again, because they do not announce every end.
 
-import type { Output } from "../../core/model/change.ts"
 import type { Clock } from "../../core/model/ports.ts"
+import type { Output } from "../../core/model/change.ts"
 import { isRunClosed, type RunStatus } from "../../core/model/status.ts"
 import { isJobFinished } from "../../core/rules/jobs/jobs.ts"
 import type { Engine } from "../../engine/engine.ts"
+import type { LastResult } from "../../engine/loop/events.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { StoreEvent } from "../../store/contract/store.ts"
 import { toMs } from "../duration.ts"
@@ -19,7 +20,7 @@ const POLL_MS_PER_WAITER = 1
 
 /** A success that this process has committed: nothing has to be read. */
 export interface Announced {
-  result: Output
+  result: LastResult
 }
 
 export interface WaitOptions extends ResultOptions {
@@ -66,12 +67,19 @@ export class Results {
       this.#ends++
       for (const waiter of this.#waiters.get(id) ?? []) {
         if (result === undefined) waiter.check()
-        else waiter.succeed({ result: copyOf(result) })
+        else waiter.succeed({ result: { ...result, output: copyOf(result.output) } })
       }
     })
     store.onWake(() => {
       for (const waiter of this.#all()) waiter.check()
     })
+  }
+
+  /** Returns the time until the next poll of a waiter. Polls fall on the same instants, so that runs are read together. */
+  #untilPoll(pollMs: number): number {
+    const now = this.#clock.monotonic()
+    const due = now + Math.max(pollMs, POLL_MS_PER_WAITER * this.#waiters.size)
+    return Math.ceil(due / FIRST_POLL_MS) * FIRST_POLL_MS - now
   }
 
   stop(): void {
@@ -132,7 +140,7 @@ export class Results {
         }
       }
       const poll = (): void => {
-        cancelPoll = this.#clock.after(Math.max(pollMs, POLL_MS_PER_WAITER * this.#waiters.size), () => {
+        cancelPoll = this.#clock.after(this.#untilPoll(pollMs), () => {
           pollMs = Math.min(2 * pollMs, MAX_POLL_MS)
           poll()
           void check()
