@@ -5,6 +5,7 @@ import { NO_RUN } from "../../shared/event-codec.ts"
 import type { Advanced, Batch, Claim } from "../../contract/store.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import { Claims } from "../claim/claim.ts"
+import { claimHead } from "../claim/claim-head.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import { asInvalidValue } from "../connection/connection.ts"
@@ -13,13 +14,15 @@ import { pipelined } from "../connection/statement.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
 import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
 import { coalesceChanges } from "./coalesce-changes.ts"
-import { FenceLost } from "./finish-successes.ts"
+import { FenceLost, finishSuccesses, planSuccesses } from "./finish-successes.ts"
 import { allowsOneRoundTrip, type LoopHints, nextHints } from "./hints.ts"
 import type { JointCreations } from "./joint-creations.ts"
 import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 
 /** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
 const REJECTED_MS = 10_000
+
+const NO_LANES = { gateLanes: [], freedQueues: [] } as const
 
 /** Milliseconds after which a turn tries again to unpark rows that other transactions had locked. */
 const MISSED_MS = 20
@@ -48,6 +51,8 @@ export class AdvanceConnection {
   #closedByOverrides: Advanced["closed"] = []
   /** Whether `advance` is in progress. */
   busy = false
+  /** Whether the connection has run a turn or a warm-up. */
+  #warm = false
 
   constructor(pool: ConnectionPool, { context, notifyParams, creations, left }: AdvanceParts) {
     this.#pool = pool
@@ -62,6 +67,7 @@ export class AdvanceConnection {
     const input = this.#input(batch, [...missedLimits])
     missedLimits.clear()
     this.busy = true
+    this.#warm = true
     try {
       const turn =
         (await this.#tryWithCreations(input)) ?? (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
@@ -77,6 +83,20 @@ export class AdvanceConnection {
     } finally {
       this.busy = false
     }
+  }
+
+  /** Opens the connection and plans the statements of a turn, which takes longer than the turn, unless it has run one. */
+  warmUp({ holder, claim }: Batch): void {
+    if (this.#warm) return
+    this.#warm = true
+    const nothing = { holder, lanes: claim.lanes, maxClaims: 0 }
+    const planning = this.#transact(async (tx) => {
+      const finishing = pipelined(finishSuccesses(tx, planSuccesses(tx.workflows, [], [], null), NO_LANES))
+      await claimHead(tx, "work", nothing)
+      await finishing
+    })
+    // A turn finds out what is wrong.
+    planning.catch(() => {})
   }
 
   /** Runs the turn together with the creation of the jobs that wait for one. Returns null when there are none, or when that fails. */

@@ -21,9 +21,12 @@ export class AdvanceConnections {
     this.#connections = this.#pools.map((pool) => new AdvanceConnection(pool, parts))
   }
 
-  advance(batch: Batch): Promise<Advanced> {
+  async advance(batch: Batch): Promise<Advanced> {
     const connection = this.#connections.find(({ busy }) => !busy) ?? this.#connections[0]!
-    return connection.advance(batch)
+    const advanced = await connection.advance(batch)
+    // So many attempts may end together that the next turns are concurrent.
+    if (advanced.claims.length >= ADVANCE_CONCURRENCY.minBatch) for (const each of this.#connections) each.warmUp(batch)
+    return advanced
   }
 
   /** Reports runs that overrides closed, with the result of the next `advance`. */

@@ -12,7 +12,7 @@ import { openPostgres } from "../postgres.ts"
 import { FREE } from "../claim/limits.ts"
 import { FINISH_SUCCESSES } from "../advance/finish-successes.ts"
 import { ADVANCE_IN_ONE_ROUND_TRIP } from "../advance/one-round-trip.ts"
-import { CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
+import { Connection, CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
 
 interface Plan {
   "Node Type": string
@@ -251,4 +251,34 @@ it("a connection discards the plans of an empty table when the table has grown",
     add.mockClear()
   }
   expect(discards).toEqual([0, 1, 0, 0])
+})
+
+it.each([
+  [63, 0],
+  [64, 1],
+])("a turn with %i claims plans the statements of %i other connections", async (tasks, others) => {
+  const database = await createDatabase()
+  const random = seededRandom(4)
+  const store = await openPostgres({ url: database.url, random, schema: "ork" })
+  onTestFinished(async () => {
+    await store.close()
+    await database.drop()
+  })
+  await store.migrate()
+  const holder = newHolderId(Date.now(), random.hex128())
+  await store.registerHolder({ id: holder, kind: "server", name: "one", leaseMs: 60_000, process: "", runId: null })
+  const compiled = workflow(Object.fromEntries(Array.from({ length: tasks }, (_, i) => [`t${i}`, {}])))
+  const { workflowId, versionId } = await store.putWorkflow({ compiled, hash: "1", source: "", deploy: true })
+  const run = { workflowId, versionId, trigger: "manual", params: {}, priority: null, logicalDate: null } as const
+  const id = newRunId(Date.now(), random.hex128())
+  await store.createRuns([{ ...run, id, idempotencyKey: null, private: false, workingDir: null }])
+  const add = vi.spyOn(Pipeline.prototype, "add")
+  onTestFinished(() => add.mockRestore())
+  const open = vi.spyOn(Connection, "open")
+  onTestFinished(() => open.mockRestore())
+  const claim = { lanes: [WORK], maxClaims: 100 }
+  expect((await store.advance({ holder, changes: [], claim, gate: NOTHING })).claims).toHaveLength(tasks)
+  expect(open).toHaveBeenCalledTimes(1 + others)
+  const planned = () => add.mock.calls.filter(([{ name }]) => name === "finish_successes").length
+  await vi.waitFor(() => expect(planned()).toBe(others))
 })
