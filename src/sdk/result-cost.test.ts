@@ -72,13 +72,14 @@ it("the result of a graph comes with the commit of its last task: nothing is rea
 })
 
 it("the result of a graph is read when it is not that of its last task", async () => {
+  const other = task("other", {}, async () => 2)
   const early = graph("early", {}, (g) => {
     const first = g.task("first", point, {})
-    g.task("last", point, { after: first })
+    g.task("last", other, { after: first })
     return first
   })
   const byName = graph("by-name", {}, (g) => void g.task("main", point, {}))
-  const { ork } = await open(point, early, byName)
+  const { ork } = await open(point, other, early, byName)
   expect(await (await ork.enqueue(early, {})).result()).toEqual({ x: 1 })
   expect(await (await ork.enqueue(byName, {})).result()).toEqual({ main: { x: 1 } })
 })

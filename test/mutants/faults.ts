@@ -232,6 +232,18 @@ export const FAULT_BUGS: PlantedBug[] = [
     foundBy: { tests: ["src/store/postgres/schema/plans.test.ts"] },
   },
   {
+    name: "fault-result-of-any-last-task",
+    bug: "The result of a graph is the output of the task that ended last, whatever the graph returns.",
+    edits: [
+      {
+        file: "src/sdk/ork.ts",
+        find: "if (task === graph?.result?.task) return follow",
+        replace: "if (graph?.result != null) return follow",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/result-cost.test.ts"] },
+  },
+  {
     name: "fault-notification-per-instance",
     bug: "A fan-out sends a notification for each of its instances.",
     edits: [

@@ -277,4 +277,10 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     ],
     foundBy: SIM_ON_POSTGRES,
   },
+  {
+    name: "postgres-keeps-created-jobs-to-itself",
+    bug: "A turn that creates jobs does not wake other stores for those that it leaves.",
+    edits: [{ file: "src/store/postgres/advance/advance.ts", find: "    created.length +\n", replace: "" }],
+    foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts"] },
+  },
 ]
