@@ -19,6 +19,7 @@ export class ConnectionPool {
   readonly #target: Target
   readonly #size: number
   readonly #options: ConnectionOptions
+  /** Oldest first. Callers get the oldest one, because it has prepared and planned most statements. */
   readonly #idle: Connection[] = []
   readonly #waiting: (() => void)[] = []
   #busy = 0
@@ -41,8 +42,8 @@ export class ConnectionPool {
     this.#busy += 1
     let connection: Connection | undefined
     try {
-      connection = this.#idle.pop()
-      while (connection?.broken) connection = this.#idle.pop()
+      connection = this.#idle.shift()
+      while (connection?.broken) connection = this.#idle.shift()
       connection ??= await Connection.open(this.#target, this.#options)
       return await work(connection)
     } finally {
@@ -50,12 +51,17 @@ export class ConnectionPool {
       connection?.sync()
       if (connection !== undefined && !connection.broken) {
         if (this.#closed) await connection.close()
-        else this.#idle.push(connection)
+        else this.#putBack(connection)
       }
       // The idle connections are probably broken too.
       if (connection?.broken === true) for (const idle of this.#idle.splice(0)) idle.destroy()
       this.#waiting.shift()?.()
     }
+  }
+
+  #putBack(connection: Connection): void {
+    const younger = this.#idle.findIndex(({ openedAt }) => openedAt > connection.openedAt)
+    this.#idle.splice(younger === -1 ? this.#idle.length : younger, 0, connection)
   }
 
   /**

@@ -149,6 +149,7 @@ export class Connection implements SqlRunner {
   readonly #deps: PipelineDeps
   #pipeline: Pipeline | undefined
   readonly planAge = new PlanAge()
+  readonly openedAt = performance.now()
   #broken = false
   /** Pipelines without a reply. */
   #unanswered = 0
