@@ -5,7 +5,7 @@ import { indexKey } from "../../core/values/index-key.ts"
 import { jobLimitKey, sharedLimitKey } from "../../core/routing/limit-keys.ts"
 import { BoundedMap } from "../../core/values/bounded-map.ts"
 import type { JobPlan } from "../../core/rules/jobs/job-plan.ts"
-import { DEFAULT_JOB_RETRY, JOB_BOUNDS, JOB_STATUSES, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
+import { DEFAULT_JOB_RETRY, JOB_BOUNDS, type JobRetryPolicy, type JobStatus } from "../../core/rules/jobs/jobs.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import { handlerLane, workLane } from "../../core/routing/lanes.ts"
 import type { Limit } from "../../core/model/row.ts"
@@ -275,23 +275,27 @@ export interface JobSearch {
   ties: { createdAt: string; id: string } | null
 }
 
+/** The statuses of a search, by how a store finds the jobs. */
 export interface SearchedStatuses {
-  /** Statuses in the table `jobs`, by which its indexes find jobs. */
-  stored: readonly JobStatus[]
-  /** Whether the search asks for RUNNING jobs, and whether for READY jobs. Both are READY in the table. */
-  running: boolean
+  /** Statuses by which an index lists jobs. */
+  listed: readonly JobStatus[]
   ready: boolean
+  running: boolean
+  completed: boolean
 }
 
-/** Statuses that the table `jobs` contains. */
-const STORED_STATUSES = JOB_STATUSES.filter((status) => status !== "RUNNING")
+const LISTED_STATUSES = ["PENDING", "FAILED", "BLOCKED"] as const satisfies JobStatus[]
 
-export const searchedStatuses = ({ status }: Pick<JobFilter, "status">): SearchedStatuses => {
-  if (status === undefined) return { stored: STORED_STATUSES, running: true, ready: true }
+/** Returns `any` for a search without a status. */
+export const searchedStatuses = ({ status }: Pick<JobFilter, "status">): SearchedStatuses | "any" => {
+  if (status === undefined) return "any"
   const asked = new Set(typeof status === "string" ? [status] : status)
-  const [running, ready] = [asked.has("RUNNING"), asked.has("READY")]
-  // Without READY, the jobs in flight are searched by themselves.
-  return { stored: STORED_STATUSES.filter((each) => asked.has(each)), running, ready }
+  return {
+    listed: LISTED_STATUSES.filter((each) => asked.has(each)),
+    ready: asked.has("READY"),
+    running: asked.has("RUNNING"),
+    completed: asked.has("COMPLETED"),
+  }
 }
 
 export const planSearch = ({ filter, after }: Pick<Parameters<JobStore["searchJobs"]>[0], "filter" | "after">): JobSearch => {

@@ -38,7 +38,12 @@ export const TABLES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Columns that only one store has. */
-export const NOT_COPIED_COLUMNS: readonly string[] = ["tasks.padding", "tasks.inner_run", "runs.generation"]
+export const NOT_COPIED_COLUMNS: readonly string[] = [
+  "tasks.padding",
+  "tasks.inner_run",
+  "runs.generation",
+  "jobs.listed_status",
+]
 
 /** Columns that name a lease holder. A copy holds 1 in place of any holder. */
 export const HOLDER_COLUMNS: readonly string[] = ["tasks.holder", "stop_requests.holder"]

@@ -44,18 +44,21 @@ const OF_JOBS = statement(
    SELECT name FROM names`,
 )
 
+/** Returns the queues that have jobs. */
+export const queuesOfJobs = async (connection: SqlRunner): Promise<string[]> =>
+  (await connection.run<{ name: string }>(OF_JOBS)).map(({ name }) => name)
+
 export const listQueues = async (connection: SqlRunner, workflows: Workflows): Promise<QueueRow[]> => {
   const settings = connection.run<QueueColumns>(SETTINGS)
   const ready = pipelined(connection.run<ReadyLane & { count: number; now: string }>(READY_BY_LANE))
   const running = pipelined(connection.run<LaneCount>(RUNNING_BY_LANE))
-  const ofJobs = pipelined(connection.run<{ name: string }>(OF_JOBS))
+  const ofJobs = pipelined(queuesOfJobs(connection))
   const lanes: LaneCount[] = []
   for (const lane of await ready) {
     const since = await oldestReady(connection, workflows, lane)
     lanes.push({ ...lane, ageMs: since === null ? null : Date.parse(lane.now) - since })
   }
-  const names = (await ofJobs).map(({ name }) => name)
-  return queuesOf(await settings, lanes, await running, names)
+  return queuesOf(await settings, lanes, await running, await ofJobs)
 }
 
 const getQueue = async (connection: SqlRunner, workflows: Workflows, name: string): Promise<QueueRow | null> =>

@@ -11,13 +11,16 @@ import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.t
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-/** All pending dependents of the failed jobs, direct or not, each with the job that blocks it, nearest first. */
+/**
+ * All pending dependents of the failed jobs, direct or not, each with the job that blocks it, nearest first. Looks rows up one by one:
+ * a free join may read all of `tasks`.
+ */
 const BELOW = `below (id, blocked_by) AS (
      SELECT e.dependent, e.dependency FROM unnest(:failed::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
      UNION
      SELECT e.dependent, e.dependency FROM below b
-     JOIN tasks t ON t.id = b.id AND t.status = 'pending' AND t.upstream_pending > 0
-     JOIN job_edges e ON e.dependency = b.id
+     CROSS JOIN LATERAL (SELECT 1 FROM tasks WHERE id = b.id AND status = 'pending' AND upstream_pending > 0 OFFSET 0) t
+     CROSS JOIN LATERAL (SELECT dependent, dependency FROM job_edges WHERE dependency = b.id OFFSET 0) e
    )`
 
 const LOCK = statement(

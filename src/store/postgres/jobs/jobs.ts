@@ -234,7 +234,22 @@ const passOn = async (tx: Tx, limits: readonly number[] | null): Promise<void> =
 }
 
 const DEPENDENTS = statement("job_dependents", "SELECT 1 FROM job_edges WHERE dependency = :row LIMIT 1")
-const DELETE = statement("job_delete", "DELETE FROM jobs WHERE task_id = :row")
+/** The list of a deleted job, unless it still has jobs of the same second. */
+const LEFT_LIST = (column: "name" | "queue"): string =>
+  `SELECT '${column === "name" ? "n:" : "q:"}' || d.${column} AS list, d.priority, d.second FROM deleted d WHERE NOT EXISTS (
+       SELECT 1 FROM jobs j WHERE j.${column} = d.${column} AND j.priority = d.priority AND j.task_id <> d.task_id
+         AND j.created_at >= d.second AND j.created_at < d.second + interval '1 second')`
+
+/** The last job of a second takes the mark of its completed jobs along. */
+const DELETE = statement(
+  "job_delete",
+  `WITH deleted AS (
+     DELETE FROM jobs WHERE task_id = :row RETURNING task_id, name, queue, priority, date_trunc('second', created_at) AS second
+   )
+   DELETE FROM completed_seconds s USING (
+     ${LEFT_LIST("name")} UNION ALL ${LEFT_LIST("queue")}
+   ) l WHERE s.list = l.list AND s.priority = l.priority AND s.second = l.second`,
+)
 
 /** Renames the row of an attempt in flight, which stays until the attempt has finished; the id of the job can be used again. */
 const DETACH = statement("job_detach", "UPDATE tasks SET path = path || ' ' || attempt_id WHERE id = :row")

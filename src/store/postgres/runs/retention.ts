@@ -5,10 +5,12 @@ import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
+import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { startPendingRuns } from "../advance/close-runs.ts"
 import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
+import { WAITING_JOBS } from "../jobs/waiting.ts"
 import type { Tx } from "../tx.ts"
 
 const EXPIRED = statement(
@@ -135,8 +137,10 @@ const UNUSED_LIMITS = `
        SELECT unnest(t.limits) FROM runs r JOIN tasks t ON t.run_seq = r.seq
        WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL AND t.limits IS NOT NULL
        UNION ALL
-       SELECT unnest(t.limits) FROM jobs j JOIN tasks t ON t.id = j.task_id
-       WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED') AND t.limits IS NOT NULL
+       SELECT unnest(t.limits) FROM (
+         ${WAITING_JOBS()} UNION SELECT id FROM in_flight WHERE run_seq = ${JOB_RUN_SEQ}
+         UNION SELECT task_id FROM jobs WHERE listed_status IN ('PENDING', 'BLOCKED')
+       ) j JOIN tasks t ON t.id = j.id WHERE t.limits IS NOT NULL
      )`
 
 const FIND_UNUSED_LIMITS = statement("limits_unused", `${UNUSED_LIMITS} LIMIT 1`)

@@ -28,6 +28,7 @@ export const load = (connections: ConnectionPool, target: Target, dump: Dump): P
     await applyMigrations(connection, target, MIGRATIONS.slice(0, dump.schemaVersion))
     const digests = await fill(connection, hostOf(target.url), dump)
     await applyMigrations(connection, target, MIGRATIONS)
+    await connection.run(MARK_COMPLETED)
     await connection.script(`ANALYZE ${Object.keys(TABLES).join(", ")}`)
     return digests
   })
@@ -84,6 +85,15 @@ const insert = async (
   const records = rows.map((row) => Object.fromEntries(row.map((cell, i) => [columns[i]!, toJson(cell, i)])))
   await connection.run(fill, [JSON.stringify(records)])
 }
+
+/** What a trigger notes when jobs complete. Dumps of older schemas have jobs, but not the table. */
+const MARK_COMPLETED = statement(
+  "transfer_completed_seconds",
+  `INSERT INTO completed_seconds (list, priority, second)
+   SELECT DISTINCT l.list, j.priority, date_trunc('second', j.created_at)
+   FROM jobs j CROSS JOIN LATERAL (VALUES ('n:' || j.name), ('q:' || j.queue)) l (list) WHERE j.status = 'COMPLETED'
+   ON CONFLICT DO NOTHING`,
+)
 
 /** The lists beside `tasks`, and the column that the cancellation of large runs reads. */
 const DERIVED = [

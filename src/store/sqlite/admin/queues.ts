@@ -25,12 +25,15 @@ SELECT lane, count(*) AS count FROM tasks INDEXED BY tasks_in_flight
 WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND ${IN_QUEUE} GROUP BY lane`
 
 /** Finds each queue in the index once, however many jobs it has. */
-const OF_JOBS = `
+export const QUEUES_OF_JOBS = `
 WITH RECURSIVE names (name) AS (
   SELECT min(queue) FROM jobs
   UNION ALL SELECT (SELECT min(queue) FROM jobs WHERE queue > n.name) FROM names n WHERE n.name IS NOT NULL
 )
 SELECT name FROM names WHERE name IS NOT NULL`
+
+/** Returns the queues that have jobs. */
+export const queuesOfJobs = ({ db }: Session): string[] => db.all<[string]>(QUEUES_OF_JOBS).map(([name]) => name)
 
 export const listQueues = (session: Session): QueueRow[] => {
   const { db, clock } = session
@@ -38,8 +41,7 @@ export const listQueues = (session: Session): QueueRow[] => {
     const since = oldestReady(session, lane)
     return { ...lane, ageMs: since === null ? null : clock.now() - since }
   })
-  const ofJobs = db.all<[string]>(OF_JOBS).map(([name]) => name)
-  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE), ofJobs)
+  return queuesOf(db.list<QueueColumns>(SETTINGS), ready, db.list<LaneCount>(RUNNING_BY_LANE), queuesOfJobs(session))
 }
 
 const GET = `${SETTINGS} WHERE name = ?`

@@ -5,7 +5,10 @@ import { iso } from "../../../core/model/ports.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { Conflict } from "../../contract/errors.ts"
 import { MESSAGE_MS } from "../../shared/bounds.ts"
+import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
+import { QUEUES_OF_JOBS } from "../admin/queues.ts"
 import { startPendingRuns } from "../advance/close-runs.ts"
+import { WAITING_JOBS } from "../jobs/waiting.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const EXPIRED = `
@@ -92,8 +95,11 @@ DELETE FROM limits WHERE id IN (
     SELECT l.value FROM runs r CROSS JOIN tasks t INDEXED BY tasks_of_run ON t.run_seq = r.seq CROSS JOIN json_each(t.limits) l
     WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL
     UNION ALL
-    SELECT l.value FROM jobs j CROSS JOIN tasks t ON t.id = j.task_id CROSS JOIN json_each(t.limits) l
-    WHERE j.status IN ('PENDING', 'READY', 'RUNNING', 'BLOCKED')
+    SELECT l.value FROM (
+      ${WAITING_JOBS()} UNION SELECT id FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND run_seq = ${JOB_RUN_SEQ}
+      UNION SELECT j.task_id FROM (${QUEUES_OF_JOBS}) q CROSS JOIN jobs j INDEXED BY jobs_of_queue_by_status
+        ON j.queue = q.name AND j.status IN ('PENDING', 'BLOCKED') AND j.status <> 'READY'
+    ) j CROSS JOIN tasks t ON t.id = j.id CROSS JOIN json_each(t.limits) l
   ) LIMIT ? + 0)`
 
 export const trimLimits = (tx: Tx, limit: number): number => tx.db.run(TRIM_LIMITS, limit)

@@ -19,6 +19,7 @@ import { PATHS_AND_PAST } from "./012-paths-and-past.ts"
 import { LOGICAL_DATES } from "./013-logical-dates.ts"
 import { INSERT_JOBS } from "./014-insert-jobs.ts"
 import { TASK_NOTIFICATIONS } from "./015-task-notifications.ts"
+import { JOB_SEARCH } from "./016-job-search.ts"
 
 export const MIGRATIONS = [
   INITIAL,
@@ -36,6 +37,7 @@ export const MIGRATIONS = [
   LOGICAL_DATES,
   INSERT_JOBS,
   TASK_NOTIFICATIONS,
+  JOB_SEARCH,
 ] as const
 
 const BEGIN = "BEGIN EXCLUSIVE"

@@ -62,6 +62,12 @@ const seeks = (plans: readonly string[]): void => {
 
 const some = <T>(values: readonly T[]): (T | undefined)[] => [undefined, ...values]
 
+/** Steps over the queues, and over the lists of rows that wait. */
+const isBounded = (step: string): boolean =>
+  /^(CO-ROUTINE|MATERIALIZE|SETUP|RECURSIVE STEP|SCALAR SUBQUERY|COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION|MERGE|LEFT|RIGHT)/.test(
+    step,
+  ) || /^SCAN (n|names|t|\(subquery.*\)|tasks USING INDEX tasks_(ready|timers|parked)|CONSTANT ROW)$/.test(step)
+
 describe("the cost of a page does not depend on the history", () => {
   it("of runs, by any filter", () => {
     const before = { createdAt: "2026", id: "x" }
@@ -87,7 +93,7 @@ describe("the cost of a page does not depend on the history", () => {
             const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)) as JobFilter
             searchJobs(session, { filter: given, limit: 20, ...(after !== undefined && { after }) })
             const isMerged = (step: string): boolean => /^(CORRELATED SCALAR SUBQUERY|USE TEMP B-TREE FOR ORDER BY)/.test(step)
-            seeks(plans.filter((step) => !isMerged(step)))
+            seeks(plans.filter((step) => !isMerged(step) && !isBounded(step)))
           }
   })
 

@@ -111,13 +111,15 @@ CREATE TABLE jobs (
   payload TEXT NOT NULL
 , created_by TEXT, key TEXT, settings TEXT, expires_ms INTEGER) STRICT;
 
-CREATE INDEX jobs_by_status ON jobs (status, priority, created_at DESC, id);
-
 CREATE UNIQUE INDEX jobs_key ON jobs (name, key) WHERE key IS NOT NULL;
 
-CREATE INDEX jobs_of_name_by_status ON jobs (name, status, priority, created_at DESC, id);
+CREATE INDEX jobs_of_name ON jobs (name, priority, created_at DESC, id);
 
-CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id);
+CREATE INDEX jobs_of_name_by_status ON jobs (name, status, priority, created_at DESC, id) WHERE status <> 'READY';
+
+CREATE INDEX jobs_of_queue ON jobs (queue, priority, created_at DESC, id);
+
+CREATE INDEX jobs_of_queue_by_status ON jobs (queue, status, priority, created_at DESC, id) WHERE status <> 'READY';
 
 CREATE TABLE limits (
   id INTEGER PRIMARY KEY,
