@@ -1,7 +1,7 @@
 // Creates jobs, all of a call or none. core/rules/jobs/job-plan.ts rejects them or plans their first state.
 
 import { type JobPlan, keyOfJob, planKeys, planNewJobs, rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
-import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn } from "../../shared/job-rows.ts"
+import { createdJob, groupId, jobLane, jobLimits, keyColumn, settingsColumn, sharedJson } from "../../shared/job-rows.ts"
 import type { Tx } from "../tx.ts"
 import type { JobRejection, JobRow, NewJob, OnKeyConflict } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
@@ -83,7 +83,11 @@ export const findKeys = async (tx: Tx, jobs: readonly Pick<NewJob, "name" | "key
   return new Map(found.map(({ name, key, id }) => [keyOfJob({ name, key })!, id]))
 }
 
-/** `insert_jobs` (schema/014-insert-jobs.ts) also inserts the jobs of users' transactions. */
+/** Returns the values of a column that the jobs of a call mostly share; one stands for all of them (schema/016-job-search.ts). */
+const shared = <T>(values: readonly T[]): readonly T[] =>
+  values.every((value) => value === values[0]) ? values.slice(0, 1) : values
+
+/** `insert_jobs` (schema/016-job-search.ts) also inserts the jobs of users' transactions. */
 const INSERT = statement(
   "jobs_insert",
   `SELECT new_row AS row, new_id AS id, new_at AS at, new_available_at AS "availableAt" FROM insert_jobs(
@@ -105,20 +109,20 @@ const insertJobs = async (
   const limitsOf = (job: NewJob): string | null => arrayParam(jobLimits(job).map(({ key }) => limits.get(key)!))
   const inserted = await tx.run<{ row: number; id: string; at: string; availableAt: string | null }>(INSERT, {
     ids: jobs.map(({ id }) => id),
-    names: jobs.map(({ name }) => name),
-    queues: jobs.map(({ queue }) => queue),
-    lanes: jobs.map(jobLane),
-    priorities: jobs.map(({ priority }) => priority),
-    statuses: plans.map(({ status }) => status),
-    rowStatuses: plans.map(({ rowStatus }) => rowStatus),
-    pendingCounts: plans.map(({ pending }) => pending),
+    names: shared(jobs.map(({ name }) => name)),
+    queues: shared(jobs.map(({ queue }) => queue)),
+    lanes: shared(jobs.map(jobLane)),
+    priorities: shared(jobs.map(({ priority }) => priority)),
+    statuses: shared(plans.map(({ status }) => status)),
+    rowStatuses: shared(plans.map(({ rowStatus }) => rowStatus)),
+    pendingCounts: shared(plans.map(({ pending }) => pending)),
     limits: jobs.map(limitsOf),
     errors: plans.map(({ error }) => error),
     concurrencyKeys: jobs.map(({ concurrencyKey }) => concurrencyKey),
-    retryPolicies: jobs.map(({ retryPolicy }) => JSON.stringify(retryPolicy)),
-    tasks: jobs.map(({ task }) => (task === null ? null : JSON.stringify(task))),
-    payloads: jobs.map(({ payload }) => JSON.stringify(payload)),
-    groups: jobs.map(groupId),
+    retryPolicies: shared(jobs.map(({ retryPolicy }) => sharedJson(retryPolicy))),
+    tasks: shared(jobs.map(({ task }) => (task === null ? null : sharedJson(task)))),
+    payloads: shared(jobs.map(({ payload }) => JSON.stringify(payload))),
+    groups: shared(jobs.map(groupId)),
     runAts: jobs.map(({ runAt }) => runAt),
     delays: jobs.map(({ delayMs }) => delayMs),
     keys: jobs.map(keyColumn),
