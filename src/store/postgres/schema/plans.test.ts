@@ -4,9 +4,11 @@
 import pg from "pg"
 import { expect, it, onTestFinished, vi } from "vitest"
 import { createDatabase, type TestDatabase } from "../../../../test/support/components/postgres.ts"
-import { newHolderId, newRunId } from "../../../core/model/ids.ts"
+import { newHolderId, newRunId, uuidv7 } from "../../../core/model/ids.ts"
+import { DEFAULT_JOB_RETRY } from "../../../core/rules/jobs/jobs.ts"
 import { workflow } from "../../../core/testing.ts"
 import { seededRandom, WORK } from "../../conformance/world.ts"
+import { JOB_DEFAULTS } from "../../contract/jobs.ts"
 import { Pipeline } from "../connection/pipeline.ts"
 import { openPostgres } from "../postgres.ts"
 import { FREE } from "../claim/limits.ts"
@@ -54,10 +56,24 @@ const statementsOf = async (database: TestDatabase): Promise<Sent> => {
     store.advance({ holder, changes, claim: { lanes: [WORK], maxClaims: 10 }, gate: { lanes: ["g"], maxClaims: 10 } })
   const [first, second] = (await turn([])).claims
   const result = { startedAt: 1, finishedAt: 2 }
+  const job = { name: "n", queue: "default", payload: null, priority: 5, dependencies: [], retryPolicy: DEFAULT_JOB_RETRY }
+  const newJob = () => ({
+    ...JOB_DEFAULTS,
+    ...job,
+    id: uuidv7(Date.now(), random.hex128()),
+    task: { command: { shell: "true" } },
+  })
   await turn([
     { ...first!, kind: "finish", status: "success", result: { ...result, state: "success" } },
     { ...second!, kind: "finish", status: "failed", result: { ...result, state: "failed", error: "no" } },
   ])
+  const failing = newJob()
+  await store.createJobs([newJob(), failing, { ...newJob(), dependencies: [failing.id] }])
+  const jobs = (await turn([])).claims.filter((claim) => claim.kind === "job")
+  const failed = jobs.find(({ job: { id: jobId } }) => jobId === failing.id)!
+  const succeeded = jobs.find((claim) => claim !== failed)!
+  await turn([{ ...succeeded, kind: "finish", status: "success", result: { ...result, state: "success" } }])
+  await turn([{ ...failed, kind: "finish", status: "failed", result: { ...result, state: "failed", error: "no" } }])
   await store.requestCancel(id, "cancel")
   await turn([])
   await store.renewLease(holder, 60_000)
@@ -128,6 +144,9 @@ it("statements of the loop read the tables ready_queue and in_flight by an index
       "finish_attempts",
       "cancel_pending",
       "limits_free_for_claim",
+      "finish_job_successes",
+      "job_edges_lock",
+      "job_edges_block",
     ]),
   )
   const client = await connect(database)
