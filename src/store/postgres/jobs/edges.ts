@@ -31,6 +31,13 @@ const LOCK = statement(
    ) ORDER BY id FOR UPDATE`,
 )
 
+/** Starting a recursive query costs more than the rest of such a turn: 6 µs per completed job. */
+const LOCK_OF_COMPLETED = statement(
+  "job_edges_lock_completed",
+  `SELECT id, run_seq FROM tasks
+   WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ANY (:completed::bigint[])) ORDER BY id FOR UPDATE`,
+)
+
 const COMPLETE = statement(
   "job_edges_complete",
   `WITH counted AS (
@@ -89,10 +96,11 @@ type LockedDependents = readonly { id: number; run_seq: number }[]
  */
 export const lockDependents = async (tx: SqlRunner, { completed, failed }: FinishedJobs): Promise<LockedDependents> => {
   if (completed.length + failed.length === 0) return []
+  if (failed.length === 0) return tx.run<LockedDependents[number]>(LOCK_OF_COMPLETED, { completed })
   for (let before = ""; ;) {
     const rows = await tx.run<LockedDependents[number]>(LOCK, { failed, completed })
     const locked = rows.map(({ id }) => id).join()
-    if (failed.length === 0 || locked === before) return rows
+    if (locked === before) return rows
     before = locked
   }
 }

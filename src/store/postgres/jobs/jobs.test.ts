@@ -303,7 +303,7 @@ describe("round trips of jobs", () => {
         "queues_announce_writes",
         "jobs_lock",
         "finish_job_successes",
-        "job_edges_lock",
+        "job_edges_lock_completed",
         "claim_head_work",
         "poll_pending_work",
       ],

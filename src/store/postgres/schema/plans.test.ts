@@ -146,6 +146,7 @@ it("statements of the loop read the tables ready_queue and in_flight by an index
       "limits_free_for_claim",
       "finish_job_successes",
       "job_edges_lock",
+      "job_edges_lock_completed",
       "job_edges_block",
     ]),
   )
