@@ -359,6 +359,25 @@ describe("a tick while an earlier run of the schedule is active", () => {
   })
 })
 
+it("a run that began before the clock was set back is replaced with overlap: cancel", async () => {
+  const fixture = await setup({
+    t: async (_, { sleep }) => {
+      await sleep(24 * HOUR)
+      return null
+    },
+  })
+  await fixture.deploy('{ cron: "*/10 * * * *", overlap: cancel }')
+  fixture.start()
+  fixture.clock.stepTimeOfDay(HOUR)
+  await fixture.pass(MINUTE + 1)
+  fixture.clock.stepTimeOfDay(-HOUR)
+  await fixture.pass(15 * MINUTE)
+  expect((await fixture.runs()).map(({ logicalDate, status }) => [logicalDate!.slice(11, 16), status])).toEqual([
+    ["00:10", "running"],
+    ["01:00", "cancelled"],
+  ])
+})
+
 it("a run is replaced with overlap: cancel although cancelling it fails at first, and the other schedules of the batch fire", async () => {
   const fixture = await setup({ t: async (_, { sleep }) => (await sleep(10 * MINUTE), null) })
   const schedule = '{ cron: "*/5 * * * *", overlap: cancel, end: 2026-01-01T00:11:00Z }'

@@ -106,13 +106,17 @@ export class Scheduler extends DueLoop {
 
   /**
    * Cancels the runs that the next run of a schedule replaces. Done before the tick fires, so that the tick is still due when this
-   * fails. Another server may have created the run of this tick or of a later one: those stay.
+   * fails. Another server may have created the run of this tick or of a later one: those stay, unless the later tick has not come yet,
+   * because its run began before the clock was set back.
    */
   async #cancelReplaced({ id }: ScheduleRow, ticks: readonly Tick[]): Promise<void> {
     const { store, cancel } = this.#options
     const next = ticks.find(({ scheduleId, run }) => scheduleId === id && run !== null)
     if (next === undefined) return
-    for (const active of await store.activeRunsOf(id)) if (active.logicalDate! < next.tick) await cancel(active.id)
+    const active = (await store.activeRunsOf(id)).filter(({ logicalDate }) => logicalDate !== next.tick)
+    // Read after the runs: no other server creates the run of a tick that has not come by then.
+    const now = active.length === 0 ? "" : iso(await store.currentTime())
+    for (const { id: runId, logicalDate } of active) if (logicalDate! < next.tick || logicalDate! > now) await cancel(runId)
   }
 
   async #ticksOf(schedule: ScheduleRow, now: number): Promise<Tick[]> {
