@@ -77,6 +77,9 @@ interface BlockedStep extends Blocked {
   reject(error: unknown): void
 }
 
+/** Awaited by code whose activation is over: its `catch` and `finally` blocks do not run. */
+const NEVER = new Promise<never>(() => {})
+
 export class Activation implements StepTools {
   readonly id: string
   readonly log: FunctionLog
@@ -380,21 +383,29 @@ export class Activation implements StepTools {
 
   // -- suspension and cancel -------------------------------------------------------------------------------------------------------
 
-  /** Begins a step. A cancel may reject a step that the function does not await: that is not a fault of the program. */
+  /**
+   * Begins a step; none in a branch that the function has left behind when it ended. A cancel may reject a step that the function does
+   * not await: that is not a fault of the program.
+   */
   #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
     const begun = async (): Promise<Result> => {
+      if (this.#hasEnded) return await NEVER
       try {
         return await perform(this.#next(kind, name))
       } catch (error) {
         if (!this.#isInterrupted(error)) throw error
         // The function goes on in another activation: its `catch` and `finally` blocks do not run in this one.
         this.#end?.({ kind: "threw", error })
-        return await new Promise<never>(() => {})
+        return await NEVER
       }
     }
     const result = begun()
     result.catch(() => {})
     return result
+  }
+
+  get #hasEnded(): boolean {
+    return this.#end === null
   }
 
   /** Returns whether an error ends the activation and not the step: another process has the function, or this one stops. */
@@ -407,6 +418,7 @@ export class Activation implements StepTools {
     const isOld = this.#isRecorded(step) || !this.#cancellation.isRequested
     const outcome = await this.#whileActive(async (): Promise<Outcome<Value>> => {
       for (;;) {
+        if (this.#hasEnded) return await NEVER
         if (this.#cancellation.concerns(this.#isRecorded(step))) throw await this.#interrupted(childOf(step.details))
         const reached = await part()
         if (!this.#cancellation.isRequested) return reached
@@ -462,10 +474,10 @@ export class Activation implements StepTools {
   /** Suspends the function when nothing of it can go on: it gets one turn of the event loop to reach its next step. */
   #suspendWhenIdle(): void {
     setImmediate(() => {
-      if (this.#end === null || this.#active > 0 || this.#blocked.size === 0) return
+      if (this.#hasEnded || this.#active > 0 || this.#blocked.size === 0) return
       const dueTimes = [...this.#blocked].flatMap(({ until }) => until ?? [])
       const delayMs = dueTimes.length === 0 ? null : Math.max(0, Math.min(...dueTimes) - this.#ports.clock.now())
-      this.#end({ kind: "suspended", message: [...this.#blocked].map(({ message }) => message).join(", "), delayMs })
+      this.#end?.({ kind: "suspended", message: [...this.#blocked].map(({ message }) => message).join(", "), delayMs })
     })
   }
 }

@@ -6,6 +6,7 @@ import type { RunId } from "../../core/model/ids.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import { openKit, type TestOrk, testOrk } from "../test.ts"
 import type { Work } from "../orkable.ts"
+import type { StepTools } from "./step-tools.ts"
 
 const paid = signal("paid", z.object({ cents: z.int() }))
 
@@ -71,6 +72,28 @@ describe("a function that is cancelled", () => {
     await ork.advance("1m")
     expect((await run.refresh()).status).toBe("cancelled")
     expect(ran).toEqual(["release"])
+  })
+
+  it("and ends, begins no step in a branch that it does not await", async () => {
+    const ran: string[] = []
+    const busy = Promise.withResolvers<void>()
+    const branch = async (step: StepTools): Promise<void> => {
+      try {
+        await step.run("busy", () => busy.promise)
+      } finally {
+        await step.run("clean up", () => void ran.push("clean up"))
+      }
+    }
+    const flow = workflow("flow", {}, async (_, step) => {
+      await Promise.all([branch(step), step.run("idle", () => null).then(() => step.sleep("nap", "1h"))])
+    })
+    await using ork = await testOrk({ run: [flow] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1s")
+    await cancelled(ork, run)
+    busy.resolve()
+    await ork.advance("1m")
+    expect(ran).toEqual([])
   })
 
   it("and is suspended before the cancel is committed, runs the steps of its finally block", async () => {
