@@ -31,8 +31,6 @@ import { Journal, LostFunction } from "./journal.ts"
 import { Transactions } from "./transactions.ts"
 import { untilAvailable } from "./until-available.ts"
 
-/** Larger results of steps are objects. */
-
 /** Name of the step that a `txTask` records. */
 const TX_TASK_STEP = "transaction"
 
