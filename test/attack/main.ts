@@ -3,6 +3,9 @@
 // Prints one line per attack with its store and user, by how much /health was delayed, the memory that was added, and the time it took.
 // Ends with the counts, and with 1 if an attack succeeded.
 
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { type Attack, carryOut } from "./attack.ts"
 import { auditAttacks } from "./attacks/audit.ts"
@@ -16,7 +19,7 @@ import { secretAttacks } from "./attacks/secrets.ts"
 import { stallAttacks } from "./attacks/stalls.ts"
 import { taskAttacks } from "./attacks/tasks.ts"
 import { workerAttacks } from "./attacks/workers.ts"
-import { ORK, programForNobody } from "./nobody.ts"
+import { ORK, programForNobody } from "../support/program-for-nobody.ts"
 import { Target } from "./target.ts"
 import { ask, createDatabase } from "../support/components/postgres.ts"
 
@@ -67,6 +70,12 @@ const report = (where: string, text: string, achieved: string | null): void => {
   }
 }
 
+const newFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "ork-attack-program-"))
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
 const hasTables = async (url: string): Promise<boolean> =>
   (await ask(url, "SELECT 1 FROM pg_tables WHERE tablename = 'runs'")).length > 0
 
@@ -82,7 +91,7 @@ for (const store of chosen.length === 0 ? [] : stores) {
   for (const user of users) {
     const databases = store === "postgres" ? [await createDatabase(), await createDatabase()] : []
     const asNobody = user === "nobody"
-    const options = { program: asNobody ? programForNobody() : ORK, asNobody, flags: ["--queue", "default"] }
+    const options = { program: asNobody ? programForNobody(newFolder) : ORK, asNobody, flags: ["--queue", "default"] }
     const target = await Target.start({ ...options, database: databases[0]?.url ?? "sqlite" })
     target.idle = await Target.start({ ...options, database: databases[1]?.url ?? "sqlite" })
     if (store === "postgres" && !(await hasTables(databases[0]!.url))) throw new Error("the server does not use Postgres")

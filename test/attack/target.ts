@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import type { Monitored, Seen } from "./health-monitor.ts"
-import { AS_NOBODY, NOBODY } from "./nobody.ts"
+import { AS_NOBODY, NOBODY } from "../support/program-for-nobody.ts"
 
 const READY = /is ready at (http:\S+)/
 

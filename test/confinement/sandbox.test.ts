@@ -6,10 +6,13 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { describe, expect, test } from "vitest"
-import { ORK, temporaryFolder } from "../support/ork.ts"
-import { asNobody, isRoot, nobodyCanRun, nobodysFolder } from "../support/users.ts"
+import { temporaryFolder } from "../support/ork.ts"
+import { AS_NOBODY } from "../support/program-for-nobody.ts"
+import { isRoot, nobodysFolder, orkForEveryUser } from "../support/users.ts"
 
 const run = promisify(execFile)
+
+const program = orkForEveryUser()
 
 const SECRET = "canary-5d1f0c"
 
@@ -40,9 +43,9 @@ interface Result {
 }
 
 const orkAs = async (before: string[], args: string[], cwd: string, env: Record<string, string> = {}): Promise<Result> => {
-  const [program, ...rest] = [...before, ORK, ...args]
+  const [command, ...rest] = [...before, program, ...args]
   const options = { cwd, env: { PATH: process.env.PATH!, HOME: cwd, ...env } }
-  return run(program!, rest, options).then(
+  return run(command!, rest, options).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
     (error: unknown) => ({ code: 1, ...(error as { stdout: string; stderr: string }) }),
   )
@@ -50,7 +53,7 @@ const orkAs = async (before: string[], args: string[], cwd: string, env: Record<
 
 const users: [string, string[], () => string, boolean][] = [
   ["root", [], temporaryFolder, isRoot],
-  ["a user without rights", asNobody, nobodysFolder, nobodyCanRun()],
+  ["a user without rights", AS_NOBODY, nobodysFolder, isRoot],
   ["this user", [], temporaryFolder, !isRoot],
 ]
 
@@ -96,7 +99,7 @@ echo secret > /run/systemd/private
 chown -R 65534:65534 /run/user/65534
 `
 
-describe.runIf(nobodyCanRun())("the system of confined tasks", () => {
+describe.runIf(isRoot)("the system of confined tasks", () => {
   test.each([
     ["root", [], temporaryFolder],
     ["a user without rights", asDaemon, daemonsFolder],
@@ -107,7 +110,7 @@ describe.runIf(nobodyCanRun())("the system of confined tasks", () => {
 
   test("has no socket that starts processes outside", async () => {
     const script = "find /run/user | wc -l; cat /run/systemd/private | wc -c"
-    expect(await linesOf(script, withSystem(SOCKETS, asNobody), nobodysFolder())).toEqual(["1", "7"])
+    expect(await linesOf(script, withSystem(SOCKETS, AS_NOBODY), nobodysFolder())).toEqual(["1", "7"])
     expect(await linesOf(script, withSystem(SOCKETS, []), temporaryFolder())).toEqual(["1", "0"])
   })
 
@@ -117,7 +120,7 @@ describe.runIf(nobodyCanRun())("the system of confined tasks", () => {
     chmodSync(join(cwd, "ork.yaml"), 0o666)
     const script =
       "set +e; (echo 'sandbox: off' > ork.yaml; rm ork.yaml; mv ork.yaml x; touch .cache/ork/x) 2>/dev/null; cat ork.yaml"
-    expect(await linesOf(script, asNobody, cwd)).toEqual(["concurrency: 2"])
+    expect(await linesOf(script, AS_NOBODY, cwd)).toEqual(["concurrency: 2"])
     expect(readFileSync(join(cwd, "ork.yaml"), "utf8")).toBe("concurrency: 2\n")
     expect(existsSync(join(cwd, ".cache/ork/x"))).toBe(false)
   })

@@ -5,7 +5,9 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { ork, temporaryFolder } from "../support/ork.ts"
 import { startServer } from "../support/server.ts"
-import { isRoot } from "../support/users.ts"
+import { isRoot, orkForEveryUser } from "../support/users.ts"
+
+const command = [orkForEveryUser()]
 
 const SECRET = "canary-server-81c2"
 
@@ -66,7 +68,7 @@ test.runIf(isRoot)(
     writeFileSync(join(cwd, "flows/spy.mjs"), NODE)
     writeFileSync(join(cwd, "flows/spy.py"), PYTHON)
     const env = { ORK_SECRET_X: SECRET, ORK_TASK_USER: "nobody" }
-    const server = await startServer(["--dir", "flows"], { cwd, env })
+    const server = await startServer(["--dir", "flows"], { cwd, env, command })
     const id = await server.trigger("spy")
     const run = await server.reaches(id, "success", "failed")
     const tasks = (await server.call("GET", `/runs/${id}/tasks`)).body["items"] as {
@@ -93,7 +95,7 @@ test.runIf(isRoot)(
   "where the user of tasks cannot enter the folder, tasks run as root without its rights, and the log says why",
   async () => {
     const cwd = temporaryFolder()
-    const server = await startServer([], { cwd })
+    const server = await startServer([], { cwd, command })
     expect(server.process.stderr).toMatch(/tasks run as root: the user (nobody|ork-task) cannot enter /)
     await server.deploy({
       name: "who",
@@ -108,7 +110,7 @@ test.runIf(isRoot)("a task that may not execute its program or enter its folder 
   chmodSync(cwd, 0o755)
   const closed = temporaryFolder()
   writeFileSync(join(closed, "program"), "#!/bin/sh\n", { mode: 0o700 })
-  const server = await startServer([], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  const server = await startServer([], { cwd, env: { ORK_TASK_USER: "nobody" }, command })
   await server.deploy({
     name: "denied",
     tasks: {
@@ -131,17 +133,26 @@ test.runIf(isRoot)("a task that may not execute its program or enter its folder 
   })
 })
 
+test.runIf(isRoot)("a server does not start if the configured user of tasks cannot enter the folder", async () => {
+  const cwd = temporaryFolder()
+  const result = await ork(["serve", "--port", "0"], { cwd, env: { ORK_TASK_USER: "nobody" }, command })
+  expect([result.code, result.stdout]).toEqual([2, ""])
+  expect(result.stderr).toMatch(
+    /^ork: task_user: the user nobody cannot enter \S+, which \S+ is in \(chmod o\+x \S+ allows it\)\n$/,
+  )
+})
+
 test.runIf(isRoot)("doctor says if the user of tasks cannot enter the folder", async () => {
   const cwd = temporaryFolder()
-  const { stdout } = await ork(["doctor"], { cwd })
+  const { stdout } = await ork(["doctor"], { cwd, command })
   expect(stdout).toMatch(
     /warn +sandbox +missing: tasks run as root: the user \S+ cannot enter \S+, which \S+ is in \(chmod o\+x/,
   )
-  const configured = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  const configured = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" }, command })
   expect(configured.code).toBe(1)
   expect(configured.stdout).toMatch(/fail +spawn +task_user: the user nobody cannot enter /)
   chmodSync(cwd, 0o755)
-  const open = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  const open = await ork(["doctor"], { cwd, env: { ORK_TASK_USER: "nobody" }, command })
   expect(open.stdout).toMatch(/ok +sandbox +tasks run as the user nobody/)
 })
 
@@ -154,7 +165,7 @@ test.runIf(isRoot)("the default policy runs no task as root, and a rule runs som
   writeFileSync(join(cwd, "admin/admin.yaml"), definition)
   chmodSync(join(cwd, "admin"), 0o777)
   writeFileSync(join(cwd, "ork.yaml"), `policy: { rules: [{ folders: ["*/admin"], sandbox: off }] }\n`)
-  const server = await startServer(["--dir", "admin"], { cwd, env: { ORK_TASK_USER: "nobody" } })
+  const server = await startServer(["--dir", "admin"], { cwd, env: { ORK_TASK_USER: "nobody" }, command })
   await server.reaches(await server.trigger("admin"), "success")
   for (const user of ["root", "0"]) {
     const deployed = await server.call("POST", "/workflows", { name: "w", tasks: { a: { command: "id", run_as: user } } })

@@ -40,10 +40,14 @@ export const temporaryFolder = (): string => {
 }
 
 /** Runs the command with PATH, HOME and `env` as its only environment. */
-export const ork = (args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }): Promise<OrkResult> =>
+export const ork = (
+  args: string[],
+  { cwd, env = {}, command = [ORK] }: { cwd: string; env?: Record<string, string>; command?: string[] },
+): Promise<OrkResult> =>
   new Promise((resolve) => {
     const options = { cwd, env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, maxBuffer: 1 << 28 }
-    execFile(ORK, args, options, (error, stdout, stderr) => {
+    const [program, ...before] = command
+    execFile(program!, [...before, ...args], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === "number" ? error.code : -1
       resolve({ code, stdout, stderr })
     })

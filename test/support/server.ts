@@ -30,12 +30,12 @@ const READY = /is ready at (http:\S+)/
 /** Starts a server; resolves when it is ready. */
 export const startServer = async (
   args: string[],
-  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+  { env = {}, ...options }: { cwd: string; env?: Record<string, string>; command?: string[] },
 ): Promise<Server> => {
-  const process = startOrk(["serve", "--port", "0", ...args], { cwd, env: { ORK_LOG: "info", ...env } })
+  const process = startOrk(["serve", "--port", "0", ...args], { ...options, env: { ORK_LOG: "info", ...env } })
   await process.printed(READY)
   const url = READY.exec(process.stdout)![1]!
-  const key = env["ORK_API_KEY"] ?? readFileSync(join(cwd, ".ork/admin.key"), "utf8").trim()
+  const key = env["ORK_API_KEY"] ?? readFileSync(join(options.cwd, ".ork/admin.key"), "utf8").trim()
   return { process, ...serverAt(url, key) }
 }
 

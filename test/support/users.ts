@@ -1,20 +1,24 @@
-// Runs the built command as a user without rights, for tests that run as root.
+// The built command for users without rights, for tests that run as root.
 
 import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync } from "node:fs"
+import { chmodSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll } from "vitest"
 import { ORK, temporaryFolder } from "./ork.ts"
+import { AS_NOBODY, NOBODY, programForNobody } from "./program-for-nobody.ts"
 
 export const isRoot = process.geteuid?.() === 0
 
-const NOBODY = 65_534
-
-/** Command line that starts a program as the user `nobody`. */
-export const asNobody = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"]
-
-/** True if `nobody` can start the built command: the checkout must be readable. */
-export const nobodyCanRun = (): boolean =>
-  isRoot &&
-  spawnSync(asNobody[0]!, [...asNobody.slice(1), ORK, "--version"], { cwd: "/", env: { PATH: process.env.PATH } }).status === 0
+/** Returns the path of the built command, or of a copy if other users cannot enter the checkout. A copy is removed after the test file. */
+export const orkForEveryUser = (): string =>
+  isRoot
+    ? programForNobody(() => {
+        const folder = mkdtempSync(join(tmpdir(), "ork-test-program-"))
+        afterAll(() => rmSync(folder, { recursive: true, force: true }))
+        return folder
+      })
+    : ORK
 
 /** Creates a folder that belongs to `nobody`. */
 export const nobodysFolder = (): string => {
@@ -26,6 +30,6 @@ export const nobodysFolder = (): string => {
 
 /** Paths below a folder that `nobody` can read. */
 export const readableByNobody = (folder: string): string[] =>
-  spawnSync(asNobody[0]!, [...asNobody.slice(1), "find", folder, "-readable"], { encoding: "utf8", cwd: "/" })
+  spawnSync(AS_NOBODY[0]!, [...AS_NOBODY.slice(1), "find", folder, "-readable"], { encoding: "utf8", cwd: "/" })
     .stdout.split("\n")
     .filter((path) => path !== "")

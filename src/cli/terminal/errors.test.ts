@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
 import { describeError, InputError } from "./errors.ts"
+import { UnusableSetting } from "../../core/settings/unusable-setting.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
 
 test("bad input is described line by line and exits 2", () => {
   expect(describeError(new InputError("a\nb"))).toEqual({ lines: ["ork: a", "ork: b"], exitCode: 2 })
+  expect(describeError(new UnusableSetting("task_user: c"))).toEqual({ lines: ["ork: task_user: c"], exitCode: 2 })
 })
 
 test("errors of the system and of the stores are described without a stack and exit 1", () => {

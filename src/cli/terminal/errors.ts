@@ -3,6 +3,7 @@
 import { BackupError } from "../../backup/errors.ts"
 import { problemText } from "../../core/model/problems.ts"
 import { MissingPackage } from "../../core/settings/optional-packages.ts"
+import { UnusableSetting } from "../../core/settings/unusable-setting.ts"
 import { ObjectStoreError } from "../../objects/errors.ts"
 import { ClientError } from "../../protocol/client/errors.ts"
 import { Conflict, NotFound, SchemaTooNew, StoreUnavailable } from "../../store/contract/errors.ts"
@@ -36,7 +37,7 @@ export interface ErrorDescription {
 }
 
 export const describeError = (error: unknown): ErrorDescription => {
-  if (error instanceof InputError) return { lines: prefixed(error.message), exitCode: 2 }
+  if (error instanceof InputError || error instanceof UnusableSetting) return { lines: prefixed(error.message), exitCode: 2 }
   if (error instanceof ClientError) return describeClientError(error)
   if (error instanceof Error && (USER_ERRORS.some((known) => error instanceof known) || isSystemError(error))) {
     return { lines: prefixed(error.message), exitCode: 1 }

@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs"
 import { fileURLToPath } from "node:url"
+import { UnusableSetting } from "../../core/settings/unusable-setting.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { Assignment } from "../executor.ts"
 import { Helper } from "./helper.ts"
@@ -147,7 +148,7 @@ export class HelperSupply {
       const { missing } = describeProtections(helper.hello, sandbox)
       if (missing.length > 0) {
         await helper.stop()
-        throw new Error(`\`sandbox: required\` cannot be met here: ${missing.join("; ")}`)
+        throw new UnusableSetting(`\`sandbox: required\` cannot be met here: ${missing.join("; ")}`)
       }
     }
     if (this.#choice.leaseMs !== undefined) helper.keepLease(this.#choice.leaseMs)
@@ -161,7 +162,7 @@ export class HelperSupply {
       this.#kind = { helper: "native", reason: null }
       return native.helper
     }
-    if (choice === "native") throw new Error(`the compiled spawn helper cannot be used: ${native.reason}`)
+    if (choice === "native") throw new UnusableSetting(`the compiled spawn helper cannot be used: ${native.reason}`)
     this.#kind = { helper: "node", reason: native.reason }
     return Helper.start(process.execPath, [FALLBACK, this.#owner])
   }

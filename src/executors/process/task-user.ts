@@ -3,6 +3,7 @@
 import { execFileSync } from "node:child_process"
 import { lchownSync, lstatSync, readdirSync, realpathSync, statSync } from "node:fs"
 import { dirname, join, relative, sep } from "node:path"
+import { UnusableSetting } from "../../core/settings/unusable-setting.ts"
 
 export interface TaskUser {
   name: string
@@ -17,7 +18,7 @@ export type TaskUserChoice = { user: TaskUser } | { user: null; reason: string |
 
 /**
  * Returns the user of tasks; null and no reason if tasks run as Ork's own user as they should, or the reason why. `paths`: what that user
- * has to reach. Throws if the configured user cannot be used.
+ * has to reach. Throws an UnusableSetting if the configured user cannot be used.
  */
 export const findTaskUser = (configured: string, paths: readonly string[]): TaskUserChoice => {
   if (process.geteuid?.() !== 0) return { user: null, reason: null }
@@ -25,7 +26,7 @@ export const findTaskUser = (configured: string, paths: readonly string[]): Task
   if (user?.uid === 0) return { user: null, reason: null }
   const reason = user === undefined ? `there is no user ${configured || DEFAULT_USERS.join(" or ")}` : unreachable(user, paths)
   if (reason === null) return { user: user! }
-  if (configured !== "") throw new Error(`task_user: ${reason}`)
+  if (configured !== "") throw new UnusableSetting(`task_user: ${reason}`)
   return { user: null, reason }
 }
 

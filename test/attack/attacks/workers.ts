@@ -4,7 +4,7 @@
 import { spawn } from "node:child_process"
 import { chownSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { AS_NOBODY, NOBODY } from "../nobody.ts"
+import { AS_NOBODY, NOBODY } from "../../support/program-for-nobody.ts"
 import type { Attack } from "../attack.ts"
 import { pause, type Reply, type Target } from "../target.ts"
 

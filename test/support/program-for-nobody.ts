@@ -1,8 +1,7 @@
-// Runs the built command as the user nobody, who may not be able to enter the folder of the checkout: what a user installs is then copied.
+// A program of the built command that the user nobody can start, who may not be able to enter the folder of the checkout.
 
 import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { chmodSync, cpSync, mkdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
 const ROOT = join(import.meta.dirname, "../..")
@@ -16,11 +15,10 @@ export const AS_NOBODY = ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "
 const nobodyCanRun = (): boolean =>
   spawnSync(AS_NOBODY[0]!, [...AS_NOBODY.slice(1), ORK, "--version"], { cwd: "/", stdio: "ignore" }).status === 0
 
-/** Returns the command for nobody: that of the checkout, or a copy, which is removed when this process ends. */
-export const programForNobody = (): string => {
+/** Returns the program of the checkout if nobody can start it, and else a copy of what a user installs, in the given folder. */
+export const programForNobody = (newFolder: () => string): string => {
   if (nobodyCanRun()) return ORK
-  const folder = mkdtempSync(join(tmpdir(), "ork-attack-program-"))
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }))
+  const folder = newFolder()
   const { packages } = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")) as {
     packages: { [path: string]: { dev?: boolean; link?: boolean } }
   }
