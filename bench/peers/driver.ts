@@ -24,7 +24,7 @@ export interface Driver {
   functions?(count: number): Promise<void>
   /** Runs this many jobs at once, each of which takes `ms`. */
   inFlight?(count: number, ms: number): Promise<void>
-  /** Runs no-op jobs that are queued already in this many processes, and returns how long they took in milliseconds. */
+  /** Submits no-op jobs to this many processes that are warm, and returns how long it took until all had completed, in milliseconds. */
   processes?(processes: number, jobs: number): Promise<number>
   /** Returns how often the handler of no-op jobs has run. */
   ran?(): number

@@ -4,6 +4,12 @@ import pg from "pg"
 import type { Driver, DriverModule } from "../driver.ts"
 import { openOrk } from "./ork.ts"
 
+const POLL_MS = 10
+/** Jobs that run before the measurement, after which the processes are as fast as they get. */
+const WARM_UP = 40_000
+
+const pause = (): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, POLL_MS))
+
 export const open: DriverModule["open"] = async ({ postgres, folder, workload, variant }) => {
   const reader = new pg.Client({ connectionString: postgres })
   await reader.connect()
@@ -16,11 +22,20 @@ export const open: DriverModule["open"] = async ({ postgres, folder, workload, v
   const processes: Driver["processes"] = async (count, jobs) => {
     const worker = new URL("ork-process.ts", import.meta.url)
     const children = Array.from({ length: count }, () => fork(worker, [postgres, folder]))
+    const ran = children.map(() => 0)
+    for (const [i, child] of children.entries()) child.on("message", (reported: number) => (ran[i] = reported))
     await Promise.all(children.map((child) => once(child, "message")))
-    queued += jobs
+    /** Submits jobs, and resolves when they have completed: a count of rows during the measurement would slow it down. */
+    const run = async (more: number): Promise<void> => {
+      const wanted = ran.reduce((sum, n) => sum + n, more)
+      queued += more
+      await driver.submit!(more)
+      while (ran.reduce((sum, n) => sum + n) < wanted) await pause()
+      while ((await completed()) < queued) await pause()
+    }
+    await run(WARM_UP)
     const from = performance.now()
-    await driver.submit!(jobs)
-    while ((await completed()) < queued) await new Promise((resolve) => setTimeout(resolve, 20))
+    await run(jobs)
     const ms = performance.now() - from
     const exits = children.map((child) => once(child, "exit"))
     for (const child of children) child.send("stop")

@@ -68,18 +68,21 @@ const openEmbedded = async (
   completed: CountCompleted,
 ): Promise<Driver> => {
   const objects = `file:${folder}/objects`
-  const producer = await Ork.open({ database, run: [], objects })
+  let producer: Sdk.Ork | null = null
   let engine: Sdk.Ork | null = null
   const settings = concurrency === undefined ? {} : { concurrency }
   const started = async (): Promise<Sdk.Ork> =>
     (engine ??= await Ork.open({ database, run: DEFINITIONS[workload], objects, ...settings }))
+  /** The engine submits once it runs, as a program would: a second instance only takes memory. */
+  const submitter = async (): Promise<Sdk.Ork> => engine ?? (producer ??= await Ork.open({ database, run: [], objects }))
   const until = async (count: number): Promise<void> => {
     while (ran < count || (await completed()) < count) await new Promise((resolve) => setTimeout(resolve, 5))
   }
   return {
     async submit(count) {
+      const ork = await submitter()
       for (let left = count; left > 0; left -= BULK)
-        await producer.enqueueAll(
+        await ork.enqueueAll(
           noop,
           Array.from({ length: Math.min(left, BULK) }, () => ({})),
         )
@@ -117,7 +120,7 @@ const openEmbedded = async (
     },
     async close() {
       await engine?.stop()
-      await producer.stop()
+      await producer?.stop()
     },
   }
 }
