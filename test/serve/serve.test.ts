@@ -140,7 +140,7 @@ describe("a server", () => {
 
   it("that was killed continues every run after a restart, and leaves no process", async () => {
     const cwd = temporaryFolder()
-    const first = await startServer([], { cwd })
+    const first = await startServer([], { cwd, env: { ORK_CONCURRENCY: "10" } })
     const go = join(cwd, "go")
     await first.deploy({
       name: "killed",
