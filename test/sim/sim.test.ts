@@ -9,6 +9,13 @@ describe("the simulation on SQLite", () => {
     for (let seed = 1; seed <= 100; seed++) expect(describeFailure(await simulator.run(seed)).join("\n")).toBe("")
   })
 
+  it.each([[6_284_039_850, "an engine stops the attempt of a function that it has resumed to end"]])(
+    "passes seed %i, which found a bug: %s",
+    async (seed) => {
+      expect(describeFailure(await simulator.run(seed)).join("\n")).toBe("")
+    },
+  )
+
   it("replays a seed exactly", async () => {
     for (const seed of [7, 76, 116, 154]) {
       const first = await simulator.run(seed)

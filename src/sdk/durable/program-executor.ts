@@ -42,6 +42,8 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
   random: Random
   /** Starts the child of a function, unless it exists. */
   startChild(parent: ParentFunction, child: Child, definition: ChildDefinition, input: unknown): Promise<void>
+  /** Wakes the engine of this process, which sees requests of other processes by itself. */
+  wake(): void
 }
 
 /** Repeats a call of the store until the store is available. */
@@ -183,7 +185,8 @@ export class ProgramExecutor implements Executor {
   /** Cancels the run of a function that was resumed to end. */
   async #wasAskedToEnd({ signals }: FunctionState, { runId }: Assignment): Promise<boolean> {
     if (!signals.some(({ name }) => name === CANCEL_SIGNAL)) return false
-    await this.#options.store.requestCancel(runId as RunId, "cancel")
+    const { store, wake } = this.#options
+    await store.requestCancel(runId as RunId, "cancel").finally(wake)
     return true
   }
 

@@ -31,11 +31,19 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
     capacity: concurrency,
     version,
   }
-  const programExecutor = new ProgramExecutor({ definitions, store, objects, clock, random, ...children })
+  const programExecutor = new ProgramExecutor({
+    definitions,
+    store,
+    objects,
+    clock,
+    random,
+    ...children,
+    wake: () => engine.wake(),
+  })
   const executors = createExecutors?.(programExecutor) ?? [programExecutor]
   const dataDir = resolve(".ork")
   const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
-  return new Engine({
+  const engine = new Engine({
     store,
     objects,
     executors: new Map(executors.map((executor) => [executor.name, executor])),
@@ -66,4 +74,5 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
       return found === null ? null : { workflowId: found.id, versionId: found.versionId }
     },
   })
+  return engine
 }

@@ -84,6 +84,7 @@ export class DurableFunctions implements Executor {
       startChild: (parent, child, definition, input) => this.#startChild(parent, child, definition, input as JsonObject),
       childEnd: (child) => childEnd(store, child),
       cancelChild: (child) => cancelChild(store, child).finally(() => process.engine.wake()),
+      wake: () => process.engine.wake(),
     })
   }
 
