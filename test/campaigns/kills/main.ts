@@ -1,4 +1,4 @@
-// usage: npm run kills [-- --kills N] [--store sqlite|postgres] [--seed TEXT] [--failover [--tries N]]
+// usage: npm run kills [-- --kills N] [--store sqlite|postgres] [--seed TEXT] [--failover [--tries N] [--parallel N]]
 // Kills servers, workers and `ork run` of the built command with SIGKILL at failpoints, and a program with a durable function at any
 // moment, on both stores, while clients start runs, jobs and the function; and compares what tasks wrote and what clients were told.
 // Ends with the counts, and with 1 if there was a violation. With `--failover`, measures how soon the work of a killed server or worker
@@ -20,16 +20,20 @@ const { values: flags } = parseArgs({
     seed: { type: "string", default: String(randomInt(2 ** 31)) },
     failover: { type: "boolean", default: false },
     tries: { type: "string", default: "100" },
+    parallel: { type: "string", default: "10" },
   },
 })
 
 /** Kills per world. */
 const WORLD_KILLS = 40
 
-if (flags.failover) process.exit(await measureFailover(count("tries", flags.tries)))
+console.log(`seed ${flags.seed}`)
+if (flags.failover) {
+  const options = { tries: count("tries", flags.tries), parallel: count("parallel", flags.parallel), seed: flags.seed }
+  process.exit(await measureFailover(options))
+}
 
 const total = count("kills", flags.kills)
-console.log(`seed ${flags.seed}`)
 const points = new Points(new Rng("points", flags.seed))
 const stores = (["sqlite", "postgres"] as const).filter((store) => flags.store === undefined || store === flags.store)
 const sum: Outcome = { kills: 0, runs: 0, jobs: 0, violations: [] }
