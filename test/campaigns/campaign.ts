@@ -15,6 +15,17 @@ export const count = (flag: string, text: string): number => {
   process.exit(2)
 }
 
+/** Calls `use` for each item, for `lanes` of them at a time. Returns the results in the order of the items. */
+export const mapInLanes = async <T, R>(items: readonly T[], lanes: number, use: (item: T) => Promise<R>): Promise<R[]> => {
+  const results: R[] = []
+  const left = items.entries()
+  const lane = async (): Promise<void> => {
+    for (const [i, item] of left) results[i] = await use(item)
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  return results
+}
+
 /** Calls `use` with an empty folder that any user can enter. */
 export const withFolder = async <T>(use: (folder: string) => Promise<T>): Promise<T> => {
   const folder = mkdtempSync(join(tmpdir(), "ork-campaign-"))

@@ -1,12 +1,16 @@
 // Compares what tasks wrote with what a client was told. Each function returns one sentence per violation.
 
 import { setTimeout as delay } from "node:timers/promises"
+import { mapInLanes } from "./campaign.ts"
 import type { Client, ToldTask } from "./client.ts"
 import type { Entry, Journal } from "./journal.ts"
 import { isHook, TICK_MS, TICKS, type Workload } from "./workload.ts"
 
 /** Time for all runs to end, once nothing disturbs them. */
 const END_MS = 120_000
+
+/** Requests at a time. */
+const LANES = 8
 
 /** Waits until the acknowledged and the scheduled runs have ended, and checks all of them. */
 export const checkAll = async (client: Client, journal: Journal, workloads: readonly Workload[]): Promise<string[]> => {
@@ -37,12 +41,9 @@ interface ToldRun {
 
 /** What servers tell about the runs of a workload, once their hooks have ended too. */
 const toldRuns = async (client: Client, { name }: Workload): Promise<ToldRun[]> => {
-  const found: ToldRun[] = []
-  for (const [id, status] of await client.runs(name)) {
-    // A tick may have created a run after the others had ended.
-    if (client.ended.has(id)) found.push({ id, status, tasks: await client.settledTasks(id) })
-  }
-  return found
+  // A tick may have created a run after the others had ended.
+  const ended = [...(await client.runs(name))].filter(([id]) => client.ended.has(id))
+  return mapInLanes(ended, LANES, async ([id, status]) => ({ id, status, tasks: await client.settledTasks(id) }))
 }
 
 /** Waits for the end of runs. */

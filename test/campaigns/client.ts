@@ -16,6 +16,8 @@ export interface ToldTask {
 
 const RETRY_MS = 100
 const POLL_MS = 200
+/** Runs that take longer are asked for less often. */
+const MAX_POLL_MS = 800
 const SETTLE_MS = 60_000
 const ENDED = new Set(["success", "failed", "cancelled"])
 const FINAL = new Set([...ENDED, "skipped"])
@@ -65,7 +67,7 @@ export class Client {
 
   /** Resolves with the final status of a run, which later responses must not change. */
   async end(run: string): Promise<string> {
-    for (;;) {
+    for (let pollMs = POLL_MS; ; pollMs = Math.min(2 * pollMs, MAX_POLL_MS)) {
       const { status: code, body } = await this.ask("GET", `/runs/${run}`)
       if (code === 404) this.violations.push(`run ${run}: a server acknowledged it, and later none knew it`)
       const status = code === 404 ? "unknown" : (body["status"] as string)
@@ -73,7 +75,7 @@ export class Client {
         this.ended.set(run, status)
         return status
       }
-      await delay(POLL_MS)
+      await delay(pollMs)
     }
   }
 

@@ -1,7 +1,7 @@
 // What tasks wrote themselves, the ground truth of the campaigns: one line per phase of an attempt. Each line is one append (O_APPEND), so
 // the order of the lines is the order of the writes.
 
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
+import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs"
 import { join } from "node:path"
 
 export interface Entry {
@@ -19,6 +19,9 @@ export interface Entry {
 
 export class Journal {
   readonly file: string
+  readonly #entries: Entry[] = []
+  /** Bytes of the file that `#entries` holds. */
+  #size = 0
 
   /** Creates an empty journal that tasks of any user can append to. */
   constructor(folder: string) {
@@ -42,10 +45,24 @@ export class Journal {
     ].join("\n")
   }
 
-  read(): Entry[] {
-    const lines = readFileSync(this.file, "utf8").split("\n")
+  /** Returns all entries; reads only what was appended since the last call. */
+  read(): readonly Entry[] {
+    const appended = readFrom(this.file, this.#size)
     // Text behind the last newline is a line that is being written.
-    return lines.slice(0, -1).map(parseLine)
+    const complete = appended.subarray(0, appended.lastIndexOf("\n") + 1)
+    this.#size += complete.length
+    for (const line of complete.toString().split("\n").slice(0, -1)) this.#entries.push(parseLine(line))
+    return this.#entries
+  }
+}
+
+const readFrom = (path: string, offset: number): Buffer => {
+  const file = openSync(path, "r")
+  try {
+    const bytes = Buffer.alloc(fstatSync(file).size - offset)
+    return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, offset))
+  } finally {
+    closeSync(file)
   }
 }
 

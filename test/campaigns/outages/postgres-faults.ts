@@ -40,10 +40,15 @@ export class FaultyPostgres {
     await this.#server.restart({ signal: rng.pick(["INT", "QUIT"]), downSeconds: rng.pick([0, 0.5, 1, 3]) })
   }
 
-  /** Disturbs the connections in one way; resolves when new connections work. */
-  async disturb(rng: Rng): Promise<void> {
+  /** Disturbs the connections in one way; resolves with its name when new connections work. */
+  async disturb(rng: Rng): Promise<string> {
     const fault = rng.pick(FAULTS)
     this.#count(fault)
+    await this.#break(fault, rng)
+    return fault
+  }
+
+  async #break(fault: (typeof FAULTS)[number], rng: Rng): Promise<void> {
     const ms = rng.int(200, 2000)
     switch (fault) {
       case "cut":

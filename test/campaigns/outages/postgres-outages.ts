@@ -1,7 +1,7 @@
 // Several servers on a Postgres that restarts every 5 to 10 s behind a proxy that breaks connections in between.
 
-import { setTimeout as delay } from "node:timers/promises"
 import { FaultyPostgres } from "./postgres-faults.ts"
+import { longestGap } from "./work-gaps.ts"
 import { withFolder } from "../campaign.ts"
 import { checkAll } from "../checks.ts"
 import { Journal } from "../journal.ts"
@@ -10,8 +10,12 @@ import { PAIR, TICKS } from "../workload.ts"
 import type { Rng } from "../../sim/rng.ts"
 
 export interface OutageOptions {
+  /** The faults and the load go on for this long, and until this number of runs was started, but not for more than twice as long. */
   minutes: number
+  runs: number
   servers: number
+  /** Runs that the client keeps in flight. */
+  inFlight: number
   rng: Rng
 }
 
@@ -20,12 +24,10 @@ export interface OutageOutcome {
   violations: string[]
 }
 
-const IN_FLIGHT = 16
 const RESUME_MS = 5000
 const PAUSE_MS = { least: 5000, most: 10_000 }
-const POLL_MS = 25
 
-export const disturbPostgres = ({ minutes, servers, rng }: OutageOptions): Promise<OutageOutcome> =>
+export const disturbPostgres = ({ minutes, runs, servers, inFlight, rng }: OutageOptions): Promise<OutageOutcome> =>
   withFolder(async (folder) => {
     const postgres = await FaultyPostgres.start()
     const journal = new Journal(`${folder}/journal`)
@@ -33,45 +35,43 @@ export const disturbPostgres = ({ minutes, servers, rng }: OutageOptions): Promi
     const group = await Servers.start({ folder, env, servers })
     const { client } = group
     for (const workload of [PAIR, TICKS]) await client.deploy(workload.definition(journal))
-    const until = performance.now() + minutes * 60_000
-    const load = client.load(PAIR.name, IN_FLIGHT, () => performance.now() < until)
+    const begun = performance.now()
+    const wanted = (): boolean => {
+      const passed = (performance.now() - begun) / 60_000
+      return passed < minutes || (client.acknowledged.size < runs && passed < 2 * minutes)
+    }
+    const load = client.load(PAIR.name, inFlight, wanted)
     const violations: string[] = []
-    const resumed: number[] = []
-    while (performance.now() < until) {
+    const gaps: Record<string, number[]> = {}
+    const watch = async (fault: string, ms: number): Promise<void> => {
+      const gap = await longestGap(journal, { ms, giveUpMs: 12 * RESUME_MS })
+      ;(gaps[fault] ??= []).push(gap)
+      if (gap > RESUME_MS) violations.push(`no task started for ${seconds(gap)} after this fault: ${fault}`)
+    }
+    while (wanted()) {
       const pauseMs = rng.int(PAUSE_MS.least, PAUSE_MS.most)
-      await delay(pauseMs / 2)
-      await postgres.disturb(rng)
-      await delay(pauseMs / 2)
+      await watch(await postgres.disturb(rng), pauseMs / 2)
       await postgres.restart(rng)
-      resumed.push(await resumption(journal, violations))
+      await watch("restart", pauseMs / 2)
     }
     await load
+    const loadMinutes = ((performance.now() - begun) / 60_000).toFixed(1)
     violations.push(...(await checkAll(client, journal, [PAIR, TICKS])), ...group.ended)
-    const runs = client.acknowledged.size
+    const started = client.acknowledged.size
     const succeeded = [...client.acknowledged.values()].filter((run) => client.ended.get(run) === "success").length
     const tickCount = (await client.runs(TICKS.name)).size
-    const slowest = (Math.max(...resumed) / 1000).toFixed(1)
+    if (succeeded < runs) violations.push(`${succeeded} runs succeeded within ${loadMinutes} minutes, and ${runs} were wanted`)
     const faults = Object.values(postgres.counts).reduce((sum, n) => sum + n, 0)
-    const counts = Object.entries(postgres.counts).map(([fault, n]) => `${fault} ${n}`)
-    console.log(`Postgres: ${counts.join(", ")}`)
+    const described = Object.entries(gaps).map(
+      ([fault, each]) => `${fault} ${each.length} (at most ${seconds(Math.max(...each))})`,
+    )
+    console.log(`Postgres: faults, and the longest time without a start of a task after them: ${described.join(", ")}`)
     console.log(
-      `Postgres: ${succeeded} of ${runs} runs, ${tickCount} ticks, work resumed within ${slowest} s, ${violations.length} violations`,
+      `Postgres: ${succeeded} of ${started} runs (${runs} wanted) and ${tickCount} ticks in ${loadMinutes} minutes, ${violations.length} violations`,
     )
     await group.stop()
     await postgres.stop()
     return { faults, violations }
   })
 
-/** Returns the milliseconds until a task starts. */
-const resumption = async (journal: Journal, violations: string[]): Promise<number> => {
-  const begun = performance.now()
-  const starts = (): number => journal.read().filter(({ phase }) => phase === "start").length
-  const before = starts()
-  while (starts() === before) {
-    if (performance.now() - begun > 12 * RESUME_MS) break
-    await delay(POLL_MS)
-  }
-  const ms = performance.now() - begun
-  if (ms > RESUME_MS) violations.push(`no task started for ${(ms / 1000).toFixed(1)} s after Postgres was back`)
-  return ms
-}
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`

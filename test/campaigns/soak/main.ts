@@ -72,7 +72,7 @@ await withFolder(async (folder) => {
       group.process(VICTIM).kill("SIGCONT")
     },
     "Postgres restarted": () => postgres.restart(rng),
-    "connections broken": () => postgres.disturb(rng),
+    "connections broken": async () => void (await postgres.disturb(rng)),
   }
 
   const samples: Sample[] = []
