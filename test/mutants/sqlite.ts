@@ -8,12 +8,12 @@ export const SQLITE_BUGS: PlantedBug[] = [
     bug: "A change is applied to a row that belongs to another attempt.",
     edits: [
       {
-        file: "src/store/sqlite/advance/changes.ts",
-        find: "if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return false",
-        replace: "if (row === undefined || !isLegal(change.kind, row)) return false",
+        file: "src/store/sqlite/advance/apply-changes.ts",
+        find: 'if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return "mismatch"',
+        replace: 'if (row === undefined || !isLegal(change.kind, row)) return "mismatch"',
       },
       {
-        file: "src/store/sqlite/advance/changes.ts",
+        file: "src/store/sqlite/advance/apply-changes.ts",
         find: "WHERE id = ? AND attempt_id = ? AND status = ? AND waiting_on IS NULL`",
         replace: "WHERE id = ? AND (attempt_id = ? OR true) AND status = ? AND waiting_on IS NULL`",
       },
@@ -26,8 +26,8 @@ export const SQLITE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/advance/batch-effects.ts",
-        find: "if (countDown) this.#countDown(row, status, skipReason)",
-        replace: 'if (countDown && status !== "skipped") this.#countDown(row, status, skipReason)',
+        find: "if (!isJobRow(row.runSeq)) this.#collectEdges(row, status, skipReason)",
+        replace: 'if (!isJobRow(row.runSeq) && status !== "skipped") this.#collectEdges(row, status, skipReason)',
       },
     ],
     foundBy: SIM_ON_SQLITE,
@@ -139,7 +139,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
     bug: "A lost attempt uses up a retry.",
     edits: [
       {
-        file: "src/store/sqlite/advance/changes.ts",
+        file: "src/store/sqlite/advance/apply-changes.ts",
         find: "tx.db.run(RETRY, availableAt, lost ? 0 : 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)",
         replace: "tx.db.run(RETRY, availableAt, 1, lost ? 1 : 0, result.state, error, exitCode, row.id, change.attemptId)",
       },
@@ -164,7 +164,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
     bug: "An attempt that is retried keeps its slots.",
     edits: [
       {
-        file: "src/store/sqlite/advance/changes.ts",
+        file: "src/store/sqlite/advance/apply-changes.ts",
         find: "  row.attemptId = null\n  if (!row.isWaiting) effects.free(row)\n",
         replace: "  row.attemptId = null\n",
       },
@@ -189,7 +189,7 @@ export const SQLITE_BUGS: PlantedBug[] = [
     bug: "A failed attempt is retried without its delay.",
     edits: [
       {
-        file: "src/store/sqlite/advance/changes.ts",
+        file: "src/store/sqlite/advance/apply-changes.ts",
         find: "const availableAt = change.delayMs > 0 ? tx.iso(tx.now + change.delayMs) : null",
         replace: "const availableAt = change.delayMs > 5000 ? tx.iso(tx.now + change.delayMs) : null",
       },

@@ -59,7 +59,7 @@ import {
   pastDurations,
 } from "./runs/task-reads.ts"
 import { type Access, newTx, type Session, type Tx } from "./tx.ts"
-import { Versions } from "./cache/versions.ts"
+import { Workflows } from "./cache/workflows.ts"
 import { sizeWal } from "./connection/wal.ts"
 import { openWake } from "./connection/wake-file.ts"
 import { serverLock } from "./connection/server-lock.ts"
@@ -141,8 +141,8 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     },
     createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
     recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
-    compiled: (versionId) => access.read(({ versions }) => versions.get(versionId)),
-    compiledNow: (versionId) => session.versions.get(versionId),
+    compiled: (versionId) => access.read(({ workflows }) => workflows.get(versionId)),
+    compiledNow: (versionId) => session.workflows.get(versionId),
     advance: (batch) =>
       writer
         .writeNow(() => perform((tx) => advance(tx, batch, cursors)))
@@ -167,7 +167,7 @@ const withEntry = <T>(tx: Tx, work: (tx: Tx) => T, change: (result: unknown) => 
 const openSession = async ({ path, clock, random }: SqliteOptions): Promise<Session> => {
   const db = new Database(path)
   await whileBusy(db, () => db.configure())
-  return { db, clock, random, versions: new Versions(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
+  return { db, clock, random, workflows: new Workflows(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
 }
 
 interface Writes {
@@ -204,7 +204,7 @@ const openWrites = (
       sizeWal(session.db, writer.commits)
     },
     rolledBack: () => {
-      session.versions.clear()
+      session.workflows.clear()
       session.runs.clear()
       session.inFlight.clear()
     },

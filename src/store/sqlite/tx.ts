@@ -8,14 +8,14 @@ import { LimitUsage } from "./cache/limits.ts"
 import { QueueBudgets } from "./cache/queue-budget.ts"
 import { Results } from "./cache/results.ts"
 import type { RunInfoCache } from "./cache/run-info.ts"
-import type { Versions } from "./cache/versions.ts"
+import type { Workflows } from "./cache/workflows.ts"
 
 /** State that lives as long as the store. */
 export interface Session {
   db: Database
   clock: Clock
   random: Random
-  versions: Versions
+  workflows: Workflows
   runs: RunInfoCache
   inFlight: InFlightRows
 }

@@ -43,7 +43,7 @@ type Columns = Omit<WorkflowRow, "compiled" | "paused"> & { paused: number }
 const workflowOf = (session: Session, columns: Columns): WorkflowRow => ({
   ...columns,
   paused: columns.paused === 1,
-  compiled: session.versions.get(columns.versionId),
+  compiled: session.workflows.get(columns.versionId),
 })
 
 const LIST = `${WORKFLOW_COLUMNS}

@@ -45,7 +45,7 @@ const readySince = (
   if (attempt > 0) times.push(session.db.get<[string | null]>(LAST_ATTEMPT, id, attempt)?.[0])
   if (parent !== null) times.push(session.db.get<[string | null]>(CONTAINER, parent)?.[0])
   else {
-    const { upstream } = session.versions.get(versionId).nodes[node]!
+    const { upstream } = session.workflows.get(versionId).nodes[node]!
     for (const up of upstream) times.push(session.db.get<[string | null]>(UPSTREAM, runSeq, up, path)?.[0])
   }
   return times.reduce<string>((last, time) => (time !== null && time !== undefined && time > last ? time : last), "")

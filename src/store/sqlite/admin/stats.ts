@@ -61,7 +61,7 @@ const slotUsers = (session: Session, key: string, limit: number): string[] => {
   const groups = task === null ? [] : db.all<Holder>(OPEN_GROUPS, task.runId, task.node, limit)
   return [...tasks, ...groups].map(([runSeq, node, path, row]) => {
     if (isJobRow(runSeq)) return db.get<[string]>(JOB_NAME, row)![0]
-    return taskDisplayName(session.versions.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
+    return taskDisplayName(session.workflows.get(session.runs.get(runSeq).versionId).nodes[node]!.name, path)
   })
 }
 

@@ -13,12 +13,12 @@ import { cancelOverdue } from "./group-deadlines.ts"
 import { toClaims } from "../claim/to-claims.ts"
 import type { RoundRobin } from "../claim/lane-sets.ts"
 import { hasReadyRows } from "../claim/ready-queue.ts"
-import { claimUnblocked, type UnblockedRow } from "../claim/claim-unblocked.ts"
+import { type RowToUnblock, unblockAndClaim } from "../claim/unblock-and-claim.ts"
 import { BatchEffects } from "./batch-effects.ts"
-import { applyChanges } from "./changes.ts"
+import { applyChanges } from "./apply-changes.ts"
 import { expireJobs } from "../jobs/expiry.ts"
 import { stopRequestsOf } from "./stop-requests.ts"
-import { fireTimers, isTimerDue, nextDueMs, startTimeouts } from "./timers.ts"
+import { beginPassedTimeouts, isTimerDue, makeDueReady, nextDueMs } from "./timers.ts"
 import type { Tx } from "../tx.ts"
 import { claimResumed } from "./waiting.ts"
 
@@ -41,28 +41,29 @@ const appendEntries = (tx: Tx, changes: readonly Change[], rejected: readonly Fe
 }
 
 /** Returns whether tasks that call functions were unblocked, and not claimed: another process may have the functions. */
-const leavesFunctions = (tx: Tx, unblocked: readonly UnblockedRow[], claimed: readonly { row: number }[]): boolean => {
+const leavesFunctions = (tx: Tx, unblocked: readonly RowToUnblock[], claimed: readonly { row: number }[]): boolean => {
   const rows = new Set(claimed.map(({ row }) => row))
   return unblocked.some(
     ({ row, runSeq, node }) =>
-      !rows.has(row) && tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
+      !rows.has(row) && tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.executor === FUNCTION_EXECUTOR,
   )
 }
 
-/** Handles all due timers. Returns whether more retries are due than one transaction handles. */
-const handleTimers = (tx: Tx, effects: BatchEffects): boolean => {
-  const overdue = startTimeouts(tx)
+/** Fires all due timers. Returns whether more retries are due than one transaction handles. */
+const fireTimers = (tx: Tx, effects: BatchEffects): boolean => {
+  const overdue = beginPassedTimeouts(tx)
   effects.markOverdue(overdue.groups)
   if (overdue.jobs.length > 0) expireJobs(tx, effects, overdue.jobs)
-  return fireTimers(tx)
+  return makeDueReady(tx)
 }
 
 export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
-  const effects = new BatchEffects(tx, { deferUnblock: true })
-  const moreDue = isTimerDue(tx) && handleTimers(tx, effects)
+  const effects = new BatchEffects(tx)
+  const moreDue = isTimerDue(tx) && fireTimers(tx, effects)
   const rejected = applyChanges(tx, effects, batch.changes)
   appendEntries(tx, batch.changes, rejected)
-  effects.apply()
+  const rowsToUnblock: RowToUnblock[] = []
+  effects.apply(rowsToUnblock)
   const cancelling = cancellingRuns(tx)
   const moreToCancel = cancelPending(tx, effects, cancelling)
   const moreOverdue = cancelOverdue(tx, effects)
@@ -75,13 +76,13 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const claimer = claimerOf(tx, batch.holder)
   const { claim, gate } = batch
   // Before the claims of the gate: some of the unblocked rows go to the gate.
-  const unblocked = claimUnblocked(tx, claimer, claim, effects.unblocked)
+  const claimedOnUnblock = unblockAndClaim(tx, claimer, claim, rowsToUnblock)
   // Resumed rows may use half of the gate's capacity; new rows use the rest.
   const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: Math.ceil(gate.maxClaims / 2) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
-  const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - unblocked.length }, cursors.work)
-  const dispatched = [...unblocked, ...work.rows]
-  tx.wakeOthers ||= leavesFunctions(tx, effects.unblocked, dispatched)
+  const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - claimedOnUnblock.length }, cursors.work)
+  const dispatched = [...claimedOnUnblock, ...work.rows]
+  tx.wakeOthers ||= leavesFunctions(tx, rowsToUnblock, dispatched)
   tx.offersRows &&= hasReadyRows(tx)
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   return {

@@ -9,7 +9,7 @@ import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { endJobs, type FinishedJob } from "../jobs/edges.ts"
 import { resultKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import type { UnblockedRow } from "../claim/claim-unblocked.ts"
+import type { RowToUnblock } from "../claim/unblock-and-claim.ts"
 import { unblock } from "../claim/ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
@@ -59,34 +59,40 @@ export class BatchEffects {
   readonly #touchedRuns = new Set<number>()
   readonly #jobs: FinishedJob[] = []
   readonly #overdueGroups = new Set<number>()
-  readonly #unblocked: UnblockedRow[] = []
-  readonly #deferUnblock: boolean
 
-  /** `deferUnblock`: the caller writes the rows of `unblocked`. */
-  constructor(tx: Tx, { deferUnblock = false } = {}) {
+  constructor(tx: Tx) {
     this.#tx = tx
-    this.#deferUnblock = deferUnblock
   }
 
-  /** Records a finished row. `countDown`: also count down the rows below it, which a cancelled run does not need. */
-  finish(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null, countDown: boolean): void {
+  /** Records a finished row, and counts down the rows below it. */
+  finish(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
+    this.#countEnd(row, status)
+    if (!isJobRow(row.runSeq)) this.#collectEdges(row, status, skipReason)
+  }
+
+  /** Records a cancelled row of a run or group that ends: the rows below it are cancelled too, and need no count. */
+  cancel(row: FinishedRow): void {
+    this.#countEnd(row, "cancelled")
+  }
+
+  /** Counts a finished row in its run and its container. The end of a job is passed on to its dependents. */
+  #countEnd(row: FinishedRow, status: TaskEnd): void {
     if (isJobRow(row.runSeq)) {
       this.#jobs.push({ row: row.id, id: row.path, status: jobStatus(status) })
       return
     }
     const allowedFailure = status === "failed" && isAllowedFailure(this.#nodeOf(row), row.kind, status)
     const counts = countFinish({ kind: row.kind, hook: row.hook, isChild: row.parent !== null, allowedFailure }, status)
-    const run = this.run(row.runSeq)
+    const run = this.runDelta(row.runSeq)
     run[COUNTER[status]] += counts.listed
     run.open -= counts.open
     run.hooks -= counts.hooks
     run.failed += counts.failed
     if (row.parent !== null) this.#finishChild(row.parent, counts.failedChildren)
-    if (countDown) this.#countDown(row, status, skipReason)
   }
 
   #nodeOf({ runSeq, node }: FinishedRow): Node {
-    return this.#tx.versions.get(this.#tx.runs.get(runSeq).versionId).nodes[node]!
+    return this.#tx.workflows.get(this.#tx.runs.get(runSeq).versionId).nodes[node]!
   }
 
   #finishChild(parent: number, failed: number): void {
@@ -98,9 +104,9 @@ export class BatchEffects {
     }
   }
 
-  #countDown(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
+  #collectEdges(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
     const run = this.#tx.runs.get(row.runSeq)
-    const workflow = this.#tx.versions.get(run.versionId)
+    const workflow = this.#tx.workflows.get(run.versionId)
     const edges = edgesOf(workflow, run, row, countedEnd(workflow.nodes[row.node]!, row.kind, status, skipReason))
     if (edges.length === 0) return
     const rows = this.#downstream.get(row.runSeq) ?? new Map<number | string, FinishedUpstreams>()
@@ -153,7 +159,7 @@ export class BatchEffects {
     return false
   }
 
-  run(seq: number): RunDelta {
+  runDelta(seq: number): RunDelta {
     let run = this.#runs.get(seq)
     if (run === undefined) {
       run = { open: 0, failed: 0, hooks: 0, total: 0, success: 0, taskFailed: 0, skipped: 0, cancelled: 0 }
@@ -163,10 +169,10 @@ export class BatchEffects {
     return run
   }
 
-  /** Writes the counters of rows and runs, except of rows in `unblocked`. */
-  apply(): void {
-    for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values())
-    for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_CHILDREN, finished, failed, id)
+  /** Writes the counters of rows and runs. Rows that a claim can unblock in its own write go into `toUnblock`, if it is given, instead. */
+  apply(toUnblock?: RowToUnblock[]): void {
+    for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values(), toUnblock)
+    for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_DOWN_CONTAINER, finished, failed, id)
     for (const [seq, run] of this.#runs) countRun(this.#tx, seq, run)
     endJobs(this.#tx, this.#jobs)
     this.#downstream.clear()
@@ -175,20 +181,15 @@ export class BatchEffects {
     this.#jobs.length = 0
   }
 
-  #applyDownstream(runSeq: number, rows: Iterable<FinishedUpstreams>): void {
-    const { nodes } = this.#tx.versions.get(this.#tx.runs.get(runSeq).versionId)
+  #applyDownstream(runSeq: number, rows: Iterable<FinishedUpstreams>, toUnblock?: RowToUnblock[]): void {
+    const { nodes } = this.#tx.workflows.get(this.#tx.runs.get(runSeq).versionId)
     for (const counts of rows) {
       const { row, node, path, finished, failed, unmet, waived } = counts
       const { group, gated } = nodes[node]!
       const isPlain = path === "" && failed + unmet + waived === 0 && group === null && !gated
-      if (this.#deferUnblock && isPlain) this.#unblocked.push({ row, runSeq, node, path: "", finished })
-      else countDown(this.#tx, runSeq, counts)
+      if (toUnblock !== undefined && isPlain) toUnblock.push({ row, runSeq, node, path: "", finished })
+      else writeCountDown(this.#tx, runSeq, counts)
     }
-  }
-
-  /** Rows to unblock that `apply` has not written. */
-  get unblocked(): readonly UnblockedRow[] {
-    return this.#unblocked
   }
 
   /** Frees the recorded slots and unparks as many rows. */
@@ -214,14 +215,14 @@ UPDATE tasks SET upstream_pending = upstream_pending - ?, upstream_failed = upst
   upstream_unmet = upstream_unmet + ?, upstream_waived = upstream_waived + ?, lane = coalesce(?, lane)
 WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending'`
 
-const countDown = (tx: Tx, runSeq: number, counts: FinishedUpstreams): void => {
+const writeCountDown = (tx: Tx, runSeq: number, counts: FinishedUpstreams): void => {
   const { node, path, finished, failed, unmet, waived, lane } = counts
   if (failed + unmet + waived === 0) unblock(tx, { runSeq, node, path, finished })
   else tx.db.put(COUNT_DOWN, finished, failed, unmet, waived, lane, runSeq, node, path)
 }
 
 /** The last child makes its container ready for the gate, which gathers the outputs. */
-const COUNT_CHILDREN = `
+const COUNT_DOWN_CONTAINER = `
 UPDATE tasks SET children_pending = children_pending - ?1, children_failed = children_failed + ?2,
   status = CASE WHEN status = 'running' AND children_pending = ?1 THEN 'pending' ELSE status END
 WHERE id = ?3`

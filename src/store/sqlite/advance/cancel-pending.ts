@@ -17,13 +17,16 @@ import { resumeCancelled } from "./waiting.ts"
 export interface CancellingRun {
   seq: number
   reason: CancelReason
-  started: boolean
+  /** Its rows may have been claimed: a pending run that is cancelled has only to close. */
+  isRunning: boolean
 }
 
 const RUNS = "SELECT seq, cancelling, status = 'running' FROM runs WHERE cancelling IS NOT NULL ORDER BY seq"
 
 export const cancellingRuns = (tx: Tx): CancellingRun[] =>
-  tx.db.all<[number, CancelReason, number]>(RUNS).map(([seq, reason, started]) => ({ seq, reason, started: started === 1 }))
+  tx.db
+    .all<[number, CancelReason, number]>(RUNS)
+    .map(([seq, reason, isRunning]) => ({ seq, reason, isRunning: isRunning === 1 }))
 
 const CANCEL_RUN = "UPDATE runs SET cancelling = ?, error = coalesce(?, error) WHERE seq = ? AND cancelling IS NULL"
 
@@ -33,7 +36,7 @@ UPDATE tasks INDEXED BY tasks_paused SET parked = NULL
 WHERE parked = ${PARKED_BY_PAUSE} AND run_seq = ? AND status = 'pending' AND attempt_id IS NULL AND kind <> 'task' AND children_created > 0`
 
 export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => {
-  const { timeoutMs } = tx.versions.get(tx.runs.get(seq).versionId)
+  const { timeoutMs } = tx.workflows.get(tx.runs.get(seq).versionId)
   tx.db.run(CANCEL_RUN, reason, reason === "timeout" ? timedOut(timeoutMs) : null, seq)
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
@@ -59,27 +62,27 @@ export type CancellableColumns = [
  * Condition: the row `t` is pending and unclaimed, and no container to gather. A retried group that waits for its slots has children:
  * it is cancelled after them.
  */
-export const CANCELLABLE = `
+export const IS_CANCELLABLE = `
 t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)
   AND NOT (t.kind <> 'task' AND t.started_at IS NULL AND coalesce(t.children_pending, 0) > 0)`
 
 /** Top-level rows are found by their nodes; rows inside containers have an index of pending ones. */
 const ROWS = `
 SELECT ${CANCELLABLE_COLUMNS} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_key ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
-WHERE ${CANCELLABLE}
+WHERE ${IS_CANCELLABLE}
 UNION ALL
-SELECT ${CANCELLABLE_COLUMNS} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${CANCELLABLE}
+SELECT ${CANCELLABLE_COLUMNS} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${IS_CANCELLABLE}
 LIMIT ?3 + 0`
 
 /** Cancels pending rows and resumes waiting ones, up to a bound. Returns whether rows are left for the next transaction. */
 export const cancelPending = (tx: Tx, effects: BatchEffects, runs: readonly CancellingRun[]): boolean => {
   let left = MAX_CANCEL
   for (const run of runs) {
-    if (!run.started) continue
+    if (!run.isRunning) continue
     if (left === 0) return true
     left -= resumeCancelled(tx, run.seq, left)
     if (left === 0) return true
-    const top = JSON.stringify(rootNodes(tx.versions.get(tx.runs.get(run.seq).versionId)))
+    const top = JSON.stringify(rootNodes(tx.workflows.get(tx.runs.get(run.seq).versionId)))
     for (let found = -1; found !== 0 && left > 0; left -= found) {
       const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, top, left)
       for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
@@ -95,7 +98,7 @@ UPDATE tasks SET status = 'cancelled', parked = NULL, available_at = NULL, finis
 WHERE id = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** Makes a container whose expansion was interrupted wait for the created children only. A retry creates the rest. */
-const STOP_EXPANSION = `
+const STOP_CREATING = `
 UPDATE tasks SET children_pending = children_pending - (children_total - children_created),
   status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
 WHERE id = ?`
@@ -109,13 +112,13 @@ export const cancelRow = (
   usable: (limits: readonly number[]) => readonly number[],
 ): void => {
   if (kind !== "task" && started === 1) {
-    tx.db.run(STOP_EXPANSION, id)
+    tx.db.run(STOP_CREATING, id)
     return
   }
   tx.db.run(CANCEL, tx.at, id)
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
   if (parked === null) effects.passOn(usable(row.limits))
-  effects.finish(row, "cancelled", null, false)
+  effects.cancel(row)
   notifyOfTask(tx, row, "cancelled")
   emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })
 }

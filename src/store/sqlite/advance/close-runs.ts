@@ -22,7 +22,7 @@ const CLOSABLE = "SELECT seq FROM runs INDEXED BY runs_closable WHERE status = '
 /** Closes finished runs, and cancelled runs that were never started. */
 export const closeRuns = (tx: Tx, cancelling: readonly CancellingRun[]): Advanced["closed"] => {
   const done = tx.db.all<[number]>(CLOSABLE).map(([seq]) => seq)
-  const neverStarted = cancelling.flatMap(({ seq, started }) => (started ? [] : [seq]))
+  const neverStarted = cancelling.flatMap(({ seq, isRunning }) => (isRunning ? [] : [seq]))
   if (done.length + neverStarted.length === 0) return []
   const closed = [...done, ...neverStarted].map((seq) => closeRun(tx, seq))
   for (const workflowId of new Set(closed.map(({ runSeq }) => tx.runs.get(runSeq).workflowId))) startPendingRuns(tx, workflowId)
@@ -42,7 +42,7 @@ WHERE seq = ?`
 
 const closeRun = (tx: Tx, seq: number): Advanced["closed"][number] => {
   const run = tx.runs.get(seq)
-  const workflow = tx.versions.get(run.versionId)
+  const workflow = tx.workflows.get(run.versionId)
   const [cancelling, failed, runError, parent] = tx.db.get<[CancelReason | null, number, string | null, number | null]>(
     READ,
     seq,
@@ -81,7 +81,7 @@ SELECT count(*) FROM runs INDEXED BY runs_active WHERE workflow_id = ? AND statu
 export const startPendingRuns = (tx: Tx, workflowId: number): void => {
   for (let isFull = false; !isFull;) {
     const pending = tx.db.all<[number, string | null]>(OLDEST_PENDING, workflowId).map(([seq, plan]) => {
-      const { maxActiveRuns } = tx.versions.get(tx.runs.get(seq).versionId)
+      const { maxActiveRuns } = tx.workflows.get(tx.runs.get(seq).versionId)
       return { seq, workflowId, maxActiveRuns, plan }
     })
     if (pending.length === 0) return
@@ -102,7 +102,7 @@ UPDATE runs SET status = 'running', started_at = ?, timeout_at = ?, open_tasks =
 /** Starts a pending run: inserts its rows and timers. */
 export const startRun = (tx: Tx, seq: number): void => {
   const run = tx.runs.get(seq)
-  const { rows, tasks, timeoutMs, notifications } = planStart(tx.versions.get(run.versionId), run)
+  const { rows, tasks, timeoutMs, notifications } = planStart(tx.workflows.get(run.versionId), run)
   const timeoutAt = timeoutMs === null ? null : tx.iso(tx.now + timeoutMs)
   tx.db.run(START, tx.at, timeoutAt, rows.length, tasks, seq)
   insertRows(tx, run, rows, false)

@@ -54,7 +54,7 @@ export const uncount = (effects: BatchEffects, row: LoadedRow, counts: readonly 
   let all = 0
   for (const [status, count] of counts) {
     all += count
-    if (!row.hook && isTaskFinished(status)) effects.run(row.runSeq)[COUNTER[status]] -= count
+    if (!row.hook && isTaskFinished(status)) effects.runDelta(row.runSeq)[COUNTER[status]] -= count
   }
   return all
 }

@@ -15,7 +15,7 @@ export const emitTask = (tx: Tx, row: EmittingRow, event: TaskEvent): void => {
   const { runSeq, node, path } = row
   if (isJobRow(runSeq)) return emitJobRow(tx, row, event)
   const { id: runId, versionId } = tx.runs.get(runSeq)
-  tx.events.push(taskEvent({ runId, task: tx.versions.get(versionId).nodes[node]!.name, path }, event))
+  tx.events.push(taskEvent({ runId, task: tx.workflows.get(versionId).nodes[node]!.name, path }, event))
 }
 
 export const emitRun = (tx: Tx, runId: RunId, status: RunStatus, error: string | null): void => {

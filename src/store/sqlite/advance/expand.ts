@@ -32,7 +32,7 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
   const prefix = instancePath(row.path, 0).slice(0, -1)
   const limits = tx.limits.ensure(change.limits)
   const { ready, parkedUnder } = readyInstances(tx, limits, items.length)
-  const isTask = !isGroup(tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!)
+  const isTask = !isGroup(tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!)
   const chunk = { prefix, offset, length: items.length }
   const reset = exists(tx, row, prefix + offset) ? supersede(tx, effects, row, chunk) : 0
   tx.db.run(
@@ -52,7 +52,7 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
     JSON.stringify(items.map((item, i) => [toJson(item), change.labels?.[i] ?? null])),
     isTask ? "task" : "group",
   )
-  if (isTask && !row.hook) effects.run(row.runSeq).total += items.length - reset
+  if (isTask && !row.hook) effects.runDelta(row.runSeq).total += items.length - reset
   if (countChunk(tx, row, change, items.length)) deleteChildren(tx, effects, row, change.total)
   return true
 }
@@ -115,7 +115,7 @@ export const deleteChildren = (tx: Tx, effects: BatchEffects, row: LoadedRow, fr
   if (!hasChildren) return
   const superfluous = [row.id, row.kind === "fan" ? prefix.length + 1 : null, from] as const
   const counted = uncount(effects, row, tx.db.all<StatusCount>(COUNT_SUPERFLUOUS, ...superfluous))
-  if (!row.hook) effects.run(row.runSeq).total -= counted
+  if (!row.hook) effects.runDelta(row.runSeq).total -= counted
   tx.db.run(DELETE_ATTEMPTS, ...superfluous)
   tx.db.run(DELETE, ...superfluous)
 }

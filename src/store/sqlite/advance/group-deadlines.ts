@@ -8,7 +8,7 @@ import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { CANCELLABLE, CANCELLABLE_COLUMNS, type CancellableColumns, cancelRow } from "./cancel-pending.ts"
+import { CANCELLABLE_COLUMNS, type CancellableColumns, cancelRow, IS_CANCELLABLE } from "./cancel-pending.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import { deleteStopRequest, requestStop, requestStopOfHeld } from "./stop-requests.ts"
@@ -19,7 +19,7 @@ type Row = Pick<LoadedRow, "id" | "runSeq" | "node" | "kind">
 
 /** Returns the timeout of a group in milliseconds; null without one, and for other rows. */
 const timeoutOf = (tx: Tx, { runSeq, node, kind }: Row): number | null =>
-  kind === "group" ? tx.versions.get(tx.runs.get(runSeq).versionId).nodes[node]!.timeoutMs : null
+  kind === "group" ? tx.workflows.get(tx.runs.get(runSeq).versionId).nodes[node]!.timeoutMs : null
 
 const START = `
 INSERT INTO deadlines (task_id, at) VALUES (?, ?) ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = 0`
@@ -45,7 +45,7 @@ SELECT d.task_id FROM above a CROSS JOIN deadlines d ON d.task_id = a.id WHERE d
 /** Returns the change to apply to a row that may be, or lie in, an overdue group. */
 export const amendOverdue = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Change): Change => {
   if (row.parent === null && row.kind !== "group") return change
-  if (!hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
+  if (!hasGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)) return change
   const passed = tx.db.all<[number]>(PASSED, row.id).map(([id]) => id)
   if (passed.length === 0) return change
   const isOverdue = passed.includes(row.id)
@@ -68,7 +68,7 @@ WITH RECURSIVE below (id, is_container) AS (
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
 )
 SELECT ${CANCELLABLE_COLUMNS}, t.status, t.waiting_on IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
-WHERE ${CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.must_end = 0
+WHERE ${IS_CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.must_end = 0
   OR t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
     AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)
 LIMIT ?2 + 0`

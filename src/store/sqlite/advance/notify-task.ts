@@ -10,5 +10,5 @@ import type { Tx } from "../tx.ts"
 export const notifyOfTask = (tx: Tx, row: Pick<LoadedRow, "runSeq" | "node" | "path" | "kind">, status: TaskEnd): void => {
   if (isJobRow(row.runSeq)) return
   const run = tx.runs.get(row.runSeq)
-  addNotifications(tx, run.id, taskNotifications(tx.versions.get(run.versionId), run, row, status))
+  addNotifications(tx, run.id, taskNotifications(tx.workflows.get(run.versionId), run, row, status))
 }

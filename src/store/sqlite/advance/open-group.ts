@@ -40,7 +40,7 @@ export const openGroup = (tx: Tx, effects: BatchEffects, row: LoadedRow, change:
   ])
   const reset = supersede(tx, effects, row, rows)
   tx.db.run(INSERT, row.runSeq, row.workflowId, row.id, row.path, JSON.stringify(values))
-  effects.run(row.runSeq).total += rows.filter(({ kind }) => kind === "task").length - reset
+  effects.runDelta(row.runSeq).total += rows.filter(({ kind }) => kind === "task").length - reset
   countChunk(tx, row, change, rows.length)
   return true
 }
@@ -60,7 +60,12 @@ UPDATE tasks SET started_at = ?1, status = iif(children_pending = 0, 'pending', 
 WHERE id = ?3 AND attempt_id = ?4`
 
 const continueGroup = (tx: Tx, row: LoadedRow, change: OpenGroup): boolean => {
-  if (row.started || row.childrenCreated === 0 || row.childrenCreated !== change.total || row.childrenTotal !== change.total)
+  if (
+    row.hasStartTime ||
+    row.childrenCreated === 0 ||
+    row.childrenCreated !== change.total ||
+    row.childrenTotal !== change.total
+  )
     return false
   if (!takeSlots(tx, row, change)) return true
   tx.db.run(CONTINUE, tx.at, gateLane(tx.runs.get(row.runSeq)), row.id, change.attemptId)

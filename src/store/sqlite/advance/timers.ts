@@ -38,7 +38,7 @@ SELECT * FROM (
   WHERE d.at IS NOT NULL AND d.at <= ?1 ORDER BY d.at LIMIT ${MAX_CANCEL})`
 
 /** Starts the cancel of runs past their timeout. Returns the rows of groups past theirs, and of jobs past their expiry. */
-export const startTimeouts = (tx: Tx): { groups: number[]; jobs: number[] } => {
+export const beginPassedTimeouts = (tx: Tx): { groups: number[]; jobs: number[] } => {
   const due = { groups: [] as number[], jobs: [] as number[] }
   for (const [run, row, runSeq] of tx.db.all<[number | null, number | null, number | null]>(OVERDUE, tx.at)) {
     if (run !== null) beginCancel(tx, run, "timeout")
@@ -52,4 +52,4 @@ UPDATE tasks SET available_at = NULL WHERE id IN (
   SELECT id FROM tasks WHERE available_at IS NOT NULL AND available_at <= ? ORDER BY available_at LIMIT ? + 0)`
 
 /** Makes due retries and delayed jobs ready. Returns whether more are due than one transaction handles. */
-export const fireTimers = (tx: Tx): boolean => tx.db.run(MAKE_DUE_READY, tx.at, MAX_DUE) === MAX_DUE
+export const makeDueReady = (tx: Tx): boolean => tx.db.run(MAKE_DUE_READY, tx.at, MAX_DUE) === MAX_DUE

@@ -46,8 +46,18 @@ export const wait = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Extr
   const isFirst = isFromGate || row.status === "dispatched"
   const startedAt = change.startedAt !== undefined ? tx.iso(change.startedAt) : isFirst ? tx.at : null
   const lane = gateLane(tx.runs.get(row.runSeq))
-  const started = isFromGate ? 1 : 0
-  const values = [started, JSON.stringify(waitingOn), resumeAt, lane, tx.at, startedAt, row.id, change.attemptId, resumes]
+  const attemptIncrement = isFromGate ? 1 : 0
+  const values = [
+    attemptIncrement,
+    JSON.stringify(waitingOn),
+    resumeAt,
+    lane,
+    tx.at,
+    startedAt,
+    row.id,
+    change.attemptId,
+    resumes,
+  ]
   if (seenRequests !== undefined) tx.db.run(SUSPEND, ...values, seenRequests)
   else tx.db.run(resumeAt === null ? WAIT_FOR_EVENT : WAIT, ...values)
   if (!isFromGate && !row.isWaiting) effects.free(row)

@@ -25,7 +25,7 @@ export interface LoadedRow {
   childrenCreated: number
   childrenTotal: number | null
   /** The row has a start time. A group holds its slots from then on. */
-  started: boolean
+  hasStartTime: boolean
   lane: string
   /** The row is running without a slot. */
   isWaiting: boolean
@@ -58,7 +58,7 @@ type Columns = [
   childrenTotal: number | null,
   lane: string,
   isWaiting: number,
-  started: number,
+  hasStartTime: number,
   resumes: number,
   upstreamPending: number,
   item: string | null,
@@ -87,7 +87,7 @@ export const loadRows = (db: Database, ids: readonly number[]): Map<number, Load
       childrenTotal: c[13],
       lane: c[14],
       isWaiting: c[15] === 1,
-      started: c[16] === 1,
+      hasStartTime: c[16] === 1,
       resumes: c[17],
       upstreamPending: c[18],
       item: c[19],

@@ -52,9 +52,9 @@ export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, curs
   return { claims: toTaskClaims(tx, rows), more }
 }
 
-type Purpose = "work" | "gate"
+type ClaimKind = "work" | "gate"
 
-const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, purpose: Purpose): ClaimedRows => {
+const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, kind: ClaimKind): ClaimedRows => {
   if (claimer === null || request.maxClaims <= 0 || request.lanes.length === 0) return { rows: [], more: false }
   const rows: ClaimedRow[] = []
   const { sets: firstSets, isPartial } = laneSets(tx, request.lanes, cursor)
@@ -68,7 +68,7 @@ const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: Roun
       const candidates = pickCandidates(tx, set.lanes, Math.ceil(left / (sets.length - i)), cursor)
       if (candidates.length === 0) continue
       seen += candidates.length
-      rows.push(...claimCandidates(tx, claimer, admitCandidates(tx, candidates, purpose), purpose))
+      rows.push(...claimCandidates(tx, claimer, admitCandidates(tx, candidates, kind), kind))
       if (set.cursor !== undefined) cursor[set.cursor] = set.lanes[0]!
       nonEmpty.push(set)
     }
@@ -80,8 +80,8 @@ const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: Roun
 const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 
 /** Returns the candidates that may be claimed and parks the others. Limits do not apply to the gate. */
-const admitCandidates = (tx: Tx, candidates: Candidate[], purpose: Purpose): Candidate[] => {
-  const isWork = purpose === "work"
+const admitCandidates = (tx: Tx, candidates: Candidate[], kind: ClaimKind): Candidate[] => {
+  const isWork = kind === "work"
   if (candidates.every(({ mustPark, limits }) => !mustPark && (!isWork || limits.length === 0))) return candidates
   const limited = candidates.map(({ row, mustPark, limits }) => ({ row, paused: mustPark, limits: isWork ? limits : [] }))
   const admission = admit(limited, tx.limits.states(new Set(limited.flatMap(({ limits }) => limits))))
@@ -104,11 +104,11 @@ const claimCandidates = (
   tx: Tx,
   claimer: NonNullable<Claimer>,
   candidates: readonly Candidate[],
-  purpose: Purpose,
+  kind: ClaimKind,
 ): ClaimedRow[] => {
   for (const candidate of candidates) candidate.attemptId = newAttemptId(tx.now, tx.random.hex128())
   const rows = candidates as ClaimedRow[]
-  if (purpose === "gate") for (const { attemptId, row } of rows) tx.db.run(CLAIM_FOR_GATE, attemptId, claimer.seq, row)
+  if (kind === "gate") for (const { attemptId, row } of rows) tx.db.run(CLAIM_FOR_GATE, attemptId, claimer.seq, row)
   else if (rows.length > 0) {
     const attempts = rows.map(({ row, attemptId }) => `"${row}":"${attemptId}"`)
     tx.db.put(DISPATCH, claimer.seq, claimer.name, tx.at, `{${attempts.join(",")}}`)
@@ -136,7 +136,7 @@ const loadedRow = (
     node,
     path,
     kind,
-    hook: run !== null && tx.versions.get(run.versionId).nodes[node]!.hook !== null,
+    hook: run !== null && tx.workflows.get(run.versionId).nodes[node]!.hook !== null,
     status: "dispatched",
     attemptId,
     attempt,
@@ -147,7 +147,7 @@ const loadedRow = (
     workflowId: run?.workflowId ?? 0,
     childrenCreated: 0,
     childrenTotal: null,
-    started: false,
+    hasStartTime: false,
     lane,
     isWaiting: false,
     resumes: 0,

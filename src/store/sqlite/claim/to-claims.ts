@@ -54,7 +54,7 @@ class TaskClaims {
 
   build(row: ClaimedRow): TaskClaim {
     const info = this.#tx.runs.get(row.runSeq)
-    const workflow = this.#tx.versions.get(info.versionId)
+    const workflow = this.#tx.workflows.get(info.versionId)
     return {
       row: row.row,
       attemptId: row.attemptId,

@@ -8,7 +8,7 @@ import type { TransactionStore } from "../../contract/transactions.ts"
 import { appendEvents } from "../advance/event-log.ts"
 import { InFlightRows } from "../cache/in-flight.ts"
 import { RunInfoCache } from "../cache/run-info.ts"
-import { Versions } from "../cache/versions.ts"
+import { Workflows } from "../cache/workflows.ts"
 import { Database } from "../connection/database.ts"
 import { SqliteTransaction } from "../functions/sql-transaction.ts"
 import { newTx, type Session, type Tx } from "../tx.ts"
@@ -30,7 +30,7 @@ export const createJobsIn = ({ session, path, perform, wakeAll }: Deps): Transac
     if (known !== undefined) return known
     const db = new Database(path, { handle })
     const { clock, random } = session
-    const opened = { db, clock, random, versions: new Versions(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
+    const opened = { db, clock, random, workflows: new Workflows(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
     sessions.set(handle, opened)
     return opened
   }

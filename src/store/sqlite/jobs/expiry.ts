@@ -18,6 +18,6 @@ export const expireJobs = (tx: Tx, effects: BatchEffects, rows: readonly number[
     tx.db.run(EXPIRE, JOB_EXPIRED, tx.at, row.id)
     emitJob(tx, row, "FAILED", { error: JOB_EXPIRED })
     effects.passOn(row.limits)
-    effects.finish(row, "failed", null, true)
+    effects.finish(row, "failed", null)
   }
 }

@@ -117,7 +117,7 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
     tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
     emitJob(tx, row, "FAILED", { error: JOB_CANCELLED })
     effects.passOn(row.limits)
-    effects.finish(row, "cancelled", null, true)
+    effects.finish(row, "cancelled", null)
     effects.apply()
     effects.unpark()
   }

@@ -32,7 +32,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
   for (const [i, { seq, created }] of inserted.entries()) {
     const { versionId, workflowId } = runs[i]!
     if (!created) continue
-    if (!startsPending(tx.versions.get(versionId), runs[i]!)) startRun(tx, seq)
+    if (!startsPending(tx.workflows.get(versionId), runs[i]!)) startRun(tx, seq)
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) startPendingRuns(tx, workflowId)
@@ -54,7 +54,7 @@ const insertRun = (tx: Tx, run: NewRun): { seq: number; created: boolean } => {
     versionId,
     trigger,
     JSON.stringify(params),
-    runPriority(tx.versions.get(versionId), run.priority),
+    runPriority(tx.workflows.get(versionId), run.priority),
     logicalDate,
     idempotencyKey,
     run.private ? 1 : 0,

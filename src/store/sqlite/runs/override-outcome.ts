@@ -59,7 +59,7 @@ export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<
 const findRow = (tx: Tx, { runId, name, path }: Override): LoadedRow | null => {
   const version = tx.db.get<[number]>(VERSION, runId)
   if (version === undefined) return null
-  const node = tx.versions.get(version[0]).nodes.findIndex((each) => each.name === name)
+  const node = tx.workflows.get(version[0]).nodes.findIndex((each) => each.name === name)
   const found = tx.db.get<[number]>(FIND, runId, node, path)
   return found === undefined ? null : loadRows(tx.db, [found[0]]).get(found[0])!
 }
@@ -73,7 +73,7 @@ const finishPending = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: 
   const [isReady] = tx.db.get<[number]>(IS_READY, row.id)!
   tx.db.run(FINISH_PENDING, override.status, overrideError(override), tx.at, row.id)
   if (isReady === 1) effects.passOn(row.limits)
-  effects.finish(row, override.status, null, true)
+  effects.finish(row, override.status, null)
 }
 
 const FINISH_WAITING = `
@@ -84,7 +84,7 @@ WHERE id = ?4 AND waiting_on IS NOT NULL`
 /** Finishes a waiting row. If a holder has resumed it, that holder loses its fence. */
 const finishWaiting = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   tx.db.run(FINISH_WAITING, override.status, overrideError(override), tx.at, row.id)
-  effects.finish(row, override.status, null, true)
+  effects.finish(row, override.status, null)
 }
 
 const SKIP_REASON = "SELECT skip_reason FROM tasks WHERE id = ?"
@@ -98,9 +98,9 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
   tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)
   const { kind, hook, parent } = row
-  const node = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!
+  const node = tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!
   const counts = countOverride(node, { kind, hook, isChild: parent !== null }, before, override.status)
-  const run = effects.run(row.runSeq)
+  const run = effects.runDelta(row.runSeq)
   run.failed += counts.runFailed
   run.success += counts.tasks.success
   run.taskFailed += counts.tasks.failed
@@ -119,7 +119,7 @@ WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending' AND attempt_i
 const recountDownstream = (tx: Tx, row: LoadedRow, before: UpstreamEnd, after: UpstreamEnd): void => {
   const run = tx.runs.get(row.runSeq)
   const { failed, unmet, waived } = countUpstreamEnd(before, after)
-  for (const { node, path, reroute } of edgesOf(tx.versions.get(run.versionId), run, row, after))
+  for (const { node, path, reroute } of edgesOf(tx.workflows.get(run.versionId), run, row, after))
     tx.db.run(RECOUNT, failed, unmet, waived, reroute, row.runSeq, node, path)
 }
 

@@ -15,7 +15,7 @@ const REOPEN = "UPDATE runs SET status = 'running', retry_plan = NULL, timeout_a
 
 export const reopenRun = (tx: Tx, seq: number, nodes: RetryReset["rows"]): void => {
   const { id, versionId } = tx.runs.get(seq)
-  const workflow = tx.versions.get(versionId)
+  const workflow = tx.workflows.get(versionId)
   const { timeoutMs } = workflow
   const allowedToFail = JSON.stringify(nodesAllowedToFail(workflow))
   tx.db.run(REOPEN, timeoutMs === undefined ? null : tx.iso(tx.now + timeoutMs), seq)

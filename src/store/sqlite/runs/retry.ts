@@ -31,7 +31,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.rows) : null, tx.at, seq)
   tx.wakeOthers = true
   const { workflowId, versionId } = tx.runs.get(seq)
-  if (startsPending(tx.versions.get(versionId), {})) {
+  if (startsPending(tx.workflows.get(versionId), {})) {
     startPendingRuns(tx, workflowId)
     if (tx.db.get<[string]>(STATUS, seq)![0] === "pending") emitRun(tx, runId, "pending", null)
   } else if (hasRows) reopenRun(tx, seq, plan.rows)

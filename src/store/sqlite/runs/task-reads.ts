@@ -44,7 +44,7 @@ export const listTasks = (
   if (run === undefined) return []
   const [seq, versionId] = run
   const after = query.after ?? 0
-  const compiled = session.versions.get(versionId)
+  const compiled = session.workflows.get(versionId)
   const found =
     query.name === undefined
       ? session.db.list<TaskColumns>(LIST, seq, after, query.limit)
@@ -58,7 +58,7 @@ export const getTask = (session: Session, query: { runId: RunId; name: string; p
   const run = session.db.get<[number, number]>(RUN, query.runId)
   if (run === undefined) return null
   const [seq, versionId] = run
-  const compiled = session.versions.get(versionId)
+  const compiled = session.workflows.get(versionId)
   const found = session.db.find<TaskColumns>(GET, seq, nodeOf(compiled, query.name), query.path)
   return found === undefined ? null : taskOf(found, query.runId, compiled)
 }
@@ -70,7 +70,7 @@ export const findPaths = (session: Session, query: { runId: RunId; name: string;
   const run = session.db.get<[number, number]>(RUN, query.runId)
   if (run === undefined) return []
   const [seq, versionId] = run
-  const node = nodeOf(session.versions.get(versionId), query.name)
+  const node = nodeOf(session.workflows.get(versionId), query.name)
   return session.db.all<[string]>(PATHS, seq, node, query.label, query.limit).map(([path]) => path)
 }
 
@@ -145,4 +145,4 @@ WHERE t.kind = 'task' AND t.hook = 0 AND t.status = 'success' AND t.started_at I
 GROUP BY past.version_id, t.node`
 
 export const pastDurations = (session: Session, workflow: string): Map<string, number> =>
-  averageDurations(session.db.list<NodeDuration>(DURATIONS, workflow), (versionId) => session.versions.get(versionId))
+  averageDurations(session.db.list<NodeDuration>(DURATIONS, workflow), (versionId) => session.workflows.get(versionId))

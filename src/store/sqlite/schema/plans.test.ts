@@ -13,7 +13,7 @@ import { RunInfoCache } from "../cache/run-info.ts"
 import { listRuns } from "../runs/run-reads.ts"
 import { dueSchedules, nextTickMs } from "../admin/schedules.ts"
 import type { Session } from "../tx.ts"
-import { Versions } from "../cache/versions.ts"
+import { Workflows } from "../cache/workflows.ts"
 
 /** Collects the plan of every executed statement. */
 class Explained extends Database {
@@ -48,7 +48,7 @@ const setup = () => {
     db,
     clock,
     random,
-    versions: new Versions(db),
+    workflows: new Workflows(db),
     runs: new RunInfoCache(db),
     inFlight: new InFlightRows(),
   }

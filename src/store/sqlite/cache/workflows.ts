@@ -9,7 +9,7 @@ const MAX_CACHED = 256
 
 const READ = "SELECT compiled FROM versions WHERE id = ?"
 
-export class Versions {
+export class Workflows {
   readonly #db: Database
   readonly #cache = new BoundedMap<number, CompiledWorkflow>(MAX_CACHED)
 

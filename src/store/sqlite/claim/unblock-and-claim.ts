@@ -22,8 +22,8 @@ import { readyLanes } from "./lane-sets.ts"
 import { READY, unblock } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
-/** A top-level row without a gate, whose `finished` upstream tasks of this batch all succeeded. */
-export interface UnblockedRow {
+/** A top-level row without a gate, to be counted down by `finished` upstream tasks of this batch, which all succeeded. */
+export interface RowToUnblock {
   row: number
   runSeq: number
   node: number
@@ -31,22 +31,22 @@ export interface UnblockedRow {
   finished: number
 }
 
-type UnblockedReadyRow = UnblockedRow & ReadyRow
+type ReadyRowToUnblock = RowToUnblock & ReadyRow
 
 /** Unblocks all of these rows and returns those that it claimed with it, in claim order. */
-export const claimUnblocked = (
+export const unblockAndClaim = (
   tx: Tx,
   claimer: Claimer,
   request: ClaimRequest,
-  unblocked: readonly UnblockedRow[],
+  rowsToUnblock: readonly RowToUnblock[],
 ): ClaimedRow[] => {
   const { lanes } = request
   const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
-  const isIdle = unblocked.length === 0 || claimer === null || limit <= 0
-  const rows = isIdle ? null : inClaimOrder(tx, unblocked, limit)
+  const isIdle = rowsToUnblock.length === 0 || claimer === null || limit <= 0
+  const rows = isIdle ? null : inClaimOrder(tx, rowsToUnblock, limit)
   const head = rows === null ? "shared" : headOfQueue(tx, lanes)
   if (rows === null || head === "shared") {
-    for (const row of unblocked) unblock(tx, row)
+    for (const row of rowsToUnblock) unblock(tx, row)
     return []
   }
   const claimed: ClaimedRow[] = []
@@ -66,10 +66,10 @@ export const claimUnblocked = (
 }
 
 /** Returns the rows in claim order; null when several workflows, or several lanes beyond the limit, share the claim. */
-const inClaimOrder = (tx: Tx, unblocked: readonly UnblockedRow[], limit: number): UnblockedReadyRow[] | null => {
-  const rows = unblocked.map((row): UnblockedReadyRow => {
+const inClaimOrder = (tx: Tx, rowsToUnblock: readonly RowToUnblock[], limit: number): ReadyRowToUnblock[] | null => {
+  const rows = rowsToUnblock.map((row): ReadyRowToUnblock => {
     const run = tx.runs.get(row.runSeq)
-    const node = tx.versions.get(run.versionId).nodes[row.node]!
+    const node = tx.workflows.get(run.versionId).nodes[row.node]!
     return { ...row, lane: workLane(run, node), priority: taskPriority(node, run.priority), workflowId: run.workflowId }
   })
   const { lane, workflowId } = rows[0]!
@@ -134,7 +134,7 @@ WHERE id = ? AND run_seq = ? AND node = ? AND path = '' AND status = 'pending' A
 const claimRow = (
   tx: Tx,
   claimer: NonNullable<Claimer>,
-  { row, runSeq, node, finished, lane, priority }: UnblockedReadyRow,
+  { row, runSeq, node, finished, lane, priority }: ReadyRowToUnblock,
   run: RunState,
 ): ClaimedRow | null => {
   const attemptId = newAttemptId(tx.now, tx.random.hex128())

@@ -33,11 +33,11 @@ export const applyChanges = (tx: Tx, effects: BatchEffects, changes: readonly Ch
     if (rejected.has(attemptId)) continue
     // A row that was read and not found was removed with its run, and may still be cached.
     const cached = read.has(row) ? undefined : tx.inFlight.get(attemptId)
-    if (cached !== undefined && !mayHaveStopRequest(tx, cached) && applyChange(tx, effects, cached, change)) continue
-    // The cache is stale or not enough: read the row.
+    if (cached !== undefined && !mustReadRow(tx, cached) && applyChange(tx, effects, cached, change) === "applied") continue
+    // The cached row is stale or not enough: read the row, which decides.
     if (!read.has(row)) for (const [id, found] of loadRows(tx.db, [row])) loaded.set(id, found)
     read.add(row)
-    if (!applyChange(tx, effects, loaded.get(row), change)) rejected.set(attemptId, { row, attemptId })
+    if (applyChange(tx, effects, loaded.get(row), change) === "mismatch") rejected.set(attemptId, { row, attemptId })
   }
   return [...rejected.values()]
 }
@@ -56,20 +56,23 @@ const rowsToLoad = (tx: Tx, changes: readonly Change[]): Set<number> => {
   return rows
 }
 
-/** Returns whether a row may have a stop request. Rows inside groups with a timeout are read, since finishing them deletes it. */
-const mayHaveStopRequest = (tx: Tx, row: LoadedRow): boolean =>
-  row.parent !== null && hasGroupTimeout(tx.versions.get(tx.runs.get(row.runSeq).versionId), row.node)
+/** Returns whether a cached row is not enough: a row inside a group with a timeout may have a stop request, which its end deletes. */
+const mustReadRow = (tx: Tx, row: LoadedRow): boolean =>
+  row.parent !== null && hasGroupTimeout(tx.workflows.get(tx.runs.get(row.runSeq).versionId), row.node)
 
-/** Returns false when the change is rejected. */
-const applyChange = (tx: Tx, effects: BatchEffects, row: LoadedRow | undefined, change: Change): boolean => {
-  if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return false
+/** "mismatch": the change has had no effect, since its fence or its statement does not match this row. A row that was just read rejects it. */
+type Outcome = "applied" | "mismatch"
+
+const applyChange = (tx: Tx, effects: BatchEffects, row: LoadedRow | undefined, change: Change): Outcome => {
+  if (row === undefined || row.attemptId !== change.attemptId || !isLegal(change.kind, row)) return "mismatch"
   const amended = isJobRow(row.runSeq) ? amendJob(tx, row, change) : amendOverdue(tx, effects, row, change)
-  if (!writeChange(tx, effects, row, amended)) return false
+  if (!writeChange(tx, effects, row, amended)) return "mismatch"
   tx.inFlight.update(change.attemptId, row)
   effects.touch(row.runSeq)
-  return true
+  return "applied"
 }
 
+/** Writes the change. Returns false when its statement matches no row. */
 const writeChange = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Change): boolean => {
   switch (change.kind) {
     case "started":
@@ -183,7 +186,7 @@ const finish = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Of<"finis
   row.status = status
   if (!isJob) tx.results.set(row.runSeq, row.node, row.path, { status, output: result.output ?? null })
   if (!row.isWaiting) effects.free(row)
-  effects.finish(row, status, null, true)
+  effects.finish(row, status, null)
   notifyOfTask(tx, row, status)
   emitTask(tx, row, { status, at: finishedAt, attempt: row.attempt, error: result.error })
   return true
@@ -201,7 +204,7 @@ const cacheOutput = (
   result: Output | undefined,
 ): void => {
   const [output, outputKey, bytes] = outputColumns(copy ?? result)
-  const task = tx.versions.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
+  const task = tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!.name
   const inline = output === null && outputKey === null ? "null" : output
   const expiresAt = ttlMs === null ? null : tx.iso(tx.now + ttlMs)
   tx.db.run(CACHE, row.workflowId, task, key, inline, outputKey, bytes, expiresAt)
@@ -301,11 +304,11 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: D
   if (row.kind !== "task" && row.childrenCreated === 0) deleteChildren(tx, effects, row, 0)
   if (row.kind === "group") {
     // A group holds slots from its opening on, or from the moment when a retry continues it.
-    if (row.started) effects.free(row)
+    if (row.hasStartTime) effects.free(row)
     else effects.passOn(row.limits)
     deleteDeadline(tx, row)
   }
-  effects.finish(row, status, skipReason, true)
+  effects.finish(row, status, skipReason)
   notifyOfTask(tx, row, status)
   emitTask(tx, row, { status, at: tx.at, attempt: row.attempt, error })
   return true
