@@ -61,6 +61,7 @@ import {
 import { type Access, newTx, type Session, type Tx } from "./tx.ts"
 import { Workflows } from "./cache/workflows.ts"
 import { sizeWal } from "./connection/wal.ts"
+import { WakeDecision } from "./connection/wake-decision.ts"
 import { openWake } from "./connection/wake-file.ts"
 import { serverLock } from "./connection/server-lock.ts"
 import { leaseGuard } from "./admin/lease-guard.ts"
@@ -176,22 +177,17 @@ interface Writes {
   perform<T>(work: (tx: Tx) => T): T
 }
 
-/**
- * Opens the writer. A commit wakes other processes when one of its operations left work for them: not when the commit that creates a job
- * or a run also claims all that is ready.
- */
+/** Opens the writer. */
 const openWrites = (
   session: Session,
   { wakeOthers, schedule }: { wakeOthers: () => void; schedule: (flush: () => void) => void },
 ): Writes => {
-  let leavesWork = false
-  let offersRows = false
+  let wake = new WakeDecision()
   /** The operations of the transaction. */
   let performed: Tx[] = []
   const writer = new Writer(session.db, {
     begun: () => {
-      leavesWork = false
-      offersRows = false
+      wake = new WakeDecision()
       performed = []
     },
     committing: () => {
@@ -200,7 +196,7 @@ const openWrites = (
       performed = []
     },
     committed: () => {
-      if (leavesWork || offersRows) wakeOthers()
+      if (wake.wakesOthers) wakeOthers()
       sizeWal(session.db, writer.commits)
     },
     rolledBack: () => {
@@ -213,13 +209,11 @@ const openWrites = (
   return {
     writer,
     perform: (work) => {
-      const tx = newTx(session)
-      tx.offersRows = offersRows
+      const tx = newTx(session, new WakeDecision(wake))
       const value = work(tx)
       tx.limits.save()
       tx.queues.save()
-      leavesWork ||= tx.wakeOthers
-      offersRows = tx.offersRows
+      wake = tx.wake
       performed.push(tx)
       return value
     },

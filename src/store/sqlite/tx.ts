@@ -1,4 +1,5 @@
-// Context of store operations: the connection inside a transaction, its time, and what was read before.
+// Context of one operation of the store, such as an `advance` or the creation of jobs: the connection inside the transaction, its time, and
+// what was read before. The writer commits several operations in one transaction (connection/writer.ts).
 
 import { type Clock, iso, type Random } from "../../core/model/ports.ts"
 import type { StoreEvent } from "../contract/store.ts"
@@ -9,6 +10,7 @@ import { QueueBudgets } from "./cache/queue-budget.ts"
 import { Results } from "./cache/results.ts"
 import type { RunInfoCache } from "./cache/run-info.ts"
 import type { Workflows } from "./cache/workflows.ts"
+import { WakeDecision } from "./connection/wake-decision.ts"
 
 /** State that lives as long as the store. */
 export interface Session {
@@ -38,13 +40,11 @@ export interface Tx extends Session {
   queues: QueueBudgets
   results: Results
   events: StoreEvent[]
-  /** Other processes on this file may have work after the commit. */
-  wakeOthers: boolean
-  /** The commit has created rows that other processes may claim, unless this one claims them first. */
-  offersRows: boolean
+  wake: WakeDecision
 }
 
-export const newTx = (session: Session): Tx => {
+/** `wake`: continues the decision of the operations before it in the transaction. */
+export const newTx = (session: Session, wake = new WakeDecision()): Tx => {
   const now = session.clock.now()
   const format = isoMemo()
   const limits = new LimitUsage(session.db)
@@ -57,8 +57,7 @@ export const newTx = (session: Session): Tx => {
     queues: new QueueBudgets(session.db, limits, now),
     results: new Results(),
     events: [],
-    wakeOthers: false,
-    offersRows: false,
+    wake,
   }
 }
 

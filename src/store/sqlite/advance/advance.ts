@@ -70,7 +70,7 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   effects.apply()
   const closed = closeRuns(tx, cancelling)
   for (const { runSeq } of closed) effects.touch(runSeq)
-  tx.wakeOthers ||= effects.concernsOthers(batch.gate.lanes)
+  if (effects.concernsOthers(batch.gate.lanes)) tx.wake.leaveWork()
   effects.unpark()
 
   const claimer = claimerOf(tx, batch.holder)
@@ -82,8 +82,8 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
   const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - claimedOnUnblock.length }, cursors.work)
   const dispatched = [...claimedOnUnblock, ...work.rows]
-  tx.wakeOthers ||= leavesFunctions(tx, rowsToUnblock, dispatched)
-  tx.offersRows &&= hasReadyRows(tx)
+  if (leavesFunctions(tx, rowsToUnblock, dispatched)) tx.wake.leaveWork()
+  tx.wake.claimRows(() => hasReadyRows(tx))
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   return {
     rejected,

@@ -13,7 +13,7 @@ INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, h
 
 export const requestStop = (tx: Tx, row: number): void => {
   tx.db.run(REQUEST, row)
-  tx.wakeOthers = true
+  tx.wake.leaveWork()
 }
 
 const REQUEST_OF_HELD = `

@@ -26,11 +26,11 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
     const { status, availableAt } = created.get(job.id)!
     emitNewJob(tx, job, status, { availableAt })
     // The timers of other processes have to know them.
-    if (availableAt !== null || job.expiresMs !== null) tx.wakeOthers = true
+    if (availableAt !== null || job.expiresMs !== null) tx.wake.leaveWork()
   }
   for (const { id, by } of plan.replaced) replaceJob(tx, rowOf(id), by)
-  if (plan.replaced.length > 0) tx.wakeOthers = true
-  tx.offersRows = true
+  if (plan.replaced.length > 0) tx.wake.leaveWork()
+  tx.wake.offerRows()
   return plan.results.map(({ id, created: isNew }) =>
     isNew ? created.get(id)! : { ...readJob(tx, rowOf(id)), created: false },
   )

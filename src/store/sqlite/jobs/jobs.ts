@@ -82,7 +82,7 @@ const editJob = (tx: Tx, id: string, change: JobEdit): JobRow | JobRejection => 
   if (job.queue !== before.queue) changeQueue(tx, row, job)
   if (job.name !== before.name) tx.db.run(SET_NAME, job.name, row.id)
   if (change.dependencies !== undefined) changeDependencies(tx, job, change.dependencies)
-  tx.wakeOthers = true
+  tx.wake.leaveWork()
   return readJob(tx, row.id)
 }
 
@@ -139,7 +139,7 @@ const retryJob = (tx: Tx, id: string): JobRow | JobRejection => {
   tx.db.run(RESET, plan.pending, limitText(tx.limits.ensure(jobLimits(job))), row.id)
   setJobStatus(tx, row, plan.status, {})
   if (plan.status === "READY" && row.attempt === 0) setExpiry(tx, row.id, job.expiresMs, null)
-  tx.wakeOthers = true
+  tx.wake.leaveWork()
   return readJob(tx, row.id)
 }
 
