@@ -1,11 +1,12 @@
 // `npm run sim -- [--store sqlite|postgres] [--seeds N] [--from K] [--every E] [--threads T]` runs N seeds from K on, or every E-th
 // one, in a thread per core. `--seed K [--trace]` replays one seed, `--shrink K` finds a small world that violates the same invariant.
 // The command stops when a seed violates an invariant, prints how to replay it and exits with 1; with `--keep-going` it runs all seeds
-// and prints one line for each failure.
+// and prints one line for each failure. Many seeds print their progress; the last line counts tries and violations.
 
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { describeFailure, type Outcome, shrinkSeed, Simulator, STORES, type StoreKind } from "./simulator.ts"
+import { Tally } from "./tally.ts"
 import { playInThreads } from "./threads.ts"
 
 const { values } = parseArgs({
@@ -74,21 +75,19 @@ const playMany = async (kind: StoreKind): Promise<boolean> => {
     every: number("every", values.every),
   }
   const since = performance.now()
-  let launches = 0
-  let failed = 0
+  const tally = new Tally(seeds)
   const played = (outcome: Outcome): boolean => {
-    launches += outcome.launches
-    if (outcome.failure === null) return true
-    failed += 1
-    if (keepGoing) console.log(`seed ${outcome.seed} failed: ${outcome.failure.message.split("\n")[0]}`)
-    else if (failed === 1) print(describeFailure(outcome))
-    return keepGoing
+    const progress = tally.add(outcome)
+    if (outcome.failure !== null) {
+      if (keepGoing) console.log(`seed ${outcome.seed} failed: ${outcome.failure.message.split("\n")[0]}`)
+      else if (tally.violations === 1) print(describeFailure(outcome))
+    }
+    if (progress !== null) console.log(progress)
+    return outcome.failure === null || keepGoing
   }
   await playInThreads({ store: kind, seeds }, Math.max(1, number("threads", values.threads)), played)
-  const rate = (seeds.count / ((performance.now() - since) / 1000)).toFixed(1)
-  if (failed === 0) console.log(`${seeds.count} seeds passed, ${launches} launches, ${rate} seeds a second`)
-  else if (keepGoing) console.log(`${failed} of ${seeds.count} seeds failed`)
-  return failed > 0
+  console.log(tally.summary((performance.now() - since) / 1000))
+  return tally.violations > 0
 }
 
 const store = STORES.find((known) => known === values.store)

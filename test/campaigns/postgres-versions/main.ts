@@ -49,7 +49,7 @@ const check = async (version: string): Promise<{ ok: boolean; line: string }> =>
     const vitest = [join(REPO, "node_modules/vitest/vitest.mjs"), "run", "--maxWorkers=1", ...TESTS]
     const tests = await runOn(server.url, vitest, /^\d+ passed, \d+ failed.*$/m)
     const sim = ["test/sim/main.ts", "--store", "postgres", "--threads", "1", "--seeds", SEEDS, "--from", FROM]
-    const worlds = await runOn(server.url, sim, /^\d+ seeds passed|^seed \d+ failed.*$/m)
+    const worlds = await runOn(server.url, sim, /^sim: .*$/m)
     for (const part of [tests, worlds]) if (!part.ok) console.log(part.output)
     const seconds = ((performance.now() - begun) / 1000).toFixed(0)
     const line = `Postgres ${version.split("-")[0]}: tests: ${tests.line}; simulation: ${worlds.line}; ${seconds} s`
