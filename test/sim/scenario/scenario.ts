@@ -103,7 +103,8 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   const runs = Array.from({ length: huge ? 1 : rng.pick([1, 2, 3, 4, 6]) }, (_, i): RunSpec =>
     makeRun(rng, i, huge ? 1 : workflows.length, span),
   )
-  const engines: EngineSpec[] = Array.from({ length: rng.chance(0.3) ? 2 : 1 }, (_, i) => makeEngine(rng, `e${i}`, null))
+  const shared = rng.chance(0.3) ? new Rng("shared engines", seed).pick([2, 2, 3, 4]) : 1
+  const engines: EngineSpec[] = Array.from({ length: shared }, (_, i) => makeEngine(rng, `e${i}`, null))
   if (rng.chance(0.25)) {
     const own = rng.int(0, runs.length - 1)
     Object.assign(runs[own]!, { private: engines.length, key: "own" })
