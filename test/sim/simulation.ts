@@ -220,7 +220,10 @@ export class Simulation {
     this.attemptLog.addCrash(process)
     this.jobs.addCrash(process)
     for (const abandon of process.openRequests) abandon()
-    this.track(() => process.store.close())
+    this.track(async () => {
+      await process.store.close()
+      this.tables.refresh()
+    })
   }
 
   /** Decides whether a holder is dead, for stores without leases of their own. */

@@ -55,7 +55,7 @@ export class CommitLog {
   #pendingRetry: RetrySnapshot | null = null
   /** Retried runs that wait for a place under max_active_runs. */
   readonly #queuedRetries = new Map<string, RetrySnapshot>()
-  /** The highest id of a task before the current call. */
+  /** The highest id of a task before the current `advance`. */
   #lastTaskBefore = 0
   /** Store calls that succeeded. */
   count = 0
@@ -67,7 +67,7 @@ export class CommitLog {
   }
 
   beforeCall(method: StoreMethod, args: unknown[]): void {
-    this.#lastTaskBefore = this.#simulation.tables.lastTask()
+    if (method === "advance") this.#lastTaskBefore = this.#simulation.tables.lastTask()
     if (method === "reapHolders") this.#simulation.noteExpiredLeases()
     if (method === "fireTicks") this.#firedTicks.beforeFire()
     if (method === "removeRun") this.removals.beforeRemoval(args[0] as string)
@@ -278,7 +278,7 @@ export class CommitLog {
     const { tables, database } = this.#simulation
     const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
     const last = database.claimsNewHooks ? tables.lastTask() : this.#lastTaskBefore
-    const higher = batch.claim.lanes.map((lane) => tables.readyAbove(lowest, lane, last)).find((row) => row !== undefined)
+    const higher = tables.readyAbove(lowest, batch.claim.lanes, last)
     if (higher === undefined) return
     throw new Violation("the highest priority goes first", `row ${higher.id} of ${higher.priority} waits behind ${lowest}`)
   }

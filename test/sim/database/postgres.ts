@@ -98,8 +98,9 @@ class PostgresDatabase implements SimDatabase {
     if (payload !== undefined && payload !== PROBE) this.#sent.push(payload)
   }
 
-  update(): Promise<void> {
-    return this.#tables.update()
+  async update(): Promise<void> {
+    await this.#tables.update()
+    this.tables.refresh()
   }
 
   /** Opens one store after the other: each waits for a probe of its own. */

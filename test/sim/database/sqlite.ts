@@ -31,17 +31,21 @@ export const sqliteDatabases = async (): Promise<SimDatabases> => {
 
 const sqliteDatabase = (path: string): SimDatabase => {
   const connection = new DatabaseSync(path, { readOnly: true })
+  const tables = new TableReader(connection)
+  const wakeFile = `${path}.wake`
+  let hasWakeFile = false
   let wakes = ""
   return {
     leasesOnly: false,
     claimsNewHooks: true,
     ledger: "ledger",
-    tables: new TableReader(connection),
+    tables,
     openStore: (options: OpenOptions) => openSqlite({ path, ...options }),
     // Processes on one file wake each other by writing to a file beside it.
     refresh: async () => {
-      const wakeFile = `${path}.wake`
-      const written = existsSync(wakeFile) ? readFileSync(wakeFile, "utf8") : ""
+      tables.refresh()
+      hasWakeFile ||= existsSync(wakeFile)
+      const written = hasWakeFile ? readFileSync(wakeFile, "utf8") : ""
       if (written === wakes) return null
       wakes = written
       return written

@@ -1,4 +1,5 @@
-// Reads the tables of a store for the checks, by statements of its own: the tables of SQLite, or a copy of those of Postgres.
+// Reads the tables of a store for the checks, by statements of its own: the tables of SQLite, or a copy of those of Postgres. A result is
+// kept until the tables may have changed; nobody changes the rows of a result.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import type { JobStatus } from "../../../src/core/rules/jobs/jobs.ts"
@@ -160,18 +161,34 @@ const READY = `${READY_ROW} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook
 export class TableReader {
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
+  /** Results, by statement and values. */
+  readonly #results = new Map<string, Map<string, unknown[]>>()
 
   constructor(db: DatabaseSync) {
     this.#db = db
   }
 
+  /** Forgets the results of earlier reads, after a commit. */
+  refresh(): void {
+    this.#results.clear()
+  }
+
   #all<T>(sql: string, ...values: (string | number)[]): T[] {
+    const results = this.#results.get(sql) ?? new Map<string, unknown[]>()
+    this.#results.set(sql, results)
+    const key = values.join("\n")
+    const known = results.get(key) ?? this.#read(sql, values)
+    results.set(key, known)
+    return known as T[]
+  }
+
+  #read(sql: string, values: readonly (string | number)[]): unknown[] {
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
       statement = this.#db.prepare(sql)
       this.#statements.set(sql, statement)
     }
-    return statement.all(...values) as unknown as T[]
+    return statement.all(...values)
   }
 
   runs(): RunRecord[] {
@@ -259,12 +276,12 @@ export class TableReader {
     return this.#all("SELECT * FROM limits ORDER BY id")
   }
 
-  /** A ready row up to `last` in a lane that has no limits and a higher priority. */
-  readyAbove(priority: number, lane: string, last: number): { id: number; priority: number } | undefined {
+  /** A ready row up to `last` in one of these lanes that has no limits and a higher priority. */
+  readyAbove(priority: number, lanes: readonly string[], last: number): { id: number; priority: number } | undefined {
     return this.#all<{ id: number; priority: number }>(
       `SELECT t.id, t.priority FROM tasks t JOIN runs r ON r.seq = t.run_seq
-       WHERE ${READY} AND t.lane = ? AND t.priority > ? AND t.id <= ? AND t.limits IS NULL LIMIT 1`,
-      lane,
+       WHERE ${READY} AND t.lane IN (SELECT value FROM json_each(?)) AND t.priority > ? AND t.id <= ? AND t.limits IS NULL LIMIT 1`,
+      JSON.stringify(lanes),
       priority,
       last,
     )[0]
