@@ -108,7 +108,7 @@ export const openPostgres = async (options: PostgresOptions): Promise<ServerStor
     migrate: () => migrate(pools.writers, target),
     becomeServer: async () => true,
     schemaVersion: MIGRATIONS.length,
-    isBlank: () => pools.readers.use((connection) => isBlank(connection, target)),
+    isBlank: () => pools.readers.read((connection) => isBlank(connection, target)),
     dump: (use) => dump(pools.readers, target, use),
     load: (source) => load(pools.readers, target, source),
     createJobsIn: createJobsIn(access, target.schema),
@@ -172,7 +172,7 @@ const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access =>
     }
   }
   return {
-    read: (work) => pools.readers.use((connection) => work(bindNow(connection, context.clock.now()))),
+    read: (work) => pools.readers.read((connection) => work(bindNow(connection, context.clock.now()))),
     write: (work) => transact(audited(work), { notify: false }),
     plainWrite: (work) => transact(work, { notify: false }),
     writeAndNotify: (work) => transact(audited(work), { notify: true }),

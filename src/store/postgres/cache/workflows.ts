@@ -22,7 +22,7 @@ export class Workflows {
   async compiled(versionId: number): Promise<CompiledWorkflow> {
     const cached = this.#compiled.get(versionId)
     if (cached !== undefined) return cached
-    const [row] = await this.#pool.use((connection) => connection.run<{ compiled: string }>(COMPILED, { versionId }))
+    const [row] = await this.#pool.read((connection) => connection.run<{ compiled: string }>(COMPILED, { versionId }))
     if (row === undefined) throw new NotFound(`there is no workflow version ${versionId}`)
     const compiled = JSON.parse(row.compiled) as CompiledWorkflow
     this.#compiled.set(versionId, compiled)

@@ -36,6 +36,7 @@ export class ConnectionPool {
     return hostOf(this.#target.url)
   }
 
+  /** Runs `work` with a connection and no transaction; see `read`. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     while (this.#busy >= this.#size) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     if (this.#closed) throw new StoreUnavailable(this.#host, "it was closed")
@@ -57,6 +58,22 @@ export class ConnectionPool {
       if (connection?.broken === true) for (const idle of this.#idle.splice(0)) idle.destroy()
       this.#waiting.shift()?.()
     }
+  }
+
+  /** Runs reads, which need no transaction; behind a pooler only a transaction has the settings. */
+  read<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.use(async (connection) => {
+      if (!connection.pooled) return await work(connection)
+      connection.begin()
+      try {
+        const result = await work(connection)
+        await connection.commit()
+        return result
+      } catch (error) {
+        if (!connection.broken) await connection.rollback().catch(() => {})
+        throw error
+      }
+    })
   }
 
   #putBack(connection: Connection): void {

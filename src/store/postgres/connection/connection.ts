@@ -5,6 +5,7 @@
 import type { Socket } from "node:net"
 import pg from "pg"
 import { InvalidValue, StoreUnavailable } from "../../contract/errors.ts"
+import { literal } from "./literal.ts"
 import { PlanAge } from "./plan-age.ts"
 import { Pipeline, type PipelineDeps } from "./pipeline.ts"
 import { bind, type Params, pipelined, type SqlRunner, type Statement, statement, type Value } from "./statement.ts"
@@ -42,24 +43,43 @@ const REPLY_TIMEOUT_MS = 120_000
 /** Returns the name of a schema for SQL. */
 export const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`
 
+type Settings = Readonly<Record<string, string>>
+
 /** Settings of every connection. */
-export const CONNECTION_SETTINGS = (schema: string): string =>
-  `SET search_path TO ${quoted(schema)}; SET TimeZone TO 'UTC'; SET DateStyle TO ISO; SET jit TO off;
-   SET statement_timeout TO 0; SET idle_in_transaction_session_timeout TO '60s';`
+export const CONNECTION_SETTINGS = (schema: string): Settings => ({
+  search_path: quoted(schema),
+  TimeZone: "UTC",
+  DateStyle: "ISO",
+  jit: "off",
+  statement_timeout: "0",
+  idle_in_transaction_session_timeout: "60s",
+})
 
 /**
  * Planner settings of connections that write. Their statements read bounded sets by an index, under generic plans that stay for the
  * life of the connection: planning a claim takes longer than the claim. A plan made while a table is small would scan all of it
  * later, so scans of whole tables and the joins that need them are off. Reads of the API plan with the defaults of Postgres.
  */
-export const INDEXED_PLANS = `SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET enable_hashjoin TO off;
-   SET enable_mergejoin TO off; SET enable_bitmapscan TO off; SET enable_memoize TO off;`
+export const INDEXED_PLANS: Settings = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_hashjoin: "off",
+  enable_mergejoin: "off",
+  enable_bitmapscan: "off",
+  enable_memoize: "off",
+}
+
+/** Returns the query that applies settings to the session, or (`local`) to its transaction. */
+export const applying = (settings: Settings, { local }: { local: boolean }): string =>
+  `SELECT ${Object.entries(settings)
+    .map(([name, value]) => `set_config('${name}', ${literal(value)}, ${local})`)
+    .join(", ")}`
 
 export interface ConnectionOptions {
   /** `application_name`, as pg_stat_activity shows it. */
   application: string
-  /** SQL that is run when the connection opens, after CONNECTION_SETTINGS. */
-  settings?: string
+  /** Settings beside CONNECTION_SETTINGS. */
+  settings?: Settings
 }
 
 /** Returns the host and database of a URL, for messages: no user, no password. */
@@ -155,6 +175,8 @@ export class Connection implements SqlRunner {
   #unanswered = 0
   #watch: NodeJS.Timeout | undefined
   #pid = 0
+  /** Begins a transaction with the settings of the connection; null: its session has them. */
+  #localSettings: Statement | null = null
 
   private constructor(client: pg.Client, target: Target) {
     const { url } = target
@@ -167,7 +189,7 @@ export class Connection implements SqlRunner {
     client.on("end", () => (this.#broken = true))
   }
 
-  static async open(target: Target, { application, settings = "" }: ConnectionOptions): Promise<Connection> {
+  static async open(target: Target, { application, settings = {} }: ConnectionOptions): Promise<Connection> {
     const client = new pg.Client({
       connectionString: target.url,
       application_name: application,
@@ -179,14 +201,26 @@ export class Connection implements SqlRunner {
     const connection = new Connection(client, target)
     try {
       await client.connect()
-      await client.query(CONNECTION_SETTINGS(target.schema) + settings)
       const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
       connection.#pid = rows[0]!.pid
+      const all = { ...CONNECTION_SETTINGS(target.schema), ...settings }
+      // A pooler gives the client a number of its own.
+      const isPooled = (client as pg.Client & { processID: number }).processID !== connection.#pid
+      if (isPooled) connection.#localSettings = { name: "", text: applying(all, { local: true }), params: [] }
+      else await client.query(applying(all, { local: false }))
     } catch (error) {
       await connection.close()
       throw toStoreError(error, target.url)
     }
     return connection
+  }
+
+  /**
+   * Whether a pooler such as PgBouncer is in between. It may give each transaction another session, and its sessions serve others too: such
+   * a connection keeps nothing in its session (settings, prepared statements, LISTEN), and only transactions have its settings.
+   */
+  get pooled(): boolean {
+    return this.#localSettings !== null
   }
 
   /** Whether the connection is lost. */
@@ -195,20 +229,31 @@ export class Connection implements SqlRunner {
   }
 
   run<Row>(statement: Statement, params: Params | readonly Value[] = []): Promise<Row[]> {
-    return pipelined(this.#openPipeline().add<Row>(statement, bind(statement, params)))
+    return pipelined(this.#openPipeline().add<Row>(this.#named(statement), bind(statement, params)))
   }
 
   /** Sends the statement and asks for all replies so far; later statements do not fail with these. */
   runAndSync<Row>(statement: Statement, params: Params | readonly Value[] = []): Promise<Row[]> {
-    const rows = pipelined(this.#openPipeline().add<Row>(statement, bind(statement, params), true))
+    const rows = pipelined(this.#openPipeline().add<Row>(this.#named(statement), bind(statement, params), true))
     this.sync()
     return rows
   }
 
   /** Sends BEGIN together with the next statement. */
   begin(): void {
-    if (this.planAge.countTransaction()) void this.runAndSync(DISCARD_PLANS)
-    void pipelined(this.#openPipeline().add(BEGIN, [], true))
+    if (this.planAge.countTransaction() && !this.pooled) void this.runAndSync(DISCARD_PLANS)
+    void pipelined(this.#openPipeline().add(this.#named(BEGIN), [], true))
+    if (this.#localSettings !== null) void pipelined(this.#openPipeline().add(this.#localSettings, [], true))
+  }
+
+  /** Begins a transaction of scripts; `begin`: with its modes, and its first statements. */
+  async beginScript(begin = "BEGIN"): Promise<void> {
+    await this.script(this.#localSettings === null ? begin : `${begin}; ${this.#localSettings.text}`)
+  }
+
+  /** Returns the statement without a name, under which a session of a pooler would keep it. */
+  #named(statement: Statement): Statement {
+    return this.pooled ? { ...statement, name: "" } : statement
   }
 
   commit(): Promise<unknown> {
@@ -237,7 +282,8 @@ export class Connection implements SqlRunner {
 
   /** Checks the connection when no byte arrives for a while although a reply is due. */
   #watchReplies(): void {
-    if (this.#watch !== undefined) return
+    // The number of the session that a pooler uses is not known.
+    if (this.#watch !== undefined || this.pooled) return
     const read = this.#socket.bytesRead
     this.#watch = setTimeout(() => void this.#check(read), this.#silenceMs).unref()
   }

@@ -10,6 +10,8 @@ export const NOTIFY = statement("notify", "SELECT pg_notify(:channel, :sender)")
 /** Finds a connection that died silently: its reply is missed (`Connection`). */
 const PING = statement("listen_ping", "SELECT 1")
 
+/** Time between two looks for work behind a pooler. */
+const POLL_MS = 500
 const FIRST_RETRY_MS = 100
 const MAX_RETRY_MS = 1_000
 
@@ -42,6 +44,7 @@ export class Listener {
   async #open(retryMs: number): Promise<void> {
     try {
       const connection = await Connection.open(this.#target, { application: "ork listen" })
+      if (connection.pooled) return await this.#poll(connection)
       connection.onNotification((sender) => {
         if (sender !== this.#self) this.#wake()
       })
@@ -57,6 +60,12 @@ export class Listener {
     this.#pings = setInterval(() => void this.#connection?.run(PING), 2 * (this.#target.silenceMs ?? SILENCE_MS)).unref()
     if (this.#missed) this.#wake()
     this.#missed = false
+  }
+
+  /** Replaces notifications, which reach any client of the pooler that has the session. */
+  async #poll(connection: Connection): Promise<void> {
+    await connection.close()
+    if (!this.#closed) this.#pings = setInterval(() => this.#wake(), POLL_MS).unref()
   }
 
   #reopen(waitMs: number): void {

@@ -93,7 +93,8 @@ export class Pipeline extends pg.Query {
   }
 
   #send({ name, text }: Statement, values: readonly Value[]): Prepared {
-    const known = this.#deps.prepared.get(name) ?? this.#preparing.get(name)
+    // A statement without a name is replaced by the next one.
+    const known = name === "" ? undefined : (this.#deps.prepared.get(name) ?? this.#preparing.get(name))
     const prepared = known?.text === text ? known : { text, columns: [], blank: {} }
     if (prepared !== known) {
       this.#deps.prepared.delete(name)

@@ -89,7 +89,7 @@ export const transaction = <T>(
   work: (connection: Connection) => Promise<T>,
 ): Promise<T> =>
   connections.use(async (connection) => {
-    await connection.script("BEGIN")
+    await connection.beginScript()
     try {
       await connection.run(LOCK, { schema: target.schema })
       const result = await work(connection)

@@ -14,7 +14,7 @@ import { openPostgres } from "../postgres.ts"
 import { FREE } from "../claim/limits.ts"
 import { FINISH_SUCCESSES } from "../advance/finish-successes.ts"
 import { ADVANCE_IN_ONE_ROUND_TRIP } from "../advance/one-round-trip.ts"
-import { Connection, CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
+import { applying, Connection, CONNECTION_SETTINGS, INDEXED_PLANS } from "../connection/connection.ts"
 
 interface Plan {
   "Node Type": string
@@ -100,9 +100,11 @@ const named = (calls: readonly Parameters<Pipeline["add"]>[]): Map<string, strin
 const scansOf = async (
   client: pg.Client,
   statements: ReadonlyMap<string, string>,
-  settings = INDEXED_PLANS,
+  settings: Readonly<Record<string, string>> = INDEXED_PLANS,
 ): Promise<(Plan & { of: string })[]> => {
-  await client.query(`RESET ALL; ${CONNECTION_SETTINGS("ork")} SET plan_cache_mode TO force_generic_plan; ${settings}`)
+  await client.query(
+    `RESET ALL; ${applying({ ...CONNECTION_SETTINGS("ork"), plan_cache_mode: "force_generic_plan", ...settings }, { local: false })}`,
+  )
   const scans: (Plan & { of: string })[] = []
   for (const [name, text] of statements) {
     const values = Array.from(
@@ -179,7 +181,7 @@ it("statements that servers repeat do not scan finished rows", async () => {
   )
   // Partial indexes contain no finished rows.
   const partial = new Set(rows.map(({ name }) => name.replace(/^.*\./, "")))
-  const scans = [...(await scansOf(client, statements.written)), ...(await scansOf(client, statements.read, ""))]
+  const scans = [...(await scansOf(client, statements.written)), ...(await scansOf(client, statements.read, {}))]
   const whole = scans.filter(
     (node) =>
       ["tasks", "runs"].includes(node["Relation Name"] ?? "") && isWhole(node) && !partial.has(node["Index Name"] ?? ""),
@@ -194,7 +196,7 @@ it("a freed slot unparks one row, also with a plan that was made while there wer
   const client = await connect(database)
   await client.query("SET search_path TO ork; SET session_replication_role TO replica; DELETE FROM tasks; DELETE FROM limits")
   await client.query("VACUUM ANALYZE tasks")
-  await client.query(`SET plan_cache_mode TO force_generic_plan; ${INDEXED_PLANS} PREPARE free AS ${FREE.text}`)
+  await client.query(`${applying(INDEXED_PLANS, { local: false })}; PREPARE free AS ${FREE.text}`)
   await client.query("EXECUTE free ('{1}', '{1}', '{1}')")
   await client.query(`INSERT INTO limits (id, key, cap, used) OVERRIDING SYSTEM VALUE VALUES (1, 'k', 1, 1);
     INSERT INTO tasks (run_seq, node, path, kind, status, upstream_pending, lane, priority, workflow_id, limits, parked)

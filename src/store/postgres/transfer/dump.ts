@@ -3,18 +3,24 @@
 import { SchemaTooNew } from "../../contract/errors.ts"
 import type { Cell, Dump, TableChunk } from "../../contract/transfer.ts"
 import { HOLDER_COLUMNS, NOT_COPIED_COLUMNS, ROWS_PER_CHUNK, SEQUENCE_COLUMNS, SEQUENCES, TABLES } from "../../shared/tables.ts"
-import { type Connection, hostOf, type Target } from "../connection/connection.ts"
+import { type Connection, hostOf, quoted, type Target } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { type Statement, statement } from "../connection/statement.ts"
 import { MIGRATIONS, schemaVersion } from "../schema/migrations.ts"
 
 const BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-export const dump = <T>(connections: ConnectionPool, { url }: Target, use: (dump: Dump) => Promise<T>): Promise<T> =>
-  connections.use(async (connection) => {
-    const tables = [...(await readColumns(connection)).keys()].filter((table) => table in TABLES)
+export const dump = async <T>(
+  connections: ConnectionPool,
+  { url, schema }: Target,
+  use: (dump: Dump) => Promise<T>,
+): Promise<T> => {
+  const columns = await connections.read(readColumns)
+  const tables = [...columns.keys()].filter((table) => table in TABLES)
+  return await connections.use(async (connection) => {
+    const locked = ["schema_version", ...tables].map((table) => `${quoted(schema)}.${table}`)
     // The locks come before the first read, so that no migration changes a table that is still to be read.
-    await connection.script(`${BEGIN}; LOCK TABLE ${["schema_version", ...tables].join(", ")} IN ACCESS SHARE MODE`)
+    await connection.beginScript(`${BEGIN}; LOCK TABLE ${locked.join(", ")} IN ACCESS SHARE MODE`)
     try {
       const found = await schemaVersion(connection)
       if (found > MIGRATIONS.length) throw new SchemaTooNew(hostOf(url), found, MIGRATIONS.length)
@@ -23,6 +29,7 @@ export const dump = <T>(connections: ConnectionPool, { url }: Target, use: (dump
       if (!connection.broken) await connection.script("ROLLBACK")
     }
   })
+}
 
 /** Id of the store's schema. */
 export const OWN_SCHEMA = "(SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema())"
