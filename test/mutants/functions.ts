@@ -45,10 +45,22 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/sdk/durable/until-available.ts",
-        find: "if (!(error instanceof StoreUnavailable) || isStopped()) throw error",
-        replace: "if (error !== null || isStopped()) throw error",
+        find: "if (!(error instanceof StoreUnavailable) || ofCode.has(error)) throw error",
+        replace: "if (error !== null || ofCode.has(error)) throw error",
       },
     ],
     foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "function-stops-at-own-call",
+    bug: "A call of Ork in the code of a step that the store does not answer ends the function without its catch and finally blocks.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "error instanceof Interrupted || isStopped",
+        replace: '(error as Error).name === "StoreUnavailable" || isStopped',
+      },
+    ],
+    foundBy: { tests: ["src/sdk/durable/interruption.test.ts"] },
   },
 ]

@@ -19,7 +19,6 @@ import type { Output } from "../../core/model/change.ts"
 import type { FunctionLog } from "../../core/model/function.ts"
 import { markOf } from "../../executors/errors.ts"
 import type { FunctionState, NewStep, Step, StepKind } from "../../store/contract/functions.ts"
-import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
@@ -30,6 +29,7 @@ import { Cancellation, isStopped } from "./cancellation.ts"
 import { LostFunction } from "./journal.ts"
 import { keyOf, nonDeterminism, signalOf, untilOf } from "./step-record.ts"
 import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
+import { Interrupted } from "./until-available.ts"
 
 export type ChildEnd = { output: Output | null } | { error: string; cancelled: boolean }
 
@@ -408,9 +408,12 @@ export class Activation implements StepTools {
     return this.#end === null
   }
 
-  /** Returns whether an error ends the activation and not the step: another process has the function, or this one stops. */
+  /**
+   * Returns whether an error ends the activation and not the step: another process has the function, or this one stops. An operation of
+   * Ork that the code of a step calls, and that the store does not answer, fails the step.
+   */
   #isInterrupted(error: unknown): boolean {
-    return error instanceof LostFunction || error instanceof StoreUnavailable || isStopped(this.signal)
+    return error instanceof LostFunction || error instanceof Interrupted || isStopped(this.signal)
   }
 
   /** Runs a part of a step that has not ended. When the function is cancelled, the step rejects, or waits here and not suspended. */

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest"
 import { Ork } from "../ork.ts"
-import { workflow } from "../definitions.ts"
+import { task, workflow } from "../definitions.ts"
 import { StoreUnavailable } from "../../store/contract/errors.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import { openKit } from "../test.ts"
@@ -49,6 +49,42 @@ describe("a durable function", () => {
     expect(await run.result()).toEqual([1, 1, 2])
     expect(ran).toEqual(["a", "c"])
   })
+
+  it("retries a step whose own call of Ork did not reach the database", async () => {
+    const other = task("other", {}, () => "done")
+    const flow = workflow(
+      "flow",
+      {},
+      async (_, step) => await step.run("enqueue", async () => (await ork.enqueue(other, null)).id),
+    )
+    await using ork = await openKit({ run: [flow, other], store: failing("createJobs", { times: 1, when: "before" }) })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("10m")
+    const job = await ork.get(await run.result())
+    expect(await job?.result()).toBe("done")
+  })
+
+  it.each<"run" | "tx">(["run", "tx"])(
+    "compensates when no try of a step.%s of its own calls reached the database",
+    async (kind) => {
+      const tries: number[] = []
+      const flow = workflow("flow", {}, async (_, step) => {
+        try {
+          return await step[kind]("call", () => {
+            tries.push(tries.length + 1)
+            throw new StoreUnavailable("of another program", "the connection is gone")
+          })
+        } catch (error) {
+          return await step.run("compensate", () => (error as Error).name)
+        }
+      })
+      await using ork = await openKit({ run: [flow] })
+      const run = await ork.enqueue(flow, {})
+      await ork.advance("10m")
+      expect(await run.result({ timeout: 1 })).toBe("StoreUnavailable")
+      expect(tries).toEqual([1, 2, 3])
+    },
+  )
 
   it("that has lost its attempt does not run its catch blocks", async () => {
     const ran: string[] = []

@@ -46,8 +46,8 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
   wake(): void
 }
 
-/** Repeats a call of the store until the store is available. */
-type Patient = <Value>(call: () => Promise<Value>) => Promise<Value>
+/** Repeats a call of the store until the store is available. `ofCode`: errors of a user's code within the call. */
+type Patient = <Value>(call: () => Promise<Value>, ofCode?: ReadonlySet<unknown>) => Promise<Value>
 
 export interface ParentFunction {
   runId: RunId
@@ -135,8 +135,8 @@ export class ProgramExecutor implements Executor {
       const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
       for (;;) {
         const graceOver = new AbortController()
-        const patient: Patient = (call) =>
-          untilAvailable(call, { clock, isStopped: () => isStopped(signal) || graceOver.signal.aborted })
+        const patient: Patient = (call, ofCode = new Set()) =>
+          untilAvailable(call, { clock, isStopped: () => isStopped(signal) || graceOver.signal.aborted, ofCode })
         const state = await patient(() => this.#journal.load(assignment.row!))
         if (await patient(() => this.#wasAskedToEnd(state, assignment)))
           signal = AbortSignal.abort("cancel" satisfies StopReason)
@@ -208,13 +208,17 @@ export class ProgramExecutor implements Executor {
       ...stops,
       log: createLog((stream, text) => void output.output(stream, text)),
       record: (steps) => patient(() => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId })))),
-      transact: ({ name, occurrence, position, failures, startedAt }, run, signal) =>
-        patient(() =>
-          this.#transactions.run(
-            { row, attemptId, name, occurrence, position, failures, startedAt },
-            { run, signal, readOutput: readStored, writeOutput: write },
-          ),
-        ),
+      transact: ({ name, occurrence, position, failures, startedAt }, code, signal) => {
+        const ofCode = new Set<unknown>()
+        const run: typeof code = (tx) =>
+          code(tx).catch((error: unknown) => {
+            ofCode.add(error)
+            throw error
+          })
+        const step = { row, attemptId, name, occurrence, position, failures, startedAt }
+        const options = { run, signal, readOutput: readStored, writeOutput: write }
+        return patient(() => this.#transactions.run(step, options), ofCode)
+      },
       readOutput: readStored,
       writeOutput: write,
       newChild,
