@@ -60,7 +60,7 @@ export const BULKY: Workload = {
   tasks: ["first", "last"],
   reads: { last: "first" },
   definition(journal) {
-    const retries = { retry: { max_attempts: 20, backoff: "fixed", base_delay: "1s" } }
+    const retries = { retry: { max_attempts: 20, backoff: "fixed", base_delay: "1s" }, lost_retries: LOST_RETRIES }
     const fill = `head -c 100000 /dev/zero | tr '\\0' x`
     const bulky = `${journal.script({ ticks: 0 })}\necho "{\\"by\\":\\"$ORK_ATTEMPT_ID\\",\\"fill\\":\\"$(${fill})\\"}"`
     return {

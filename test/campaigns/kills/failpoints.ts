@@ -8,10 +8,17 @@ import type { Context } from "../../../src/cli/target/context.ts"
 import type { Executor } from "../../../src/executors/executor.ts"
 
 /** Called at every point. */
-export type Reach = (point: string) => void
+type Reach = (point: string) => void
+
+export interface Listener {
+  reach: Reach
+  /** Called with each operation that has points, whether it is called or not. */
+  offer(operation: string): void
+}
 
 /** Wraps the ports of the context, and HTTP in this process. */
-export const withFailpoints = (context: Context, reach: Reach): Context => {
+export const withFailpoints = (context: Context, listener: Listener): Context => {
+  const { reach } = listener
   watchHttp(reach)
   const { backends } = context
   return {
@@ -20,11 +27,12 @@ export const withFailpoints = (context: Context, reach: Reach): Context => {
       ...backends,
       async openStore(config, options) {
         const store = await around("store.open", reach, () => backends.openStore(config, options))
-        return store === null ? null : wrapPort(store, "store", reach)
+        return store === null ? null : wrapPort(store, "store", listener)
       },
-      openObjects: async (config) => wrapPort(await backends.openObjects(config), "objects", reach),
+      openObjects: async (config) => wrapPort(await backends.openObjects(config), "objects", listener),
       async engineParts(config, objects, use) {
         const parts = await backends.engineParts(config, objects, use)
+        for (const name of parts.executors.keys()) listener.offer(`spawn.${name}`)
         const executors = [...parts.executors].map(([name, executor]) => [name, wrapExecutor(executor, reach)] as const)
         return { ...parts, executors: new Map(executors) }
       },
@@ -40,8 +48,9 @@ const around = async <T>(name: string, reach: Reach, operation: () => Promise<T>
 }
 
 /** Puts a point before and after each call that returns a promise. */
-const wrapPort = <T extends object>(port: T, area: string, reach: Reach): T =>
-  new Proxy(port, {
+const wrapPort = <T extends object>(port: T, area: string, { reach, offer }: Listener): T => {
+  for (const name of functionsOf(port)) offer(`${area}.${name}`)
+  return new Proxy(port, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target)
       if (typeof member !== "function" || typeof name === "symbol") return member
@@ -56,6 +65,18 @@ const wrapPort = <T extends object>(port: T, area: string, reach: Reach): T =>
       }
     },
   })
+}
+
+/** Returns the names of the methods of an object and its classes. */
+const functionsOf = (port: object): string[] => {
+  const names = new Set<string>()
+  for (let at: object = port; at !== Object.prototype; at = Object.getPrototypeOf(at) as object) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (typeof value === "function" && name !== "constructor") names.add(name)
+    }
+  }
+  return [...names]
+}
 
 /** Puts points around the launch of an attempt and at the start of its work. */
 const wrapExecutor = (executor: Executor, reach: Reach): Executor =>

@@ -7,6 +7,7 @@ import type { Client } from "../client.ts"
 import type { Entry, Journal } from "../journal.ts"
 
 const ENDED = new Set(["COMPLETED", "FAILED", "BLOCKED"])
+const LANES = 4
 const POLL_MS = 200
 const END_MS = 120_000
 /** Enough for attempts that are lost with their process. */
@@ -32,13 +33,16 @@ export class Jobs {
     return this.#created.length
   }
 
-  /** Creates one pair after the other while `wanted` returns true. */
+  /** Creates one pair after the other in several lanes while `wanted` returns true. */
   async load(wanted: () => boolean): Promise<void> {
-    for (let n = 0; wanted(); n++) {
-      const first = await this.#create(`first-${n}`, null)
-      const second = await this.#create(`second-${n}`, first)
-      await this.#end(second)
+    const lane = async (name: number): Promise<void> => {
+      for (let n = 0; wanted(); n++) {
+        const first = await this.#create(`first-${name}-${n}`, null)
+        const second = await this.#create(`second-${name}-${n}`, first)
+        await this.#end(second)
+      }
     }
+    await Promise.all(Array.from({ length: LANES }, (_, name) => lane(name)))
   }
 
   async #create(key: string, dependency: string | null): Promise<string> {
@@ -68,7 +72,7 @@ export class Jobs {
   /** Waits for the end of all jobs, and compares what they wrote with what the client was told. */
   async check(): Promise<string[]> {
     const statuses = new Map<string, string>()
-    for (const { id } of this.#created) statuses.set(id, await this.#end(id))
+    await Promise.all(this.#created.map(async ({ id }) => statuses.set(id, await this.#end(id))))
     const ids = new Set(this.#created.map(({ id }) => id))
     const entries = this.#journal.read()
     const own = entries.filter(({ run }) => ids.has(run))

@@ -21,7 +21,7 @@ export const killLocalRuns = async (options: Omit<WorldOptions, "servers">): Pro
   const cwd = join(folder, "work")
   mkdirSync(cwd)
   writeFileSync(join(cwd, "chain.json"), JSON.stringify(CHAIN.definition(journal)))
-  const outcome: Outcome = { kills: 0, runs: 0, jobs: 0, violations: [] }
+  const outcome: Outcome = { kills: 0, runs: 0, jobs: 0, requests: {}, violations: [] }
 
   /** Starts the command with a failpoint while kills are wanted; resolves at its end. */
   const attempt = async (args: string[]) => {

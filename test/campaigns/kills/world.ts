@@ -1,5 +1,6 @@
 // One world of the campaign: servers and workers on one store that kill themselves at failpoints and are started again, and a program
-// with a durable function that is killed at any moment, while clients start runs, jobs and the function. When the world has had its
+// with a durable function that is killed at any moment, while clients start runs, jobs and the function, and cancel, retry, pause and
+// approve runs. When the world has had its
 // kills, everything runs undisturbed until all runs have ended, and the journal is checked.
 
 import { mkdirSync } from "node:fs"
@@ -9,10 +10,11 @@ import { checkAll } from "../checks.ts"
 import { Client } from "../client.ts"
 import { Journal } from "../journal.ts"
 import { startProgram, startWithFailpoints } from "../ork-child.ts"
-import { CHAIN, TICKS } from "../workload.ts"
+import { BULKY, CHAIN, TICKS } from "../workload.ts"
 import { checkFunctions, FUNCTION, StepJournal, writeProgram } from "./functions.ts"
 import { Jobs } from "./jobs.ts"
 import { ANY_MOMENT, type Points } from "./points.ts"
+import { Requests } from "./requests.ts"
 import type { Rng } from "../../sim/rng.ts"
 import { freePort } from "../../support/components/component.ts"
 import type { OrkProcess } from "../../support/ork-process.ts"
@@ -33,14 +35,20 @@ export interface Outcome {
   /** Those of the function too. */
   runs: number
   jobs: number
+  /** Acknowledged requests of users, by kind. */
+  requests: Readonly<Record<string, number>>
   violations: string[]
 }
 
 const KEY = "the key of all processes of the campaign"
 const IN_FLIGHT = 6
+const BULKY_IN_FLIGHT = 1
 const FUNCTIONS_IN_FLIGHT = 2
-/** A process that has not reached its failpoint by then is killed at that moment. */
-const LIFETIME_MS = { least: 2500, most: 6000 }
+const WORKLOADS = [CHAIN, BULKY, TICKS]
+/** A process that has not reached its failpoint so long after it was ready is killed at that moment. */
+const LIFETIME_MS = { least: 1500, most: 5000 }
+const START_MS = 60_000
+const READY = /is ready|claims work from/
 
 /** A process that is started again whenever it dies. */
 interface Place {
@@ -67,21 +75,25 @@ export class World {
   async run(): Promise<Outcome> {
     await this.#prepare()
     const first = this.#places.map((place) => this.#start(place, null))
-    await first.at(-1)!.printed(/is ready/)
+    await Promise.all(first.map((child) => child.printed(READY)))
     const jobs = new Jobs(this.#client, this.#journal)
-    for (const workload of [CHAIN, TICKS]) await this.#client.deploy(workload.definition(this.#journal))
+    const requests = new Requests(this.#client, this.#journal)
+    await requests.deploy()
+    for (const workload of WORKLOADS) await this.#client.deploy(workload.definition(this.#journal))
     for (const child of first) child.kill("SIGKILL")
     await Promise.all(first.map(({ exit }) => exit))
     const last = Promise.all(this.#places.map((place) => this.#killRepeatedly(place)))
     const wanted = (): boolean => this.#wanted
     await Promise.all([
       this.#client.load(CHAIN.name, IN_FLIGHT, wanted),
+      this.#client.load(BULKY.name, BULKY_IN_FLIGHT, wanted),
       this.#client.load(FUNCTION, FUNCTIONS_IN_FLIGHT, wanted),
       jobs.load(wanted),
+      requests.load(wanted),
     ])
     const living = await last
     this.#violations.push(
-      ...(await checkAll(this.#client, this.#journal, [CHAIN, TICKS])),
+      ...(await checkAll(this.#client, this.#journal, WORKLOADS)),
       ...(await jobs.check()),
       ...(await checkFunctions(this.#client, this.#steps)),
     )
@@ -91,7 +103,8 @@ export class World {
       kills: this.#kills,
       runs: this.#client.acknowledged.size,
       jobs: jobs.count,
-      violations: [...this.#client.violations, ...this.#violations],
+      requests: requests.counts,
+      violations: [...this.#client.violations, ...requests.violations, ...this.#violations],
     }
   }
 
@@ -122,11 +135,15 @@ export class World {
     while (this.#wanted) {
       const point = points.choose(place.role)
       const child = this.#start(place, point)
-      const lifetime = new AbortController()
-      const ms = rng.int(LIFETIME_MS.least, LIFETIME_MS.most)
-      const outlived = delay(ms, true, { signal: lifetime.signal }).catch(() => false)
+      const ready = child.printed(READY).then(
+        () => true,
+        () => false,
+      )
+      const isReady = await Promise.race([ready, delay(START_MS, false, { ref: false })])
+      if (!isReady && child.child.exitCode === null && child.child.signalCode === null)
+        this.#violations.push(`a ${place.role} is not ready ${START_MS / 1000} s after its start`)
+      const outlived = delay(rng.int(LIFETIME_MS.least, LIFETIME_MS.most), true, { ref: false })
       const survived = await Promise.race([outlived, child.exit.then(() => false)])
-      lifetime.abort()
       if (survived) child.kill("SIGKILL")
       const { code, signal } = await child.exit
       if (signal === "SIGKILL") {
