@@ -12,6 +12,7 @@ import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { SchemaTooNew } from "../store/contract/errors.ts"
+import { retentionLimitsOf } from "./embedded/retention-limits.ts"
 import { stallMsOf } from "./stall-limit.ts"
 import { NewerDatabaseError } from "./errors.ts"
 import { reportOpened } from "./opened-report.ts"
@@ -27,6 +28,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
   const objectStore = options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects")
   const stallMs = stallMsOf(options.stallLimit)
+  const retention = retentionLimitsOf(options.retention)
   const objects = await openObjects(objectStore)
   const store = await openStore(database)
   try {
@@ -48,6 +50,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     holder: "server",
     concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
     stallMs,
+    retention,
     version: orkVersion(),
   }
 }

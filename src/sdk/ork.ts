@@ -16,6 +16,7 @@ import { cancelChild, cancelRun } from "../engine/waiting/cancel-run.ts"
 import { deploy } from "../engine/services/deploy.ts"
 import { Scheduler } from "../engine/services/scheduler.ts"
 import { Triggers } from "../engine/services/triggers.ts"
+import { Housekeeping } from "../engine/services/housekeeping.ts"
 import { planStepRetry } from "../engine/services/step-retry.ts"
 import { UnhandledJobs } from "../engine/services/unhandled-jobs.ts"
 import { WholeOutputs } from "../engine/services/whole-output.ts"
@@ -48,8 +49,9 @@ import {
   type Work,
   type WorkRef,
 } from "./orkable.ts"
-import { createEngine, GRACE_MS } from "./embedded/create-engine.ts"
+import { createEngine, dataFolder, GRACE_MS } from "./embedded/create-engine.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
+import type { RetentionOptions } from "./embedded/retention-limits.ts"
 import { functionWorkflow, taskNode } from "./embedded/function-workflow.ts"
 import { childEnd, failureOf, readOutput, resultOf } from "./embedded/outcomes.ts"
 import { Results, type WaitOptions } from "./embedded/results.ts"
@@ -68,6 +70,11 @@ export interface OrkOptions {
    * Time for which handlers may block the event loop. Then other processes take over the work of this one. Default: 1 minute.
    */
   stallLimit?: Duration
+  /**
+   * What is kept of ended work. Processes that run definitions remove the rest once an hour. Default: everything, except events that are
+   * older than an hour.
+   */
+  retention?: RetentionOptions
   /** Where results over 64 KiB and logs go. Default: ORK_OBJECT_STORE, or file:.ork/objects. */
   objects?: string
   /** Name of this process in lists. Default: host and process. */
@@ -90,6 +97,7 @@ export class Ork implements Orkable {
   readonly #engine: Engine | null
   readonly #scheduler: Scheduler | null
   readonly #triggers: Triggers | null
+  readonly #housekeeping: Housekeeping | null
   readonly #results: Results
   readonly #events: EventReader
   readonly #unhandled: UnhandledJobs
@@ -107,6 +115,7 @@ export class Ork implements Orkable {
     this.#engine = definitions.length === 0 ? null : this.#createEngine()
     this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
     this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
+    this.#housekeeping = this.#engine === null ? null : this.#createHousekeeping()
     this.#outputs = new WholeOutputs(parts)
     this.#results = new Results(parts, this.#engine)
     this.#events = new EventReader(parts.store)
@@ -145,6 +154,7 @@ export class Ork implements Orkable {
     await this.#engine?.start()
     this.#scheduler?.start()
     this.#triggers?.start()
+    this.#housekeeping?.start()
   }
 
   /**
@@ -158,6 +168,7 @@ export class Ork implements Orkable {
   async #stop(drainMs: number): Promise<void> {
     await this.#scheduler?.stop()
     await this.#triggers?.stop()
+    await this.#housekeeping?.stop()
     await this.#engine?.stop({ drainMs })
     this.#results.stop()
     this.#events.stop()
@@ -639,6 +650,11 @@ export class Ork implements Orkable {
       if (type === "run" && status === "success") triggers.wake()
     })
     return triggers
+  }
+
+  #createHousekeeping(): Housekeeping | null {
+    const { retention, ...parts } = this.#parts
+    return retention === undefined ? null : new Housekeeping({ ...parts, ...retention, dataDir: dataFolder() })
   }
 
   #checkOpen(options: object = {}): void {

@@ -14,6 +14,8 @@ type Children = Pick<ProgramExecutorOptions, "newChild" | "startChild" | "childE
 
 /** Time that running handlers get to end. */
 export const GRACE_MS = 10_000
+/** Folder of upstream files, in the folder of the process. */
+export const dataFolder = (): string => resolve(".ork")
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 const MAX_FANOUT = 100_000
 
@@ -41,7 +43,7 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
     wake: () => engine.wake(),
   })
   const executors = createExecutors?.(programExecutor) ?? [programExecutor]
-  const dataDir = resolve(".ork")
+  const dataDir = dataFolder()
   const upstreamFiles = new UpstreamFiles({ objects, dataDir, log })
   const engine = new Engine({
     store,

@@ -5,6 +5,7 @@ import type { ProgramExecutor } from "../durable/program-executor.ts"
 import type { Clock, Random } from "../../core/model/ports.ts"
 import type { CompiledWorkflow } from "../../core/model/workflow.ts"
 import type { ConditionProbes, Evaluator, Logger } from "../../engine/ports.ts"
+import type { RetentionLimits } from "../../engine/services/housekeeping.ts"
 import type { Executor } from "../../executors/executor.ts"
 import type { ObjectStore } from "../../objects/objects.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
@@ -27,6 +28,8 @@ export interface OrkParts {
   version: string
   /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
   executors?: (functions: ProgramExecutor) => readonly Executor[]
+  /** Absent: this process removes nothing of the past. */
+  retention?: RetentionLimits
   /** No other process uses the database: this one sees every end of work by itself. Default: false. */
   alone?: boolean
   /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */

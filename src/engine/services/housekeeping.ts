@@ -1,17 +1,18 @@
-// Hourly work of a server: removes runs, jobs and audit entries past their retention, bundles that no version names and cached outputs
-// that have expired, limits of concurrency keys without tasks, and trims the event log to what streams may still resume from.
+// Hourly work of a server and of a program that runs definitions: removes runs, jobs and audit entries past their retention, bundles that
+// no version names and cached outputs that have expired, limits of concurrency keys without tasks, and trims the event log to what streams
+// may still resume from. Several processes may do it at once: what one of them has removed is no work for the others.
 
-import type { Logger } from "pino"
-import type { Clock } from "../core/model/ports.ts"
+import type { Logger } from "../ports.ts"
+import type { Clock } from "../../core/model/ports.ts"
 import {
   removeOldRuns,
   removeOldJobs,
   removeUnusedBundles,
   removeUnusedCachedOutputs,
   type RetentionRule,
-} from "../engine/services/retention.ts"
-import type { ObjectStore } from "../objects/objects.ts"
-import type { ServerStore } from "../store/contract/server-store.ts"
+} from "./retention.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
 
 const INTERVAL_MS = 3_600_000
 /** Streams may resume for an hour. */
@@ -23,16 +24,20 @@ const DAY_MS = 86_400_000
 /** Age after which an upload counts as interrupted. */
 const UNFINISHED_MS = 2 * DAY_MS
 
-export interface HousekeepingOptions {
+/** What is kept of the past. */
+export interface RetentionLimits {
+  /** Maximum age of ended runs, finished jobs and audit entries; 0: without limit. */
+  retentionDays: number
+  /** Maximum number of runs per workflow; 0: without limit. */
+  retentionRuns: number
+}
+
+export interface HousekeepingOptions extends RetentionLimits {
   store: ServerStore
   objects: ObjectStore
   dataDir: string
   clock: Clock
   log: Logger
-  /** Maximum age of ended runs, finished jobs and audit entries; 0: without limit. */
-  retentionDays: number
-  /** Maximum number of runs per workflow; 0: without limit. */
-  retentionRuns: number
 }
 
 export class Housekeeping {

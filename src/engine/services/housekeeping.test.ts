@@ -1,9 +1,9 @@
 import { pino } from "pino"
 import { expect, test } from "vitest"
 import { Housekeeping } from "./housekeeping.ts"
-import type { Clock } from "../core/model/ports.ts"
-import type { ObjectStore } from "../objects/objects.ts"
-import type { ServerStore } from "../store/contract/server-store.ts"
+import type { Clock } from "../../core/model/ports.ts"
+import type { ObjectStore } from "../../objects/objects.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
 
 const HOUR = 3_600_000
 
