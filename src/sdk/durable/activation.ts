@@ -77,8 +77,11 @@ interface BlockedStep extends Blocked {
   reject(error: unknown): void
 }
 
-/** Awaited by code whose activation is over: its `catch` and `finally` blocks do not run. */
-const NEVER = new Promise<never>(() => {})
+/**
+ * Returns what code whose activation is over awaits: its `catch` and `finally` blocks do not run. A promise of its own for each, so that
+ * nothing keeps the waiting code in memory.
+ */
+const never = (): Promise<never> => new Promise(() => {})
 
 export class Activation implements StepTools {
   readonly id: string
@@ -389,14 +392,14 @@ export class Activation implements StepTools {
    */
   #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
     const begun = async (): Promise<Result> => {
-      if (this.#hasEnded) return await NEVER
+      if (this.#hasEnded) return await never()
       try {
         return await perform(this.#next(kind, name))
       } catch (error) {
         if (!this.#isInterrupted(error)) throw error
         // The function goes on in another activation: its `catch` and `finally` blocks do not run in this one.
         this.#end?.({ kind: "threw", error })
-        return await NEVER
+        return await never()
       }
     }
     const result = begun()
@@ -421,7 +424,7 @@ export class Activation implements StepTools {
     const isOld = this.#isRecorded(step) || !this.#cancellation.isRequested
     const outcome = await this.#whileActive(async (): Promise<Outcome<Value>> => {
       for (;;) {
-        if (this.#hasEnded) return await NEVER
+        if (this.#hasEnded) return await never()
         if (this.#cancellation.concerns(this.#isRecorded(step))) throw await this.#interrupted(childOf(step.details))
         const reached = await part()
         if (!this.#cancellation.isRequested) return reached
