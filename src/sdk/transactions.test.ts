@@ -8,6 +8,7 @@ import pg from "pg"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { z } from "zod"
 import { createDatabase } from "../../test/support/components/postgres.ts"
+import type { SqlTransaction } from "../store/contract/transactions.ts"
 import { type Definition, task, txTask, workflow } from "./definitions.ts"
 import { InvalidInputError, TaskFailedError, TransactionError } from "./errors.ts"
 import { Ork } from "./ork.ts"
@@ -231,6 +232,46 @@ describe.each<Kind>(["sqlite", "postgres"])("on %s", (kind) => {
       expect(await (await ork.enqueue(flow, {})).result({ timeout: "20s" })).toBe("failed")
       expect(await entriesOf(database)).toEqual(["try 2"])
     })
+  })
+})
+
+describe("on Postgres,", () => {
+  it("a step.tx whose connection breaks is repeated without a failed try", async () => {
+    const database = await databaseOf("postgres")
+    let breaks = true
+    const flow = workflow("flow", {}, async (_, step) => {
+      const pay = async (tx: SqlTransaction, attempt: number): Promise<number> => {
+        await tx.query("INSERT INTO ledger VALUES ('pay', 1)")
+        const { rows } = await tx.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+        if (breaks) await database.query(`SELECT pg_terminate_backend(${rows[0]!.pid})`)
+        breaks = false
+        await tx.query("INSERT INTO ledger VALUES ('paid', 1)")
+        return attempt
+      }
+      return await step.tx("pay", (tx, { attempt }) => pay(tx, attempt), { retry: { attempts: 1 } })
+    })
+    const ork = await open(database, [flow])
+    expect(await (await ork.enqueue(flow, {})).result({ timeout: "20s" })).toBe(1)
+    expect(await entriesOf(database)).toEqual(["paid", "pay"])
+  })
+
+  it("a step.tx that waits longer than its role allows fails, and is not repeated", async () => {
+    const database = await databaseOf("postgres")
+    const flow = workflow("flow", {}, async (_, step) => {
+      const slow = async (tx: SqlTransaction): Promise<void> => {
+        await tx.query("SET LOCAL idle_in_transaction_session_timeout = 1")
+        const isOver = (): Promise<boolean> =>
+          tx.query("SELECT 1").then(
+            () => false,
+            () => true,
+          )
+        await expect.poll(isOver).toBe(true)
+        throw new Error("too slow")
+      }
+      return await step.tx("slow", slow, { retry: { attempts: 1 } })
+    })
+    const ork = await open(database, [flow])
+    await expect((await ork.enqueue(flow, {})).result({ timeout: "20s" })).rejects.toThrow("too slow")
   })
 })
 

@@ -106,7 +106,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^53100/, "; free some space on the disk of the database"],
 ]
 
-const codeOf = (error: unknown): string =>
+export const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : ""
 
 /** Returns whether a serialization failure or deadlock happened: nothing was written, and a retry may succeed. */
@@ -129,7 +129,7 @@ export const asInvalidValue = (error: unknown): unknown =>
     : error
 
 /** Turns failures of the database into StoreUnavailable; errors of a statement stay as they are. */
-const toStoreError = (error: unknown, url: string): unknown => {
+export const toStoreError = (error: unknown, url: string): unknown => {
   if (error instanceof StoreUnavailable) return error
   const code = codeOf(error)
   if (error instanceof pg.DatabaseError && !UNAVAILABLE.test(code)) return error

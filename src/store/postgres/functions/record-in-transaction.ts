@@ -3,7 +3,8 @@
 
 import pg from "pg"
 import { outputColumns } from "../../shared/codec.ts"
-import { quoted } from "../connection/connection.ts"
+import { StoreUnavailable } from "../../contract/errors.ts"
+import { codeOf, hostOf, quoted, toStoreError } from "../connection/connection.ts"
 import { literal } from "../connection/literal.ts"
 import { statement } from "../connection/statement.ts"
 import type { TransactionStep, TransactionStore } from "../../contract/transactions.ts"
@@ -13,6 +14,9 @@ import type { Access } from "../tx.ts"
 const MAX_TRANSACTIONS = 10
 const IDLE_MS = 10_000
 
+/** SQLSTATEs of connections that Postgres ends because the transaction takes longer than the user's settings allow. */
+const TOO_LONG = /^25P/
+
 const FIND = statement(
   "step_recorded",
   "SELECT 1 FROM steps WHERE task_id = :row AND name = :name AND occurrence = :occurrence::int AND state = 'success'",
@@ -20,11 +24,13 @@ const FIND = statement(
 
 export class UserTransactions {
   readonly #pool: pg.Pool
+  readonly #url: string
   readonly #complete: string
   readonly #read: Access["read"]
 
   constructor({ url, schema }: { url: string; schema: string }, read: Access["read"]) {
     this.#read = read
+    this.#url = url
     this.#pool = new pg.Pool({
       connectionString: url,
       application_name: "ork transaction",
@@ -38,12 +44,12 @@ export class UserTransactions {
   }
 
   readonly record: TransactionStore["recordInTransaction"] = async (step, work) => {
-    const client = await this.#pool.connect()
+    const client = await this.#connect()
     let broken: Error | undefined
-    const onError = (error: Error): void => void (broken = error)
+    const onError = (error: Error): void => void (broken ??= error)
     client.on("error", onError)
     try {
-      await client.query("BEGIN")
+      await client.query("BEGIN").catch((error: unknown) => this.#throwStoreError(error))
       const columns = outputColumns(await work(client))
       const { row, attemptId, name, occurrence, position, startedAt } = step
       const values = [row, attemptId, columns[0], name, occurrence, columns[1], columns[2], startedAt, position]
@@ -59,11 +65,20 @@ export class UserTransactions {
       return true
     } catch (error) {
       await client.query("ROLLBACK").catch(onError)
-      throw error
+      if (broken === undefined || TOO_LONG.test(codeOf(broken)) || TOO_LONG.test(codeOf(error))) throw error
+      throw new StoreUnavailable(hostOf(this.#url), broken.message, { cause: error })
     } finally {
       client.off("error", onError)
       client.release(broken)
     }
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    return await this.#pool.connect().catch((error: unknown) => this.#throwStoreError(error))
+  }
+
+  #throwStoreError(error: unknown): never {
+    throw toStoreError(error, this.#url)
   }
 
   async #isRecorded({ row, name, occurrence }: TransactionStep): Promise<boolean> {
