@@ -13,6 +13,7 @@ import { FunctionLog } from "./checks/functions.ts"
 import { type JobAttempt, JobLog } from "./checks/jobs.ts"
 import { checkLaunch } from "./checks/launches.ts"
 import { lastIndex, Model } from "./checks/model.ts"
+import { QueueLog } from "./checks/queues.ts"
 import { checkStop } from "./checks/stops.ts"
 import { VirtualClock } from "./clock.ts"
 import type { SimDatabase } from "./database/database.ts"
@@ -58,6 +59,7 @@ export class Simulation {
   readonly commitLog: CommitLog
   readonly jobs: JobLog
   readonly functions: FunctionLog
+  readonly queues: QueueLog
   readonly processes: EngineProcess[] = []
   /** Holders that the store may give up, because they crashed or were too slow to renew their leases. */
   readonly deadHolders = new Set<string>()
@@ -94,6 +96,7 @@ export class Simulation {
     this.commitLog = new CommitLog(this)
     this.jobs = new JobLog(this)
     this.functions = new FunctionLog(this)
+    this.queues = new QueueLog(this)
     this.#callCounts = scenario.engines.map(() => 0)
     this.#runsFunctions = scenario.workflows.some(({ program }) => program !== undefined)
   }

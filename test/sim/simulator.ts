@@ -16,6 +16,7 @@ import { postgresDatabases } from "./database/postgres.ts"
 import { sqliteDatabases } from "./database/sqlite.ts"
 import { makeFolder } from "./database/folder.ts"
 import { JobUsers } from "./engine/job-users.ts"
+import { QueueUsers } from "./engine/queue-users.ts"
 import { Users } from "./engine/users.ts"
 import { Rng } from "./rng.ts"
 import { makeScenario, type Scenario } from "./scenario/scenario.ts"
@@ -152,6 +153,7 @@ const runScenario = async (simulation: Simulation, versions: StoredVersion[]): P
   const { scenario, tables, commitLog, attemptLog } = simulation
   const users = new Users(simulation, versions)
   new JobUsers(simulation, users).start()
+  new QueueUsers(simulation, users).start()
   scenario.engines.forEach((_, i) => simulation.startEngine(i))
   keepHouse(simulation)
   planOutage(simulation)

@@ -7,6 +7,7 @@ import type { RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
 import { Conflict } from "../../../src/store/contract/errors.ts"
 import type { NewSignal, NewStep, SignalOutcome } from "../../../src/store/contract/functions.ts"
 import type { NewJob } from "../../../src/store/contract/jobs.ts"
+import type { QueueSettings } from "../../../src/store/contract/queues.ts"
 import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TransactionStep } from "../../../src/store/contract/transactions.ts"
 import type { TaskRecord } from "../database/table-reader.ts"
@@ -135,6 +136,9 @@ export class CommitLog {
       case "cancelJob":
         this.#simulation.jobs.noteCancelled(args[0] as string, value as object)
         break
+      case "putQueue":
+        this.#simulation.queues.noteSettings(args[0] as string, args[1] as Partial<QueueSettings>)
+        break
       case "reapHolders":
         this.#checkReaped(value as OrphanedAttempt[])
         break
@@ -170,6 +174,7 @@ export class CommitLog {
     if (batch.claim.maxClaims > 0) process.holder = batch.holder
     for (const claim of [...advanced.claims, ...advanced.gates]) this.holders.set(claim.attemptId, batch.holder)
     for (const claim of advanced.claims) this.#checkClaim(claim)
+    this.#simulation.queues.checkClaims(advanced.claims)
     this.#checkPriority(batch, advanced)
   }
 
@@ -278,7 +283,8 @@ export class CommitLog {
     const { tables, database } = this.#simulation
     const lowest = Math.min(...advanced.claims.map((claim) => claim.priority))
     const last = database.claimsNewHooks ? tables.lastTask() : this.#lastTaskBefore
-    const higher = tables.readyAbove(lowest, batch.claim.lanes, last)
+    const lanes = batch.claim.lanes.filter((lane) => !this.#simulation.queues.isBound(lane))
+    const higher = tables.readyAbove(lowest, lanes, last)
     if (higher === undefined) return
     throw new Violation("the highest priority goes first", `row ${higher.id} of ${higher.priority} waits behind ${lowest}`)
   }

@@ -27,6 +27,7 @@ export const checkIdleSlots = (simulation: Simulation): void => {
     const waiting = ready
       .filter((row) => (ownRun === null ? row.private === 0 : row.run_id === ownRun))
       .filter((row) => row.lane.endsWith("g") || busy < concurrency)
+      .filter((row) => !simulation.queues.isBound(row.lane))
       .find((row) => hasWaited(simulation, row))
     if (waiting === undefined) continue
     const free = `${process.name} has ${concurrency - busy} free slots`

@@ -137,6 +137,7 @@ const OPEN_TASK_COLUMNS = [
   "children_created",
   "waiting_on",
   "started_at",
+  "lane",
 ] as const satisfies (keyof TaskRecord)[]
 
 export type OpenTask = Pick<TaskRecord, (typeof OPEN_TASK_COLUMNS)[number]>
@@ -315,6 +316,13 @@ export class TableReader {
   countActiveSchedules(): number {
     const sql = "SELECT count(*) AS n FROM schedules WHERE active = 1 AND next_at IS NOT NULL"
     return this.#all<{ n: number }>(sql)[0]!.n
+  }
+
+  /** The lanes of the attempts in flight, which use slots. */
+  lanesInFlight(): { lane: string }[] {
+    return this.#all(
+      "SELECT lane FROM tasks WHERE holder IS NOT NULL AND status IN ('dispatched', 'running') AND waiting_on IS NULL AND kind = 'task'",
+    )
   }
 
   /** Names of the workflows whose successes triggers have not used. */

@@ -9,6 +9,7 @@ import { makeFunctions, NO_FUNCTIONS, type SignalSpec } from "./functions.ts"
 import { addGroups } from "./groups.ts"
 import { type JobRequest, makeJobs } from "./jobs.ts"
 import { makeRetention, moreRetries, type Retention } from "./retention.ts"
+import { makeQueueChanges, type QueueChange } from "./queues.ts"
 import { makeOutage, makeScheduled, type Outage } from "./schedules.ts"
 import { Rng } from "../rng.ts"
 import { addWaitingTasks, makeChild } from "./waiting-tasks.ts"
@@ -80,6 +81,7 @@ export interface Scenario {
   /** null: all runs stay. */
   retention: Retention | null
   jobs: JobRequest[]
+  queueChanges: QueueChange[]
   /** Holders have leases, as on Postgres; otherwise the simulation decides which holders are dead. */
   leases: boolean
 }
@@ -140,6 +142,7 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
     clockSteps: makeClockSteps(seed),
     retention,
     jobs: makeJobs(seed),
+    queueChanges: makeQueueChanges(seed),
     leases,
   }
 }

@@ -133,11 +133,15 @@ const fewerFaults = ({ faults }: Scenario): Reduction[] => [
     : [{ text: "without the outage", apply: (scenario: Scenario) => void (scenario.faults.outage = null) }]),
 ]
 
-/** Without jobs, retention, clock steps and differences between clocks. */
-const withoutServices = ({ retention, clockSteps, engines, jobs }: Scenario): Reduction[] => [
+/** Without jobs, changes of queues, retention, clock steps and differences between clocks. */
+const withoutServices = ({ retention, clockSteps, engines, jobs, queueChanges }: Scenario): Reduction[] => [
   ...jobs.map(({ at }, i) => ({
     text: `without the jobs at ${at} ms`,
     apply: (scenario: Scenario) => void (scenario.jobs = without(scenario.jobs, i)),
+  })),
+  ...queueChanges.map(({ at, queue }, i) => ({
+    text: `without the change of the queue ${queue} at ${at} ms`,
+    apply: (scenario: Scenario) => void (scenario.queueChanges = without(scenario.queueChanges, i)),
   })),
   ...(retention === null
     ? []
