@@ -300,6 +300,11 @@ export class Simulation {
     this.check(() => this.jobs.addLaunch(process, attempt, holder))
   }
 
+  stopJob(process: EngineProcess, attemptId: string, reason: StopReason): void {
+    this.log(process, `stops ${attemptId}: ${reason}`)
+    this.check(() => this.jobs.checkStop(attemptId, reason))
+  }
+
   stop(attempt: LaunchedAttempt, reason: StopReason): void {
     attempt.stopped = true
     this.log(attempt.process, `stops ${describeTask(attempt)} #${attempt.number}: ${reason}`)

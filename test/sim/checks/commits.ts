@@ -6,7 +6,7 @@ import type { Change, Fence } from "../../../src/core/model/change.ts"
 import type { RetryReset } from "../../../src/core/rules/runs/retry-plan.ts"
 import { Conflict } from "../../../src/store/contract/errors.ts"
 import type { NewSignal, NewStep, SignalOutcome } from "../../../src/store/contract/functions.ts"
-import type { NewJob } from "../../../src/store/contract/jobs.ts"
+import type { CreateJobsOptions, JobEdit, JobRejection, JobRow, NewJob } from "../../../src/store/contract/jobs.ts"
 import type { QueueSettings } from "../../../src/store/contract/queues.ts"
 import type { Advanced, Batch, Claim, OrphanedAttempt } from "../../../src/store/contract/store.ts"
 import type { TransactionStep } from "../../../src/store/contract/transactions.ts"
@@ -131,10 +131,19 @@ export class CommitLog {
         this.#simulation.functions.afterSignal(args[0] as NewSignal, value as SignalOutcome)
         break
       case "createJobs":
-        this.#simulation.jobs.noteCreated(args[0] as NewJob[], value as object)
+        this.#simulation.jobs.noteCreated(args[0] as NewJob[], value as JobRow[] | JobRejection, args[1] as CreateJobsOptions)
         break
       case "cancelJob":
         this.#simulation.jobs.noteCancelled(args[0] as string, value as object)
+        break
+      case "retryJob":
+        this.#simulation.jobs.noteRetried(args[0] as string, value as object)
+        break
+      case "deleteJob":
+        this.#simulation.jobs.noteDeleted(args[0] as string, value as JobRejection | null)
+        break
+      case "editJob":
+        this.#simulation.jobs.noteEdited(args[0] as string, args[1] as JobEdit, value as object)
         break
       case "putQueue":
         this.#simulation.queues.noteSettings(args[0] as string, args[1] as Partial<QueueSettings>)
@@ -232,6 +241,7 @@ export class CommitLog {
     const what = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#appliedAttempts.has(attemptId)) throw new Violation("a result is applied once", what)
     this.#appliedAttempts.add(attemptId)
+    if (this.#simulation.jobs.isOfDeleted(attemptId)) return
     if (row === undefined) throw new Violation("no valid result is rejected", `${what}: there is no such row`)
     this.#checkReported(change, what)
     checkStored(change, row, what)
@@ -268,7 +278,7 @@ export class CommitLog {
   }
 
   #checkClaim(claim: Claim): void {
-    if (claim.kind === "job") return
+    if (claim.kind === "job") return this.#simulation.jobs.checkClaim(claim)
     const { runId } = claim
     const isHook = this.#simulation.simNodeOf(claim.run.workflow, claim.node).node.hook !== null
     if (this.paused.has(runId)) throw new Violation("a paused run starts nothing", `row ${claim.row} of ${runId}`)

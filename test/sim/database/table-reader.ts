@@ -229,8 +229,17 @@ export class TableReader {
     return this.#all(`SELECT ${OPEN_COLUMNS} FROM tasks t WHERE t.run_seq = 0 AND t.finished_at IS NULL ORDER BY t.id`)
   }
 
-  jobs(): { id: string; status: JobStatus }[] {
-    return this.#all("SELECT id, status FROM jobs ORDER BY task_id")
+  /** Jobs, with the errors of their rows. */
+  jobs(): { id: string; status: JobStatus; error: string | null }[] {
+    return this.#all("SELECT j.id, j.status, t.error FROM jobs j JOIN tasks t ON t.id = j.task_id ORDER BY j.task_id")
+  }
+
+  /** The status of a job, and the number of its last attempt. */
+  job(id: string): { status: JobStatus; attempt: number } | undefined {
+    return this.#all<{ status: JobStatus; attempt: number }>(
+      "SELECT j.status, t.attempt FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ?",
+      id,
+    )[0]
   }
 
   countUnfinishedJobs(): number {

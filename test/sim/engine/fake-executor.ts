@@ -10,7 +10,7 @@ import { type Behaviour, planBehaviour } from "../scenario/task-behaviour.ts"
 import type { Simulation } from "../simulation.ts"
 import type { EngineProcess } from "./engine-process.ts"
 
-const STATE_WHEN_STOPPED = {
+export const STATE_WHEN_STOPPED = {
   cancel: "cancelled",
   timeout: "timeout",
   shutdown: "lost",

@@ -2,10 +2,11 @@
 
 import type { AttemptResult } from "../../../src/core/model/change.ts"
 import { HANDLER_EXECUTOR } from "../../../src/core/rules/jobs/job-node.ts"
-import type { Assignment, Executor, LaunchContext } from "../../../src/executors/executor.ts"
+import type { Assignment, Executor, LaunchContext, StopReason } from "../../../src/executors/executor.ts"
 import { Rng } from "../rng.ts"
 import type { Simulation } from "../simulation.ts"
 import type { EngineProcess } from "./engine-process.ts"
+import { STATE_WHEN_STOPPED } from "./fake-executor.ts"
 
 const FAILURE_RATE = 0.2
 const SLOW_RATE = 0.2
@@ -32,11 +33,20 @@ export class FakeHandler implements Executor {
     context.started({ at: startedAt })
     const ended = await new Promise<AttemptResult["state"]>((resolve) => {
       clock.after(workMs, () => resolve(state))
-      const stop = (): void => resolve("lost")
+      const stop = (): void => {
+        const reason = signal.reason as StopReason
+        this.#simulation.stopJob(this.#process, attemptId, reason)
+        resolve(STATE_WHEN_STOPPED[reason])
+      }
       if (signal.aborted) stop()
       else signal.addEventListener("abort", stop)
     })
     this.#simulation.jobs.addResult(attemptId)
-    return { state: ended, startedAt, finishedAt: clock.now(), ...(ended === "failed" && { error: "boom" }) }
+    return {
+      state: ended,
+      startedAt,
+      finishedAt: clock.now(),
+      ...(ended !== "success" && { error: ended === "failed" ? "boom" : ended }),
+    }
   }
 }

@@ -7,7 +7,7 @@ import { type ClockStep, makeClockSteps, makeSkew } from "./clocks.ts"
 import { makeFollowers } from "./followers.ts"
 import { makeFunctions, NO_FUNCTIONS, type SignalSpec } from "./functions.ts"
 import { addGroups } from "./groups.ts"
-import { type JobRequest, makeJobs } from "./jobs.ts"
+import { type JobAction, type JobRequest, makeJobActions, makeJobs } from "./jobs.ts"
 import { makeRetention, moreRetries, type Retention } from "./retention.ts"
 import { makeQueueChanges, type QueueChange } from "./queues.ts"
 import { makeOutage, makeScheduled, type Outage } from "./schedules.ts"
@@ -81,6 +81,7 @@ export interface Scenario {
   /** null: all runs stay. */
   retention: Retention | null
   jobs: JobRequest[]
+  jobActions: JobAction[]
   queueChanges: QueueChange[]
   /** Holders have leases, as on Postgres; otherwise the simulation decides which holders are dead. */
   leases: boolean
@@ -130,6 +131,7 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
   const crossesBounds = seed % CROSSED_BOUNDS.every === CROSSED_BOUNDS.first
   const others = [...workflows, ...(crossesBounds ? manyWorkflows(seed) : []), ...scheduled, ...followers]
   if (crossesBounds) runs.push(...manyRuns(seed, workflows.length))
+  const jobs = makeJobs(seed)
   actions.push(...functions.actions.map((action) => ({ ...action, run: action.run + runs.length })))
   runs.push(...functions.runs.map((run) => ({ ...run, workflow: run.workflow + others.length })))
   return {
@@ -141,7 +143,8 @@ export const makeScenario = (seed: number, { leasesOnly }: { leasesOnly: boolean
     faults,
     clockSteps: makeClockSteps(seed),
     retention,
-    jobs: makeJobs(seed),
+    jobs,
+    jobActions: makeJobActions(seed, jobs),
     queueChanges: makeQueueChanges(seed),
     leases,
   }

@@ -134,10 +134,14 @@ const fewerFaults = ({ faults }: Scenario): Reduction[] => [
 ]
 
 /** Without jobs, changes of queues, retention, clock steps and differences between clocks. */
-const withoutServices = ({ retention, clockSteps, engines, jobs, queueChanges }: Scenario): Reduction[] => [
+const withoutServices = ({ retention, clockSteps, engines, jobs, jobActions, queueChanges }: Scenario): Reduction[] => [
   ...jobs.map(({ at }, i) => ({
     text: `without the jobs at ${at} ms`,
     apply: (scenario: Scenario) => void (scenario.jobs = without(scenario.jobs, i)),
+  })),
+  ...jobActions.map(({ at, kind }, i) => ({
+    text: `without the ${kind} of a job at ${at} ms`,
+    apply: (scenario: Scenario) => void (scenario.jobActions = without(scenario.jobActions, i)),
   })),
   ...queueChanges.map(({ at, queue }, i) => ({
     text: `without the change of the queue ${queue} at ${at} ms`,

@@ -81,6 +81,7 @@ export const describeWorld = ({ workflows, runs, engines, actions, faults, lease
   `faults: ${JSON.stringify(faults)}${leases ? ", with leases" : ""}`,
   ...rest.clockSteps.map(({ at, ms }) => `the clock is set by ${ms} ms at ${at} ms`),
   ...rest.jobs.map(({ at, jobs }) => `${jobs.length} jobs at ${at} ms`),
+  ...rest.jobActions.map(({ at, id, kind }) => `${kind} of job ${id} at ${at} ms`),
   ...rest.queueChanges.map(
     ({ at, forMs, queue, settings }) => `${JSON.stringify(settings)} for the queue ${queue} at ${at} ms, for ${forMs} ms`,
   ),
