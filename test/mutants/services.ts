@@ -105,4 +105,94 @@ export const SERVICE_BUGS: PlantedBug[] = [
     ],
     foundBy: SIM_ON_SQLITE,
   },
+  {
+    name: "service-queue-ignores-pause",
+    bug: "A paused queue starts rows.",
+    edits: [
+      {
+        file: "src/core/rules/claims/queue-budget.ts",
+        find: "if (paused) return 0",
+        replace: "if (paused && slots === 0) return 0",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-queue-ignores-concurrency",
+    bug: "A queue starts one row more than its concurrency allows.",
+    edits: [
+      {
+        file: "src/store/sqlite/cache/queue-budget.ts",
+        find: "return availableStarts(queue, slots)",
+        replace: "return availableStarts(queue, slots + 1)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-queue-ignores-rate",
+    bug: "A queue starts more rows than its rate allows.",
+    edits: [
+      {
+        file: "src/core/rules/claims/queue-budget.ts",
+        find: "Math.floor(bucket.tokens)",
+        replace: "Math.ceil(bucket.tokens + 1)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-starts-after-expiry",
+    bug: "A job that should have expired starts.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/expiry.ts",
+        find: 'if (row.status !== "pending" || row.attempt > 0) continue',
+        replace: 'if (row.status !== "pending" || row.attempt >= 0) continue',
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-ignores-timeout",
+    bug: "A job runs longer than the timeout that it was given.",
+    edits: [{ file: "src/core/rules/jobs/job-node.ts", find: "...(timeoutMs !== null && { timeoutMs }),", replace: "" }],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-starts-after-delete",
+    bug: "A deleted job is still in the ready queue.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/jobs.ts",
+        find: "  deleteRow(tx, row.id)\n  const effects",
+        replace: "  if (row.id < 0) deleteRow(tx, row.id)\n  const effects",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-loses-edit",
+    bug: "An edited job runs with its old payload.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/jobs.ts",
+        find: "    job.queue,\n    JSON.stringify(job.payload),",
+        replace: "    job.queue,\n    JSON.stringify(before.payload),",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
+  {
+    name: "service-job-starts-after-cancel",
+    bug: "A cancelled job is still in the ready queue.",
+    edits: [
+      {
+        file: "src/store/sqlite/jobs/jobs.ts",
+        find: "tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)",
+        replace: "tx.db.run(CANCEL, JOB_CANCELLED, tx.at, -row.id)",
+      },
+    ],
+    foundBy: SIM_ON_SQLITE,
+  },
 ]

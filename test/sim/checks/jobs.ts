@@ -137,7 +137,8 @@ export class JobLog {
 
   // -- claims ------------------------------------------------------------------------------------------------------------------------
 
-  checkClaim({ job: { id, payload }, attempt, attemptId }: JobClaim): void {
+  checkClaim({ row, job: claimed, attempt, attemptId }: JobClaim): void {
+    const id = this.#simulation.tables.taskByRow(row)!.path
     this.#claimed.set(attemptId, id)
     const fail = (invariant: string, why = ""): never => {
       throw new Violation(invariant, `attempt ${attempt} of job ${id}${why}`)
@@ -145,8 +146,8 @@ export class JobLog {
     if (this.#deleted.has(id)) fail("a deleted job is not started")
     if (this.#history(id).isCancelled) fail("a cancelled job is not started")
     const job = this.#jobs.get(id)!
-    if (!isDeepStrictEqual(payload, job.payload))
-      fail("a job has its last payload", ` has ${JSON.stringify(payload)}, and not ${JSON.stringify(job.payload)}`)
+    if (!isDeepStrictEqual(claimed.payload, job.payload))
+      fail("a job has its last payload", ` has ${JSON.stringify(claimed.payload)}, and not ${JSON.stringify(job.payload)}`)
     const expiresAt = this.#expiryOf(job)
     const now = this.#simulation.clock.now()
     if (attempt === 1 && now > expiresAt) fail("an expired job does not start", ` is ${now - expiresAt} ms too late`)
