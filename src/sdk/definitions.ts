@@ -163,6 +163,12 @@ export const txTask = <Schema extends StandardSchema | undefined = undefined, Ou
   handler: (input: OutputOf<Schema>, context: TxTaskContext) => JsonResult<Output> | Promise<JsonResult<Output>>,
 ): TaskDefinition<InputOf<Schema>, Output> => defineTask(name, options, handler, true)
 
+/** Returns the queue of a task with a rate, whose name may have characters that no queue has. */
+export const queueOfItsOwn = (name: string): string => {
+  const queue = name.replaceAll(/[^A-Za-z0-9_]/g, "_")
+  return queue === "default" ? "default_" : queue
+}
+
 const defineTask = <Schema extends StandardSchema | undefined, Output>(
   name: string,
   options: TaskOptions<Schema, OutputOf<Schema>>,
@@ -178,7 +184,7 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
     kind: "task",
     name,
     schema: options.input,
-    queue: options.queue ?? (rate === null ? "default" : name.replaceAll(/[^A-Za-z0-9_]/g, "_")),
+    queue: options.queue ?? (rate === null ? "default" : queueOfItsOwn(name)),
     priority: checkPriority(options.priority ?? 5, what),
     retry: retryPolicyOf(options.retry, what),
     timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),

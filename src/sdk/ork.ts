@@ -26,6 +26,7 @@ import type { JobInTransaction } from "../store/contract/transactions.ts"
 import { Conflict, NotFound } from "../store/contract/errors.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import type { CreatedWork, RunRow } from "../store/contract/store.ts"
+import { checkDefinitions } from "./check-definitions.ts"
 import type { AnyTask, AnyWorkflow, Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { ChildDefinition } from "./durable/activation.ts"
@@ -660,14 +661,6 @@ export class Ork implements Orkable {
   #checkOpen(options: object = {}): void {
     if (this.#stopped !== null) throw new StoppedError()
     if (!isInTransaction(options)) checkNotInTransaction()
-  }
-}
-
-const checkDefinitions = (definitions: readonly Definition[]): void => {
-  const names = new Set<string>()
-  for (const { name } of definitions) {
-    if (names.has(name)) throw new TypeError(`Ork.open: two definitions in run have the name ${name}`)
-    names.add(name)
   }
 }
 

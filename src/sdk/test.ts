@@ -17,10 +17,12 @@ import type { RunId } from "../core/model/ids.ts"
 import type { TaskStatus } from "../core/model/status.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
 import type { RowKind } from "../core/model/row.ts"
+import { checkDefinitions } from "./check-definitions.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
+import { withUses } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
 import {
   idOf,
@@ -110,6 +112,7 @@ export interface KitOptions extends TestOptions {
 }
 
 export const openKit = async (options: KitOptions): Promise<TestOrk> => {
+  checkDefinitions(withUses(options.run))
   const kit = new TestKit(options)
   await kit.open()
   return kit
