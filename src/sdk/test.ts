@@ -107,6 +107,8 @@ export interface KitOptions extends TestOptions {
   otherwise?: FindMock
   /** Changes a graph before it is stored. */
   prepare?: (workflow: CompiledWorkflow) => CompiledWorkflow
+  /** Opens the database. Default: SQLite in memory. */
+  openStore?: (clock: Clock, random: Random) => Promise<ServerStore>
   /** Returns the store that the engines get. */
   store?: (store: ServerStore) => ServerStore
 }
@@ -141,14 +143,20 @@ class TestKit implements TestOrk {
   }
 
   async open(): Promise<void> {
-    this.#store = await openSqlite({
+    this.#store = await this.#openStore()
+    await this.#store.migrate()
+    await this.#startEngine()
+  }
+
+  async #openStore(): Promise<ServerStore> {
+    const { openStore } = this.#options
+    if (openStore !== undefined) return counted(await openStore(this.#clock, this.#random), this.#clock)
+    return await openSqlite({
       path: ":memory:",
       clock: this.#clock,
       random: this.#random,
       isDead: ({ process }) => this.#dead.has(process),
     })
-    await this.#store.migrate()
-    await this.#startEngine()
   }
 
   async #startEngine(): Promise<void> {
@@ -426,8 +434,8 @@ const createFolder = (): string => {
 }
 
 /** Lets the clock wait for operations on files, which take real time. */
-const counted = (objects: ObjectStore, clock: VirtualClock): ObjectStore =>
-  new Proxy(objects, {
+const counted = <T extends object>(counting: T, clock: VirtualClock): T =>
+  new Proxy(counting, {
     get: (target, name) => {
       const value: unknown = Reflect.get(target, name, target)
       if (typeof value !== "function") return value
