@@ -87,6 +87,7 @@ export class EventReader {
   readonly #names: RunNames
   readonly #stopped = new AbortController()
   readonly #waiting = new Set<() => void>()
+  #position: Promise<void> | null = null
 
   constructor(store: Pick<ServerStore, "readEvents" | "getRun">) {
     this.#store = store
@@ -104,9 +105,22 @@ export class EventReader {
     this.wake()
   }
 
+  /** Settles when the iterations that have begun know their position; null: they do. What is created before that may be missed. */
+  get position(): Promise<void> | null {
+    return this.#position
+  }
+
+  #awaitPosition(first: Promise<EventPage>): void {
+    const position = Promise.allSettled([this.#position, first]).then(() => {
+      if (this.#position === position) this.#position = null
+    })
+    this.#position = position
+  }
+
   /** Yields events. Reads the position at once: what happens after this call is not missed, however late the iteration begins. */
   read(options: EventOptions): AsyncGenerator<OrkEvent> {
     const first = this.#store.readEvents({ after: options.after ?? null, limit: PAGE })
+    if (options.after === undefined) this.#awaitPosition(first)
     first.catch(() => {})
     return this.#follow(first, options)
   }

@@ -499,7 +499,8 @@ export class Ork implements Orkable {
 
   /** Makes a call that creates work, which the engine of this process claims, if there is one. */
   #create<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
-    return this.#engine === null ? call() : this.#engine.create(work, call)
+    const create = (): Promise<T> => (this.#engine === null ? call() : this.#engine.create(work, call))
+    return this.#events.position?.then(create) ?? create()
   }
 
   #versionOf(definition: AnyWorkflow | AnyGraph): Promise<StoredWorkflow> {
