@@ -1,4 +1,4 @@
-// Runs one private run in this process: starts an engine for it, reports its progress and prints its summary.
+// A private run in this process: an engine for it, a report of its progress, and a summary at its end.
 
 import type { Context, HandlerFiles } from "../target/context.ts"
 import { processName } from "../../engine/system.ts"
@@ -27,16 +27,19 @@ export interface LocalRunOptions extends OpenStores {
 }
 
 export interface LocalRun {
+  /** Not started yet. */
   engine: Engine
   reporter: Reporter
+  /** Waits for the end of the run, which has started, and prints its summary. Returns the exit code. From now on signals cancel the run. */
+  finish(): Promise<number>
+  close(): Promise<void>
 }
 
-/** Calls `begin`, which must start the engine and the run. Returns the exit code when the run has finished. */
-export const runLocally = async (
+/** Opens an engine for the run, and a reporter of its events. The caller starts the engine and the run. */
+export const openLocalRun = async (
   context: Context,
   { handlers, runId, view, json, ...stores }: LocalRunOptions,
-  begin: (run: LocalRun) => Promise<void>,
-): Promise<number> => {
+): Promise<LocalRun> => {
   const { workerProfiles } = stores.config
   const limits = concurrencyOf(stores.config, context.backends.clock)
   const source = storeSource(stores, runId)
@@ -57,18 +60,24 @@ export const runLocally = async (
     reporter.event(event)
   })
   const cancellation = cancelOnSignal(engine, runId, reporter)
-  try {
-    await begin({ engine, reporter })
-    cancellation.enable()
-    const run = await engine.waitForRun(runId)
+  const stopReporting = (): void => {
     cancellation.stop()
     reporter.stop()
-    await printSummary(context, source, view, runShape(run), json)
-    return exitCodeOf(run, cancellation.requested)
-  } finally {
-    cancellation.stop()
-    reporter.stop()
-    await engine.stop()
+  }
+  return {
+    engine,
+    reporter,
+    finish: async () => {
+      cancellation.enable()
+      const run = await engine.waitForRun(runId)
+      stopReporting()
+      await printSummary(context, source, view, runShape(run), json)
+      return exitCodeOf(run, cancellation.requested)
+    },
+    close: async () => {
+      stopReporting()
+      await engine.stop()
+    },
   }
 }
 

@@ -5,7 +5,7 @@ import type { Context } from "../target/context.ts"
 import { holderIsAlive } from "../../engine/services/explain.ts"
 import { InputError } from "../terminal/errors.ts"
 import { findRun } from "../target/find-run.ts"
-import { type LocalRun, runLocally } from "./local-run.ts"
+import { type LocalRun, openLocalRun } from "./local-run.ts"
 import { printSummary } from "./outcome.ts"
 import { readHandlers, rejectUnregistered } from "../target/handlers.ts"
 import { openWritableObjects } from "../target/stores.ts"
@@ -32,9 +32,13 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
     const handlers = await readHandlers(context, config.handlers)
     rejectUnregistered(view.workflow, handlers)
     const objects = await openWritableObjects(context, config)
-    return await runLocally(context, { config, handlers, store, objects, runId: row.id, view, json }, (run) =>
-      continueRun(run, store, view, row),
-    )
+    const run = await openLocalRun(context, { config, handlers, store, objects, runId: row.id, view, json })
+    try {
+      await continueRun(run, store, view, row)
+      return await run.finish()
+    } finally {
+      await run.close()
+    }
   } finally {
     await store.close()
   }

@@ -11,7 +11,7 @@ import { printError } from "../../terminal/output.ts"
 import { readParams } from "../../target/params.ts"
 import { newTerminalRun } from "../../progress/terminal-state.ts"
 import { resumeRun } from "../../run/resume.ts"
-import { type LocalRun, runLocally } from "../../run/local-run.ts"
+import { openLocalRun } from "../../run/local-run.ts"
 import { joinRepeated, loadConfig, type StoreFlags } from "../../target/load-config.ts"
 import { type Config, unknownVariables } from "../../../config.ts"
 import { newRunId } from "../../../core/model/ids.ts"
@@ -57,31 +57,34 @@ const runDefinition = async (
   const objects = await openWritableObjects(context, config)
   const store = (await openStore(config, { create: true }))!
   const runId = newRunId(clock.now(), random.hex128())
-  const begin = async ({ engine, reporter }: LocalRun): Promise<void> => {
-    // Awaits both: an engine that is still starting could not be stopped and would keep this process alive.
-    const [stored, started] = await Promise.allSettled([
-      store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
-      engine.start(),
-    ])
-    if (started.status === "rejected") throw started.reason
-    if (stored.status === "rejected") throw stored.reason
-    const { workflowId, versionId } = stored.value
-    reporter.start()
-    await engine.trigger({
-      id: runId,
-      workflowId,
-      versionId,
-      trigger: "manual",
-      params,
-      priority: null,
-      logicalDate: null,
-      idempotencyKey: null,
-      workingDir,
-    })
-  }
+  const view = newTerminalRun(runId, workflow)
   try {
-    const view = newTerminalRun(runId, workflow)
-    return await runLocally(context, { config, handlers, store, objects, runId, view, json }, begin)
+    const run = await openLocalRun(context, { config, handlers, store, objects, runId, view, json })
+    try {
+      // Awaits both: an engine that is still starting could not be stopped and would keep this process alive.
+      const [stored, started] = await Promise.allSettled([
+        store.putWorkflow({ compiled: workflow, hash, source, deploy: false }),
+        run.engine.start(),
+      ])
+      if (started.status === "rejected") throw started.reason
+      if (stored.status === "rejected") throw stored.reason
+      const { workflowId, versionId } = stored.value
+      run.reporter.start()
+      await run.engine.trigger({
+        id: runId,
+        workflowId,
+        versionId,
+        trigger: "manual",
+        params,
+        priority: null,
+        logicalDate: null,
+        idempotencyKey: null,
+        workingDir,
+      })
+      return await run.finish()
+    } finally {
+      await run.close()
+    }
   } finally {
     await store.close()
   }
