@@ -58,7 +58,6 @@ export const makeEngine = (store: ServerStore, folder: string, rest: Partial<Eng
     random: systemRandom,
     log: { info: () => {}, warn: console.error, error: console.error },
     holder: { kind: "server", name: "bench", process: "" },
-    privateRun: null,
     lanes: ["q:default"],
     concurrency: 256,
     maxFanout: 100_000,

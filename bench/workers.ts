@@ -45,7 +45,6 @@ const serveNoop = async (): Promise<void> => {
     random: systemRandom,
     log: silent,
     holder: { kind: "server", name: "bench", process: "" },
-    privateRun: null,
     lanes: [],
     concurrency: 16,
     maxFanout: 100_000,

@@ -12,7 +12,7 @@ const CLAIM = {
   attemptId: "attempt-1",
   runId: "run-1",
   runSeq: 1,
-  waitingOn: null,
+  wait: null,
 } as unknown as TaskClaim
 
 /** Returns a dispatcher whose attempts cannot be launched and whose gate cannot be evaluated. */
@@ -29,7 +29,7 @@ const setup = () => {
     resumed: () => {},
   } as unknown as DispatcherParts
   const log = { info: () => {}, warn: () => {}, error: () => {} }
-  const options = { clock, log, executors: new Map(), lanes: [], privateRun: null } as unknown as EngineOptions
+  const options = { clock, log, executors: new Map(), lanes: [] } as unknown as EngineOptions
   return { dispatcher: new Dispatcher(options, parts), clock, submitted }
 }
 
@@ -69,7 +69,7 @@ const withSlots = () => {
   }
   const waiting = { watches: { size: 0, has: () => false, release: () => {}, releaseRun: () => {} } }
   const parts = { attempts, waiting, submit: (change: Change) => submitted.push(change), attemptEnded: () => {} }
-  const options = { clock, executors: new Map(), lanes: [], privateRun: null, concurrency: 2 }
+  const options = { clock, executors: new Map(), lanes: [], concurrency: 2 }
   const dispatcher = new Dispatcher(options as unknown as EngineOptions, parts as unknown as DispatcherParts)
   const claim = (...ids: string[]): void => {
     const claims = ids.map((attemptId) => ({ ...CLAIM, attemptId }))

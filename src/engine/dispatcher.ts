@@ -169,7 +169,7 @@ export class Dispatcher implements LoopDispatcher {
   /** Evaluates a row for the gate, or resumes a waiting row that is due. */
   async #handleGateClaim(claim: TaskClaim): Promise<void> {
     const { gate, waiting, submit, resumed } = this.#parts
-    const isResumed = claim.waitingOn !== null
+    const isResumed = claim.wait !== null
     this.#gateClaims.add(claim.attemptId)
     try {
       const changes = isResumed ? [await waiting.resume(claim)] : await gate.evaluate(claim)
@@ -206,22 +206,27 @@ interface Lanes {
   gate: string[]
 }
 
-const privateRunOf = (id: string): RunLaneKey => ({ id, private: true })
+const SHARED: RunLaneKey = { id: "", private: false }
 
-const lanesOf = ({ privateRun, lanes, executors }: EngineOptions): Lanes => {
-  const run = { id: privateRun ?? "", private: privateRun !== null }
-  const local = privateRun === null ? lanes : [localLane(run, { queue: "", labels: [] })]
-  const remote = privateRun === null ? REMOTE_WILDCARD : remoteLane(run, { queue: "" })
+const privateKey = (id: string): RunLaneKey => ({ id, private: true })
+
+const lanesOf = ({ lanes, executors }: EngineOptions): Lanes => {
   const hasRemote = [...executors.values()].some((executor) => executor.remote === true)
-  return { local, remote: hasRemote ? [remote] : [], gate: [gateLane(run)] }
+  if (!("privateRun" in lanes)) return { local: lanes, remote: hasRemote ? [REMOTE_WILDCARD] : [], gate: [gateLane(SHARED)] }
+  const run = privateKey(lanes.privateRun)
+  return { local: [localLaneOf(run)], remote: hasRemote ? [remoteLaneOf(run)] : [], gate: [gateLane(run)] }
 }
+
+const localLaneOf = (run: RunLaneKey): string => localLane(run, { queue: "", labels: [] })
+
+const remoteLaneOf = (run: RunLaneKey): string => remoteLane(run, { queue: "" })
 
 /** Adds the lanes in which rows of dead `ork run` processes wait for a server: for the gate, and hooks of closed runs. */
 const withAbandoned = ({ local, remote, gate }: Lanes, runs: readonly AbandonedRun[]): Lanes => {
-  const closed = runs.filter((run) => run.closed).map(({ runId }) => privateRunOf(runId))
+  const closed = runs.filter((run) => run.closed).map(({ runId }) => privateKey(runId))
   return {
-    local: [...local, ...closed.map((run) => localLane(run, { queue: "", labels: [] }))],
-    remote: remote.length === 0 ? [] : [...remote, ...closed.map((run) => remoteLane(run, { queue: "" }))],
-    gate: [...gate, ...runs.map(({ runId }) => gateLane(privateRunOf(runId)))],
+    local: [...local, ...closed.map(localLaneOf)],
+    remote: remote.length === 0 ? [] : [...remote, ...closed.map(remoteLaneOf)],
+    gate: [...gate, ...runs.map(({ runId }) => gateLane(privateKey(runId)))],
   }
 }

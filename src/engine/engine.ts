@@ -11,10 +11,10 @@ import { UpstreamFiles } from "./attempts/upstream-files.ts"
 import { Dispatcher } from "./dispatcher.ts"
 import { finishesWithin } from "./finishes-within.ts"
 import { Gate } from "./gate/gate.ts"
-import { Events, type LastResult, type Listener } from "./loop/events.ts"
+import { Events, type EndResult, type Listener } from "./loop/events.ts"
 import { LeaseHolder } from "./loop/lease-holder.ts"
 import { CLAIM_NOTHING, Loop } from "./loop/loop.ts"
-import type { EngineOptions } from "./ports.ts"
+import { type EngineOptions, privateRunOf } from "./ports.ts"
 import { Callbacks } from "./attempts/callbacks.ts"
 import { cancelRun } from "./waiting/cancel-run.ts"
 import { ExternalSignals } from "./waiting/external-signals.ts"
@@ -150,9 +150,10 @@ export class Engine {
 
   /** Creates a run. `created` is false when the idempotency key was used before: `run` is then the run that it created first. */
   async trigger(request: TriggerRequest): Promise<{ run: RunRow; created: boolean }> {
-    const { store, clock, random, privateRun } = this.#options
+    const { store, clock, random } = this.#options
+    const isPrivate = privateRunOf(this.#options) !== null
     const id = request.id ?? newRunId(clock.now(), random.hex128())
-    const [result] = await this.create("runs", () => store.createRuns([{ ...request, id, private: privateRun !== null }]))
+    const [result] = await this.create("runs", () => store.createRuns([{ ...request, id, private: isPrivate }]))
     const { run, created } = result!
     if (created) this.#events.emit([{ type: "run", runId: run.id, status: run.status, at: run.createdAt }])
     return { run, created }
@@ -211,9 +212,13 @@ export class Engine {
     this.#events.onRecovered(listener)
   }
 
-  /** Makes a call that creates work, and a turn that claims it: in the same commit where the store commits calls together. */
+  /**
+   * Makes a call that creates work, and a turn that claims it: in one commit where the store commits both together (`commitsTogether`).
+   * Such a store keeps what the call creates until an immediate that it sets (`setImmediate`), or takes it into an `advance` that is called
+   * before. Waking the loop sets an immediate too (`clock.after(0)`), and immediates fire in the order in which they were set: the loop is
+   * woken before the call, so that its turn calls `advance` before the store commits alone.
+   */
   create<T>(work: CreatedWork, call: () => Promise<T>): Promise<T> {
-    // Before the call, so that the turn follows it in the same commit.
     if (this.#options.store.commitsTogether.includes(work)) this.#loop.wake()
     return this.#thenWake(call())
   }
@@ -272,12 +277,12 @@ export class Engine {
 }
 
 /** Returns the outputs of the last tasks of jobs and runs that succeeded with these changes, by the id of the job or run. */
-const resultsIn = (changes: readonly Change[], rejected: readonly Fence[]): Map<string, LastResult> => {
-  const results = new Map<string, LastResult>()
+const resultsIn = (changes: readonly Change[], rejected: readonly Fence[]): Map<string, EndResult> => {
+  const results = new Map<string, EndResult>()
   for (const change of changes) {
-    if (change.kind !== "finish" || change.status !== "success" || change.lastOf === undefined) continue
+    if (change.kind !== "finish" || change.status !== "success" || change.ends === undefined) continue
     if (rejected.some(({ attemptId }) => attemptId === change.attemptId)) continue
-    const { id, task } = change.lastOf
+    const { id, task } = change.ends
     results.set(id, { task, output: change.result.output ?? { inline: null } })
   }
   return results

@@ -94,6 +94,10 @@ export interface ConditionQuery {
   timeoutMs: number
 }
 
+/** Returns the private run that an engine belongs to; null: it claims shared work. */
+export const privateRunOf = ({ lanes }: Pick<EngineOptions, "lanes">): RunId | null =>
+  "privateRun" in lanes ? lanes.privateRun : null
+
 export interface EngineOptions {
   store: Store & Pick<FunctionStore, "listSteps" | "sendSignal"> & Pick<JobStore, "cancelJob">
   objects: ObjectStore
@@ -103,9 +107,8 @@ export interface EngineOptions {
   random: Random
   log: Logger
   holder: { kind: "server" | "run"; name: string; process: string; capabilities?: WorkerCapabilities }
-  /** The engine claims tasks of this private run only (`ork run`); null: shared work from `lanes`. */
-  privateRun: RunId | null
-  lanes: string[]
+  /** The lanes of shared work that the engine claims, or the only run whose tasks it claims (`ork run`). */
+  lanes: string[] | { privateRun: RunId }
   /** Limit of concurrent attempts on this machine; with `adaptiveConcurrency`, the least that it allows. */
   concurrency: number
   /** Replaces `concurrency`. */

@@ -382,10 +382,10 @@ export class Ork implements Orkable {
       ? this.#createJobsIn(jobs, options)
       : this.#create("jobs", () => this.#parts.store.createJobs(jobs, options)))
     if (!("rejected" in created)) {
-      const isUnfinished = this.#results.unfinished()
+      const maySkipFirstRead = this.#results.maySkipFirstRead()
       const runsHere = jobs[0] === undefined || this.#runs(jobs[0])
       if (!isInTransaction(options) && !runsHere) await this.#unhandled.check(jobs)
-      return created.map((job) => this.#jobWork(job, runsHere && job.created ? isUnfinished : undefined))
+      return created.map((job) => this.#jobWork(job, runsHere && job.created ? maySkipFirstRead : undefined))
     }
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
@@ -406,8 +406,8 @@ export class Ork implements Orkable {
     return await store.createJobsIn(tx, jobs, onConflict).catch(asTransactionError)
   }
 
-  /** `isUnfinished`: returns whether a job that this process runs and has just created is known to be unfinished. */
-  #jobWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, isUnfinished?: () => boolean): Work<unknown> {
+  /** `maySkipFirstRead`: given for a job that this process runs and has just created. */
+  #jobWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, maySkipFirstRead?: () => boolean): Work<unknown> {
     const { store } = this.#parts
     return {
       id: job.id,
@@ -418,7 +418,7 @@ export class Ork implements Orkable {
       attempts: job.attemptCount,
       error: job.error,
       progress: job.progress ?? null,
-      result: (options) => this.#jobResult(job, { ...options, isUnfinished }),
+      result: (options) => this.#jobResult(job, { ...options, maySkipFirstRead }),
       cancel: async () => {
         const rejected = await store.cancelJob(job.id).finally(() => this.#engine?.wake())
         this.#results.recheck(job.id)
@@ -483,8 +483,8 @@ export class Ork implements Orkable {
     if (!created && options.onConflict === "error") {
       throw new ConflictError(`no run of ${definition.name} was created: the key is taken by run ${run.id}`)
     }
-    const isUnfinished = created && this.#runs(definition) ? this.#results.unfinished() : undefined
-    return this.#runWork(run, created, isUnfinished) as Work<Result>
+    const maySkipFirstRead = created && this.#runs(definition) ? this.#results.maySkipFirstRead() : undefined
+    return this.#runWork(run, created, maySkipFirstRead) as Work<Result>
   }
 
   async #createRun(
@@ -531,8 +531,8 @@ export class Ork implements Orkable {
     this.#scheduler?.wake()
   }
 
-  /** `isUnfinished`: returns whether a run that this process works on and has just created is known to be unfinished. */
-  #runWork(run: RunRow, created: boolean, isUnfinished?: () => boolean): Work<unknown> {
+  /** `maySkipFirstRead`: given for a run that this process works on and has just created. */
+  #runWork(run: RunRow, created: boolean, maySkipFirstRead?: () => boolean): Work<unknown> {
     const { store } = this.#parts
     const { id, workflow: name } = run
     const find = async (): Promise<RunRow> => {
@@ -549,7 +549,7 @@ export class Ork implements Orkable {
       attempts: 1,
       error: run.error,
       progress: null,
-      result: (options) => this.#runResult(run, { ...options, isUnfinished }),
+      result: (options) => this.#runResult(run, { ...options, maySkipFirstRead }),
       cancel: async () => {
         if (!(await cancelRun(store, id).finally(() => this.#engine?.wake()))) {
           throw new ConflictError(`run ${id} has ended and cannot be cancelled`)

@@ -222,7 +222,6 @@ class Server {
       random,
       log: log.child({ part: "engine" }),
       holder: { kind: "server", name: processName(), process: identity, capabilities },
-      privateRun: null,
       lanes: lanesOf(capabilities),
       ...concurrencyOf(config, clock),
       remoteConcurrency: config.remoteConcurrency,

@@ -94,7 +94,6 @@ const setup = async () => {
       random: systemRandom,
       log: SILENT,
       holder: { kind: "server", name, process: name },
-      privateRun: null,
       lanes: ["q:default"],
       concurrency: 1,
       remoteConcurrency,

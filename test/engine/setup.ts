@@ -107,7 +107,6 @@ export const setup = async (scripts: { [task: string]: Script } = {}, options: P
       process: "",
       capabilities: { queues: ["default"], labels: [], handlers: [], capacity: 16, version: "1" },
     },
-    privateRun: null,
     lanes: ["q:default"],
     concurrency: 16,
     maxFanout: 100_000,

@@ -53,7 +53,6 @@ test("10,000 tasks that wait for a file use no slot, write nothing, and cost lit
     random,
     log: { info: () => {}, warn: () => {}, error: () => {} },
     holder: { kind: "run", name: "waits", process: "" },
-    privateRun: null,
     lanes: [],
     concurrency: 1,
     maxFanout: 100_000,

@@ -145,7 +145,6 @@ const engineSettings = (store: ServerStore) =>
     clock: systemClock,
     random: systemRandom,
     holder: { kind: "server", name: "test", process: "" },
-    privateRun: null,
     concurrency: 16,
     maxFanout: 1000,
     maxOutputBytes: 1 << 20,

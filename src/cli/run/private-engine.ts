@@ -21,7 +21,7 @@ export interface PrivateEngineOptions extends Pick<
 export const privateEngine = async (
   { backends, cwd }: Context,
   { config, store, objects }: OpenStores,
-  { name, executors, ...own }: PrivateEngineOptions,
+  { name, privateRun, executors, ...own }: PrivateEngineOptions,
 ): Promise<Engine> => {
   const parts = await backends.engineParts(config, objects, { folder: resolve(cwd, config.dataDir), service: false })
   return new Engine({
@@ -33,7 +33,7 @@ export const privateEngine = async (
     clock: backends.clock,
     random: backends.random,
     holder: { kind: "run", name, process: backends.processIdentity() },
-    lanes: [],
+    lanes: { privateRun },
     maxFanout: config.maxFanout,
     maxOutputBytes: config.maxOutputBytes,
     maxArtifactBytes: config.maxArtifactBytes,

@@ -96,7 +96,7 @@ export type Change =
        * Job or run that may end with this task: those who wait for its result need not read it. `task`: name of a last task of a graph;
        * null: the output is the whole result. Not stored.
        */
-      lastOf?: { id: string; task: string | null }
+      ends?: { id: string; task: string | null }
     })
   /** A failed or lost attempt is repeated: → pending, available after the delay. */
   | (Fence & { kind: "retry"; delayMs: number; lost: boolean; result: AttemptResult })

@@ -85,7 +85,7 @@ export class Attempts {
       this.#count(attempt, -1)
     }
     if (change === null) return
-    if (change.kind === "finish" && isLast(attempt)) change.lastOf = lastOf(attempt)
+    if (change.kind === "finish" && mayEndOwner(attempt)) change.ends = endedBy(attempt)
     const executor = this.#options.executors.get(attempt.node.executor)
     if (suspended) await this.#suspend(change)
     else if (executor?.committed === undefined) this.#parts.submit(change)
@@ -101,7 +101,7 @@ export class Attempts {
     if (await this.#parts.commit(change).catch(() => true)) return
     // A row that waits was suspended by an earlier commit, whose reply was lost: it goes on when it is resumed.
     for (const claim of await this.#readClaims({ row: change.row, attemptId: change.attemptId }))
-      if (claim.kind !== "job" && claim.waitingOn === null) await this.launch(claim)
+      if (claim.kind !== "job" && claim.wait === null) await this.launch(claim)
   }
 
   /** Reads the claim of an attempt that has not ended, as soon as the store can be read. */
@@ -244,13 +244,14 @@ export class Attempts {
   }
 }
 
-const lastOf = ({ claim, node, workflow }: LaunchedAttempt): { id: string; task: string | null } => ({
+/** Returns the job or run that ends with the attempt, and the task whose output is its result. */
+const endedBy = ({ claim, node, workflow }: LaunchedAttempt): { id: string; task: string | null } => ({
   id: ownerOf(claim),
   task: claim.kind === "job" || workflow.anyParams === true ? null : node.name,
 })
 
 /** Tells whether the attempt is of a job, or of a task outside of groups and fan-outs after which no task of its run follows. */
-const isLast = ({ claim, node }: LaunchedAttempt): boolean =>
+const mayEndOwner = ({ claim, node }: LaunchedAttempt): boolean =>
   claim.kind === "job" || (claim.path === "" && node.downstream.length === 0 && node.hook === null && node.group === null)
 
 /** Returns folders that create none to work in. */

@@ -121,7 +121,7 @@ const suspend = (claim: Claim, { startedAt }: AttemptResult, suspended: NonNulla
   return { ...fenceOf(claim), kind: "wait", waitingOn, delayMs, seenRequests, ...(startedAt !== null && { startedAt }) }
 }
 
-const isResumed = (claim: Claim): boolean => claim.kind !== "job" && claim.waitingOn !== null
+const isResumed = (claim: Claim): boolean => claim.kind !== "job" && claim.wait !== null
 
 /** Returns the output of a success that asks to defer its work; null otherwise. */
 const deferralIn = ({ state, output }: AttemptResult): JsonObject | null => {

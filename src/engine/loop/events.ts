@@ -6,20 +6,20 @@ import { isRunClosed } from "../../core/model/status.ts"
 import type { RunRow, Store, StoreEvent } from "../../store/contract/store.ts"
 
 /** Output of a job, a function (`task` is null), or the task that ended a run. */
-export interface LastResult {
+export interface EndResult {
   task: string | null
   output: Output
 }
 
 /** `result`: of the job or run that has succeeded with the event, if this engine ran the task that ended it. */
-export type Listener = (event: StoreEvent, result?: LastResult) => void
+export type Listener = (event: StoreEvent, result?: EndResult) => void
 
 interface Waiter {
   resolve: (run: RunRow) => void
   reject: (error: Error) => void
 }
 
-const NO_RESULTS: ReadonlyMap<string, LastResult> = new Map()
+const NO_RESULTS: ReadonlyMap<string, EndResult> = new Map()
 
 /** Returns the id of the job or run that has succeeded with the event; null: none. */
 const succeededIn = ({ type, status, jobId, runId }: StoreEvent): string | null => {
@@ -51,7 +51,7 @@ export class Events {
   }
 
   /** `results`: of jobs and runs that have succeeded, by id. */
-  emit(events: readonly StoreEvent[], results: ReadonlyMap<string, LastResult> = NO_RESULTS): void {
+  emit(events: readonly StoreEvent[], results: ReadonlyMap<string, EndResult> = NO_RESULTS): void {
     const listeners = [...this.#listeners]
     if (listeners.length === 0) return
     for (const event of events) {

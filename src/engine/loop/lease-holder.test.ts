@@ -36,7 +36,6 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
     log: { info: () => {}, warn: () => {}, error: () => {} },
     holder: { kind: "server", name: "server", process: "1" },
     executors: new Map(),
-    privateRun: null,
     stallMs: 60_000,
   } as unknown as EngineOptions
   const holder = new LeaseHolder(options, {

@@ -4,7 +4,7 @@
 
 import { finishesWithin } from "../finishes-within.ts"
 import { nodeOf, retriesUsed } from "../attempts/claims.ts"
-import type { EngineOptions } from "../ports.ts"
+import { type EngineOptions, privateRunOf } from "../ports.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { decide } from "../../core/rules/changes/decide.ts"
 import { type HolderId, newHolderId } from "../../core/model/ids.ts"
@@ -143,8 +143,8 @@ export class LeaseHolder {
   }
 
   async #register(): Promise<void> {
-    const { store, holder, privateRun } = this.#options
-    await store.registerHolder({ id: this.#id, ...holder, leaseMs: this.#leaseMs, runId: privateRun })
+    const { store, holder } = this.#options
+    await store.registerHolder({ id: this.#id, ...holder, leaseMs: this.#leaseMs, runId: privateRunOf(this.#options) })
   }
 
   #scheduleRenewal(delayMs = this.#renewalMs): void {

@@ -54,8 +54,8 @@ interface Turn {
   batch: Batch
   /** Claims that this turn may still return; they count against the capacity of other turns. */
   reserved: number
-  /** Part of the capacity was reserved for other turns. */
-  sharedCapacity: boolean
+  /** Other turns had reserved, or could reserve, a part of the capacity: it claims less than there was room for. */
+  leavesCapacity: boolean
 }
 
 export class Loop {
@@ -75,8 +75,8 @@ export class Loop {
   readonly #turnsSince = new Map<Turn, number>()
   /** Sum of `reserved` of the turns in flight. */
   #reserved = 0
-  /** A turn claimed all that others left to it: when they have committed, there may be capacity for the rows that it made ready. */
-  #mayClaimMore = false
+  /** A turn that left capacity to others claimed all it asked for: rows may be left for the capacity that they do not use. */
+  #mayLeaveRows = false
   #turnWanted = false
   #turnScheduled = false
   #cancelCoalescing: (() => void) | null = null
@@ -185,9 +185,10 @@ export class Loop {
   #scheduleTurn(): void {
     if (this.#turnScheduled || !this.#canTurn()) return
     this.#turnScheduled = true
+    // In this tick of the event loop: see `Engine.create`.
     this.#options.clock.after(0, () => {
       this.#turnScheduled = false
-      void this.#turn()
+      this.#beginTurns()
     })
   }
 
@@ -195,19 +196,24 @@ export class Loop {
     return this.#store === "available" && this.#phase !== "stopped" && this.#inbox.canAdvance
   }
 
-  async #turn(): Promise<void> {
-    if (!this.#canTurn()) return
-    this.#turnWanted = false
-    this.#cancelCoalescing?.()
-    this.#cancelCoalescing = null
-    const turn = this.#prepareTurn()
+  /** Begins a turn, and those that may be in flight together with it. */
+  #beginTurns(): void {
+    while (this.#canTurn()) {
+      this.#turnWanted = false
+      this.#cancelCoalescing?.()
+      this.#cancelCoalescing = null
+      const turn = this.#prepareTurn()
+      void this.#turn(turn)
+      if (turn.taken.nextBatchSize === null) return
+    }
+  }
+
+  async #turn(turn: Turn): Promise<void> {
     const { store, clock, observer } = this.#options
     const begunAt = clock.monotonic()
     this.#turnsSince.set(turn, begunAt)
     try {
-      const advancing = store.advance(turn.batch)
-      if (turn.taken.concurrentChanges > 0) void this.#turn()
-      const advanced = await advancing
+      const advanced = await store.advance(turn.batch)
       const { length: changes } = turn.batch.changes
       observer?.turn?.({ changes, claims: advanced.claims.length, ms: clock.monotonic() - begunAt })
       this.#committed(turn, advanced)
@@ -230,9 +236,9 @@ export class Loop {
     const taken = this.#inbox.nextBatch()
     const { dispatcher, holderId } = this.#parts
     const draining = this.#phase === "draining"
-    const sharedCapacity = taken.concurrentChanges > 0 || this.#reserved > 0
-    // Each change of the concurrent advance may end an attempt and unblock a task, which that advance then claims.
-    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + taken.concurrentChanges)
+    const leavesCapacity = taken.nextBatchSize !== null || this.#reserved > 0
+    // Each change of the next batch may end an attempt and unblock a task, which its turn then claims.
+    const claim = draining ? CLAIM_NOTHING : dispatcher.claimCapacity(this.#reserved + (taken.nextBatchSize ?? 0))
     const gate = dispatcher.gateCapacity(this.#inbox.chunks)
     const batch: Batch = {
       holder: holderId(),
@@ -241,8 +247,8 @@ export class Loop {
       gate: draining ? { ...gate, maxClaims: 0 } : gate,
     }
     this.#reserved += batch.claim.maxClaims
-    if (!sharedCapacity) this.#mayClaimMore = false
-    return { taken, batch, reserved: batch.claim.maxClaims, sharedCapacity }
+    if (!leavesCapacity) this.#mayLeaveRows = false
+    return { taken, batch, reserved: batch.claim.maxClaims, leavesCapacity }
   }
 
   #unreserve(turn: Turn): void {
@@ -251,7 +257,7 @@ export class Loop {
   }
 
   #committed(turn: Turn, advanced: Advanced): void {
-    const { taken, batch, sharedCapacity } = turn
+    const { taken, batch, leavesCapacity } = turn
     this.#failures = 0
     this.#failingSince = null
     this.#problem = null
@@ -259,11 +265,11 @@ export class Loop {
     this.#handle(batch.changes, advanced)
     this.#wakeWhenDue(advanced.nextDueMs, taken.exclusive)
     if (advanced.claims.length === batch.claim.maxClaims) {
-      if (sharedCapacity) this.#mayClaimMore = true
+      if (leavesCapacity) this.#mayLeaveRows = true
       // All requested rows were claimed and capacity is left: another turn may find more work.
       else if (batch.claim.maxClaims > 0 && this.#hasCapacity()) this.#wakeSoon()
     }
-    if (this.#mayClaimMore && this.#hasCapacity()) this.#turnWanted = true
+    if (this.#mayLeaveRows && this.#hasCapacity()) this.#turnWanted = true
     if (advanced.more || this.#inbox.urgent) this.#turnWanted = true
     this.#inbox.complete(taken)
   }

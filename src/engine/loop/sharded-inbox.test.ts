@@ -24,14 +24,14 @@ const TWO = { maxConcurrent: 2, minBatch: 2 }
 describe("ShardedInbox", () => {
   it("puts a few changes of all shards into one batch", () => {
     const inbox = filled(TWO, [1, 2, 1])
-    expect(inbox.nextBatch()).toMatchObject({ changes: { length: 3 }, concurrentChanges: 0, exclusive: true })
+    expect(inbox.nextBatch()).toMatchObject({ changes: { length: 3 }, nextBatchSize: null, exclusive: true })
     expect(inbox.canAdvance).toBe(false)
   })
 
   it("makes two batches that share no run when there is enough for both", () => {
     const inbox = filled(TWO, [1, 2, 3, 4, 5, 6])
     const [first, second] = [inbox.nextBatch(), inbox.nextBatch()]
-    expect(first.concurrentChanges).toBe(3)
+    expect(first.nextBatchSize).toBe(3)
     expect(first.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([0, 0, 0])
     expect(second.changes.map(({ shardKey }) => shardKey! % 2)).toEqual([1, 1, 1])
     expect([first.exclusive, second.exclusive]).toEqual([false, false])
@@ -65,7 +65,7 @@ describe("ShardedInbox", () => {
   it("makes an empty batch while nothing is in flight", () => {
     const inbox = filled(TWO, [])
     expect(inbox.canAdvance).toBe(true)
-    expect(inbox.nextBatch()).toMatchObject({ changes: [], concurrentChanges: 0 })
+    expect(inbox.nextBatch()).toMatchObject({ changes: [], nextBatchSize: null })
     expect(inbox.idle).toBe(false)
   })
 })

@@ -10,8 +10,8 @@ export interface InboxBatch {
   changes: Change[]
   /** Shards that the changes come from; busy until the batch is completed or requeued. */
   shards: Inbox[]
-  /** Number of changes in the largest idle shard, if they are worth a concurrent advance; otherwise 0. */
-  concurrentChanges: number
+  /** Number of changes of the batch that an advance may take while this one is in flight; null: none may. */
+  nextBatchSize: number | null
   /** No other batch was in flight at any time together with this one. */
   exclusive: boolean
 }
@@ -69,10 +69,10 @@ export class ShardedInbox {
     const shards = together ? this.#shards : [this.#largestIdle()]
     const changes: Change[] = []
     for (const shard of shards) changes.push(...shard.nextBatch({ expansions: changes.length < MAX_BATCH / 2 }))
-    const batch: InboxBatch = { changes, shards, concurrentChanges: 0, exclusive: this.idle }
+    const batch: InboxBatch = { changes, shards, nextBatchSize: null, exclusive: this.idle }
     for (const other of this.#busy.values()) other.exclusive = false
     for (const shard of shards) this.#busy.set(shard, batch)
-    if (this.canAdvance) batch.concurrentChanges = this.#largestIdle().size
+    if (this.canAdvance) batch.nextBatchSize = this.#largestIdle().size
     return batch
   }
 

@@ -2,7 +2,7 @@
 // file once. A server remembers what it has seen, so that it asks the store about new files only.
 
 import { DueLoop } from "./due-loop.ts"
-import { triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
+import { planTriggeredRun, type TriggeredRunOptions } from "./plan-triggered-run.ts"
 import { messageOf } from "../../core/values/error-message.ts"
 import type { Match, MatchFinder } from "../../objects/matches/matches.ts"
 import type { Store } from "../../store/contract/store.ts"
@@ -133,7 +133,7 @@ export class PathTriggers extends DueLoop {
     const recorded: RecordedFile[] = []
     for (const file of files) {
       const occasion = { trigger: "path", cause: { path: file.path }, logicalDate: null, timezone: null } as const
-      recorded.push({ ...file, outcome: await triggeredRun(this.#options, trigger, occasion) })
+      recorded.push({ ...file, outcome: await planTriggeredRun(this.#options, trigger, occasion) })
     }
     if (recorded.length === 0) return
     await store.recordFiles(watched, recorded).finally(wake)

@@ -50,7 +50,7 @@ const MAX_NAMES = 1000
 const firstNames = (names: string[]): string[] =>
   names.length <= MAX_NAMES ? names : [...names.slice(0, MAX_NAMES), `and ${names.length - MAX_NAMES} more`]
 
-export type TriggeredRun = Awaited<ReturnType<Engine["trigger"]>> | { problems: Problem[] }
+export type TriggerResult = Awaited<ReturnType<Engine["trigger"]>> | { problems: Problem[] }
 
 export class RunService {
   readonly #options: RunServiceOptions
@@ -60,7 +60,7 @@ export class RunService {
   }
 
   /** Checks the params against the workflow and creates a run. */
-  async trigger({ workflow, params, ...request }: RunRequest): Promise<TriggeredRun> {
+  async trigger({ workflow, params, ...request }: RunRequest): Promise<TriggerResult> {
     const bound = bindParams(workflow.compiled, { values: params })
     if (!bound.ok) return { problems: bound.problems }
     describeAction({ target: ([first]: { run: RunRow }[]) => first!.run.id })

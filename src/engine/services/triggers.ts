@@ -2,7 +2,7 @@
 // the run, so that there is one run per cause across servers and restarts.
 
 import { DueLoop } from "./due-loop.ts"
-import { type Occasion, triggeredRun, type TriggeredRunOptions } from "./triggered-run.ts"
+import { type Occasion, planTriggeredRun, type TriggeredRunOptions } from "./plan-triggered-run.ts"
 import type { AfterTrigger } from "../../core/model/workflow.ts"
 import type { Store } from "../../store/contract/store.ts"
 import type { AfterTriggerRow, SuccessUse, TriggerStore, UpstreamSuccess } from "../../store/contract/triggers.ts"
@@ -41,7 +41,7 @@ export class Triggers extends DueLoop {
     const successes = await store.successesOf(trigger.id, MAX_SUCCESSES)
     const uses: SuccessUse[] = []
     for (const { causes, used } of groupCauses(trigger.spec, successes)) {
-      const outcome = causes === null ? null : await triggeredRun(this.#options, trigger, occasionOf(causes))
+      const outcome = causes === null ? null : await planTriggeredRun(this.#options, trigger, occasionOf(causes))
       uses.push({ triggerId: trigger.id, successes: used.map(({ id }) => id), outcome })
     }
     if (uses.length === 0) return false

@@ -73,7 +73,7 @@ export class ExternalSignals {
     if (fence === null) throw new NotFound("there is no such callback")
     const [claim] = await store.readClaims([fence])
     if (claim === undefined) throw new Conflict("the attempt of this callback has ended already")
-    if (claim.kind === "job" || claim.waitingOn?.for.kind !== "callback") {
+    if (claim.kind === "job" || claim.wait?.on.kind !== "callback") {
       throw new Conflict("the attempt of this callback is not waiting yet; try again")
     }
     const result: WaitResult =
@@ -87,7 +87,7 @@ export class ExternalSignals {
   async #waitingClaim(task: TaskRow, kind: WaitKind): Promise<TaskClaim | null> {
     if (task.attemptId === null || task.waitingOn?.kind !== kind) return null
     const [claim] = await this.#options.store.readClaims([{ row: task.row, attemptId: task.attemptId }])
-    return claim !== undefined && claim.kind !== "job" && claim.waitingOn?.for.kind === kind ? claim : null
+    return claim !== undefined && claim.kind !== "job" && claim.wait?.on.kind === kind ? claim : null
   }
 
   /** Masks the task's secrets: the service that calls back may have received them. */

@@ -129,16 +129,16 @@ export class WaitingTasks {
    */
   async resume(claim: TaskClaim): Promise<Change | null> {
     const { node } = nodeOf(this.#options.store, claim)
-    if (claim.waitingOn!.for.kind === "resume" && !isCancelling(claim)) return { ...fenceOf(claim), kind: "requeue" }
+    if (claim.wait!.on.kind === "resume" && !isCancelling(claim)) return { ...fenceOf(claim), kind: "requeue" }
     const step = await this.#step(claim, node)
     if ("held" in step) return null
     if ("requeue" in step) return { ...fenceOf(claim), kind: "requeue" }
     if ("result" in step) return await this.toChange(claim, node, step.result)
-    return { ...fenceOf(claim), kind: "wait", ...step, resumes: claim.waitingOn!.resumes }
+    return { ...fenceOf(claim), kind: "wait", ...step, resumes: claim.wait!.resumes }
   }
 
   async #step(claim: TaskClaim, node: Node): Promise<WaitStep | Held | Requeue> {
-    const { for: waitingOn, elapsedMs } = claim.waitingOn!
+    const { on: waitingOn, elapsedMs } = claim.wait!
     try {
       if (isCancelling(claim)) return await this.#cancel(waitingOn)
       const limitMs = timeLimitOf(node, waitingOn)
@@ -159,7 +159,7 @@ export class WaitingTasks {
   async #check(claim: TaskClaim, node: Node, waitingOn: WaitingOn, leftMs: number | null): Promise<WaitStep | Held | Requeue> {
     switch (waitingOn.kind) {
       case "sleep":
-        return { waitingOn, delayMs: waitingOn.ms - claim.waitingOn!.elapsedMs }
+        return { waitingOn, delayMs: waitingOn.ms - claim.wait!.elapsedMs }
       case "approval":
       case "callback":
       case "resume":
@@ -238,7 +238,7 @@ export const approvalResult = ({ approved, comment, by, at }: ApprovalAnswer, er
 }
 
 /** Returns whether the run is being cancelled, or a group around the task is overdue. */
-const isCancelling = ({ run, waitingOn }: TaskClaim): boolean => run.cancelling !== null || waitingOn?.mustEnd === true
+const isCancelling = ({ run, wait }: TaskClaim): boolean => run.cancelling !== null || wait?.mustEnd === true
 
 /**
  * Returns how long the attempt may take in all; null: without limit. Deferred work has a limit of its own: the task's timeout, which
@@ -253,10 +253,10 @@ const timeLimitOf = (node: Node, waitingOn: WaitingOn): number | null => {
 
 /** Returns the next step of a command: after a check, it waits for the time of the next one. */
 const nextCommandCheck = (
-  { waitingOn: claimed }: TaskClaim,
+  { wait }: TaskClaim,
   { checked, ...waitingOn }: Extract<WaitingOn, { kind: "condition" }>,
 ): WaitStep | Requeue =>
-  checked === true ? { waitingOn, delayMs: untilNextCheck(waitingOn.everyMs, claimed!.elapsedMs) } : { requeue: true }
+  checked === true ? { waitingOn, delayMs: untilNextCheck(waitingOn.everyMs, wait!.elapsedMs) } : { requeue: true }
 
 const withinLimit = <Step extends object>(step: WaitStep | Step, leftMs: number | null): WaitStep | Step =>
   "waitingOn" in step ? { ...step, delayMs: soonest(step.delayMs, leftMs) } : step

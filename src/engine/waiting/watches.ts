@@ -71,7 +71,7 @@ export class Watches {
   /** Starts to check a condition, at once. Returns false when the engine stops. */
   add(claim: TaskClaim, condition: Condition, { everyMs, timeoutMs }: { everyMs: number; timeoutMs: number | null }): boolean {
     if (this.#stopped) return false
-    const startedAt = this.#options.clock.monotonic() - claim.waitingOn!.elapsedMs
+    const startedAt = this.#options.clock.monotonic() - claim.wait!.elapsedMs
     const watch: Watch = { fence: fenceOf(claim), condition, everyMs, timeoutMs, startedAt, seen: null }
     this.#watches.set(claim.attemptId, watch)
     this.#queue(watch)

@@ -54,7 +54,6 @@ export const createEngine = (parts: OrkParts, definitions: readonly Definition[]
     random,
     log,
     holder: { kind: parts.holder, name, process, capabilities },
-    privateRun: null,
     lanes: [...lanesOf(capabilities), ...(createExecutors === undefined ? [] : [REMOTE_WILDCARD])],
     concurrency,
     maxFanout: MAX_FANOUT,

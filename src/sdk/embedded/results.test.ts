@@ -30,14 +30,14 @@ const setup = ({ alone = false } = {}) => {
     results,
     reads,
     delays,
-    wait: (id: string, isUnfinished?: () => boolean) =>
+    wait: (id: string, maySkipFirstRead?: () => boolean) =>
       results.wait<never>(
         id,
         async () => {
           reads.push(id)
           return null
         },
-        { isUnfinished },
+        { maySkipFirstRead },
       ),
     emit: (status: "RUNNING" | "COMPLETED" | "FAILED", result?: Parameters<Listener>[1]) => {
       const event = { type: "job", runId: "" as never, jobId: "a", status, at: AT } satisfies StoreEvent
@@ -62,16 +62,16 @@ it("a job is read when it ends, not when it starts, and not when its result is a
 
 it("a job that is known to be unfinished is not read first, but polled", () => {
   const { results, wait, reads, delays } = setup()
-  void wait("a", results.unfinished())
+  void wait("a", results.maySkipFirstRead())
   expect([reads, delays]).toEqual([[], [10]])
 })
 
 it("a job is read at once when something has ended, or was cancelled, since it was known to be unfinished", () => {
   const { results, wait, emit, reads } = setup()
-  const beforeEnd = results.unfinished()
+  const beforeEnd = results.maySkipFirstRead()
   emit("COMPLETED", { task: null, output: { inline: 42 } })
   void wait("a", beforeEnd)
-  const beforeCancel = results.unfinished()
+  const beforeCancel = results.maySkipFirstRead()
   results.recheck("b")
   void wait("b", beforeCancel)
   expect(reads).toEqual(["a", "b"])
@@ -79,7 +79,7 @@ it("a job is read at once when something has ended, or was cancelled, since it w
 
 it("a job is read at once where nobody polls", () => {
   const { results, wait, reads } = setup({ alone: true })
-  void wait("a", results.unfinished())
+  void wait("a", results.maySkipFirstRead())
   expect(reads).toEqual(["a"])
 })
 

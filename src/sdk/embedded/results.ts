@@ -6,7 +6,7 @@ import type { Output } from "../../core/model/change.ts"
 import { isRunClosed, type RunStatus } from "../../core/model/status.ts"
 import { isJobFinished } from "../../core/rules/jobs/jobs.ts"
 import type { Engine } from "../../engine/engine.ts"
-import type { LastResult } from "../../engine/loop/events.ts"
+import type { EndResult } from "../../engine/loop/events.ts"
 import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { StoreEvent } from "../../store/contract/store.ts"
 import { toMs } from "../duration.ts"
@@ -20,12 +20,12 @@ const POLL_MS_PER_WAITER = 1
 
 /** A success that this process has committed: nothing has to be read. */
 export interface Announced {
-  result: LastResult
+  result: EndResult
 }
 
 export interface WaitOptions extends ResultOptions {
-  /** From `unfinished`, for work that this process has just created and runs itself. */
-  isUnfinished?: (() => boolean) | undefined
+  /** From the method of that name, for work that this process has just created and runs itself. */
+  maySkipFirstRead?: (() => boolean) | undefined
 }
 
 /** Someone who waits for a job or a run. */
@@ -98,19 +98,19 @@ export class Results {
   }
 
   /**
-   * Called for work that is unfinished now. Returns whether it still is as far as this process knows: the first read can wait for the
-   * poll, which finds an end in another process. Without polls, nothing is left to chance.
+   * Called for work that is unfinished now. Returns a function that says whether a wait for it may begin without a read: nothing has ended in
+   * this process since, and the first poll finds an end in another process. Without polls (`alone`), every wait begins with a read.
    */
-  unfinished(): () => boolean {
+  maySkipFirstRead(): () => boolean {
     const ends = this.#ends
     return () => ends === this.#ends && !this.#alone
   }
 
-  /** Calls `read` until it returns a value, or this process announces the success: at once, unless the work is known to be unfinished. */
+  /** Calls `read` until it returns a value, or this process announces the success: at once, unless the first read may be skipped. */
   async wait<T>(
     id: string,
     read: () => Promise<T | null>,
-    { timeout, signal, isUnfinished }: WaitOptions = {},
+    { timeout, signal, maySkipFirstRead }: WaitOptions = {},
   ): Promise<T | Announced> {
     signal?.throwIfAborted()
     if (this.#stopped) throw new StoppedError()
@@ -173,7 +173,7 @@ export class Results {
       this.#waiters.set(id, waiters.add(waiter))
       if (!this.#alone) poll()
       // It may have ended before.
-      if (isUnfinished?.() !== true) void check()
+      if (maySkipFirstRead?.() !== true) void check()
     })
   }
 }

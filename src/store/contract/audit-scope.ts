@@ -57,8 +57,8 @@ export const leaveAudit = <T>(work: () => T): T => scopes.exit(work)
 /** Returns the name of the key or user that makes the present change; null without one. */
 export const currentActor = (): string | null => scopes.getStore()?.entry.actor ?? null
 
-/** Whether the next transaction takes a change (`takeAuditEntry`). */
-export const hasChange = (): boolean => scopes.getStore()?.taken === false
+/** Returns whether the next transaction writes an audit entry (`takeAuditEntry`). */
+export const hasPendingAuditEntry = (): boolean => scopes.getStore()?.taken === false
 
 /**
  * Takes the audit entry of the present scope for a transaction. Returns null without a scope, or when it was taken before. The result is to

@@ -44,10 +44,10 @@ export interface TaskClaim extends ClaimBase {
   childrenPending: number | null
   childrenFailed: number
   /**
-   * Set for a resumed row: what it waited on, how long its attempt has been running by the store's clock, how often it was resumed, and
-   * whether it must end.
+   * Set for a row that has waited in this attempt: on what, how long the attempt has been running by the store's clock, how often the row
+   * was resumed, and whether it must end. A row that `advance` claims was resumed; `readClaims` also returns rows that still wait.
    */
-  waitingOn: { for: WaitingOn; elapsedMs: number; resumes: number; mustEnd?: true } | null
+  wait: { on: WaitingOn; elapsedMs: number; resumes: number; mustEnd?: true } | null
   upstream: { failed: number; unmet: number; waived: number }
   /** State of each of `node.reads`, by node. Containers stand for their instances. */
   reads: Map<number, { status: TaskStatus; output: Output | null }>

@@ -43,7 +43,10 @@ export interface Store {
    * a concurrent call pays for its commit.
    */
   readonly advanceConcurrency: { maxConcurrent: number; minBatch: number }
-  /** What an `advance` claims that was created in its tick of the event loop: both calls are then committed together, in their order. */
+  /**
+   * What the store commits together with an `advance` that is called before the end of the tick of the creating call, and that can then
+   * claim it (see `Engine.create` for the order of both calls).
+   */
   readonly commitsTogether: readonly CreatedWork[]
 
   /** Applies missing migrations under a lock. Rejects a schema newer than the code (`SchemaTooNew`). */
@@ -235,7 +238,7 @@ export interface ParentTask {
 
 export interface Batch {
   holder: HolderId
-  /** At most 1,000, applied in order. Several changes of one row may follow each other (started, finish). */
+  /** At most 1,000. Those of one attempt are applied in their order (started, finish); those of different attempts, in any. */
   changes: Change[]
   /** Claims for work: by priority, workflows in turn, then in the order of core/rules/claims/claim-order.ts. */
   claim: { lanes: string[]; maxClaims: number }
@@ -248,7 +251,7 @@ export interface Advanced {
   rejected: Fence[]
   claims: Claim[]
   /**
-   * Claims for the gate: pending rows under an attempt id that does not count as an attempt, and resumed rows (`waitingOn`), which
+   * Claims for the gate: pending rows under an attempt id that does not count as an attempt, and resumed rows (`wait`), which
    * are running under the id of their attempt.
    */
   gates: TaskClaim[]

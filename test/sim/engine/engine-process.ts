@@ -118,8 +118,8 @@ const createEngine = (simulation: Simulation, process: EngineProcess, spec: Engi
     random: new Rng("engine", simulation.scenario.seed, name),
     log: SILENT,
     holder: { kind, name: spec.name, process: name, ...(kind === "server" && functions.length > 0 && { capabilities }) },
-    privateRun: spec.privateRun === null ? null : (simulation.runIdOf(spec.privateRun) as RunId),
-    lanes: lanesOf(simulation.scenario),
+    lanes:
+      spec.privateRun === null ? lanesOf(simulation.scenario) : { privateRun: simulation.runIdOf(spec.privateRun) as RunId },
     concurrency: spec.concurrency,
     maxFanout: 100_000,
     // Above the gathered outputs of the largest scenarios, which the checks expect to succeed.

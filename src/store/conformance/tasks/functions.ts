@@ -84,7 +84,7 @@ export const functionTests = (open: Open<ServerStore>): void => {
       await world.store.requestCancel(run.id, "cancel")
       const { rejected } = await world.turn({ changes: [suspends(claim, null)] })
       expect(rejected).toEqual([fence(claim)])
-      expect(await world.store.readClaims([fence(claim)])).toMatchObject([{ waitingOn: null, run: { cancelling: "cancel" } }])
+      expect(await world.store.readClaims([fence(claim)])).toMatchObject([{ wait: null, run: { cancelling: "cancel" } }])
     })
 
     it("can be cancelled only while it runs", async () => {
@@ -186,7 +186,7 @@ export const functionTests = (open: Open<ServerStore>): void => {
       await world.turn({ changes: [suspends(again!, 1000)] })
       world.clock.pass(1000)
       const [due] = await world.gate()
-      expect(due!.waitingOn!.mustEnd).toBeUndefined()
+      expect(due!.wait!.mustEnd).toBeUndefined()
     })
 
     it("records nothing once another attempt has its row", async () => {
@@ -264,7 +264,7 @@ export const functionTests = (open: Open<ServerStore>): void => {
       await world.store.requestCancel(run.id, "cancel")
       await world.turn()
       const [gate] = await world.gate()
-      expect(gate!.waitingOn).toMatchObject({ mustEnd: true })
+      expect(gate!.wait).toMatchObject({ mustEnd: true })
       const result = { state: "cancelled", startedAt: null, finishedAt: BEGIN } as const
       await world.turn({ changes: [{ ...fence(gate!), kind: "finish", status: "cancelled", result }] })
       expect((await world.run(run.id)).status).toBe("cancelled")

@@ -11,14 +11,14 @@ import { BEGIN, fence, names, type Open, setup, WORK, type World } from "../worl
 const APPROVAL: WaitingOn = { kind: "approval", message: "go?" }
 const SLEEP: WaitingOn = { kind: "sleep", ms: 1000 }
 
-type Waiting = Pick<TaskClaim, "row" | "attemptId"> & Partial<Pick<TaskClaim, "waitingOn">>
+type Waiting = Pick<TaskClaim, "row" | "attemptId"> & Partial<Pick<TaskClaim, "wait">>
 
 const waits = (claim: Waiting, delayMs: number | null, what: WaitingOn = APPROVAL): Change => ({
   ...fence(claim),
   kind: "wait",
   waitingOn: what,
   delayMs,
-  ...(claim.waitingOn && { resumes: claim.waitingOn.resumes }),
+  ...(claim.wait && { resumes: claim.wait.resumes }),
 })
 
 /** Starts a run whose first task waits, as the gate decided. */
@@ -90,7 +90,7 @@ export const waitingTests = (open: Open): void => {
       world.clock.pass(1000)
       const { gates, events } = await world.turn({ gate: 9 })
       expect(gates).toMatchObject([
-        { row: gate.row, attemptId: gate.attemptId, attempt: 1, waitingOn: { for: APPROVAL, elapsedMs: 1000 } },
+        { row: gate.row, attemptId: gate.attemptId, attempt: 1, wait: { on: APPROVAL, elapsedMs: 1000 } },
       ])
       expect(events).toEqual([])
       expect(await world.gate()).toEqual([])
@@ -123,7 +123,7 @@ export const waitingTests = (open: Open): void => {
       expect({ rejected, events }).toEqual({ rejected: [], events: [] })
       expect(await world.task(run.id, "a")).toMatchObject({ attempt: 1, waitingOn: SLEEP, resumeAt: iso(BEGIN + 510) })
       world.clock.pass(500)
-      expect(await world.gate()).toMatchObject([{ attempt: 1, waitingOn: { for: SLEEP, elapsedMs: 510 } }])
+      expect(await world.gate()).toMatchObject([{ attempt: 1, wait: { on: SLEEP, elapsedMs: 510 } }])
     })
 
     it("keeps a claim when the wait before it is sent again", async () => {
@@ -132,7 +132,7 @@ export const waitingTests = (open: Open): void => {
       const [first] = await world.gate()
       await world.turn({ changes: [waits(first!, 0, SLEEP)] })
       const [second] = await world.gate()
-      expect(second!.waitingOn).toMatchObject({ for: SLEEP, resumes: 2 })
+      expect(second!.wait).toMatchObject({ on: SLEEP, resumes: 2 })
       for (const wait of [waits(gate, null), waits(first!, null)])
         expect((await world.turn({ changes: [wait] })).rejected).toEqual([fence(gate)])
       expect(await world.store.listInFlight(world.holder)).toMatchObject([{ ...fence(gate), resumes: 2 }])
@@ -158,7 +158,7 @@ export const waitingTests = (open: Open): void => {
       await world.turn({ changes: [world.again(resumed!, 0)] })
       const [again] = await world.gate()
       expect((await world.turn({ changes: [waits(again!, 0)] })).rejected).toEqual([])
-      expect(await world.gate()).toMatchObject([{ attempt: 2, waitingOn: { resumes: 1 } }])
+      expect(await world.gate()).toMatchObject([{ attempt: 2, wait: { resumes: 1 } }])
     })
 
     it("finishes and unblocks downstream tasks", async () => {
@@ -194,7 +194,7 @@ export const waitingTests = (open: Open): void => {
       const { gate } = await waiting(world, null)
       world.clock.pass(7)
       expect(await world.store.readClaims([fence(gate)])).toMatchObject([
-        { ...fence(gate), attempt: 1, waitingOn: { for: APPROVAL, elapsedMs: 7 } },
+        { ...fence(gate), attempt: 1, wait: { on: APPROVAL, elapsedMs: 7 } },
       ])
     })
 
@@ -337,7 +337,7 @@ export const waitingTests = (open: Open): void => {
       const [x] = await world.claim()
       const { gates } = await world.turn({ changes: [world.ended(x!)], gate: 9 })
       const woken = gates.length > 0 ? gates : await world.gate()
-      expect(woken).toMatchObject([{ row: gate.row, waitingOn: { for: { kind: "workflow" } } }])
+      expect(woken).toMatchObject([{ row: gate.row, wait: { on: { kind: "workflow" } } }])
     })
 
     it("that finishes while its parent is claimed resumes it again", async () => {
@@ -405,7 +405,7 @@ export const waitingTests = (open: Open): void => {
       await world.store.requestCancel(run.id, "cancel")
       expect((await world.turn()).cancelling).toMatchObject([{ runSeq: run.seq }])
       await world.turn({ changes: [{ ...fence(held), kind: "release" }] })
-      expect(await world.gate()).toMatchObject([{ row: held.row, waitingOn: { mustEnd: true } }])
+      expect(await world.gate()).toMatchObject([{ row: held.row, wait: { mustEnd: true } }])
     })
 
     it("is due for another holder when its holder is deregistered", async () => {

@@ -184,7 +184,7 @@ const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt
     attempt: claim.attempt,
     limits: row.limits,
     gate,
-    started: !isJob && claim.waitingOn !== null,
+    started: !isJob && claim.wait !== null,
     generation: isJob ? 0 : row.generation,
     priority: isJob ? 0 : claim.run.priority,
     ...(isJob && { jobName: row.item }),

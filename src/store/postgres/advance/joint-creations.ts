@@ -5,7 +5,7 @@
 // turn is repeated without them, and each call by itself, so that a bad job fails neither the turn nor another call.
 
 import { rejectNewJobs } from "../../../core/rules/jobs/job-plan.ts"
-import { hasChange } from "../../contract/audit-scope.ts"
+import { hasPendingAuditEntry } from "../../contract/audit-scope.ts"
 import { StoreUnavailable } from "../../contract/errors.ts"
 import type { JobRejection, JobRow, NewJob } from "../../contract/jobs.ts"
 import { jobLimits } from "../../shared/job-rows.ts"
@@ -34,7 +34,8 @@ export class JointCreations {
 
   /** Creates jobs with the turn that begins in this tick, or else by `alone`. */
   create(jobs: readonly NewJob[], alone: () => Promise<Created>): Promise<Created> {
-    if (jobs.length > MAX_JOBS || hasChange() || !jobs.every(isPlain) || rejectNewJobs(jobs, new Map()) !== null) return alone()
+    if (jobs.length > MAX_JOBS || hasPendingAuditEntry() || !jobs.every(isPlain) || rejectNewJobs(jobs, new Map()) !== null)
+      return alone()
     return new Promise((resolve, reject) => {
       const call: Call = { jobs, alone, resolve, reject }
       this.#waiting.push(call)

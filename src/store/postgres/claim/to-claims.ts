@@ -225,7 +225,7 @@ const toTaskClaim = (row: ClaimedRow, loaded: Pick<TaskClaim, "run" | "reads" | 
   childrenCreated: row.children_created ?? 0,
   childrenPending: row.kind === "task" ? null : row.children_pending,
   childrenFailed: row.children_failed ?? 0,
-  waitingOn: row.waiting_on ? waitingOn(row.waiting_on, row) : null,
+  wait: row.waiting_on ? waitOf(row.waiting_on, row) : null,
   upstream: { failed: row.upstream_failed ?? 0, unmet: row.upstream_unmet ?? 0, waived: row.upstream_waived ?? 0 },
   ...loaded,
 })
@@ -235,8 +235,8 @@ const claimedRun = ({ cancelling, run_status: status, run_error: error }: Claime
   return { ...info, cancelling, status, error }
 }
 
-const waitingOn = (waits: string, { elapsed, resumes, must_end }: ClaimedRow): TaskClaim["waitingOn"] => ({
-  for: JSON.parse(waits) as WaitingOn,
+const waitOf = (waitingOn: string, { elapsed, resumes, must_end }: ClaimedRow): TaskClaim["wait"] => ({
+  on: JSON.parse(waitingOn) as WaitingOn,
   elapsedMs: Math.max(0, elapsed ?? 0),
   resumes: resumes ?? 0,
   ...(must_end === true && { mustEnd: must_end }),

@@ -8,7 +8,7 @@ import { CANDIDATE, type CandidateColumns, candidateOf, readState } from "../cla
 import { claimerOf } from "../claim/claim.ts"
 import { type ClaimedRow, toClaims } from "../claim/to-claims.ts"
 import type { Tx } from "../tx.ts"
-import { waitingOnOf } from "../advance/waiting.ts"
+import { waitOf } from "../advance/waiting.ts"
 
 const IN_FLIGHT = `
 SELECT ${CANDIDATE}, waiting_on, started_at, resumes FROM tasks
@@ -21,7 +21,7 @@ export const readClaims = (tx: Tx, fences: readonly Fence[]): Claim[] => {
     if (columns === undefined) continue
     const [waitingOn, startedAt, resumes] = columns.slice(-3) as [string | null, string | null, number]
     const candidate = candidateOf(columns as unknown as CandidateColumns, "", readState(tx, columns[1]))
-    found.push({ ...candidate, attemptId, waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes }) })
+    found.push({ ...candidate, attemptId, wait: waitOf(tx, { waitingOn, startedAt, resumes }) })
   }
   return toClaims(tx, found)
 }

@@ -126,7 +126,7 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): R
       claimed.push({
         ...row,
         attemptId,
-        waitingOn: waitingOnOf(tx, { waitingOn, startedAt, resumes, mustEnd: mustEnd === 1 }),
+        wait: waitOf(tx, { waitingOn, startedAt, resumes, mustEnd: mustEnd === 1 }),
       })
     }
   }
@@ -140,14 +140,11 @@ interface WaitingState {
   mustEnd?: boolean
 }
 
-/** Returns what a claimed row waited on; null for a row that did not wait. */
-export const waitingOnOf = (
-  tx: Tx,
-  { waitingOn, startedAt, resumes, mustEnd = false }: WaitingState,
-): TaskClaim["waitingOn"] => {
+/** Returns the wait of a claimed row; null for a row that did not wait. */
+export const waitOf = (tx: Tx, { waitingOn, startedAt, resumes, mustEnd = false }: WaitingState): TaskClaim["wait"] => {
   if (waitingOn === null || startedAt === null) return null
   return {
-    for: JSON.parse(waitingOn) as WaitingOn,
+    on: JSON.parse(waitingOn) as WaitingOn,
     elapsedMs: Math.max(0, tx.now - Date.parse(startedAt)),
     resumes,
     ...(mustEnd && { mustEnd }),

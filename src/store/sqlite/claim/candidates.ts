@@ -37,7 +37,7 @@ export interface Candidate {
   run: RunState
   /** null until the row is claimed. */
   attemptId: AttemptId | null
-  waitingOn: TaskClaim["waitingOn"]
+  wait: TaskClaim["wait"]
 }
 
 export interface RunState {
@@ -214,6 +214,6 @@ export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): C
     mustPark: run.cancelling === null ? run.paused : !isGathering,
     run,
     attemptId: null,
-    waitingOn: null,
+    wait: null,
   }
 }

@@ -75,7 +75,7 @@ class TaskClaims {
       childrenCreated: row.childrenCreated,
       childrenPending: row.childrenPending,
       childrenFailed: row.childrenFailed,
-      waitingOn: row.waitingOn,
+      wait: row.wait,
       upstream: row.upstream,
       reads: this.#readsOf(row, workflow),
       run: this.#runOf(row, info),

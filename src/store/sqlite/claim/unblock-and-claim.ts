@@ -163,7 +163,7 @@ const claimRow = (
     mustPark: false,
     run,
     attemptId,
-    waitingOn: null,
+    wait: null,
   }
   recordDispatch(tx, claimed)
   return claimed

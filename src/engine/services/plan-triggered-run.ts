@@ -1,4 +1,4 @@
-// The run that a trigger creates, or the reason why it creates none.
+// Plans the run that a trigger creates, or says why it creates none.
 
 import { renderParams } from "./run-params.ts"
 import type { Evaluator, Logger } from "../ports.ts"
@@ -24,7 +24,7 @@ export interface Occasion {
   timezone: string | null
 }
 
-export const triggeredRun = async (
+export const planTriggeredRun = async (
   { store, evaluator, clock, random, log }: TriggeredRunOptions,
   { workflow, workflowId, versionId, spec }: TriggerRow,
   { trigger, cause, logicalDate, timezone }: Occasion,
