@@ -36,6 +36,7 @@ const setup = async ({ blocked = null }: { blocked?: Promise<void> | null } = {}
     log: { info: () => {}, warn: () => {}, error: () => {} },
     holder: { kind: "server", name: "server", process: "1" },
     executors: new Map(),
+    lanes: [],
     stallMs: 60_000,
   } as unknown as EngineOptions
   const holder = new LeaseHolder(options, {
