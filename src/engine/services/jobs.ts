@@ -25,7 +25,10 @@ export class JobService {
     this.#unhandled = new UnhandledJobs(options)
   }
 
-  /** Creates all of the jobs or none. A job may depend on another of the same call. */
+  /**
+   * Creates all of the jobs or none. A job may depend on another of the same call. Unlike `Engine.create`, it wakes the loop
+   * after the call: a turn claims the jobs in a commit of its own.
+   */
   async create(jobs: NewJob[], options?: CreateJobsOptions): Promise<JobRow[] | JobRejection> {
     const createdBy = currentActor()
     const created = await this.#options.store
