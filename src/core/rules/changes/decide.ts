@@ -2,7 +2,7 @@
 // retry, failure, skip and cancel; amend-change.ts may replace the change when a stop was requested.
 
 import type { AttemptResult, Change, Fence } from "../../model/change.ts"
-import { backoffDelay, type BackoffStrategy, shouldRetry } from "../jobs/jobs.ts"
+import { backoffDelay, shouldRetry } from "../jobs/jobs.ts"
 import { COMMAND_CONDITION, type WaitingOn } from "../../model/waiting-on.ts"
 import type { FailurePattern, Node, RetryPolicy } from "../../model/workflow.ts"
 
@@ -14,15 +14,9 @@ export interface AttemptHistory extends Fence {
   cancelling: boolean
 }
 
-const STRATEGY = {
-  fixed: "FIXED",
-  linear: "LINEAR",
-  exponential: "EXPONENTIAL",
-} as const satisfies Record<RetryPolicy["backoff"], BackoffStrategy>
-
 /** Returns the delay in milliseconds after `failed` failed attempts. With jitter, `random` in [0, 1) selects 50 to 100 % of it. */
 export const retryDelayMs = (policy: RetryPolicy, failed: number, random: number): number => {
-  const delay = backoffDelay(STRATEGY[policy.backoff], policy.baseDelayMs, policy.maxDelayMs, failed)
+  const delay = backoffDelay(policy, failed)
   return Math.round(policy.jitter ? delay * (0.5 + random / 2) : delay)
 }
 

@@ -1,6 +1,6 @@
 // Presents a job to the engine as a workflow of one node: the compiled `task` with the job's queue and retry policy.
 
-import type { BackoffStrategy, JobRetryPolicy } from "./jobs.ts"
+import { BACKOFF, type JobRetryPolicy } from "./jobs.ts"
 import { bareNode } from "../../model/bare-node.ts"
 import type { JsonObject } from "../../values/json.ts"
 import type { CompiledWorkflow, Node, RetryPolicy } from "../../model/workflow.ts"
@@ -16,12 +16,6 @@ export interface RunnableJob {
   /** Fields of a compiled node that differ from `bareNode`; null for a job that a handler runs. */
   task: JsonObject | null
 }
-
-const BACKOFF = {
-  FIXED: "fixed",
-  LINEAR: "linear",
-  EXPONENTIAL: "exponential",
-} as const satisfies Record<BackoffStrategy, RetryPolicy["backoff"]>
 
 /** Executor of jobs without a task. */
 export const HANDLER_EXECUTOR = "handler"

@@ -2,11 +2,20 @@
 // engine retries tasks by `backoffDelay` and `shouldRetry`, and the compiler finds cycles by `detectCycle`. Names follow the API's
 // JSON, so that a job of the API can be passed unchanged.
 
+import type { RetryPolicy } from "../../model/workflow.ts"
+
 export const JOB_STATUSES = ["PENDING", "READY", "RUNNING", "COMPLETED", "FAILED", "BLOCKED"] as const
 export type JobStatus = (typeof JOB_STATUSES)[number]
 
 export const BACKOFF_STRATEGIES = ["FIXED", "LINEAR", "EXPONENTIAL"] as const
 export type BackoffStrategy = (typeof BACKOFF_STRATEGIES)[number]
+
+/** The back-off of tasks that each strategy is. */
+export const BACKOFF = {
+  FIXED: "fixed",
+  LINEAR: "linear",
+  EXPONENTIAL: "exponential",
+} as const satisfies Record<BackoffStrategy, RetryPolicy["backoff"]>
 
 export interface JobRetryPolicy {
   max_attempts: number
@@ -129,20 +138,26 @@ export const selectNextJobs = <T extends OrderedJob>(ready: readonly T[], runnin
 // -- retries -------------------------------------------------------------------------------------------------------------------
 
 /** Returns the delay in seconds. `attemptNumber` (from 1) is the attempt that failed. FIXED ignores the maximum. */
-export const retryDelay = (policy: Omit<JobRetryPolicy, "max_attempts">, attemptNumber: number): number =>
-  backoffDelay(policy.backoff_strategy, policy.base_delay_seconds, policy.max_delay_seconds, attemptNumber)
+export const retryDelay = (policy: Omit<JobRetryPolicy, "max_attempts">, attemptNumber: number): number => {
+  const { backoff_strategy, base_delay_seconds, max_delay_seconds } = policy
+  const inMs = { baseDelayMs: base_delay_seconds * 1000, maxDelayMs: max_delay_seconds * 1000 }
+  return backoffDelay({ backoff: BACKOFF[backoff_strategy], ...inMs }, attemptNumber) / 1000
+}
 
-/** Returns the delay in the unit of `base` and `max`. */
-export const backoffDelay = (strategy: BackoffStrategy, base: number, max: number, attemptNumber: number): number => {
-  switch (strategy) {
-    case "FIXED":
-      return base
-    case "LINEAR":
-      return Math.min(base * attemptNumber, max)
-    case "EXPONENTIAL":
-      return Math.min(base * 2 ** (attemptNumber - 1), max)
+/** Returns the delay in milliseconds, without jitter. */
+export const backoffDelay = (
+  { backoff, baseDelayMs, maxDelayMs }: Pick<RetryPolicy, "backoff" | "baseDelayMs" | "maxDelayMs">,
+  attemptNumber: number,
+): number => {
+  switch (backoff) {
+    case "fixed":
+      return baseDelayMs
+    case "linear":
+      return Math.min(baseDelayMs * attemptNumber, maxDelayMs)
+    case "exponential":
+      return Math.min(baseDelayMs * 2 ** (attemptNumber - 1), maxDelayMs)
     default:
-      return strategy satisfies never
+      return backoff satisfies never
   }
 }
 
