@@ -22,6 +22,13 @@ export const JOB_RUN_SEQ = 0
 /** Returns whether a row is that of a job, and not of a run's task. */
 export const isJobRow = (runSeq: number): boolean => runSeq === JOB_RUN_SEQ
 
+/** Returns whether the job of a row was deleted: deleting a running job adds the attempt id to the path of its row, after a space. */
+export const isDeletedJob = (path: string): boolean => path.includes(" ")
+
+/** Returns whether a job has not started: such a job can be replaced, and can expire. */
+export const hasNotStarted = ({ status, attempt }: { status: TaskStatus; attempt: number }): boolean =>
+  status === "pending" && attempt === 0
+
 const STATUS = {
   pending: "READY",
   dispatched: "RUNNING",

@@ -3,7 +3,7 @@
 
 import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { blockedBy } from "../../../core/rules/messages.ts"
-import { jobStatus } from "../../shared/job-rows.ts"
+import { isDeletedJob, jobStatus } from "../../shared/job-rows.ts"
 import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"
 import { deleteExpiry, setExpiry } from "./times.ts"
 import { requestResume } from "../advance/request-resume.ts"
@@ -27,7 +27,7 @@ export const setJobStatus = (tx: Tx, row: JobRowKey, status: JobStatus, event: P
 
 /** Emits the status of a job, unless the job was deleted. */
 export const emitJob = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
-  if (!isDeleted(row.path)) emitNewJob(tx, jobOfRow(row), status, event)
+  if (!isDeletedJob(row.path)) emitNewJob(tx, jobOfRow(row), status, event)
 }
 
 export const emitNewJob = (tx: Tx, job: EventJob, status: JobStatus, event: Partial<JobEvent>): void => {
@@ -35,9 +35,6 @@ export const emitNewJob = (tx: Tx, job: EventJob, status: JobStatus, event: Part
 }
 
 const hasInstant = (event: Partial<JobEvent>): event is JobEvent => event.at !== undefined
-
-/** Returns whether a job is deleted: deleting a running one renames its row (`DETACH` in jobs.ts). */
-const isDeleted = (path: string): boolean => path.includes(" ")
 
 /**
  * Applies the event of a job's row to the job. A job is RUNNING from its claim on, which does not write to `jobs`; its start changes
@@ -65,7 +62,7 @@ export const endJobs = (tx: Tx, jobs: readonly FinishedJob[]): void => {
   for (const [status, ended] of Map.groupBy(jobs, (job) => job.status))
     tx.db.run(END, status, tx.at, JSON.stringify(ended.map(({ row }) => row)))
   unblockDependents(tx, jobs)
-  for (const { id, row } of jobs) if (isDeleted(id)) deleteRow(tx, row)
+  for (const { id, row } of jobs) if (isDeletedJob(id)) deleteRow(tx, row)
 }
 
 const WITH_DEPENDENTS = `

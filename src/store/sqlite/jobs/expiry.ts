@@ -1,6 +1,7 @@
 // Expiry of jobs: a job that has not started some time after it became available fails.
 
 import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
+import { hasNotStarted } from "../../shared/job-rows.ts"
 import type { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
@@ -14,7 +15,7 @@ UPDATE tasks SET status = 'failed', error = ?, finished_at = ?, parked = NULL, a
 export const expireJobs = (tx: Tx, effects: BatchEffects, rows: readonly number[]): void => {
   for (const row of loadRows(tx.db, rows).values()) {
     deleteExpiry(tx, row.id)
-    if (row.status !== "pending" || row.attempt > 0) continue
+    if (!hasNotStarted(row)) continue
     tx.db.run(EXPIRE, JOB_EXPIRED, tx.at, row.id)
     emitJob(tx, row, "FAILED", { error: JOB_EXPIRED })
     effects.passOn(row.limits)

@@ -1,6 +1,6 @@
 // Replaces a job that has not started by a new one with the same key. Its id and its dependencies stay.
 
-import { availableAtMs, groupId, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
+import { availableAtMs, groupId, hasNotStarted, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
 import type { NewJob } from "../../contract/jobs.ts"
 import { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
@@ -19,7 +19,7 @@ UPDATE tasks SET lane = ?, priority = ?, workflow_id = ?, limits = ?, available_
 /** Gives a job new settings. Does nothing when it has started or finished. */
 export const replaceJob = (tx: Tx, row: number, by: NewJob): void => {
   const before = loadRows(tx.db, [row]).get(row)!
-  if (before.status !== "pending" || before.attempt > 0) return
+  if (!hasNotStarted(before)) return
   const { queue, payload, priority, concurrencyKey, retryPolicy, task, expiresMs } = by
   tx.db.run(
     WRITE,
