@@ -111,13 +111,13 @@ export class OrkClient implements Orkable {
   }
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
-    const { name, queue, retry, timeoutMs, expiresMs } = definition
+    const { name, called: calledFunction, queue, retry, timeoutMs, expiresMs } = definition
     const group = definition.group === null ? null : String(definition.group(input as never))
     const limits = jobLimitsOf(definition, group)
     return {
       name,
       queue,
-      function: name,
+      function: calledFunction,
       payload: input ?? null,
       priority: options.priority ?? definition.priority,
       retry: {
@@ -225,7 +225,7 @@ export class OrkClient implements Orkable {
     const main =
       definition.kind === "graph"
         ? { executor: "workflow", workflow: definition.name }
-        : { executor: "node", function: definition.name, queue: definition.queue }
+        : { executor: "node", function: definition.called, queue: definition.queue }
     const workflow: JsonObject = {
       name,
       schedule: { cron, timezone, catchup, overlap },

@@ -1,7 +1,7 @@
 // Definitions: tasks, durable functions and signals that a program declares once and then enqueues, runs and sends.
 
 import { checkFunction } from "../executors/registry.ts"
-import type { FunctionContext } from "../core/model/function.ts"
+import { type FunctionContext, isFunctionName } from "../core/model/function.ts"
 import { isReservedSignal, SIGNAL_NAME_HINT } from "../core/model/function-signals.ts"
 import { type Duration, optionalMs, toMs } from "./duration.ts"
 import type { RetryPolicy } from "../core/model/workflow.ts"
@@ -37,6 +37,8 @@ export interface TaskOptions<Schema extends StandardSchema | undefined, Input> {
   input?: Schema
   /** Default: `default`. A task with a rate limit has a queue of its own. */
   queue?: string
+  /** Work is run only by processes whose definition has the same version. Default: by any process with the definition. */
+  version?: string
   /** 1 to 10; jobs of a higher priority start first. Default: 5. */
   priority?: number
   retry?: RetryOptions
@@ -64,6 +66,8 @@ export type TxTaskContext = TaskContext & {
 export interface TaskDefinition<Input, Output> {
   readonly kind: "task"
   readonly name: string
+  /** The function that its jobs call: the name, with the version if it has one. */
+  readonly called: string
   readonly schema: StandardSchema | undefined
   readonly queue: string
   readonly priority: number
@@ -82,6 +86,8 @@ export interface TaskDefinition<Input, Output> {
 export interface WorkflowOptions<Schema extends StandardSchema | undefined> {
   input?: Schema
   queue?: string
+  /** Runs are run only by processes whose definition has the same version. Default: by the newest code. */
+  version?: string
   priority?: number
   /** Attempts of the function itself, beside those of its steps. Default: 1. */
   retry?: RetryOptions
@@ -92,6 +98,8 @@ export interface WorkflowOptions<Schema extends StandardSchema | undefined> {
 export interface WorkflowDefinition<Input, Output> {
   readonly kind: "workflow"
   readonly name: string
+  /** The function that its runs call: the name, with the version if it has one. */
+  readonly called: string
   readonly schema: StandardSchema | undefined
   readonly queue: string
   readonly priority: number
@@ -144,6 +152,16 @@ export const retryPolicyOf = (given: RetryOptions = {}, what: string, defaults =
   return { maxAttempts: attempts, backoff, baseDelayMs, maxDelayMs, jitter }
 }
 
+/** Returns the name of a function that is pinned to a version: only programs that have this function claim its work. */
+const calledName = (name: string, version: string | undefined): string => {
+  if (name.includes("@"))
+    throw new TypeError(`${JSON.stringify(name)} is no name of a definition: give the version as an option`)
+  if (version === undefined) return name
+  const called = `${name}@${version}`
+  if (isFunctionName(called)) return called
+  throw new TypeError(`${name}: version is ${JSON.stringify(version)}; use at most 64 letters, digits, "_", "." and "-"`)
+}
+
 const checkPriority = (priority: number, what: string): number => {
   if (Number.isInteger(priority) && priority >= 1 && priority <= 10) return priority
   throw new TypeError(`${what}: priority is ${priority}, but must be a whole number from 1 to 10`)
@@ -183,6 +201,7 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
   return {
     kind: "task",
     name,
+    called: calledName(name, options.version),
     schema: options.input,
     queue: options.queue ?? (rate === null ? "default" : queueOfItsOwn(name)),
     priority: checkPriority(options.priority ?? 5, what),
@@ -207,6 +226,7 @@ export const workflow = <Schema extends StandardSchema | undefined = undefined, 
   return {
     kind: "workflow",
     name,
+    called: calledName(name, options.version),
     schema: options.input,
     queue: options.queue ?? "default",
     priority: checkPriority(options.priority ?? 5, what),

@@ -8,7 +8,8 @@ export const FUNCTION_EXECUTOR = "function"
 /** Name of the only task of a durable function, and of a job of the SDK. */
 export const MAIN_TASK = "main"
 
-const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/
+/** The version after "@" pins work to programs that have this version of the function (`version` of the SDK). */
+const FUNCTION_NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}(@[A-Za-z0-9_.-]{1,64})?$/
 
 export const isFunctionName = (name: string): boolean => FUNCTION_NAME.test(name)
 

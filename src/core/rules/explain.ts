@@ -298,6 +298,8 @@ const unservedReason = ({ queue, labels, executor, function: name }: Node, regis
     return `nobody handles it: no live server or worker has a handler for the queue ${queue} (ork worker --handlers FILE, or startWorker)`
   const calls = executor === FUNCTION_EXECUTOR
   if (calls && !registered) {
+    const [pinned, version] = name!.split("@")
+    if (version !== undefined) return `no live process runs version ${version} of ${pinned}, to which it is pinned`
     return `no live worker has the function ${name}; start one that registers it (ork worker --handlers FILE, or startWorker)`
   }
   const requirements = [
