@@ -25,7 +25,7 @@ const CHECKED = ["yaml", "json", "ts", "python", "sh", "bash", "console"]
 const UNCHECKED = {
   text: "output and drawings",
   mermaid: "drawings, which GitHub renders",
-  sql: "src/store/postgres/jobs/create-in.test.ts runs the same statements",
+  sql: "test/sdk/other-languages.slow.test.ts runs it with psql",
   nginx: "configuration of another program",
   crontab: "input of `ork import`, which the tests of src/import cover",
 }

@@ -7,6 +7,8 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 
 const run = promisify(execFile)
+/** Another Python in the path does not see the packages of Debian. */
+export const DEBIAN_PYTHON = "/usr/bin/python3"
 const LOCK = join(tmpdir(), "ork-test-apt.lock")
 
 const aptGet = async (...args: string[]): Promise<void> => {
@@ -26,6 +28,11 @@ export const installPackages = async (programs: string[], packages: string[]): P
 /** Installs what `python3 -m venv` needs, if it is missing. */
 export const installVenv = async (): Promise<void> => {
   await run("python3", ["-c", "import ensurepip"]).catch(() => install(["python3-venv"]))
+}
+
+/** Installs psycopg 3 for the Python of Debian, if it is missing. */
+export const installPsycopg = async (): Promise<void> => {
+  await run(DEBIAN_PYTHON, ["-c", "import psycopg"]).catch(() => install(["python3-psycopg"]))
 }
 
 const install = async (packages: string[]): Promise<void> => {
