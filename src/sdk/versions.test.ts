@@ -46,7 +46,9 @@ it("work of one version is claimed only by a process with that version, and the 
   onTestFinished(() => store.close())
   const options = { store, isAlive: () => true }
   const because = "because no live process runs version 2"
-  expect((await explainJob(options, (await store.getJob(job.id))!)).sentence).toContain(`${because} of job, to which it is pinned`)
+  expect((await explainJob(options, (await store.getJob(job.id))!)).sentence).toContain(
+    `${because} of job, to which it is pinned`,
+  )
   expect((await explain(options, run.id as RunId)).map(({ sentence }) => sentence).join()).toContain(`${because} of order`)
 
   await open(jobOf("2"), orderOf("2"))
