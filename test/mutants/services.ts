@@ -147,8 +147,8 @@ export const SERVICE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/jobs/expiry.ts",
-        find: 'if (row.status !== "pending" || row.attempt > 0) continue',
-        replace: 'if (row.status !== "pending" || row.attempt >= 0) continue',
+        find: "if (!hasNotStarted(row)) continue",
+        replace: "if (row.attempt >= 0) continue",
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -6,6 +6,8 @@ export const MAX_DUE = 1000
 export const MAX_CANCEL = 1000
 /** Ready rows that one `advance` reads as candidates. */
 export const MAX_CANDIDATES = 1000
+/** Returns how many claims of the gate may be resumed rows; new rows use the rest. */
+export const resumedShare = (maxClaims: number): number => Math.ceil(maxClaims / 2)
 /** Workflows of one priority, and lanes of a wildcard, among which a claim is divided. */
 export const MAX_SERVED = 64
 /** Pending runs of a workflow that are started together. */

@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { admit, PARKED_BY_PAUSE } from "./admit.ts"
 
-const rows = (...limits: number[][]) => limits.map((of, i) => ({ row: i + 1, limits: of, paused: false }))
+const rows = (...limits: number[][]) => limits.map((of, i) => ({ row: i + 1, limits: of, mustPark: false }))
 
 describe("admit", () => {
   it("claims candidates in order until a limit is full and parks the rest under it", () => {
@@ -13,7 +13,7 @@ describe("admit", () => {
   })
 
   it("parks rows of a paused run as paused", () => {
-    const { claim, park } = admit([{ row: 1, limits: [], paused: true }], new Map())
+    const { claim, park } = admit([{ row: 1, limits: [], mustPark: true }], new Map())
     expect({ claim, park }).toEqual({ claim: [], park: [{ row: 1, limit: PARKED_BY_PAUSE }] })
   })
 
@@ -28,7 +28,7 @@ describe("admit", () => {
   it("leaves a candidate ready when another transaction has locked its limit", () => {
     const nothing = { claim: [], park: [], used: new Map(), unpark: new Map() }
     expect(admit(rows([9]), new Map())).toEqual(nothing)
-    expect(admit([{ row: 1, limits: [9], paused: true }], new Map())).toEqual(nothing)
+    expect(admit([{ row: 1, limits: [9], mustPark: true }], new Map())).toEqual(nothing)
   })
 
   it("never exceeds a limit, and parks only under a full one", () => {

@@ -3,7 +3,7 @@
 export interface RowToAdmit {
   row: number
   limits: readonly number[]
-  paused: boolean
+  mustPark: boolean
 }
 
 export interface LimitState {
@@ -38,7 +38,7 @@ export const admit = (candidates: readonly RowToAdmit[], limits: ReadonlyMap<num
   }
   for (const candidate of candidates) {
     if (candidate.limits.some((id) => !limits.has(id))) continue
-    const full = candidate.paused ? PARKED_BY_PAUSE : candidate.limits.find((id) => !isFree(id))
+    const full = candidate.mustPark ? PARKED_BY_PAUSE : candidate.limits.find((id) => !isFree(id))
     if (full === undefined) {
       admission.claim.push(candidate.row)
       for (const id of candidate.limits) increment(admission.used, id)

@@ -22,6 +22,15 @@ type Ordered = Pick<ReadyRow, (typeof CLAIM_ORDER)[number]["key"]>
 export const compareReady = (a: Ordered, b: Ordered): number => b.priority - a.priority || a.runSeq - b.runSeq || a.row - b.row
 
 /**
+ * Returns whether rows that are unblocked together share a claim: rows of several workflows do, and rows of several lanes when the
+ * claim cannot take all of them. Each argument but `limit` is a number of distinct ones.
+ */
+export const sharesClaim = (
+  { rows, workflows, lanes }: { rows: number; workflows: number; lanes: number },
+  limit: number,
+): boolean => workflows > 1 || (lanes > 1 && rows > limit)
+
+/**
  * Returns whether a row that becomes ready would be claimed before all queued rows. `head`: the queued row that would be claimed
  * first, null when none is queued. The caller has checked that the head's lane and workflow share the claim with no other.
  * Postgres evaluates the rule in SQL (store/shared/claim-order.ts), inside the statement that unblocks the row.

@@ -22,7 +22,7 @@ import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 /** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
 const REJECTED_MS = 10_000
 
-const NO_LANES = { gateLanes: [], freedQueues: [] } as const
+const NO_LANES = { gateLanes: [], freedLimitKeys: [] } as const
 
 /** Milliseconds after which a turn tries again to unpark rows that other transactions had locked. */
 const MISSED_MS = 20
@@ -166,7 +166,7 @@ export class AdvanceConnection {
 }
 
 /** Returns a claim as the cache stores it. A job has none of a run's values. */
-const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt => {
+const toInFlight = (claim: Claim, row: ClaimedRow, usesNoSlot: boolean): CachedAttempt => {
   const isJob = claim.kind === "job"
   return {
     row: row.id,
@@ -183,7 +183,7 @@ const toInFlight = (claim: Claim, row: ClaimedRow, gate: boolean): CachedAttempt
     lane: row.lane,
     attempt: claim.attempt,
     limits: row.limits,
-    gate,
+    usesNoSlot,
     started: !isJob && claim.wait !== null,
     generation: isJob ? 0 : row.generation,
     priority: isJob ? 0 : claim.run.priority,

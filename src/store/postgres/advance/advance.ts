@@ -8,7 +8,7 @@
 
 import type { Fence } from "../../../core/model/change.ts"
 import { soonest } from "../../../core/time/soonest.ts"
-import { MAX_CANDIDATES } from "../../shared/bounds.ts"
+import { MAX_CANDIDATES, resumedShare } from "../../shared/bounds.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { JobRow } from "../../contract/jobs.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
@@ -87,19 +87,22 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const localNow = tx.clock.localNow()
   const inOrder = expectsPendingWork(hints, localNow) || usesLimits(plan) || overdue.size > 0
   const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
-  const { changes, jobs } = first
+  const { changes, dependents } = first
   const recorded = pipelined(notifyOfFinishes(tx, appliedFinishes(plan, changes)))
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
-  const expired = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
-  for (const row of rowsOf(cancelled, expired)) if (row.was_ready) changes.freed.passOn(row.limits)
+  const overdueCancelled = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
+  for (const row of rowsOf(cancelled, overdueCancelled)) if (row.was_ready) changes.freed.passOn(row.limits)
   for (const limits of first.expiredJobs.limits) changes.freed.passOn(limits)
   changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
   const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
   const canClaim = first.claimed.work.length < batch.claim.maxClaims
   const unparked = await (canClaim ? changes.freed.applyForClaim(tx, batch.claim.lanes) : changes.freed.apply(tx))
   const becameReady =
-    cancelled !== null || expired !== null || changes.queueFreed || jobs.ready.length + unparked + closed.rows > 0
+    cancelled !== null ||
+    overdueCancelled !== null ||
+    changes.queueFreed ||
+    dependents.ready.length + unparked + closed.rows > 0
   const gateMissed = first.pending.gateReady && !first.gateTried
   const nowClaimed =
     becameReady || first.claimLater || gateMissed || claims.byQueue
@@ -109,21 +112,21 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.maxClaims
   const claimed = { ...nowClaimed, more: nowClaimed.more || mayClaimMore }
   const changesTimers =
-    cancelled !== null || expired !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
+    cancelled !== null || overdueCancelled !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
   const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
   await recorded
   const created = (await input.creating) ?? []
-  const outcome: Outcome = { ...first, pending, claimed, cancelled, expired, closed }
+  const outcome: Outcome = { ...first, pending, claimed, cancelled, overdueCancelled, closed }
   await emitEvents(tx, plan, outcome)
   const ready =
     created.length +
     first.timersReady +
     changes.ready +
-    jobs.ready.length +
+    dependents.ready.length +
     unparked +
     unparkedRest +
     closed.rows +
-    (expired === null ? 0 : 1)
+    (overdueCancelled === null ? 0 : 1)
   return finishTurn(tx, input, prepared, outcome, ready)
 }
 
@@ -155,8 +158,9 @@ const completed = ({ updates }: ChangePlan): FinishedJobs => ({ completed: updat
 /** State of the turn after its changes were applied. */
 interface FirstSteps {
   changes: AppliedChanges
-  jobs: DependentChanges
-  resumed: ClaimedRow[]
+  /** The jobs that depend on jobs that ended in this turn. */
+  dependents: DependentChanges
+  /** Its rows for the gate include resumed rows. */
   claimed: Claimed
   /** Whether this turn has asked for rows for the gate, or leaves that to `claimRest`. */
   gateTried: boolean
@@ -175,7 +179,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
   const { plan, overdue, lockingJobs } = prepared
   await lockingJobs
   const locked = pipelined(lockRuns(tx, plan))
-  const { ready: timersReady, expired: expiredJobs } = await fire(tx, overdue)
+  const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
   await locked
   const finishPlan = planFinishes(
     tx.workflows,
@@ -185,12 +189,13 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
   const changes = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims))
   const polling = pipelined(pollPendingWork(tx, batch))
-  const jobs = await (lockingJobs === null ? finishJobs(tx, plan.updates, changes) : unblockDependents(tx, completed(plan)))
+  const dependents = await (lockingJobs === null
+    ? finishJobs(tx, plan.updates, changes)
+    : unblockDependents(tx, completed(plan)))
   return {
     changes,
-    jobs,
-    resumed,
-    claimed: NOTHING_CLAIMED,
+    dependents,
+    claimed: { ...NOTHING_CLAIMED, gates: resumed },
     gateTried: true,
     claimLater: true,
     pending: await polling,
@@ -216,24 +221,23 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
   const locked = pipelined(lockRuns(tx, plan))
   const applying = pipelined(applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes }))
-  const dependents = lockingJobs === null ? null : pipelined(lockDependents(tx, completed(plan)))
+  const lockingDependents = lockingJobs === null ? null : pipelined(lockDependents(tx, completed(plan)))
   const sent = claims.send(tx, batch, { gate: hints.gateReady, work: !claimsUnblocked })
   const polling = pipelined(pollPendingWork(tx, batch))
   await lockingJobs
   await locked
   const changes = await applying
-  const jobs = await (dependents === null
+  const dependents = await (lockingDependents === null
     ? finishJobs(tx, plan.updates, changes)
-    : unblockDependents(tx, completed(plan), dependents))
-  const claimed = await finishClaims(tx, input, sent, changes)
-  const { unblocked, claimable } = changes.finish
+    : unblockDependents(tx, completed(plan), lockingDependents))
+  const claimed = await completeClaims(tx, input, sent, changes)
+  const { claimedOnUnblock, claimable } = changes.finish
   const first: FirstSteps = {
     changes,
-    jobs,
-    resumed: [],
+    dependents,
     claimed,
     gateTried: sent.gate !== null,
-    claimLater: claimsUnblocked && claimable && unblocked.length < batch.claim.maxClaims,
+    claimLater: claimsUnblocked && claimable && claimedOnUnblock.length < batch.claim.maxClaims,
     pending: await polling,
     timersFired: false,
     timersReady: 0,
@@ -242,22 +246,23 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   return first.pending.dueMs !== null && first.pending.dueMs <= 0 ? fireUnexpected(tx, input, prepared, first) : first
 }
 
-const finishClaims = async (
+const completeClaims = async (
   tx: Tx,
   { batch, claims }: TurnInput,
   sent: SentClaims,
   changes: AppliedChanges,
 ): Promise<Claimed> => {
-  const claimed = await claims.finish(tx, batch, sent)
-  return { ...claimed, work: [...changes.finish.unblocked, ...claimed.work] }
+  const claimed = await claims.complete(tx, batch, sent)
+  return { ...claimed, work: [...changes.finish.claimedOnUnblock, ...claimed.work] }
 }
 
 /** Fires timers that the loop did not expect, and polls again. */
 const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
-  const { ready: timersReady, expired: expiredJobs } = await fire(tx, overdue)
+  const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
   const pending = await pollPendingWork(tx, batch)
-  return { ...first, resumed, pending, claimLater: true, timersFired: true, timersReady, expiredJobs }
+  const claimed = { ...first.claimed, gates: [...first.claimed.gates, ...resumed] }
+  return { ...first, claimed, pending, claimLater: true, timersFired: true, timersReady, expiredJobs }
 }
 
 const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {
@@ -266,28 +271,28 @@ const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {
   return fired
 }
 
-/** Returns the request for resumed rows, which may use half of the gate's limit. */
+/** Returns the request for resumed rows, of which there may be as many as `available`. */
 const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest => ({
   holder,
   lanes: gate.lanes,
-  maxClaims: Math.min(Math.ceil(gate.maxClaims / 2), available),
+  maxClaims: Math.min(resumedShare(gate.maxClaims), available),
 })
 
 interface Outcome extends FirstSteps {
   cancelled: Cancelled | null
-  expired: Cancelled | null
+  overdueCancelled: Cancelled | null
   closed: Closed
 }
 
 const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
 
 const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
-  const { changes, jobs, cancelled, expired, closed, resumed, claimed, pending } = outcome
+  const { changes, dependents, cancelled, overdueCancelled, closed, claimed, pending } = outcome
   const { at } = pending
   tx.events.push(...outcome.expiredJobs.events)
   emitChanges(tx, at, updates, changes)
-  tx.events.push(...dependentEvents(jobs, at))
-  const rows = rowsOf(cancelled, expired)
+  tx.events.push(...dependentEvents(dependents, at))
+  const rows = rowsOf(cancelled, overdueCancelled)
   if (rows.length > 0) {
     const runs = await loadRuns(
       tx,
@@ -298,9 +303,7 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
     await notifyOfCancelled(tx, rows, runs)
   }
   emitClosed(tx, at, closed)
-  await tx.workflows.load(
-    [...resumed, ...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)),
-  )
+  await tx.workflows.load([...claimed.gates, ...claimed.work].flatMap((row) => (isJobRow(row.run_seq) ? [] : row.version_id)))
   emitClaims(tx, at, claimed.work)
 }
 
@@ -318,25 +321,21 @@ const finishTurn = async (
 ): Promise<CommittedTurn> => {
   const { plan, rejected } = prepared
   const { batch } = input
-  const { changes, claimed, pending, closed, cancelled, expired } = outcome
-  const gateRows = [...outcome.resumed, ...claimed.gates]
+  const { changes, claimed, pending, closed, cancelled, overdueCancelled } = outcome
+  const applied = plan.updates.filter((update) => changes.applied.has(update.changes))
   const results = cacheableResults(appliedFinishes(plan, changes))
   const logged = pipelined(logEvents(tx))
   const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
-  const gates = pipelined(toTaskClaims(tx, gateRows, results))
+  const gates = pipelined(toTaskClaims(tx, claimed.gates, results))
   const claims = pipelined(toClaims(tx, claimed.work, results))
   await appendAudit(
     tx,
-    plan.updates.flatMap(({ changes: { last }, changes: key }) => (changes.applied.has(key) && last?.auditEntry) || []),
+    applied.flatMap(({ changes: { last } }) => last?.auditEntry ?? []),
   )
   void tx.commit()
   await logged
   await notified
-  const finished = new Set(
-    plan.updates.flatMap(({ changes: { last, fence }, changes: key }) =>
-      last !== null && changes.applied.has(key) ? fence.attemptId : [],
-    ),
-  )
+  const finished = new Set(applied.flatMap(({ changes: { last, fence } }) => (last === null ? [] : fence.attemptId)))
   const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
   const isDue = pending.dueMs !== null && pending.dueMs <= 0
   const advanced: Advanced = {
@@ -347,7 +346,7 @@ const finishTurn = async (
     stopRequests: pending.stopRequests.filter((attemptId) => !finished.has(attemptId)),
     closed: closed.runs.map(({ runSeq, runId, status }) => ({ runSeq, runId, status })),
     events: tx.events,
-    more: claimed.more || isDue || cancelled?.full === true || expired?.full === true,
+    more: claimed.more || isDue || cancelled?.full === true || overdueCancelled?.full === true,
     nextDueMs: soonest(pending.dueMs === null ? null : Math.max(0, Math.ceil(pending.dueMs)), claimed.rateWaitMs),
   }
   const observed: Observed = {
@@ -355,17 +354,24 @@ const finishTurn = async (
     dueMs: pending.dueMs,
     cancelling: cancelling.length,
     gateReady: pending.gateReady,
-    gatesClaimed: gateRows.length,
+    gatesClaimed: claimed.gates.length,
     gateLimit: batch.gate.maxClaims,
     queueDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
   }
-  return { advanced, observed, updates: plan.updates, applied: changes.applied, results, rows: [...gateRows, ...claimed.work] }
+  return {
+    advanced,
+    observed,
+    updates: plan.updates,
+    applied: changes.applied,
+    results,
+    rows: [...claimed.gates, ...claimed.work],
+  }
 }
 
 /** Returns whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
-const leavesWork = ({ claimed, resumed, cancelled, expired }: Outcome, plan: ChangePlan, ready: number): boolean => {
-  const own = [...resumed, ...claimed.gates, ...claimed.work].filter(({ enqueued_here }) => enqueued_here === true).length
-  const uncounted = usesLimits(plan) || cancelled !== null || expired !== null || claimed.unparked
+const leavesWork = ({ claimed, cancelled, overdueCancelled }: Outcome, plan: ChangePlan, ready: number): boolean => {
+  const own = [...claimed.gates, ...claimed.work].filter(({ enqueued_here }) => enqueued_here === true).length
+  const uncounted = usesLimits(plan) || cancelled !== null || overdueCancelled !== null || claimed.unparked
   return ready > own || (uncounted && own > 0)
 }
 

@@ -95,7 +95,7 @@ const limitsOfChildren = (change: Expand | OpenGroup): Limit[] =>
 
 /** Returns whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
 export const usesLimits = ({ limits, updates }: ChangePlan): boolean =>
-  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && !inFlight.gate)
+  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && !inFlight.usesNoSlot)
 
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE")
 
@@ -138,7 +138,7 @@ export const applyChanges = async (
 ): Promise<AppliedChanges> => {
   const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
   const freedLanes = plan.updates.flatMap(({ inFlight, changes }) =>
-    inFlight.gate || changes.last === null ? [] : inFlight.lane,
+    inFlight.usesNoSlot || changes.last === null ? [] : inFlight.lane,
   )
   const sent = {
     updated: [
@@ -160,7 +160,7 @@ export const applyChanges = async (
       pipelined,
     ),
     retries: pipelined(retryRows(tx, plan.retries)),
-    finish: pipelined(finishAttempts(tx, finishPlan, { gateLanes, freedQueues: queueKeys(freedLanes) })),
+    finish: pipelined(finishAttempts(tx, finishPlan, { gateLanes, freedLimitKeys: queueKeys(freedLanes) })),
     // The finish returns the limits of its queues itself.
     queueLimits: plan.finishes.length > 0 ? null : pipelined(queueLimits(tx, freedLanes)),
   }
@@ -259,7 +259,7 @@ const giveBackSlots = (
   queueLimitsOf: (lane: string) => readonly number[],
 ): void => {
   for (const { inFlight, changes } of updates) {
-    if (!result.applied.has(changes) || changes.last === null || inFlight.gate) continue
+    if (!result.applied.has(changes) || changes.last === null || inFlight.usesNoSlot) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
     result.freed.free(inFlight.limits)
     result.freed.free(ofQueue)

@@ -45,7 +45,7 @@ const RETRY = statement(
        started_at, finished_at)
      SELECT id, attempt, attempt_id, state, worker, external_id, exit_code, error, usage, dispatched_at, started_at, finished_at
      FROM past
-   ), requeued AS (
+   ), retried AS (
      UPDATE tasks t SET status = 'pending', attempt_id = NULL, holder = NULL, worker = NULL, external_id = NULL,
        failures = t.failures + CASE WHEN p.lost THEN 0 ELSE 1 END, losses = t.losses + CASE WHEN p.lost THEN 1 ELSE 0 END,
        available_at = CASE WHEN p.delay > 0 THEN ${NOW} + p.delay * interval '1 millisecond' END,
@@ -54,11 +54,11 @@ const RETRY = statement(
      FROM past p WHERE t.id = p.id
      RETURNING p.attempt_id, t.available_at, ${READINESS("t")}
    ), enqueued AS (
-     ${insertInto("ready_queue", "requeued")}
+     ${insertInto("ready_queue", "retried")}
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "requeued")}
+     ${deleteFrom("in_flight", "retried")}
    )
-   SELECT attempt_id, available_at FROM requeued`,
+   SELECT attempt_id, available_at FROM retried`,
 )
 
 const RELEASE = statement(
@@ -83,33 +83,33 @@ const RELEASE = statement(
 
 const REQUEUE = statement(
   "requeue",
-  `WITH returned AS (
+  `WITH requeued AS (
      UPDATE tasks t SET status = 'pending', attempt = t.attempt - 1, attempt_id = NULL, holder = NULL, worker = NULL, dispatched_at = NULL,
        waiting_on = NULL, resume_at = NULL, must_end = false, inner_run = ${INNER_RUN("t")}
      FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("requeue", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
    ), enqueued AS (
-     ${insertInto("ready_queue", "returned")}
+     ${insertInto("ready_queue", "requeued")}
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "returned")}
+     ${deleteFrom("in_flight", "requeued")}
    )
-   SELECT attempt_id FROM returned`,
+   SELECT attempt_id FROM requeued`,
 )
 
 const ENQUEUE = statement(
   "enqueue",
-  `WITH admitted AS (
+  `WITH passed_gate AS (
      UPDATE tasks t SET lane = c.lane, limits = c.limits::bigint[], attempt_id = NULL, holder = NULL
      FROM unnest(:rows::bigint[], :attempts::uuid[], :lanes::text[], :limits::text[]) AS c (id, attempt_id, lane, limits)
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("enqueue", "t")}
      RETURNING c.attempt_id, ${READINESS("t")}
    ), enqueued AS (
-     ${insertInto("ready_queue", "admitted")}
+     ${insertInto("ready_queue", "passed_gate")}
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "admitted")}
+     ${deleteFrom("in_flight", "passed_gate")}
    )
-   SELECT attempt_id FROM admitted`,
+   SELECT attempt_id FROM passed_gate`,
 )
 
 const CACHE = statement(

@@ -157,19 +157,19 @@ const firstFailed = async (
 }
 
 const LOCK_WORKFLOWS = statement(
-  "activate_lock",
+  "start_runs_lock",
   "SELECT id FROM workflows WHERE id = ANY (:workflows::bigint[]) ORDER BY id FOR UPDATE",
 )
 
 const COUNT_RUNNING = statement(
-  "activate_running",
+  "start_runs_count_running",
   `SELECT w.id, (SELECT count(*) FROM runs r WHERE r.workflow_id = w.id AND r.status = 'running')::int AS running
    FROM unnest(:workflows::bigint[]) AS w (id)`,
 )
 
 /** Pending runs, oldest first, except those that wait for an earlier run of their schedule, or for its success. */
 const OLDEST_PENDING = statement(
-  "activate_oldest",
+  "start_runs_oldest",
   `SELECT r.* FROM unnest(:workflows::bigint[]) AS w (id) CROSS JOIN LATERAL (
      SELECT ${STARTABLE_RUN}, retry_plan AS plan FROM runs p
      WHERE workflow_id = w.id AND status = 'pending' AND cancelling IS NULL AND (NOT queue_behind OR NOT EXISTS (
@@ -182,7 +182,7 @@ const OLDEST_PENDING = statement(
 )
 
 const START = statement(
-  "activate_start",
+  "start_runs",
   `UPDATE runs r SET status = 'running', started_at = ${NOW}, timeout_at = ${NOW} + c.timeout * interval '1 millisecond',
      open_tasks = c.open_tasks, tasks_total = c.total
    FROM unnest(:runs::bigint[], :timeouts::bigint[], :openTasks::int[], :totals::int[]) AS c (seq, timeout, open_tasks, total)

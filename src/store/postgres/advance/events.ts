@@ -77,13 +77,18 @@ const emitLast = (
   { inFlight, changes: { start, last } }: AttemptUpdate,
   { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
 ): void => {
-  const { attempt, gate, started } = inFlight
+  const { attempt, usesNoSlot, started } = inFlight
   switch (last?.kind) {
     case "wait": {
       const { startedAt, resumeAt } = outcome.wait!
-      if (gate && started && !renewalEmitsEvent(last.waitingOn)) break
+      if (usesNoSlot && started && !renewalEmitsEvent(last.waitingOn)) break
       const waiting = waitingView(last.waitingOn, resumeAt)
-      emit({ status: "running", at: started ? at : startedAt, attempt: gate && !started ? attempt + 1 : attempt, waiting })
+      emit({
+        status: "running",
+        at: started ? at : startedAt,
+        attempt: usesNoSlot && !started ? attempt + 1 : attempt,
+        waiting,
+      })
       break
     }
     case "finish":
@@ -109,7 +114,7 @@ const emitLast = (
       emit({ status: last.status, at, attempt, error: last.error })
       break
     case "release":
-      if (!gate) emit({ status: "pending", at, attempt: attempt - 1 })
+      if (!usesNoSlot) emit({ status: "pending", at, attempt: attempt - 1 })
       break
     case "enqueue":
     case "requeue":

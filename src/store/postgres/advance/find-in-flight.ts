@@ -36,7 +36,7 @@ export const findInFlight = async (
   if (unknown.length > 0) {
     const params = { rows: unknown.map(({ row }) => row), attempts: unknown.map(({ attemptId }) => attemptId) }
     for (const { status, waiting, ...row } of await tx.run<FoundRow>(FIND, params))
-      found.set(row.attemptId, { ...row, gate: status === "pending" || waiting, started: status === "running" })
+      found.set(row.attemptId, { ...row, usesNoSlot: status === "pending" || waiting, started: status === "running" })
   }
   const updates: AttemptUpdate[] = []
   const lost: Fence[] = []

@@ -11,7 +11,7 @@ import type { ClaimRequest } from "../claim/candidates.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { statement } from "../connection/statement.ts"
+import { AFTER, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED, RESULT_COLUMNS } from "./finish.ts"
@@ -24,9 +24,9 @@ const FINISH_ATTEMPTS = statement(
      SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :sources::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
        :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :exitCodes::int[], :usages::text[],
        :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :allowedFailures::boolean[], :upstreamEnds::text[], :targets::text[],
-       :lanes::text[])
+       :reroutes::text[])
      AS c (id, attempt_id, from_state, status, skip_reason, attempt_state, output, output_key, output_bytes, error, exit_code, usage,
-       external_id, started_at, finished_at, allowed_failure, upstream_end, targets, lanes)
+       external_id, started_at, finished_at, allowed_failure, upstream_end, targets, reroutes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
    ), ended AS (
@@ -35,9 +35,9 @@ const FINISH_ATTEMPTS = statement(
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.from_state
        WHEN 'gate' THEN ${sourceState("skip", "t")} WHEN 'container' THEN ${sourceState("gather", "t")}
-       ELSE ${sourceState("finish", "t")} END AND (SELECT count(*) FROM locked) >= 0
+       ELSE ${sourceState("finish", "t")} END AND ${AFTER("locked")}
      RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits,
-       t.started_at IS NOT NULL AS opened, c.allowed_failure, c.upstream_end, c.targets, c.lanes
+       t.started_at IS NOT NULL AS opened, c.allowed_failure, c.upstream_end, c.targets, c.reroutes
    ), ${COUNT_CONTAINERS},
    unblocked AS (
      UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended, upstream_failed = t.upstream_failed + e.failed,
@@ -46,7 +46,7 @@ const FINISH_ATTEMPTS = statement(
              (count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed,
              (count(*) FILTER (WHERE d.upstream_end = 'unmet'))::int AS unmet,
              (count(*) FILTER (WHERE d.upstream_end = 'waived'))::int AS waived
-           FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.lanes::text[]) AS x (node, lane)
+           FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.reroutes::text[]) AS x (node, lane)
            WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
      RETURNING ${READINESS("t")}, t.upstream_pending = 0 AND t.lane = ANY (:gateLanes::text[]) AS gate
@@ -116,7 +116,7 @@ const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean 
 export const finishAttempts = async (
   tx: Tx,
   { finishes, edges, successes, jobSuccesses }: FinishPlan,
-  lanes: { gateLanes: readonly string[]; freedQueues: readonly string[] },
+  lanes: { gateLanes: readonly string[]; freedLimitKeys: readonly string[] },
 ): Promise<FinishResult> => {
   if (finishes.length === 0) return NOTHING_FINISHED
   if (jobSuccesses) return finishJobSuccesses(tx, finishes, lanes)
@@ -132,7 +132,7 @@ export const finishAttempts = async (
     allowedFailures: finishes.map((finish) => isAllowed(finish, tx.workflows)),
     upstreamEnds: edges.map((list) => list[0]?.end ?? null),
     targets: edges.map((list) => (list.length === 0 ? null : arrayParam(list.map((edge) => edge.node)))),
-    lanes: edges.map((list) => textArrayParam(list.map((edge) => edge.reroute))),
+    reroutes: edges.map((list) => textArrayParam(list.map((edge) => edge.reroute))),
     runs: [...new Set(finishes.map(({ inFlight }) => inFlight.runSeq))],
   })
   const { finished, done_runs, ready, gate_ready, queue_limits, containers_ready, groups } = reply!
@@ -143,7 +143,7 @@ export const finishAttempts = async (
     gateReady: gate_ready || containers_ready > 0,
     queueLimits: queue_limits ?? [],
     groups: groups ?? [],
-    unblocked: [],
+    claimedOnUnblock: [],
     claimable: true,
   }
 }

@@ -45,13 +45,13 @@ export const areJobSuccesses = (updates: readonly AttemptUpdate[]): boolean => u
 export const finishJobSuccesses = async (
   tx: Tx,
   finishes: readonly Finish[],
-  { freedQueues }: { freedQueues: readonly string[] },
+  { freedLimitKeys }: { freedLimitKeys: readonly string[] },
 ): Promise<FinishResult> => {
   const [reply] = await tx.run<{ unchanged: boolean; queue_limits: QueueLimit[] | null }>(FINISH_JOB_SUCCESSES, {
     ...finishParams(finishes),
     names: finishes.map(({ inFlight }) => inFlight.jobName!),
     queues: finishes.map(({ inFlight }) => queueOfLane(inFlight.lane)),
-    freedQueues,
+    freedLimitKeys,
   })
   const { unchanged, queue_limits } = reply!
   if (!unchanged) throw new FenceLost()

@@ -6,7 +6,7 @@
 // workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
 import { workLane } from "../../../core/routing/lanes.ts"
-import { compareReady } from "../../../core/rules/claims/claim-order.ts"
+import { compareReady, sharesClaim } from "../../../core/rules/claims/claim-order.ts"
 import type { Edge } from "../../../core/rules/changes/effects.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
@@ -20,7 +20,7 @@ import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
 import { ALL_RESTRICTED_LANES, IS_WANTED, laneParams, TWO_RESTRICTED_LANES } from "../claim/wanted-lanes.ts"
 import { NOW } from "../connection/store-clock.ts"
-import { statement } from "../connection/statement.ts"
+import { AFTER, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
@@ -62,8 +62,7 @@ export const SUCCESS = (condition: string): string =>
 const HEAD_COLUMNS = "q.lane, q.priority, q.workflow_id, q.run_seq, q.id"
 
 /**
- * Returns the CTEs of the statement; each has a comment. Conditions such as `(SELECT count(*) FROM counted) >= 0` are always true and
- * make Postgres run that part first. `guard`: a query with one column `ok`; nothing is written unless it is true.
+ * Returns the CTEs of the statement; each has a comment. `guard`: a query with one column `ok`; nothing is written unless it is true.
  */
 export const SUCCESSES = (guard: string | null): string => `
    -- Locks the runs in order and before any row, so that transactions cannot wait for each other, and before the first write, so that
@@ -78,13 +77,13 @@ export const SUCCESSES = (guard: string | null): string => `
      FROM (
        SELECT * FROM unnest(:runs::bigint[], :finishedTasks::int[], :finishedHooks::int[], :generations::int[])
          AS e (seq, tasks, hooks, generation) ${FEW("runs")}
-     ) e WHERE r.seq = e.seq AND (SELECT count(*) FROM locked) >= 0${guard === null ? "" : IF_OK}
+     ) e WHERE r.seq = e.seq AND ${AFTER("locked")}${guard === null ? "" : IF_OK}
      RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
        r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS frozen
    ),
    -- Finishes the tasks whose fence holds.
    finished AS (
-     ${SUCCESS(` AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}`)}
+     ${SUCCESS(` AND ${AFTER("counted")}${guard === null ? "" : IF_OK}`)}
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "finished")}
    ),
@@ -127,7 +126,7 @@ export const SUCCESSES = (guard: string | null): string => `
            WITH ORDINALITY AS d (run_seq, node, finished, number) ${FEW("downstreamRuns")}
        ) d CROSS JOIN head h LEFT JOIN claimer c ON true OFFSET 0
      ) k WHERE t.run_seq = k.run_seq AND t.node = k.node AND t.path = k.path AND t.status = 'pending'
-       AND (SELECT count(*) FROM counted) >= 0${guard === null ? "" : IF_OK}
+       AND ${AFTER("counted")}${guard === null ? "" : IF_OK}
      RETURNING ${TASK_COLUMNS}, t.attempt_id, ${READY("t")} AS ready, t.status = 'dispatched' AS is_claimed, k.number
    ), claimed AS (
      SELECT ${TASK_COLUMN_NAMES}, attempt_id, number FROM unblocked WHERE is_claimed
@@ -229,12 +228,12 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
   return { runs: sorted, downstream, queues, lanes }
 }
 
-/** Returns whether unblocked rows may be claimed without a claim that shares the limit among workflows and queues. */
-const mayClaim = ({ downstream, runs, lanes }: Effects, { maxClaims }: ClaimRequest): boolean =>
-  maxClaims > 0 &&
-  downstream.length > 0 &&
-  runs.every(({ sample }) => sample.workflowId === runs[0]!.sample.workflowId) &&
-  (downstream.length <= maxClaims || lanes.size <= 1)
+/** Returns whether the statement that unblocks the rows may claim them. */
+const mayClaim = ({ downstream, runs, lanes }: Effects, { maxClaims }: ClaimRequest): boolean => {
+  const workflows = new Set(runs.map(({ sample }) => sample.workflowId)).size
+  const counts = { rows: downstream.length, workflows, lanes: lanes.size }
+  return maxClaims > 0 && downstream.length > 0 && !sharesClaim(counts, maxClaims)
+}
 
 /** Plain successes and their effects. */
 export interface SuccessesPlan {
@@ -265,7 +264,7 @@ const claimParams = (tx: Tx, claim: ClaimRequest | null) => ({
 export interface FinishLanes {
   gateLanes: readonly string[]
   /** Keys of the limits of queues whose slots are freed. */
-  freedQueues: readonly string[]
+  freedLimitKeys: readonly string[]
 }
 
 export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesPlan, lanes: FinishLanes) => {
@@ -300,7 +299,7 @@ export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly R
     gateReady: gate_ready,
     queueLimits: queue_limits ?? [],
     groups: [],
-    unblocked: toClaimedRows(reply, effects),
+    claimedOnUnblock: toClaimedRows(reply, effects),
     claimable,
   }
 }

@@ -40,7 +40,7 @@ export interface FinishResult {
   /** Groups under limits that finished; `opened` ones held slots. */
   groups: { limits: number[]; opened: boolean }[]
   /** Rows that were claimed by the statement that unblocked them. */
-  unblocked: ClaimedRow[]
+  claimedOnUnblock: ClaimedRow[]
   /** Whether ready rows remain that the request for unblocked rows would have claimed. */
   claimable: boolean
 }
@@ -52,7 +52,7 @@ export const NOTHING_FINISHED: FinishResult = {
   gateReady: false,
   queueLimits: [],
   groups: [],
-  unblocked: [],
+  claimedOnUnblock: [],
   claimable: false,
 }
 
@@ -77,9 +77,9 @@ export const finishParams = (finishes: readonly Finish[]) => ({
   finishedAts: finishes.map(({ finishedAt }) => finishedAt),
 })
 
-/** The limits with the keys `freedQueues`: the finished rows free slots of them. */
+/** The limits with the keys `freedLimitKeys`: the finished rows free slots of them. */
 export const FREED_QUEUE_LIMITS =
-  "(SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY (:freedQueues::text[]))"
+  "(SELECT json_agg(json_build_object('id', id, 'key', key)) FROM limits WHERE key = ANY (:freedLimitKeys::text[]))"
 
 const NO_OUTPUT: OutputColumns = [null, null, null]
 

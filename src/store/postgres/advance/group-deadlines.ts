@@ -94,7 +94,7 @@ export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<
     const row = {
       isOverdue: groups.includes(inFlight.row),
       timeoutMs: timeoutOf(tx.workflows, inFlight),
-      holdsSlots: !inFlight.gate,
+      holdsSlots: !inFlight.usesNoSlot,
     }
     const amend = <C extends Change>(change: C): AmendedChange<C> => amendOverdueChange(change, row, tx.clock.localNow())
     const amended = changes.last === null ? null : amend(changes.last)

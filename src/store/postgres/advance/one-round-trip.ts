@@ -11,7 +11,7 @@ import { cacheableResults } from "../cache/cache.ts"
 import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
 import { toTaskClaims } from "../claim/to-claims.ts"
-import { pipelined, statement } from "../connection/statement.ts"
+import { AFTER, pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { claimRequest } from "../claim/candidates.ts"
@@ -30,10 +30,10 @@ const GUARD = `
      SELECT (SELECT count(*) FROM (
        SELECT 1 FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
        JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-       WHERE ${sourceState("finish", "t")} AND (SELECT count(*) FROM locked) >= 0 FOR UPDATE OF t
+       WHERE ${sourceState("finish", "t")} AND ${AFTER("locked")} FOR UPDATE OF t
      ) held) = cardinality(:rows)
        AND NOT EXISTS (SELECT 1 FROM locked l WHERE l.status = 'running' AND l.open_tasks <= (:finishedTasks::int[])[1])
-       AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedQueues::text[])) AS ok`
+       AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedLimitKeys::text[])) AS ok`
 
 /** `dispatchEvents`: beginning of the event of each downstream row, in case it is claimed. */
 export const ADVANCE_IN_ONE_ROUND_TRIP = statement(
@@ -99,8 +99,8 @@ export const advanceInOneRoundTrip = async (
     return null
   }
   const finish = toResult(plan, reply)
-  await tx.workflows.load(finish.unblocked.map((row) => row.version_id))
-  emitClaims(tx, pending.at, finish.unblocked)
+  await tx.workflows.load(finish.claimedOnUnblock.map((row) => row.version_id))
+  emitClaims(tx, pending.at, finish.claimedOnUnblock)
   const results = cacheableResults(plan.finishes)
   return {
     advanced: await toAdvanced(tx, input.batch, { pending, finish, results }),
@@ -108,7 +108,7 @@ export const advanceInOneRoundTrip = async (
     updates,
     applied,
     results,
-    rows: finish.unblocked,
+    rows: finish.claimedOnUnblock,
   }
 }
 
@@ -124,9 +124,9 @@ const sendTurn = (
     tx.events,
     plan.effects.downstream.map(({ node }) => ({ runId: sample.runId, task: nodes[node]!.name, path: "" })),
   )
-  const freedQueues = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
+  const freedLimitKeys = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
   return tx.run(ADVANCE_IN_ONE_ROUND_TRIP, {
-    ...successesParams(tx, plan, { gateLanes: batch.gate.lanes, freedQueues }),
+    ...successesParams(tx, plan, { gateLanes: batch.gate.lanes, freedLimitKeys }),
     dispatchEvents: log.dispatches,
     eventCount: tx.events.length,
     eventRuns: JSON.stringify(log.runs),
@@ -142,17 +142,17 @@ const toAdvanced = async (
   { pending, finish, results }: { pending: PendingWork; finish: FinishResult; results: CommittedTurn["results"] },
 ): Promise<Advanced> => {
   const { cancelling, dueMs } = pending
-  const { unblocked, claimable, gateReady } = finish
+  const { claimedOnUnblock, claimable, gateReady } = finish
   return {
     rejected: [],
     gates: [],
-    claims: await toTaskClaims(tx, unblocked, results),
+    claims: await toTaskClaims(tx, claimedOnUnblock, results),
     cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
     stopRequests: pending.stopRequests,
     closed: [],
     events: tx.events,
     more:
-      (claimable && unblocked.length < claim.maxClaims) ||
+      (claimable && claimedOnUnblock.length < claim.maxClaims) ||
       ((gateReady || pending.gateReady) && gate.maxClaims > 0) ||
       cancelling.length > 0 ||
       (dueMs !== null && dueMs <= 0),

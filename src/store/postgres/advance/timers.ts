@@ -34,7 +34,7 @@ export interface FiredTimers {
   ready: number
   /** Groups whose deadline has passed. */
   groups: number[]
-  expired: ExpiredJobs
+  expiredJobs: ExpiredJobs
 }
 
 /** Makes due retries and delayed jobs ready, starts to cancel runs that timed out, and fails jobs past their expiry. */
@@ -47,7 +47,7 @@ export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
   const timedOut = await runs
   if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
   const { groups, jobs } = await deadlines
-  return { ready, groups, expired: await expireJobs(tx, jobs) }
+  return { ready, groups, expiredJobs: await expireJobs(tx, jobs) }
 }
 
 const POLL = statement(

@@ -24,8 +24,8 @@ export interface CachedAttempt {
   lane: string
   attempt: number
   limits: readonly number[] | null
-  /** Whether it uses no slot: the gate has claimed it, pending, or it waits. */
-  gate: boolean
+  /** The row uses no slot: it is pending under a gate claim, or it waits. */
+  usesNoSlot: boolean
   /** Whether its start was recorded. */
   started: boolean
   /** Generation of the run: grows when the run is retried, or an outcome is overridden. */
@@ -52,7 +52,7 @@ export interface RunInfo extends Omit<ClaimedRun, "status" | "cancelling" | "err
  * A map that keeps the last `size` entries, and up to as many before. It has two halves, because finding the oldest entry of one map takes
  * longer the more were deleted before it.
  */
-export class BoundedMap<Key, Value> {
+export class TwoHalfMap<Key, Value> {
   #young = new Map<Key, Value>()
   #old = new Map<Key, Value>()
   readonly #size: number
@@ -83,12 +83,12 @@ const MAX_CACHED = { inFlight: 50_000, runs: 1_000, finished: 5_000 } as const
 const MAX_OUTPUT_LENGTH = 1_000
 
 export class Cache {
-  readonly inFlight = new BoundedMap<AttemptId, CachedAttempt>(MAX_CACHED.inFlight)
-  readonly runs = new BoundedMap<number, RunInfo>(MAX_CACHED.runs)
+  readonly inFlight = new TwoHalfMap<AttemptId, CachedAttempt>(MAX_CACHED.inFlight)
+  readonly runs = new TwoHalfMap<number, RunInfo>(MAX_CACHED.runs)
   /** Limits of which a parked row could not be unparked, because another transaction had locked it. */
   readonly missedLimits = new Set<number>()
   /** By `resultKey`. */
-  readonly finished = new BoundedMap<string, FinishedTask>(MAX_CACHED.finished)
+  readonly finished = new TwoHalfMap<string, FinishedTask>(MAX_CACHED.finished)
 }
 
 /** Returns the key of a task in one generation of its run. */

@@ -4,7 +4,7 @@ import type { CompiledWorkflow } from "../../../core/model/workflow.ts"
 import { NotFound } from "../../contract/errors.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { statement } from "../connection/statement.ts"
-import { BoundedMap } from "./cache.ts"
+import { TwoHalfMap } from "./cache.ts"
 
 const MAX_CACHED = 1_000
 
@@ -12,7 +12,7 @@ const COMPILED = statement("compiled", "SELECT compiled FROM versions WHERE id =
 
 export class Workflows {
   readonly #pool: ConnectionPool
-  readonly #compiled = new BoundedMap<number, CompiledWorkflow>(MAX_CACHED)
+  readonly #compiled = new TwoHalfMap<number, CompiledWorkflow>(MAX_CACHED)
 
   constructor(pool: ConnectionPool) {
     this.#pool = pool

@@ -65,7 +65,7 @@ export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: str
     tx,
     limited.flatMap((row) => row.limits ?? []),
   )
-  const candidates = limited.map((row) => ({ row: row.id, limits: row.limits ?? [], paused: row.paused }))
+  const candidates = limited.map((row) => ({ row: row.id, limits: row.limits ?? [], mustPark: row.paused }))
   const { claim, park, used, unpark } = admit(candidates, limits)
   const attempts = new Map(limited.map((row) => [row.id, row.attempt_id]))
   await runUnpark(tx, CLAIM_LIMITED, {

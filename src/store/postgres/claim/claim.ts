@@ -53,10 +53,10 @@ export class Claims {
   }
 
   /** Reads the replies of `send`, and claims what they leave undecided. */
-  async finish(tx: Tx, batch: Batch, sent: SentClaims): Promise<Claimed> {
+  async complete(tx: Tx, batch: Batch, sent: SentClaims): Promise<Claimed> {
     const { holder } = batch
-    const gate = sent.gate === null ? NONE : await this.#gate.finish(tx, await sent.gate, claimRequest(holder, batch.gate))
-    const work = sent.work === null ? NONE : await this.#work.finish(tx, await sent.work, claimRequest(holder, batch.claim))
+    const gate = sent.gate === null ? NONE : await this.#gate.complete(tx, await sent.gate, claimRequest(holder, batch.gate))
+    const work = sent.work === null ? NONE : await this.#work.complete(tx, await sent.work, claimRequest(holder, batch.claim))
     return { gates: gate.claimed, work: work.claimed, more: gate.more || work.more, rateWaitMs: null, unparked: work.unparked }
   }
 
@@ -68,7 +68,7 @@ export class Claims {
       gate: { ...gate, maxClaims: gate.maxClaims - claimed.gates.length },
       claim: { ...claim, maxClaims: claim.maxClaims - claimed.work.length },
     }
-    const next = await this.finish(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
+    const next = await this.complete(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
     const maxClaims = remaining.claim.maxClaims - next.work.length
     const byQueue = this.byQueue ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
     if (byQueue?.headSuffices === true) this.#work.byQueue = false
@@ -115,7 +115,7 @@ class KindClaims {
    * Reads the reply, and claims again, from lower priorities and in place of parked rows, until the request is met, no row is left, or
    * the turn has looked at MAX_CANDIDATES.
    */
-  async finish(tx: Tx, first: readonly ClaimReply[], request: ClaimRequest): Promise<KindClaimed> {
+  async complete(tx: Tx, first: readonly ClaimReply[], request: ClaimRequest): Promise<KindClaimed> {
     const claimed: ClaimedRow[] = []
     const wildcard = hasWildcard(request.lanes)
     let candidates = 0

@@ -32,6 +32,9 @@ export interface Statement {
   readonly params: readonly { readonly name: string; readonly type: string | undefined }[]
 }
 
+/** SQL: a condition that is always true, and makes Postgres run the CTE first. */
+export const AFTER = (cte: string): string => `(SELECT count(*) FROM ${cte}) >= 0`
+
 /** `:name` or `:name::type`, but neither the cast in `x::type` nor a colon inside of a quoted text such as 'q:default'. */
 const PARAMETER = /(?<![:\w]):([a-z]\w*)(?:::(\w+(?:\[\])?))?/gi
 

@@ -271,8 +271,8 @@ const deleteJob = async (tx: Tx, id: string): Promise<JobRejection | null> => {
   return null
 }
 
-const EXPIRED = statement(
-  "jobs_expired",
+const REMOVABLE = statement(
+  "jobs_removable",
   `SELECT id FROM jobs j
    WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND updated_at < ${NOW} - :olderThanMs * interval '1 millisecond'
      AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
@@ -280,4 +280,4 @@ const EXPIRED = statement(
 )
 
 const removableJobs = async (connection: SqlRunner, query: { olderThanMs: number; limit: number }): Promise<string[]> =>
-  (await connection.run<{ id: string }>(EXPIRED, query)).map(({ id }) => id)
+  (await connection.run<{ id: string }>(REMOVABLE, query)).map(({ id }) => id)

@@ -71,7 +71,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
   const starting = planned.filter((plan) => !plan.startsPending && seqs.has(plan.run.id))
   const inserting = pipelined(insertRowsOf(tx, starting, seqs))
   const pending = startingPending.filter(({ id }) => seqs.has(id))
-  const activated = await startPendingRuns(
+  const started = await startPendingRuns(
     tx,
     pending.map(({ workflowId }) => workflowId),
   )
@@ -85,7 +85,7 @@ export const createRuns = async (tx: Tx, runs: readonly NewRun[]): Promise<{ run
     return { run: row, created: row.id === run.id }
   })
   const inserts = results.flatMap(({ run }) => (seqs.has(run.id) ? [run] : []))
-  tx.events.push(...createdEvents(inserts, activated.runs))
+  tx.events.push(...createdEvents(inserts, started.runs))
   return results
 }
 

@@ -13,8 +13,8 @@ import { NOW } from "../connection/store-clock.ts"
 import { WAITING_JOBS } from "../jobs/waiting.ts"
 import type { Tx } from "../tx.ts"
 
-const EXPIRED = statement(
-  "runs_expired",
+const OLD_OR_BEYOND_KEEP = statement(
+  "runs_old_or_beyond_keep",
   `SELECT id FROM (
      SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
      FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0
@@ -38,7 +38,7 @@ export const removableRuns = async (
   const rows =
     keep === undefined
       ? await connection.run<{ id: RunId }>(OLDER, { age, limit })
-      : await connection.run<{ id: RunId }>(EXPIRED, { age, keep, limit })
+      : await connection.run<{ id: RunId }>(OLD_OR_BEYOND_KEEP, { age, keep, limit })
   return rows.map(({ id }) => id)
 }
 

@@ -130,7 +130,7 @@ export const reapHolders = (
     holder.kind === "worker" ? workers && holder.leaseUntil < tx.at : isDead(holder)
   if (workers) tx.db.run(EVICT_OF_INVALID_KEYS, tx.at)
   for (const holder of listHolders(tx)) if (!holder.dead && hasDied(holder)) tx.db.run(MARK_DEAD, holder.id)
-  if (tx.db.run(RELEASE_GATES) + tx.db.run(RELEASE_RESUMED, tx.at) > 0) tx.wake.leaveWork()
+  if (tx.db.run(RELEASE_GATES) + tx.db.run(RELEASE_RESUMED, tx.at) > 0) tx.wake.noteWorkLeft()
   const orphaned = tx.db.list<OrphanedTask>(ORPHANED, limit)
   tx.db.run(REMOVE_IDLE)
   return orphaned.map((task): OrphanedAttempt => {

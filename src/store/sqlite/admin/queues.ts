@@ -65,6 +65,6 @@ const putQueue = (tx: Tx, name: string, change: Partial<QueueSettings>): QueueRo
   const row = listQueues(tx).find((queue) => queue.name === name)!
   if (concurrency === null) tx.db.run(DELETE_LIMIT, queueLimitKey(name))
   else tx.db.run(SET_LIMIT, queueLimitKey(name), concurrency, row.running)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return row
 }

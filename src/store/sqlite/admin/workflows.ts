@@ -40,7 +40,7 @@ export const putWorkflow = (tx: Tx, input: NewVersion): StoredVersion => {
     const active = paused === 0
     putSchedules(tx, { workflowId, versionId, active, specs: compiled.schedules, nextAt, firstAt })
     putTriggers(tx, { workflowId, versionId, active, specs: compiled.triggers ?? [] })
-    tx.wake.leaveWork()
+    tx.wake.noteWorkLeft()
   }
   const isFirst = isNew || (deploy && deployed === null)
   return { workflowId, versionId, version, outcome: isFirst ? "new" : existing === undefined ? "new_version" : "same" }
@@ -59,7 +59,7 @@ export const removeWorkflow = (tx: Tx, name: string): boolean => {
   tx.db.run(UNDEPLOY, tx.at, found)
   removeSchedules(tx, found)
   removeTriggers(tx, found)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return true
 }
 
@@ -75,7 +75,7 @@ export const setWorkflowPaused = (
   if (paused) pauseSchedules(tx, found)
   else resumeSchedules(tx, found, nextAt)
   pauseTriggers(tx, found, paused)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return true
 }
 

@@ -4,6 +4,7 @@ import type { Change, Fence } from "../../../core/model/change.ts"
 import { FUNCTION_EXECUTOR } from "../../../core/model/function.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Advanced, Batch } from "../../contract/store.ts"
+import { resumedShare } from "../../shared/bounds.ts"
 import { cancellingRuns, cancellingRunsOf, cancelPending } from "./cancel-pending.ts"
 import { appendAudit } from "../admin/keys.ts"
 import { claimerOf, claimGates, claimWork } from "../claim/claim.ts"
@@ -70,20 +71,19 @@ export const advance = (tx: Tx, batch: Batch, cursors: Cursors): Advanced => {
   effects.apply()
   const closed = closeRuns(tx, cancelling)
   for (const { runSeq } of closed) effects.touch(runSeq)
-  if (effects.concernsOthers(batch.gate.lanes)) tx.wake.leaveWork()
+  if (effects.concernsOthers(batch.gate.lanes)) tx.wake.noteWorkLeft()
   effects.unpark()
 
   const claimer = claimerOf(tx, batch.holder)
   const { claim, gate } = batch
   // Before the claims of the gate: some of the unblocked rows go to the gate.
   const claimedOnUnblock = unblockAndClaim(tx, claimer, claim, rowsToUnblock)
-  // Resumed rows may use half of the gate's capacity; new rows use the rest.
-  const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: Math.ceil(gate.maxClaims / 2) })
+  const resumed = claimResumed(tx, claimer, { lanes: gate.lanes, maxClaims: resumedShare(gate.maxClaims) })
   const gates = claimGates(tx, claimer, { lanes: gate.lanes, maxClaims: gate.maxClaims - resumed.claims.length }, cursors.gate)
   const work = claimWork(tx, claimer, { ...claim, maxClaims: claim.maxClaims - claimedOnUnblock.length }, cursors.work)
   const dispatched = [...claimedOnUnblock, ...work.rows]
-  if (leavesFunctions(tx, rowsToUnblock, dispatched)) tx.wake.leaveWork()
-  tx.wake.claimRows(() => hasReadyRows(tx))
+  if (leavesFunctions(tx, rowsToUnblock, dispatched)) tx.wake.noteWorkLeft()
+  tx.wake.noteRowsClaimed(() => hasReadyRows(tx))
   for (const row of dispatched) emitTask(tx, row, { status: "dispatched", at: tx.at, attempt: row.attempt })
   return {
     rejected,

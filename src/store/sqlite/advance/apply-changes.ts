@@ -273,7 +273,7 @@ WHERE id = ? AND attempt_id = ? AND waiting_on IS NOT NULL`
 /** Wakes other processes: one of them may have the function that the row calls. */
 const requeue = (tx: Tx, row: LoadedRow): boolean => {
   tx.db.run(REQUEUE, row.id, row.attemptId)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   row.status = "pending"
   row.attempt--
   row.attemptId = null
@@ -319,7 +319,7 @@ UPDATE tasks SET lane = ?, limits = ?, attempt_id = NULL, holder = NULL WHERE id
 
 const enqueue = (tx: Tx, row: LoadedRow, change: Of<"enqueue">): boolean => {
   tx.db.run(ENQUEUE, change.lane, limitText(tx.limits.ensure(change.limits)), row.id, change.attemptId)
-  if (isRestrictedLane(change.lane)) tx.wake.leaveWork()
+  if (isRestrictedLane(change.lane)) tx.wake.noteWorkLeft()
   row.attemptId = null
   return true
 }

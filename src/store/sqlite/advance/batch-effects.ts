@@ -199,7 +199,7 @@ export class BatchEffects {
     for (const [id, slots] of this.#freedSlots) add(this.#unusedSlots, id, slots)
     for (const [id, rows] of this.#unusedSlots) {
       const runs = limits.unpark(id, rows)
-      if (runs.some((seq) => !this.#touchedRuns.has(seq))) this.#tx.wake.leaveWork()
+      if (runs.some((seq) => !this.#touchedRuns.has(seq))) this.#tx.wake.noteWorkLeft()
     }
     this.#freedSlots.clear()
     this.#unusedSlots.clear()

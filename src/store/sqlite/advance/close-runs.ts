@@ -91,7 +91,7 @@ export const startPendingRuns = (tx: Tx, workflowId: number): void => {
       if (plan === null) startRun(tx, seq)
       else reopenRun(tx, seq, JSON.parse(plan) as RetryReset["rows"])
     }
-    if (starting.length > 0) tx.wake.leaveWork()
+    if (starting.length > 0) tx.wake.noteWorkLeft()
     isFull = starting.length < MAX_STARTS
   }
 }
@@ -108,6 +108,6 @@ export const startRun = (tx: Tx, seq: number): void => {
   insertRows(tx, run, rows, false)
   addNotifications(tx, run.id, notifications)
   // The timers of other processes have to know them.
-  if (timeoutAt !== null || notifications.length > 0) tx.wake.leaveWork()
+  if (timeoutAt !== null || notifications.length > 0) tx.wake.noteWorkLeft()
   emitRun(tx, run.id, "running", null)
 }

@@ -6,14 +6,14 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import { emitJobRow } from "../jobs/edges.ts"
+import { updateAndEmitJob } from "../jobs/edges.ts"
 import type { Tx } from "../tx.ts"
 
 type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick<LoadedRow, "id" | "item" | "lane">>
 
 export const emitTask = (tx: Tx, row: EmittingRow, event: TaskEvent): void => {
   const { runSeq, node, path } = row
-  if (isJobRow(runSeq)) return emitJobRow(tx, row, event)
+  if (isJobRow(runSeq)) return updateAndEmitJob(tx, row, event)
   const { id: runId, versionId } = tx.runs.get(runSeq)
   tx.events.push(taskEvent({ runId, task: tx.workflows.get(versionId).nodes[node]!.name, path }, event))
 }

@@ -108,6 +108,6 @@ const cancelBelow = (tx: Tx, effects: BatchEffects, { id, runSeq }: Pick<Row, "i
   }
   if (rows.length === 0) return 0
   effects.apply()
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return rows.length
 }

@@ -13,7 +13,7 @@ INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT id, attempt_id, h
 
 export const requestStop = (tx: Tx, row: number): void => {
   tx.db.run(REQUEST, row)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
 }
 
 const REQUEST_OF_HELD = `

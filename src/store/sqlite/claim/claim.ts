@@ -83,7 +83,7 @@ const PARK = "UPDATE tasks SET parked = ? WHERE id = ?"
 const admitCandidates = (tx: Tx, candidates: Candidate[], kind: ClaimKind): Candidate[] => {
   const isWork = kind === "work"
   if (candidates.every(({ mustPark, limits }) => !mustPark && (!isWork || limits.length === 0))) return candidates
-  const limited = candidates.map(({ row, mustPark, limits }) => ({ row, paused: mustPark, limits: isWork ? limits : [] }))
+  const limited = candidates.map(({ row, mustPark, limits }) => ({ row, mustPark, limits: isWork ? limits : [] }))
   const admission = admit(limited, tx.limits.states(new Set(limited.flatMap(({ limits }) => limits))))
   for (const { row, limit } of admission.park) tx.db.run(PARK, limit, row)
   for (const [id, slots] of admission.used) tx.limits.use(id, slots)

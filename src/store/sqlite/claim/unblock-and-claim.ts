@@ -11,7 +11,7 @@ import {
   wildcardRequirements,
   workLane,
 } from "../../../core/routing/lanes.ts"
-import { compareReady, precedesQueued, type ReadyRow } from "../../../core/rules/claims/claim-order.ts"
+import { compareReady, precedesQueued, type ReadyRow, sharesClaim } from "../../../core/rules/claims/claim-order.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
 import { queueOrder } from "../../shared/claim-order.ts"
@@ -33,7 +33,7 @@ export interface RowToUnblock {
 
 type ReadyRowToUnblock = RowToUnblock & ReadyRow
 
-/** Unblocks all of these rows and returns those that it claimed with it, in claim order. */
+/** Unblocks all of these rows. Returns, in claim order, those that it also claimed. */
 export const unblockAndClaim = (
   tx: Tx,
   claimer: Claimer,
@@ -65,16 +65,16 @@ export const unblockAndClaim = (
   return claimed
 }
 
-/** Returns the rows in claim order; null when several workflows, or several lanes beyond the limit, share the claim. */
+/** Returns the rows in claim order; null when they share the claim. */
 const inClaimOrder = (tx: Tx, rowsToUnblock: readonly RowToUnblock[], limit: number): ReadyRowToUnblock[] | null => {
   const rows = rowsToUnblock.map((row): ReadyRowToUnblock => {
     const run = tx.runs.get(row.runSeq)
     const node = tx.workflows.get(run.versionId).nodes[row.node]!
     return { ...row, lane: workLane(run, node), priority: taskPriority(node, run.priority), workflowId: run.workflowId }
   })
-  const { lane, workflowId } = rows[0]!
-  if (rows.some((row) => row.workflowId !== workflowId || (rows.length > limit && row.lane !== lane))) return null
-  return rows.sort(compareReady)
+  const workflows = new Set(rows.map(({ workflowId }) => workflowId)).size
+  const lanes = new Set(rows.map(({ lane }) => lane)).size
+  return sharesClaim({ rows: rows.length, workflows, lanes }, limit) ? null : rows.sort(compareReady)
 }
 
 const HEAD = `
@@ -100,7 +100,7 @@ const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "share
   return isShared ? "shared" : head
 }
 
-/** Most ready lanes of restricted work, of whatever requirement, that are looked through for those of the claim. */
+/** Ready lanes of restricted work, of any requirement, above which the queue counts as shared. */
 const MAX_RESTRICTED = 8
 
 /** Returns the lanes with ready rows that the claim names by their requirement; null when there are too many to look through. */

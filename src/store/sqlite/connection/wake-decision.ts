@@ -4,30 +4,30 @@
 
 export class WakeDecision {
   #leavesWork = false
-  #offersRows = false
+  #leavesRows = false
 
   constructor(before?: WakeDecision) {
     if (before === undefined) return
     this.#leavesWork = before.#leavesWork
-    this.#offersRows = before.#offersRows
+    this.#leavesRows = before.#leavesRows
   }
 
   /** Called when other processes may have work after the commit, whatever is claimed. */
-  leaveWork(): void {
+  noteWorkLeft(): void {
     this.#leavesWork = true
   }
 
   /** Called when rows were created that other processes may claim, unless a later operation of the transaction claims them first. */
-  offerRows(): void {
-    this.#offersRows = true
+  noteRowsCreated(): void {
+    this.#leavesRows = true
   }
 
   /** Called after a claim. `areLeft`: whether ready rows are left. */
-  claimRows(areLeft: () => boolean): void {
-    this.#offersRows &&= areLeft()
+  noteRowsClaimed(areLeft: () => boolean): void {
+    this.#leavesRows &&= areLeft()
   }
 
   get wakesOthers(): boolean {
-    return this.#leavesWork || this.#offersRows
+    return this.#leavesWork || this.#leavesRows
   }
 }

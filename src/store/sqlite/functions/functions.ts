@@ -95,7 +95,7 @@ const send = (tx: Tx, { runId, name, payload, key }: NewSignal): SignalOutcome =
   const hashed = key === null ? null : indexKey(key)
   if (tx.db.run(SIGNAL, row, name, hashed, JSON.stringify(payload), tx.at) === 0) return "repeated"
   requestResume(tx, row)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return "sent"
 }
 

@@ -26,11 +26,11 @@ export const createJobs = (tx: Tx, given: readonly NewJob[], onConflict: OnKeyCo
     const { status, availableAt } = created.get(job.id)!
     emitNewJob(tx, job, status, { availableAt })
     // The timers of other processes have to know them.
-    if (availableAt !== null || job.expiresMs !== null) tx.wake.leaveWork()
+    if (availableAt !== null || job.expiresMs !== null) tx.wake.noteWorkLeft()
   }
   for (const { id, by } of plan.replaced) replaceJob(tx, rowOf(id), by)
-  if (plan.replaced.length > 0) tx.wake.leaveWork()
-  tx.wake.offerRows()
+  if (plan.replaced.length > 0) tx.wake.noteWorkLeft()
+  tx.wake.noteRowsCreated()
   return plan.results.map(({ id, created: isNew }) =>
     isNew ? created.get(id)! : { ...readJob(tx, rowOf(id)), created: false },
   )

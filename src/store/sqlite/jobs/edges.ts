@@ -40,7 +40,7 @@ const hasInstant = (event: Partial<JobEvent>): event is JobEvent => event.at !==
  * Applies the event of a job's row to the job. A job is RUNNING from its claim on, which does not write to `jobs`; its start changes
  * nothing. The caller passes the end of a job to `endJobs`.
  */
-export const emitJobRow = (tx: Tx, row: JobRowKey, event: TaskEvent): void => {
+export const updateAndEmitJob = (tx: Tx, row: JobRowKey, event: TaskEvent): void => {
   const status = jobStatus(event.status)
   if (status === "READY") setJobStatus(tx, row, status, event)
   else if (event.status !== "running" || event.progress !== undefined) emitJob(tx, row, status, event)

@@ -82,7 +82,7 @@ const editJob = (tx: Tx, id: string, change: JobEdit): JobRow | JobRejection => 
   if (job.queue !== before.queue) changeQueue(tx, row, job)
   if (job.name !== before.name) tx.db.run(SET_NAME, job.name, row.id)
   if (change.dependencies !== undefined) changeDependencies(tx, job, change.dependencies)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return readJob(tx, row.id)
 }
 
@@ -139,7 +139,7 @@ const retryJob = (tx: Tx, id: string): JobRow | JobRejection => {
   tx.db.run(RESET, plan.pending, limitText(tx.limits.ensure(jobLimits(job))), row.id)
   setJobStatus(tx, row, plan.status, {})
   if (plan.status === "READY" && row.attempt === 0) setExpiry(tx, row.id, job.expiresMs, null)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return readJob(tx, row.id)
 }
 
@@ -169,10 +169,10 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   return null
 }
 
-const EXPIRED = `
+const REMOVABLE = `
 SELECT id FROM jobs j WHERE status IN ('COMPLETED', 'FAILED', 'BLOCKED') AND updated_at < ?
   AND NOT EXISTS (SELECT 1 FROM job_edges WHERE dependency = j.task_id)
 ORDER BY task_id LIMIT ? + 0`
 
 const removableJobs = ({ db, clock }: Session, { olderThanMs, limit }: { olderThanMs: number; limit: number }): string[] =>
-  db.all<[string]>(EXPIRED, iso(clock.now() - olderThanMs), limit).map(([id]) => id)
+  db.all<[string]>(REMOVABLE, iso(clock.now() - olderThanMs), limit).map(([id]) => id)

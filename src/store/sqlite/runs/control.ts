@@ -21,7 +21,7 @@ export const requestCancel = (
   const run = tx.db.get<[number]>(ACTIVE, runId)
   if (run === undefined || (inFlight && tx.db.get(IN_FLIGHT, run[0]) === undefined)) return false
   beginCancel(tx, run[0], reason)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return true
 }
 
@@ -39,6 +39,6 @@ export const setPaused = (tx: Tx, runId: RunId, paused: boolean): boolean => {
     tx.db.run(UNPARK, run[0])
     resumeUnpaused(tx, run[0])
   }
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return true
 }

@@ -36,7 +36,7 @@ export const createRuns = (tx: Tx, runs: readonly NewRun[]): { run: RunRow; crea
     else waiting.add(workflowId)
   }
   for (const workflowId of waiting) startPendingRuns(tx, workflowId)
-  tx.wake.offerRows()
+  tx.wake.noteRowsCreated()
   return inserted.map(({ seq, created }, i) => {
     const run = readRun(tx, seq)!
     if (created && run.status === "pending") emitRun(tx, run.id, "pending", null)

@@ -52,7 +52,7 @@ export const overrideOutcome = (tx: Tx, override: Override): Awaited<ReturnType<
   effects.apply()
   effects.unpark()
   recomputeStatus(tx, row.runSeq, override.name)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   return "done"
 }
 

@@ -11,7 +11,7 @@ import { startPendingRuns } from "../advance/close-runs.ts"
 import { WAITING_JOBS } from "../jobs/waiting.ts"
 import type { Session, Tx } from "../tx.ts"
 
-const EXPIRED = `
+const OLD_OR_BEYOND_KEEP = `
 SELECT id FROM (
   SELECT id, finished_at, row_number() OVER (PARTITION BY workflow_id ORDER BY seq DESC) AS position
   FROM runs WHERE finished_at IS NOT NULL AND hooks_pending = 0)
@@ -25,7 +25,7 @@ export const removableRuns = (session: Session, query: { olderThanMs?: number; k
   const found =
     query.keep === undefined
       ? session.db.all<[RunId]>(OLDER, before, query.limit)
-      : session.db.all<[RunId]>(EXPIRED, before, query.keep, query.limit)
+      : session.db.all<[RunId]>(OLD_OR_BEYOND_KEEP, before, query.keep, query.limit)
   return found.map(([id]) => id)
 }
 

@@ -29,7 +29,7 @@ export const retryRun = (tx: Tx, runId: RunId, plan: RetryReset): boolean => {
   // A run that was cancelled before it started has no rows to reset.
   const hasRows = tx.db.get(HAS_ROWS, seq) !== undefined
   tx.db.run(QUEUE, hasRows ? JSON.stringify(plan.rows) : null, tx.at, seq)
-  tx.wake.leaveWork()
+  tx.wake.noteWorkLeft()
   const { workflowId, versionId } = tx.runs.get(seq)
   if (startsPending(tx.workflows.get(versionId), {})) {
     startPendingRuns(tx, workflowId)
