@@ -202,8 +202,8 @@ export const SQLITE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/advance/advance.ts",
-        find: "tx.wake.claimRows(() => hasReadyRows(tx))",
-        replace: "tx.wake.claimRows(() => false)",
+        find: "tx.wake.noteRowsClaimed(() => hasReadyRows(tx))",
+        replace: "tx.wake.noteRowsClaimed(() => false)",
       },
     ],
     foundBy: { tests: ["src/store/sqlite/sqlite.test.ts", "-t", "creates a job and claims it"] },
