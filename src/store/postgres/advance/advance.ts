@@ -22,7 +22,13 @@ import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
 import { NOTIFY } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { dependentEvents, type DependentChanges, type FinishedJobs, lockDependents, unblockDependents } from "../jobs/edges.ts"
+import {
+  dependentEvents,
+  type DependentChanges,
+  type FinishedJobs,
+  lockDependents,
+  propagateFinishes,
+} from "../jobs/dependents.ts"
 import {
   type AppliedChanges,
   applyChanges,
@@ -191,7 +197,7 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
   const polling = pipelined(pollPendingWork(tx, batch))
   const dependents = await (lockingJobs === null
     ? finishJobs(tx, plan.updates, changes)
-    : unblockDependents(tx, completed(plan)))
+    : propagateFinishes(tx, completed(plan)))
   return {
     changes,
     dependents,
@@ -229,7 +235,7 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   const changes = await applying
   const dependents = await (lockingDependents === null
     ? finishJobs(tx, plan.updates, changes)
-    : unblockDependents(tx, completed(plan), lockingDependents))
+    : propagateFinishes(tx, completed(plan), lockingDependents))
   const claimed = await completeClaims(tx, input, sent, changes)
   const { claimedOnUnblock, claimable } = changes.finish
   const first: FirstSteps = {

@@ -7,7 +7,8 @@ import { announceTaskWrites } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import { deleteRows, type DependentChanges, unblockDependents } from "../jobs/edges.ts"
+import { deleteRows } from "../jobs/delete-rows.ts"
+import { type DependentChanges, propagateFinishes } from "../jobs/dependents.ts"
 import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
 import type { LastChange } from "./coalesce-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
@@ -91,7 +92,7 @@ export const finishJobs = async (
     isFinish(last) ? [{ row: inFlight.row, success: last.status === "success", deleted: deleted === true }] : [],
   )
   const dependents = pipelined(
-    unblockDependents(tx, {
+    propagateFinishes(tx, {
       completed: finished.filter(({ success }) => success).map(({ row }) => row),
       failed: finished.filter(({ success }) => !success).map(({ row }) => row),
     }),

@@ -1,165 +1,135 @@
-// Effects of finished jobs on the jobs that depend on them. The statements implement `propagateCompletion` and `propagateFailure` of
-// core/rules/jobs/jobs.ts; the conformance suite checks that they agree. Dependents are locked in order of their ids, so that two
-// transactions above the same job cannot deadlock.
+// Edges between jobs. The dependencies of a job can change while it is PENDING. A transaction that adds an edge locks the rows of
+// the dependencies before it reads their statuses, so that none of them finishes in between.
 
-import { type EventJob, jobEvent } from "../../shared/events.ts"
-import { isJobRow } from "../../shared/job-rows.ts"
-import { blockedBy } from "../../../core/rules/messages.ts"
-import { setExpiry } from "./times.ts"
+import { planJob, rejectDependencies } from "../../../core/rules/jobs/job-plan.ts"
+import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
+import type { JobRejection, JobRow } from "../../contract/jobs.ts"
 import type { StoreEvent } from "../../contract/store.ts"
-import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
-import { type SqlRunner, statement } from "../connection/statement.ts"
+import { jobEvent } from "../../shared/events.ts"
+import { dependentEvents, propagateFinishes } from "./dependents.ts"
+import { setExpiry } from "./times.ts"
+import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { insertInto, READINESS } from "../claim/ready-queue.ts"
+import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 
-/**
- * All pending dependents of the failed jobs, direct or not, each with the job that blocks it, nearest first. Looks rows up one by one:
- * a free join may read all of `tasks`.
- */
-const BELOW = `below (id, blocked_by) AS (
-     SELECT e.dependent, e.dependency FROM unnest(:failed::bigint[]) AS f (id) JOIN job_edges e ON e.dependency = f.id
-     UNION
-     SELECT e.dependent, e.dependency FROM below b
-     CROSS JOIN LATERAL (SELECT 1 FROM tasks WHERE id = b.id AND status = 'pending' AND upstream_pending > 0 OFFSET 0) t
-     CROSS JOIN LATERAL (SELECT dependent, dependency FROM job_edges WHERE dependency = b.id OFFSET 0) e
-   )`
-
+/** Takes the weakest lock: a finish waits for it, a claim skips the row, and unparking is not affected. */
 const LOCK = statement(
-  "job_edges_lock",
-  `WITH RECURSIVE ${BELOW}
-   SELECT id, run_seq FROM tasks WHERE id IN (
-     SELECT id FROM below UNION SELECT dependent FROM job_edges WHERE dependency = ANY (:completed::bigint[])
-   ) ORDER BY id FOR UPDATE`,
+  "job_dependencies_lock",
+  `SELECT 1 FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.id = ANY (:ids::uuid[]) ORDER BY t.id FOR KEY SHARE OF t`,
 )
 
-/** Starting a recursive query costs more than the rest of such a turn: 6 µs per completed job. */
-const LOCK_OF_COMPLETED = statement(
-  "job_edges_lock_completed",
-  `SELECT id, run_seq FROM tasks
-   WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ANY (:completed::bigint[])) ORDER BY id FOR UPDATE`,
-)
+const FIND = statement("job_dependencies_find", "SELECT id, task_id AS row, status FROM jobs WHERE id = ANY (:ids::uuid[])")
 
-const COMPLETE = statement(
-  "job_edges_complete",
-  `WITH counted AS (
-     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.completed
-     FROM (SELECT dependent, count(*)::int AS completed FROM job_edges WHERE dependency = ANY (:rows::bigint[]) GROUP BY dependent) e
-     WHERE t.id = e.dependent AND t.status = 'pending' AND t.upstream_pending > 0
-     RETURNING ${READINESS("t")}, t.upstream_pending
-   ), enqueued AS (
-     ${insertInto("ready_queue", "counted")}
-   )
-   UPDATE jobs j SET status = 'READY', updated_at = ${NOW}
-   FROM counted c WHERE c.upstream_pending = 0 AND j.task_id = c.id RETURNING j.id, j.name, j.queue, j.task_id AS row, j.expires_ms IS NOT NULL AS expires`,
-)
+export type FoundJobs = Map<string, { row: number; status: JobStatus }>
 
-/** Stands for the id of a job in the text of an error, until SQL replaces it. */
-const JOB_ID_PLACEHOLDER = "{job}"
-
-const BLOCK = statement(
-  "job_edges_block",
-  `WITH RECURSIVE ${BELOW}, nearest AS (
-     SELECT DISTINCT ON (id) id, blocked_by, position
-     FROM (SELECT id, blocked_by, row_number() OVER () AS position FROM below) b ORDER BY id, position
-   ), blocked AS (
-     UPDATE tasks t SET status = 'skipped', error = replace(:message, '${JOB_ID_PLACEHOLDER}', u.id::text), parked = NULL,
-       available_at = NULL,       finished_at = ${NOW}
-     FROM nearest n JOIN jobs u ON u.task_id = n.blocked_by WHERE t.id = n.id AND t.status = 'pending' AND t.upstream_pending > 0
-     RETURNING t.id, t.error, n.position
-   ), updated AS (
-     UPDATE jobs j SET status = 'BLOCKED', updated_at = ${NOW}
-     FROM blocked b WHERE j.task_id = b.id RETURNING j.id, j.name, j.queue, b.error, b.position
-   )
-   SELECT id, name, queue, error FROM updated ORDER BY position, id`,
-)
-
-/** Status changes of dependents. */
-export interface DependentChanges {
-  /** Jobs whose last dependency has completed. */
-  ready: EventJob[]
-  blocked: (EventJob & { error: string })[]
+/** Locks and returns those of these jobs that exist. Their statuses do not change until the end of the transaction. */
+export const findJobs = async (tx: SqlRunner, ids: readonly string[]): Promise<FoundJobs> => {
+  if (ids.length === 0) return new Map()
+  const wanted = { ids: [...new Set(ids)] }
+  const announced = announceTaskWrites(tx)
+  const locked = tx.run(LOCK, wanted)
+  const found = tx.run<{ id: string; row: number; status: JobStatus }>(FIND, wanted)
+  await announced
+  await locked
+  return new Map((await found).map(({ id, row, status }) => [id, { row, status }]))
 }
 
-const NOTHING: DependentChanges = { ready: [], blocked: [] }
+export const statusesOf = (jobs: FoundJobs): Map<string, JobStatus> =>
+  new Map([...jobs].map(([id, { status }]) => [id, status]))
 
-/** Rows of finished jobs. */
-export interface FinishedJobs {
-  completed: readonly number[]
-  failed: readonly number[]
-}
+const INSERT = statement(
+  "job_edges_insert",
+  `INSERT INTO job_edges (dependency, dependent, position)
+   SELECT * FROM unnest(:dependencies::bigint[], :rows::bigint[], :positions::int[]) ON CONFLICT DO NOTHING`,
+)
 
-/** Dependents of finished jobs: jobs, and tasks of runs (callers). */
-type LockedDependents = readonly { id: number; run_seq: number }[]
-
-/**
- * Locks all dependents. Repeats until no new ones appear: jobs may be added while a lock is awaited. Sends its statement before it
- * returns.
- */
-export const lockDependents = async (tx: SqlRunner, { completed, failed }: FinishedJobs): Promise<LockedDependents> => {
-  if (completed.length + failed.length === 0) return []
-  if (failed.length === 0) return tx.run<LockedDependents[number]>(LOCK_OF_COMPLETED, { completed })
-  for (let before = ""; ;) {
-    const rows = await tx.run<LockedDependents[number]>(LOCK, { failed, completed })
-    const locked = rows.map(({ id }) => id).join()
-    if (locked === before) return rows
-    before = locked
-  }
-}
-
-/**
- * Unblocks the dependents of completed jobs and blocks those of failed jobs, direct or not, in this transaction, so that no reader
- * sees them as PENDING.
- */
-export const unblockDependents = async (
+export const insertEdges = async (
   tx: SqlRunner,
-  { completed, failed }: FinishedJobs,
-  locking = lockDependents(tx, { completed, failed }),
-): Promise<DependentChanges> => {
-  const locked = await locking
-  if (locked.length === 0) return NOTHING
-  const unblocked =
-    completed.length === 0 ? [] : tx.run<EventJob & { row: number; expires: boolean }>(COMPLETE, { rows: completed })
-  const message = blockedBy(JOB_ID_PLACEHOLDER)
-  const blocked = failed.length === 0 ? [] : tx.run<EventJob & { error: string }>(BLOCK, { failed, message })
-  // The rows of callers are locked too: they are dependents.
-  if (locked.some(({ run_seq }) => !isJobRow(run_seq))) await tx.run(RESUME_CALLERS, { rows: [...completed, ...failed] })
-  const unblockedJobs = await unblocked
-  await setExpiry(
-    tx,
-    unblockedJobs.filter(({ expires }) => expires).map(({ row }) => row),
+  jobs: readonly { row: number; dependencies: readonly number[] }[],
+): Promise<void> => {
+  const edges = jobs.flatMap(({ row, dependencies }) =>
+    dependencies.map((dependency, position) => ({ dependency, row, position })),
   )
-  const ready = unblockedJobs.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  return { ready, blocked: await blocked }
+  if (edges.length === 0) return
+  await tx.run(INSERT, {
+    dependencies: edges.map(({ dependency }) => dependency),
+    rows: edges.map(({ row }) => row),
+    positions: edges.map(({ position }) => position),
+  })
 }
 
-const RESUME_CALLERS = statement(
-  "job_callers_resume",
-  `WITH left_callers AS (
-     DELETE FROM job_edges e USING tasks t WHERE e.dependency = ANY (:rows::bigint[]) AND t.id = e.dependent AND t.run_seq <> 0
-     RETURNING e.dependent
-   )
-   UPDATE tasks t SET resume_requests = COALESCE(t.resume_requests, 0) + c.ended,
-     resume_at = CASE WHEN t.waiting_on IS NOT NULL AND t.parked IS NULL THEN ${NOW} ELSE t.resume_at END
-   FROM (SELECT dependent, count(*)::int AS ended FROM left_callers GROUP BY dependent) c WHERE t.id = c.dependent`,
+const LOCK_EDGES = statement(
+  "job_edges_lock_changes",
+  "SELECT pg_advisory_xact_lock(hashtextextended('ork job edges ' || current_schema(), 0))",
 )
 
-const DELETE = statement(
-  "job_rows_delete",
-  `WITH deleted_attempts AS (DELETE FROM attempts WHERE task_id = ANY (:rows::bigint[])), deleted_expiry AS (
-     DELETE FROM deadlines WHERE task_id = ANY (:rows::bigint[])
-   ), deleted_steps AS (
-     DELETE FROM steps WHERE task_id = ANY (:rows::bigint[])
-   ), deleted AS (
-     DELETE FROM tasks t WHERE t.id = ANY (:rows::bigint[]) RETURNING ${ENTRY("t")}
-   )
-   ${deleteFrom("ready_queue", "deleted")}`,
+/** Serializes changes of dependencies: two changes that are valid alone may form a cycle together. New jobs cannot close a cycle. */
+export const lockEdges = (tx: SqlRunner): Promise<unknown> => tx.run(LOCK_EDGES)
+
+/** Returns why the job cannot get these dependencies, or null. */
+export const checkDependencies = async (
+  tx: SqlRunner,
+  job: JobRow,
+  dependencies: readonly string[],
+  existing: FoundJobs,
+): Promise<JobRejection | null> => rejectDependencies(job, dependencies, existing, await edgesAbove(tx, dependencies))
+
+const ABOVE = statement(
+  "job_dependencies_above",
+  `WITH RECURSIVE above (id) AS (
+     SELECT task_id FROM jobs WHERE id = ANY (:ids::uuid[])
+     UNION SELECT e.dependency FROM above a JOIN job_edges e ON e.dependent = a.id)
+   SELECT f.id AS "from", d.id AS "to" FROM above a JOIN job_edges e ON e.dependent = a.id
+   JOIN jobs f ON f.task_id = e.dependent JOIN jobs d ON d.task_id = e.dependency`,
 )
 
-/** Deletes the task rows of deleted jobs that have no attempt in flight. */
-export const deleteRows = async (tx: SqlRunner, rows: readonly number[]): Promise<void> => {
-  if (rows.length > 0) await tx.run(DELETE, { rows })
+/** Returns the dependencies of everything above these jobs, by job id. */
+const edgesAbove = async (tx: SqlRunner, ids: readonly string[]): Promise<Map<string, string[]>> => {
+  const edges = new Map<string, string[]>()
+  for (const { from, to } of await tx.run<{ from: string; to: string }>(ABOVE, { ids: [...new Set(ids)] })) {
+    const list = edges.get(from)
+    if (list === undefined) edges.set(from, [to])
+    else list.push(to)
+  }
+  return edges
 }
 
-export const dependentEvents = ({ ready, blocked }: DependentChanges, at: string): StoreEvent[] => [
-  ...ready.map((job) => jobEvent(job, "READY", { at })),
-  ...blocked.map((job) => jobEvent(job, "BLOCKED", { at, error: job.error })),
-]
+const REMOVE = statement("job_edges_remove", "DELETE FROM job_edges WHERE dependent = :row")
+
+export const removeEdges = (tx: SqlRunner, row: number): Promise<unknown> => tx.run(REMOVE, { row })
+
+const SET_PLAN = statement(
+  "job_dependencies_set_plan",
+  `WITH row AS (
+     UPDATE tasks t SET upstream_pending = :pending, status = :rowStatus, error = COALESCE(:error, t.error),
+       finished_at = CASE WHEN :error::text IS NOT NULL THEN ${NOW} END,
+       available_at = CASE WHEN :error::text IS NULL THEN t.available_at END
+     WHERE t.id = :row RETURNING ${READINESS("t")}
+   ), enqueued AS (
+     ${insertInto("ready_queue", "row")}
+   )
+   UPDATE jobs SET status = :status WHERE task_id = :row`,
+)
+
+/** Replaces the dependencies of a job and returns the events. Its status changes only while it is PENDING. */
+export const changeDependencies = async (
+  tx: SqlRunner,
+  { job, at }: { job: JobRow; at: string },
+  dependencies: readonly string[],
+  existing: FoundJobs,
+): Promise<StoreEvent[]> => {
+  const removed = pipelined(removeEdges(tx, job.row))
+  await insertEdges(tx, [{ row: job.row, dependencies: dependencies.map((id) => existing.get(id)!.row) }])
+  await removed
+  if (job.status !== "PENDING") return []
+  const { status, rowStatus, pending, error } = planJob(dependencies, statusesOf(existing))
+  await tx.run(SET_PLAN, { row: job.row, pending, rowStatus, error, status })
+  if (status === "PENDING") return []
+  if (status === "READY") {
+    await setExpiry(tx, [job.row])
+    return [jobEvent(job, status, { at })]
+  }
+  const dependents = await propagateFinishes(tx, { completed: [], failed: [job.row] })
+  return [jobEvent(job, status, { at, error }), ...dependentEvents(dependents, at)]
+}

@@ -6,7 +6,7 @@ import { type EventJob, jobEvent } from "../../shared/events.ts"
 import { deleteFrom, ENTRY } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import { dependentEvents, unblockDependents } from "./edges.ts"
+import { dependentEvents, propagateFinishes } from "./dependents.ts"
 
 /** Leaves rows that another transaction has locked to a later turn. */
 const EXPIRE = statement(
@@ -39,7 +39,7 @@ export const expireJobs = async (tx: SqlRunner, rows: readonly number[]): Promis
   if (rows.length === 0) return NOTHING_EXPIRED
   type Row = EventJob & { row: number; limits: number[] | null; at: string }
   const expired = (await tx.run<Row>(EXPIRE, { rows, error: JOB_EXPIRED })).toSorted((a, b) => (a.id < b.id ? -1 : 1))
-  const dependents = await unblockDependents(tx, { completed: [], failed: expired.map(({ row }) => row) })
+  const dependents = await propagateFinishes(tx, { completed: [], failed: expired.map(({ row }) => row) })
   const events = expired.map((job) => jobEvent(job, "FAILED", { at: job.at, error: JOB_EXPIRED }))
   const at = expired[0]?.at ?? ""
   return { limits: expired.map(({ limits }) => limits), events: [...events, ...dependentEvents(dependents, at)] }

@@ -6,9 +6,10 @@ import { jobLane, jobLimits } from "../../shared/job-rows.ts"
 import type { JobEdit, JobRejection, JobRow, JobStore } from "../../contract/jobs.ts"
 import type { Access, Tx } from "../tx.ts"
 import { createJobs, findKeys } from "./create.ts"
-import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges, statusesOf } from "./dependencies.ts"
+import { changeDependencies, checkDependencies, findJobs, lockEdges, removeEdges, statusesOf } from "./edges.ts"
 import { jobEvent } from "../../shared/events.ts"
-import { deleteRows, dependentEvents, unblockDependents } from "./edges.ts"
+import { deleteRows } from "./delete-rows.ts"
+import { dependentEvents, propagateFinishes } from "./dependents.ts"
 import { setExpiry } from "./times.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
@@ -193,7 +194,7 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
     return job
   }
   await tx.run(CANCEL, { row: job.row, error: JOB_CANCELLED })
-  const dependents = await unblockDependents(tx, { completed: [], failed: [job.row] })
+  const dependents = await propagateFinishes(tx, { completed: [], failed: [job.row] })
   tx.events.push(jobEvent(job, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at))
   await passOn(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!

@@ -6,7 +6,7 @@ import { gateLane } from "../../../core/routing/lanes.ts"
 import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
 import type { Node } from "../../../core/model/workflow.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
-import { endJobs, type FinishedJob } from "../jobs/edges.ts"
+import { finishJobs, type FinishedJob } from "../jobs/dependents.ts"
 import { resultKey } from "../cache/results.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { RowToUnblock } from "../claim/unblock-and-claim.ts"
@@ -174,7 +174,7 @@ export class BatchEffects {
     for (const [runSeq, rows] of this.#downstream) this.#applyDownstream(runSeq, rows.values(), toUnblock)
     for (const [id, { finished, failed }] of this.#parents) this.#tx.db.put(COUNT_DOWN_CONTAINER, finished, failed, id)
     for (const [seq, run] of this.#runs) countRun(this.#tx, seq, run)
-    endJobs(this.#tx, this.#jobs)
+    finishJobs(this.#tx, this.#jobs)
     this.#downstream.clear()
     this.#parents.clear()
     this.#runs.clear()

@@ -6,7 +6,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { type TaskEvent, taskEvent } from "../../shared/events.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
-import { updateAndEmitJob } from "../jobs/edges.ts"
+import { updateAndEmitJob } from "../jobs/job-status.ts"
 import type { Tx } from "../tx.ts"
 
 type EmittingRow = { runSeq: number; node: number; path: string } & Partial<Pick<LoadedRow, "id" | "item" | "lane">>

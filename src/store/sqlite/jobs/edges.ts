@@ -1,144 +1,75 @@
-// The status of jobs: it follows the job's task row, and the end of a job changes the jobs that depend on it. The statements
-// implement `propagateCompletion` and `propagateFailure` of core/rules/jobs/jobs.ts; the conformance suite checks that they agree.
+// Edges between jobs. The dependencies of a job can change while it is PENDING.
 
+import { planJob, rejectDependencies } from "../../../core/rules/jobs/job-plan.ts"
 import type { JobStatus } from "../../../core/rules/jobs/jobs.ts"
-import { blockedBy } from "../../../core/rules/messages.ts"
-import { isDeletedJob, jobStatus } from "../../shared/job-rows.ts"
-import { type EventJob, type JobEvent, jobEvent, jobOfRow, type TaskEvent } from "../../shared/events.ts"
-import { deleteExpiry, setExpiry } from "./times.ts"
-import { requestResume } from "../advance/request-resume.ts"
-import type { Tx } from "../tx.ts"
+import type { JobRejection, JobRow } from "../../contract/jobs.ts"
+import { jobLane } from "../../shared/job-rows.ts"
+import { becomeReady, blockDependents } from "./dependents.ts"
+import { setJobStatus } from "./job-status.ts"
+import type { Session, Tx } from "../tx.ts"
 
-const SET_STATUS = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id = ?"
+const FIND = `
+SELECT j.id, j.task_id, j.status FROM json_each(?) AS wanted CROSS JOIN jobs j ON j.id = wanted.value`
 
-/** Columns of a job's row that its events need. */
-export interface JobRowKey {
-  /** Absent: the caller does not know it, and nothing is written. */
-  id?: number
-  path: string
-  item?: string | null
-  lane?: string
+export type FoundJobs = Map<string, { row: number; status: JobStatus }>
+
+/** Returns those of these jobs that exist. */
+export const findJobs = (session: Session, ids: readonly string[]): FoundJobs =>
+  new Map(
+    session.db.all<[string, number, JobStatus]>(FIND, JSON.stringify(ids)).map(([id, row, status]) => [id, { row, status }]),
+  )
+
+export const statusesOf = (jobs: FoundJobs): Map<string, JobStatus> =>
+  new Map([...jobs].map(([id, { status }]) => [id, status]))
+
+const INSERT = "INSERT INTO job_edges (dependency, dependent, position) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+
+export const insertEdges = (tx: Tx, dependent: number, dependencies: readonly number[]): void => {
+  for (const [position, dependency] of dependencies.entries()) tx.db.run(INSERT, dependency, dependent, position)
 }
 
-/** Sets and emits the status of a job, unless the job was deleted. */
-export const setJobStatus = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
-  if (tx.db.run(SET_STATUS, status, tx.at, row.id ?? null) === 1) emitJob(tx, row, status, event)
-}
+/** Returns why the job cannot get these dependencies, or null. */
+export const checkDependencies = (tx: Tx, job: JobRow, dependencies: readonly string[]): JobRejection | null =>
+  rejectDependencies(job, dependencies, findJobs(tx, dependencies), edgesAbove(tx, dependencies))
 
-/** Emits the status of a job, unless the job was deleted. */
-export const emitJob = (tx: Tx, row: JobRowKey, status: JobStatus, event: Partial<JobEvent>): void => {
-  if (!isDeletedJob(row.path)) emitNewJob(tx, jobOfRow(row), status, event)
-}
+const ABOVE = `
+WITH RECURSIVE above(row) AS (
+  SELECT j.task_id FROM json_each(?) AS wanted JOIN jobs j ON j.id = wanted.value
+  UNION SELECT e.dependency FROM above JOIN job_edges e ON e.dependent = above.row)
+SELECT a.id AS dependent, b.id AS dependency FROM above JOIN job_edges e ON e.dependent = above.row
+JOIN jobs a ON a.task_id = e.dependent JOIN jobs b ON b.task_id = e.dependency`
 
-export const emitNewJob = (tx: Tx, job: EventJob, status: JobStatus, event: Partial<JobEvent>): void => {
-  tx.events.push(jobEvent(job, status, hasInstant(event) ? event : { ...event, at: tx.at }))
-}
-
-const hasInstant = (event: Partial<JobEvent>): event is JobEvent => event.at !== undefined
-
-/**
- * Applies the event of a job's row to the job. A job is RUNNING from its claim on, which does not write to `jobs`; its start changes
- * nothing. The caller passes the end of a job to `endJobs`.
- */
-export const updateAndEmitJob = (tx: Tx, row: JobRowKey, event: TaskEvent): void => {
-  const status = jobStatus(event.status)
-  if (status === "READY") setJobStatus(tx, row, status, event)
-  else if (event.status !== "running" || event.progress !== undefined) emitJob(tx, row, status, event)
-}
-
-export interface FinishedJob {
-  row: number
-  id: string
-  status: JobStatus
-}
-
-const END = "UPDATE jobs SET status = ?, updated_at = ? WHERE task_id IN (SELECT value FROM json_each(?))"
-
-/**
- * Writes the status of finished jobs, and unblocks or blocks their dependents. Deletes the rows of jobs that were deleted while they
- * ran.
- */
-export const endJobs = (tx: Tx, jobs: readonly FinishedJob[]): void => {
-  for (const [status, ended] of Map.groupBy(jobs, (job) => job.status))
-    tx.db.run(END, status, tx.at, JSON.stringify(ended.map(({ row }) => row)))
-  unblockDependents(tx, jobs)
-  for (const { id, row } of jobs) if (isDeletedJob(id)) deleteRow(tx, row)
-}
-
-const WITH_DEPENDENTS = `
-SELECT DISTINCT e.dependency FROM json_each(?) AS finished CROSS JOIN job_edges e ON e.dependency = finished.value`
-
-const unblockDependents = (tx: Tx, jobs: readonly FinishedJob[]): void => {
-  if (jobs.length === 0) return
-  const rows = tx.db.all<[number]>(WITH_DEPENDENTS, JSON.stringify(jobs.map(({ row }) => row)))
-  const hasDependents = new Set(rows.map(([row]) => row))
-  for (const job of jobs) {
-    if (!hasDependents.has(job.row)) continue
-    resumeCaller(tx, job.row)
-    if (job.status === "COMPLETED") completeDependents(tx, job)
-    else blockDependents(tx, job)
+/** Returns the dependencies of everything above these jobs, by job id. */
+const edgesAbove = (tx: Tx, ids: readonly string[]): Map<string, string[]> => {
+  const edges = new Map<string, string[]>()
+  for (const [from, to] of tx.db.all<[string, string]>(ABOVE, JSON.stringify(ids))) {
+    const list = edges.get(from)
+    if (list === undefined) edges.set(from, [to])
+    else list.push(to)
   }
+  return edges
 }
 
-const LEAVE_CALLER = `
-DELETE FROM job_edges WHERE dependency = ? AND dependent IN (SELECT id FROM tasks WHERE id = job_edges.dependent AND run_seq <> 0)
-RETURNING dependent`
+const REMOVE = "DELETE FROM job_edges WHERE dependent = ?"
+const SET_PENDING = "UPDATE tasks SET upstream_pending = ? WHERE id = ?"
+const BLOCK = "UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?, available_at = NULL WHERE id = ?"
 
-/** Resumes the durable function that has called the job. */
-const resumeCaller = (tx: Tx, row: number): void => {
-  for (const [caller] of tx.db.all<[number]>(LEAVE_CALLER, row)) requestResume(tx, caller)
-}
-
-const COMPLETE = `
-UPDATE tasks SET upstream_pending = upstream_pending - 1
-WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
-RETURNING path, id, item, lane, upstream_pending`
-
-const completeDependents = (tx: Tx, job: FinishedJob): void => {
-  const dependents = tx.db.all<[string, number, string | null, string, number]>(COMPLETE, job.row)
-  for (const [path, id, item, lane, pending] of dependents.toSorted(byId))
-    if (pending === 0) becomeReady(tx, { path, id, item, lane })
-}
-
-const EXPIRY = `
-SELECT j.expires_ms, t.available_at FROM jobs j JOIN tasks t ON t.id = j.task_id WHERE j.task_id = ? AND j.expires_ms IS NOT NULL`
-
-/** Makes a job READY whose dependencies are completed. */
-export const becomeReady = (tx: Tx, row: JobRowKey & { id: number }): void => {
-  setJobStatus(tx, row, "READY", {})
-  const found = tx.db.get<[number, string | null]>(EXPIRY, row.id)
-  if (found !== undefined) setExpiry(tx, row.id, found[0], found[1] === null ? null : Date.parse(found[1]))
-}
-
-const byId = ([a]: readonly [string, ...unknown[]], [b]: readonly [string, ...unknown[]]): number =>
-  a < b ? -1 : a > b ? 1 : 0
-
-const BLOCK = `
-UPDATE tasks SET status = 'skipped', error = ?, finished_at = ?, available_at = NULL
-WHERE id IN (SELECT dependent FROM job_edges WHERE dependency = ?) AND status = 'pending' AND upstream_pending > 0
-RETURNING path, id, item, lane`
-
-/** Blocks all jobs that depend on a failed one, directly or not, in this transaction, so that no reader sees them as PENDING. */
-export const blockDependents = (tx: Tx, failed: Pick<FinishedJob, "row" | "id">): void => {
-  const frontier = [failed]
-  for (let job = frontier.pop(); job !== undefined; job = frontier.pop()) {
-    const error = blockedBy(job.id)
-    const blocked = tx.db.all<[string, number, string | null, string]>(BLOCK, error, tx.at, job.row)
-    for (const [path, id, item, lane] of blocked.toSorted(byId)) {
-      setJobStatus(tx, { path, id, item, lane }, "BLOCKED", { error })
-      frontier.push({ row: id, id: path })
-    }
-  }
-}
-
-const DELETE_ATTEMPTS = "DELETE FROM attempts WHERE task_id = ?"
-const DELETE_STEPS = "DELETE FROM steps WHERE task_id = ?"
-const DELETE = "DELETE FROM tasks WHERE id = ?"
-
-/** Deletes the task row of a deleted job that has no attempt in flight. */
-export const deleteRow = (tx: Tx, row: number): void => {
-  tx.db.run(DELETE_ATTEMPTS, row)
-  tx.db.run(DELETE_STEPS, row)
-  deleteExpiry(tx, row)
-  tx.db.run(DELETE, row)
+/** Replaces the dependencies of a job. Its status changes only while it is PENDING. */
+export const changeDependencies = (tx: Tx, job: JobRow, dependencies: readonly string[]): void => {
+  const existing = findJobs(tx, dependencies)
+  tx.db.run(REMOVE, job.row)
+  insertEdges(
+    tx,
+    job.row,
+    dependencies.map((id) => existing.get(id)!.row),
+  )
+  if (job.status !== "PENDING") return
+  const { status, pending, error } = planJob(dependencies, statusesOf(existing))
+  tx.db.run(SET_PENDING, pending, job.row)
+  const key = { id: job.row, path: job.id, item: job.name, lane: jobLane(job) }
+  if (status === "READY") becomeReady(tx, key)
+  if (error === null) return
+  tx.db.run(BLOCK, error, tx.at, job.row)
+  setJobStatus(tx, key, status, { error })
+  blockDependents(tx, { row: job.row, id: job.id })
 }

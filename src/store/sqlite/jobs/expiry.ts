@@ -5,7 +5,7 @@ import { hasNotStarted } from "../../shared/job-rows.ts"
 import type { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
-import { emitJob } from "./edges.ts"
+import { emitJob } from "./job-status.ts"
 import { deleteExpiry } from "./times.ts"
 
 const EXPIRE = `

@@ -6,7 +6,7 @@ import { BatchEffects } from "../advance/batch-effects.ts"
 import { loadRows } from "../cache/load-rows.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { Tx } from "../tx.ts"
-import { setJobStatus } from "./edges.ts"
+import { setJobStatus } from "./job-status.ts"
 import { deleteExpiry, setExpiry } from "./times.ts"
 
 const WRITE = `
