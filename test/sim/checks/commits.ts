@@ -209,7 +209,7 @@ export class CommitLog {
   #wasAppliedNow({ attemptId, row: id, ...change }: ResultChange): boolean {
     if (this.#appliedAttempts.has(attemptId)) return false
     const row = this.#simulation.tables.taskByRow(id)
-    if (change.kind === "retry" && !this.#wasCancelledByGroup(row, attemptId))
+    if (change.kind === "retry" && !this.#wasCancelled(row, attemptId))
       return this.#simulation.tables.attempts(id).some((past) => past.attempt_id === attemptId)
     const status = change.kind === "retry" ? "cancelled" : change.status
     return row !== undefined && row.attempt_id === attemptId && row.status === status
@@ -227,16 +227,17 @@ export class CommitLog {
     )
   }
 
-  /** Returns whether the timeout of a group cancelled a task that would have been retried. */
-  #wasCancelledByGroup(row: TaskRecord | undefined, attemptId: string): boolean {
-    return row?.status === "cancelled" && row.attempt_id === attemptId && isInTimedOutGroup(this.#simulation, row)
+  /** Returns whether the timeout of a group, or the cancel of a job, replaced the retry of this attempt by its cancellation. */
+  #wasCancelled(row: TaskRecord | undefined, attemptId: string): boolean {
+    if (row?.status !== "cancelled" || row.attempt_id !== attemptId) return false
+    return row.run_seq === 0 ? this.#simulation.jobs.isCancelled(row.path) : isInTimedOutGroup(this.#simulation, row)
   }
 
   #apply(reported: ResultChange): void {
     const { tables, attemptLog, clock } = this.#simulation
     const { attemptId, result } = reported
     const row = tables.taskByRow(reported.row)
-    const isCancelled = reported.kind === "retry" && this.#wasCancelledByGroup(row, attemptId)
+    const isCancelled = reported.kind === "retry" && this.#wasCancelled(row, attemptId)
     const change: ResultChange = isCancelled ? { ...reported, kind: "finish", status: "cancelled" } : reported
     const what = `${change.kind} of row ${change.row} ${attemptId}`
     if (this.#appliedAttempts.has(attemptId)) throw new Violation("a result is applied once", what)

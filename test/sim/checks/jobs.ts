@@ -112,7 +112,7 @@ export class JobLog {
     const { id, process, launchedAt } = attempt
     const ranMs = this.#simulation.clock.elapsed - launchedAt
     const isJustified = {
-      cancel: this.#deleted.has(id) || this.#history(id).isCancelled,
+      cancel: this.#deleted.has(id) || this.isCancelled(id),
       timeout: ranMs >= (this.#jobs.get(id)!.timeoutMs ?? DEFAULT_TIMEOUT_MS),
       shutdown: process.draining,
       lost: true,
@@ -144,7 +144,7 @@ export class JobLog {
       throw new Violation(invariant, `attempt ${attempt} of job ${id}${why}`)
     }
     if (this.#deleted.has(id)) fail("a deleted job is not started")
-    if (this.#history(id).isCancelled) fail("a cancelled job is not started")
+    if (this.isCancelled(id)) fail("a cancelled job is not started")
     const job = this.#jobs.get(id)!
     if (!isDeepStrictEqual(claimed.payload, job.payload))
       fail("a job has its last payload", ` has ${JSON.stringify(claimed.payload)}, and not ${JSON.stringify(job.payload)}`)
@@ -164,6 +164,11 @@ export class JobLog {
   isOfDeleted(attemptId: string): boolean {
     const id = this.#claimed.get(attemptId)
     return id !== undefined && this.#deleted.has(id)
+  }
+
+  /** Returns whether a user has cancelled the job and has not retried it since. */
+  isCancelled(id: string): boolean {
+    return this.#history(id).isCancelled
   }
 
   // -- launches and results ----------------------------------------------------------------------------------------------------------
