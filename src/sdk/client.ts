@@ -84,11 +84,11 @@ export class OrkClient implements Orkable {
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
       const query = { on_conflict: options.onConflict }
-      const { job, created } = await called(this.#api.submitJob(this.#newJob(definition, input, options), query))
+      const { job, created } = await unwrap(this.#api.submitJob(this.#newJob(definition, input, options), query))
       return this.#job(job, created) as Work<Output>
     }
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
-    const { run, created } = await called(
+    const { run, created } = await unwrap(
       this.#api.trigger(definition.name, {
         params: input ?? {},
         ...(priority !== undefined && { priority }),
@@ -106,18 +106,18 @@ export class OrkClient implements Orkable {
   ): Promise<Work<Output>[]> {
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
-    const created = await called(this.#api.submitJobs(jobs, { on_conflict: options.onConflict }))
+    const created = await unwrap(this.#api.submitJobs(jobs, { on_conflict: options.onConflict }))
     return created.map((job) => this.#job(job, true) as Work<Output>)
   }
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
-    const { name, called: calledFunction, queue, retry, timeoutMs, expiresMs } = definition
+    const { name, functionName, queue, retry, timeoutMs, expiresMs } = definition
     const group = definition.group === null ? null : String(definition.group(input as never))
     const limits = jobLimitsOf(definition, group)
     return {
       name,
       queue,
-      function: calledFunction,
+      function: functionName,
       payload: input ?? null,
       priority: options.priority ?? definition.priority,
       retry: {
@@ -138,26 +138,26 @@ export class OrkClient implements Orkable {
   }
 
   async get(id: string): Promise<Work<unknown> | null> {
-    const job = await found(this.#api.getJob(id))
+    const job = await orNull(this.#api.getJob(id))
     if (job !== null) return this.#job(job, false)
-    const run = await found(this.#api.getRun(id))
+    const run = await orNull(this.#api.getRun(id))
     return run === null ? null : this.#run(run, false)
   }
 
   async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
     const name = typeof def === "string" ? def : def.name
-    const isWorkflow = typeof def === "string" ? (await found(this.#api.getWorkflow(def))) !== null : def.kind !== "task"
+    const isWorkflow = typeof def === "string" ? (await orNull(this.#api.getWorkflow(def))) !== null : def.kind !== "task"
     yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
   }
 
   async *#listRuns(workflow: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
-    const page = (cursor: string | undefined) => called(this.#api.listRuns({ workflow, limit: PAGE, cursor }))
+    const page = (cursor: string | undefined) => unwrap(this.#api.listRuns({ workflow, limit: PAGE, cursor }))
     for await (const run of everyItem(page)) if (status.length === 0 || status.includes(run.status)) yield this.#run(run, false)
   }
 
   async *#listJobs(name: string, status: NonNullable<ListOptions["status"]>): AsyncGenerator<Work<unknown>> {
     const filter = { name, ...(status.length > 0 && { status: status.join(",").toUpperCase() }) }
-    const page = (cursor: string | undefined) => called(this.#api.listJobs({ ...filter, limit: PAGE, cursor }))
+    const page = (cursor: string | undefined) => unwrap(this.#api.listJobs({ ...filter, limit: PAGE, cursor }))
     for await (const job of everyItem(page)) yield this.#job(job, false)
   }
 
@@ -175,7 +175,7 @@ export class OrkClient implements Orkable {
     first: Promise<IteratorResult<StreamItem>>,
     options: EventOptions,
   ): AsyncGenerator<OrkEvent> {
-    const names = new RunNames(async (id) => (await found(this.#api.getRun(id)))?.workflow ?? null)
+    const names = new RunNames(async (id) => (await orNull(this.#api.getRun(id)))?.workflow ?? null)
     try {
       for (let item = await first; item.done !== true; item = await items.next()) {
         if (item.value.type === "gap") throw eventsAreGone(options.after ?? "the last one")
@@ -197,7 +197,7 @@ export class OrkClient implements Orkable {
   ): Promise<boolean> {
     await validate(schema, payload, `the signal ${name}`)
     const id = idOf(run)
-    return await called(this.#api.sendSignal(id, name, { payload: payload as Json, ...(key !== undefined && { key }) }))
+    return await unwrap(this.#api.sendSignal(id, name, { payload: payload as Json, ...(key !== undefined && { key }) }))
   }
 
   approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
@@ -211,7 +211,7 @@ export class OrkClient implements Orkable {
   async #answer(run: WorkRef, name: string, approved: boolean, { comment, path }: AnswerOptions = {}): Promise<void> {
     const id = idOf(run)
     const task = { runId: id, task: name, ...(path !== undefined && { path }) }
-    await called(this.#api.decideApproval(task, approved, comment))
+    await unwrap(this.#api.decideApproval(task, approved, comment))
   }
 
   async schedule<Input>(
@@ -225,17 +225,17 @@ export class OrkClient implements Orkable {
     const main =
       definition.kind === "graph"
         ? { executor: "workflow", workflow: definition.name }
-        : { executor: "node", function: definition.called, queue: definition.queue }
+        : { executor: "node", function: definition.functionName, queue: definition.queue }
     const workflow: JsonObject = {
       name,
       schedule: { cron, timezone, catchup, overlap },
       tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
     }
-    await called(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
+    await unwrap(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
   }
 
   async unschedule(name: string): Promise<void> {
-    await called(this.#api.deleteWorkflow(name))
+    await unwrap(this.#api.deleteWorkflow(name))
   }
 
   // -- jobs and runs -----------------------------------------------------------------------------------------------------------------
@@ -251,12 +251,12 @@ export class OrkClient implements Orkable {
       error: job.error,
       progress: job.progress as Progress | null,
       result: (options) => this.#jobResult(job, options),
-      cancel: async () => void (await called(this.#api.cancelJob(job.id))),
+      cancel: async () => void (await unwrap(this.#api.cancelJob(job.id))),
       retry: async ({ from } = {}) => {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
-        await called(this.#api.retryJob(job.id))
+        await unwrap(this.#api.retryJob(job.id))
       },
-      refresh: async () => this.#job(await called(this.#api.getJob(job.id)), false),
+      refresh: async () => this.#job(await unwrap(this.#api.getJob(job.id)), false),
     }
   }
 
@@ -283,10 +283,10 @@ export class OrkClient implements Orkable {
       error: run.error,
       progress: null,
       result: (options) => this.#runResult(run, result, options),
-      cancel: async () => void (await called(this.#api.cancelRun(run.id))),
+      cancel: async () => void (await unwrap(this.#api.cancelRun(run.id))),
       retry: async ({ from } = {}) =>
-        void (await called(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
-      refresh: async () => this.#run(await called(this.#api.getRun(run.id)), false, result),
+        void (await unwrap(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
+      refresh: async () => this.#run(await unwrap(this.#api.getRun(run.id)), false, result),
     }
   }
 
@@ -302,7 +302,7 @@ export class OrkClient implements Orkable {
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
     if (result !== null) return follow(await this.#output(id, result.task), result.segments)
-    const { tasks } = await called(this.#api.runGraph(id))
+    const { tasks } = await unwrap(this.#api.runGraph(id))
     const names = tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
     if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)
     const outputs: JsonObject = {}
@@ -311,7 +311,7 @@ export class OrkClient implements Orkable {
   }
 
   async #output(runId: string, task: string): Promise<Json> {
-    return await found(this.#api.taskOutput({ runId, task }))
+    return await orNull(this.#api.taskOutput({ runId, task }))
   }
 
   async #wait<T>(
@@ -324,7 +324,7 @@ export class OrkClient implements Orkable {
     for (;;) {
       signal?.throwIfAborted()
       const leftMs = Math.max(0, deadline - Date.now())
-      const ended = await called(read(Math.min(leftMs, WAIT_MS), abortable), signal)
+      const ended = await unwrap(read(Math.min(leftMs, WAIT_MS), abortable), signal)
       if (ended !== null) return ended
       if (Date.now() >= deadline) throw new TimeoutError(`${id} has not ended within ${String(timeout)}`)
     }
@@ -332,7 +332,7 @@ export class OrkClient implements Orkable {
 }
 
 /** Returns the response to a request. Throws an OrkError, or the reason of an aborted signal. */
-const called = async <T>(response: Promise<T>, signal?: AbortSignal): Promise<T> => {
+const unwrap = async <T>(response: Promise<T>, signal?: AbortSignal): Promise<T> => {
   try {
     return await response
   } catch (error) {
@@ -341,10 +341,10 @@ const called = async <T>(response: Promise<T>, signal?: AbortSignal): Promise<T>
   }
 }
 
-/** Returns null for what does not exist. */
-const found = async <T>(response: Promise<T>): Promise<T | null> => {
+/** Returns the response to a request, or null if what it asks for does not exist. */
+const orNull = async <T>(response: Promise<T>): Promise<T | null> => {
   try {
-    return await called(response)
+    return await unwrap(response)
   } catch (error) {
     if (error instanceof NotFoundError) return null
     throw error

@@ -67,7 +67,7 @@ export interface TaskDefinition<Input, Output> {
   readonly kind: "task"
   readonly name: string
   /** The function that its jobs call: the name, with the version if it has one. */
-  readonly called: string
+  readonly functionName: string
   readonly schema: StandardSchema | undefined
   readonly queue: string
   readonly priority: number
@@ -99,7 +99,7 @@ export interface WorkflowDefinition<Input, Output> {
   readonly kind: "workflow"
   readonly name: string
   /** The function that its runs call: the name, with the version if it has one. */
-  readonly called: string
+  readonly functionName: string
   readonly schema: StandardSchema | undefined
   readonly queue: string
   readonly priority: number
@@ -153,12 +153,12 @@ export const retryPolicyOf = (given: RetryOptions = {}, what: string, defaults =
 }
 
 /** Returns the name of a function that is pinned to a version: only programs that have this function claim its work. */
-const calledName = (name: string, version: string | undefined): string => {
+const versionedName = (name: string, version: string | undefined): string => {
   if (name.includes("@"))
     throw new TypeError(`${JSON.stringify(name)} is no name of a definition: give the version as an option`)
   if (version === undefined) return name
-  const called = `${name}@${version}`
-  if (isFunctionName(called)) return called
+  const versioned = `${name}@${version}`
+  if (isFunctionName(versioned)) return versioned
   throw new TypeError(`${name}: version is ${JSON.stringify(version)}; use at most 64 letters, digits, "_", "." and "-"`)
 }
 
@@ -201,7 +201,7 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
   return {
     kind: "task",
     name,
-    called: calledName(name, options.version),
+    functionName: versionedName(name, options.version),
     schema: options.input,
     queue: options.queue ?? (rate === null ? "default" : queueOfItsOwn(name)),
     priority: checkPriority(options.priority ?? 5, what),
@@ -226,7 +226,7 @@ export const workflow = <Schema extends StandardSchema | undefined = undefined, 
   return {
     kind: "workflow",
     name,
-    called: calledName(name, options.version),
+    functionName: versionedName(name, options.version),
     schema: options.input,
     queue: options.queue ?? "default",
     priority: checkPriority(options.priority ?? 5, what),

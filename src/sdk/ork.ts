@@ -368,10 +368,10 @@ export class Ork implements Orkable {
   #taskOf(definition: AnyTask): JsonObject {
     let task = this.#tasks.get(definition)
     if (task === undefined) {
-      const { executor, function: called, paramsAsInput, timeoutMs, startTimeoutMs } = taskNode(definition)
+      const { executor, function: functionName, paramsAsInput, timeoutMs, startTimeoutMs } = taskNode(definition)
       this.#tasks.set(
         definition,
-        (task = { executor, function: called!, paramsAsInput: paramsAsInput!, timeoutMs, startTimeoutMs }),
+        (task = { executor, function: functionName!, paramsAsInput: paramsAsInput!, timeoutMs, startTimeoutMs }),
       )
     }
     return task

@@ -71,10 +71,10 @@ export class ProgramExecutor implements Executor {
     this.#journal = new Journal(store)
     this.#transactions = new Transactions(store, this.#journal)
     const tasks = definitions.filter((definition): definition is AnyTask => definition.kind === "task")
-    this.#tasks = this.#inProcess(new Map(tasks.map((task) => [task.called, handlerOf(task)])))
-    this.#txTasks = new Map(tasks.filter(({ transactional }) => transactional).map((task) => [task.called, task]))
+    this.#tasks = this.#inProcess(new Map(tasks.map((task) => [task.functionName, handlerOf(task)])))
+    this.#txTasks = new Map(tasks.filter(({ transactional }) => transactional).map((task) => [task.functionName, task]))
     this.#workflows = new Map(
-      definitions.flatMap((definition) => (definition.kind === "workflow" ? [[definition.called, definition]] : [])),
+      definitions.flatMap((definition) => (definition.kind === "workflow" ? [[definition.functionName, definition]] : [])),
     )
   }
 
@@ -95,11 +95,11 @@ export class ProgramExecutor implements Executor {
 
   /** Returns the input that the function of a task gets. */
   async inputOf(assignment: Assignment): Promise<unknown> {
-    const called = this.#options.definitions.find(
-      (definition) => definition.kind !== "graph" && definition.called === assignment.node.function,
+    const definition = this.#options.definitions.find(
+      (each) => each.kind !== "graph" && each.functionName === assignment.node.function,
     )
     const input = await inputValue(withOwnInput(assignment))
-    return called === undefined ? input : await validate(called.schema, input, `the input of ${called.name}`)
+    return definition === undefined ? input : await validate(definition.schema, input, `the input of ${definition.name}`)
   }
 
   /** Returns a function that runs the handler in a transaction, unless an earlier attempt has committed one. */

@@ -23,7 +23,7 @@ const MAX_FANOUT = 100_000
 export const createEngine = (parts: OrkParts, definitions: readonly Definition[], children: Children): Engine => {
   const { store, objects, evaluator, clock, random, log, name, process, concurrency, version } = parts
   const { executors: createExecutors, conditions, stallMs } = parts
-  const functions = definitions.flatMap((definition) => (definition.kind === "graph" ? [] : [definition.called]))
+  const functions = definitions.flatMap((definition) => (definition.kind === "graph" ? [] : [definition.functionName]))
   const capabilities: WorkerCapabilities = {
     queues: "all",
     labels: [],

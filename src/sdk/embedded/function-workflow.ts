@@ -23,11 +23,11 @@ export const functionWorkflow = (name: string, definition: AnyFunctionDefinition
   nodes: [taskNode(definition)],
 })
 
-export const taskNode = ({ kind, called, queue, retry, timeoutMs }: AnyFunctionDefinition): Node =>
+export const taskNode = ({ kind, functionName, queue, retry, timeoutMs }: AnyFunctionDefinition): Node =>
   bareNode({
     name: MAIN_TASK,
     executor: FUNCTION_EXECUTOR,
-    function: called,
+    function: functionName,
     paramsAsInput: true,
     ...(kind === "workflow" && { durable: true }),
     retry,

@@ -285,11 +285,11 @@ const partsOf = (
   texts.flatMap((text, i) => (i === values.length ? [text] : [text, originOf<GraphTask>(values[i]) ?? write(values[i]!)]))
 
 /** Returns the fields of a task that calls a function of the program, with the settings of its definition. */
-const functionFields = ({ called, retry, timeoutMs, queue, priority }: AnyTask): TaskFields => {
+const functionFields = ({ functionName, retry, timeoutMs, queue, priority }: AnyTask): TaskFields => {
   const written = retryFields(retry)
   return {
     executor: "node",
-    function: called,
+    function: functionName,
     ...(written !== undefined && { retry: written }),
     ...(timeoutMs !== null && timeoutMs !== DEFAULT_TIMEOUT_MS && { timeout: formatDuration(timeoutMs) }),
     ...(queue !== "default" && { queue }),
