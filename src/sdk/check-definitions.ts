@@ -1,6 +1,6 @@
 // Checks that the definitions of one program agree with each other.
 
-import { type Definition, queueOfItsOwn } from "./definitions.ts"
+import { type Definition, dedicatedQueue } from "./definitions.ts"
 
 /** Throws when two definitions have one name, or give one queue two rates. */
 export const checkDefinitions = (definitions: readonly Definition[]): void => {
@@ -30,7 +30,7 @@ interface Rated {
 const checkRates = (one: Rated, two: Rated): void => {
   const differ = one.limit !== two.limit || one.periodMs !== two.periodMs
   // Names such as send-email and send_email: nobody has decided that the tasks share a rate.
-  const byChance = queueOfItsOwn(one.name) === queueOfItsOwn(two.name)
+  const byChance = dedicatedQueue(one.name) === dedicatedQueue(two.name)
   if (!differ && !byChance) return
   throw new TypeError(
     `Ork.open: the tasks ${one.name} and ${two.name} both limit the rate of the queue ${one.queue}` +

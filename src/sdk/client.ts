@@ -29,7 +29,7 @@ import {
 } from "./errors.ts"
 import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
-import { follow } from "./graph/refs.ts"
+import { valueAt } from "./graph/refs.ts"
 import { jobLimitsOf } from "./job-limits.ts"
 import {
   idOf,
@@ -301,7 +301,7 @@ export class OrkClient implements Orkable {
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
     if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
-    if (result !== null) return follow(await this.#output(id, result.task), result.segments)
+    if (result !== null) return valueAt(await this.#output(id, result.task), result.segments)
     const { tasks } = await unwrap(this.#api.runGraph(id))
     const names = tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
     if (names.length === 1 && names[0] === MAIN.task) return await this.#output(id, MAIN.task)

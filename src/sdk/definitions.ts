@@ -182,7 +182,7 @@ export const txTask = <Schema extends StandardSchema | undefined = undefined, Ou
 ): TaskDefinition<InputOf<Schema>, Output> => defineTask(name, options, handler, true)
 
 /** Returns the queue of a task with a rate, whose name may have characters that no queue has. */
-export const queueOfItsOwn = (name: string): string => {
+export const dedicatedQueue = (name: string): string => {
   const queue = name.replaceAll(/[^A-Za-z0-9_]/g, "_")
   return queue === "default" ? "default_" : queue
 }
@@ -203,7 +203,7 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
     name,
     functionName: versionedName(name, options.version),
     schema: options.input,
-    queue: options.queue ?? (rate === null ? "default" : queueOfItsOwn(name)),
+    queue: options.queue ?? (rate === null ? "default" : dedicatedQueue(name)),
     priority: checkPriority(options.priority ?? 5, what),
     retry: retryPolicyOf(options.retry, what),
     timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),

@@ -34,8 +34,8 @@ import type { ParentFunction } from "./durable/program-executor.ts"
 import { asTransactionError, checkNotInTransaction } from "./durable/transactions.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { CancelledError, ConflictError, NotFoundError, StoppedError, TaskFailedError } from "./errors.ts"
-import { type AnyGraph, withUses } from "./graph/graph.ts"
-import { follow } from "./graph/refs.ts"
+import { type AnyGraph, withCalledDefinitions } from "./graph/graph.ts"
+import { valueAt } from "./graph/refs.ts"
 import { jobLimitsOf } from "./job-limits.ts"
 import {
   idOf,
@@ -112,7 +112,7 @@ export class Ork implements Orkable {
   /** Use `Ork.open`. */
   constructor(parts: OrkParts, definitions: readonly Definition[]) {
     this.#parts = parts
-    this.#definitions = withUses(definitions)
+    this.#definitions = withCalledDefinitions(definitions)
     this.#engine = definitions.length === 0 ? null : this.#createEngine()
     this.#scheduler = this.#engine === null ? null : this.#createScheduler(this.#engine)
     this.#triggers = this.#engine === null ? null : this.#createTriggers(this.#engine)
@@ -127,7 +127,7 @@ export class Ork implements Orkable {
 
   /** Opens the database, creates or migrates its tables, and starts the engine. */
   static async open(options: OrkOptions): Promise<Ork> {
-    checkDefinitions(withUses(options.run))
+    checkDefinitions(withCalledDefinitions(options.run))
     const { openParts } = await import("./open.ts")
     return await Ork.start(await openParts(options), options.run)
   }
@@ -585,7 +585,7 @@ export class Ork implements Orkable {
     if ("result" in announced) {
       const { task, output } = announced.result
       if (task === null) return await readOutput(objects, output)
-      if (task === graph?.result?.task) return follow(await readOutput(objects, output), graph.result.segments)
+      if (task === graph?.result?.task) return valueAt(await readOutput(objects, output), graph.result.segments)
     }
     const ended = "result" in announced ? await read() : announced
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)

@@ -22,7 +22,7 @@ import type { Definition, SignalDefinition, TaskDefinition } from "./definitions
 import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
 import type { OrkParts } from "./embedded/ork-parts.ts"
-import { withUses } from "./graph/graph.ts"
+import { withCalledDefinitions } from "./graph/graph.ts"
 import { Ork } from "./ork.ts"
 import {
   idOf,
@@ -114,7 +114,7 @@ export interface KitOptions extends TestOptions {
 }
 
 export const openKit = async (options: KitOptions): Promise<TestOrk> => {
-  checkDefinitions(withUses(options.run))
+  checkDefinitions(withCalledDefinitions(options.run))
   const kit = new TestKit(options)
   await kit.open()
   return kit

@@ -6,7 +6,7 @@ import { TaskFailure } from "../../engine/attempts/task-failure.ts"
 import { OutputReader } from "../../engine/attempts/outputs.ts"
 import { NotFoundError } from "../errors.ts"
 import type { AnyGraph } from "../graph/graph.ts"
-import { follow } from "../graph/refs.ts"
+import { valueAt } from "../graph/refs.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { Child } from "../../core/model/function-signals.ts"
 import type { RunId } from "../../core/model/ids.ts"
@@ -52,7 +52,7 @@ export const resultOf = async ({ store, outputs, graph }: ResultSource, { id, ve
   const outputOf = (task: string): Promise<Json> => outputs.read(workflow, id, task)
   if (workflow.anyParams === true) return await outputOf(MAIN_TASK)
   const result = graph?.result
-  if (result !== undefined && result !== null) return follow(await outputOf(result.task), result.segments)
+  if (result !== undefined && result !== null) return valueAt(await outputOf(result.task), result.segments)
   const byName: JsonObject = {}
   for (const index of rootNodes(workflow)) {
     const task = workflow.nodes[index]!.name

@@ -8,7 +8,7 @@ import { type Duration, toMs } from "../duration.ts"
 import { InvalidDefinitionError } from "../errors.ts"
 import type { OutputOf, InputOf, StandardSchema } from "../schema.ts"
 import { paramsOfSchema } from "./params.ts"
-import { callerLocation } from "./place.ts"
+import { callerLocation } from "./caller-location.ts"
 import { originOf, type RefOf, type PathSegment } from "./refs.ts"
 import { type GraphTask, Recorder } from "./recorder.ts"
 import { GraphTools } from "./tools.ts"
@@ -56,7 +56,7 @@ export interface GraphResult {
 }
 
 /** Returns the definitions together with those that graphs among them call, each once. */
-export const withUses = (definitions: readonly Definition[]): Definition[] => {
+export const withCalledDefinitions = (definitions: readonly Definition[]): Definition[] => {
   const all = new Set<Definition>()
   const add = (definition: Definition): void => {
     if (all.has(definition)) return

@@ -84,11 +84,11 @@ export const pathText = (segments: readonly PathSegment[]): string =>
     })
     .join("")
 
-/** Follows segments through a value; null where one is missing. */
-export const follow = (value: Json, segments: readonly PathSegment[]): Json => {
+/** Returns the value at a path in a value; null where the path does not exist. */
+export const valueAt = (value: Json, segments: readonly PathSegment[]): Json => {
   let found = value
   for (const segment of segments) {
-    if (typeof segment === "object") found = Array.isArray(found) ? found.map((item) => follow(item, segment.each)) : null
+    if (typeof segment === "object") found = Array.isArray(found) ? found.map((item) => valueAt(item, segment.each)) : null
     else if (typeof segment === "number") found = (Array.isArray(found) ? found[segment] : undefined) ?? null
     else found = (isObject(found) && Object.hasOwn(found, segment) ? found[segment] : undefined) ?? null
   }

@@ -14,7 +14,7 @@ import {
 } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { GraphDefinition } from "./graph.ts"
-import { callerLocation } from "./place.ts"
+import { callerLocation } from "./caller-location.ts"
 import type { GraphScope, GraphTask, Recorder } from "./recorder.ts"
 import { type Origin, originOf, type Ref, reference, type REFERENCE, type RefOf, type PathSegment, type Value } from "./refs.ts"
 
@@ -84,7 +84,7 @@ interface RunInfo {
 }
 
 /** Retry policy of a task of a definition without `retry`. */
-const UNWRITTEN_RETRY: RetryPolicy = {
+const RETRY_IF_OMITTED: RetryPolicy = {
   maxAttempts: 1,
   backoff: "exponential",
   baseDelayMs: 1000,
@@ -302,10 +302,10 @@ const workflowFields = (workflow: string): TaskFields => ({ executor: "workflow"
 const retryFields = (policy: RetryPolicy): TaskFields["retry"] => {
   const { maxAttempts, backoff, baseDelayMs, maxDelayMs, jitter } = policy
   const fields = {
-    ...(maxAttempts !== UNWRITTEN_RETRY.maxAttempts && { max_attempts: maxAttempts }),
-    ...(backoff !== UNWRITTEN_RETRY.backoff && { backoff }),
-    ...(baseDelayMs !== UNWRITTEN_RETRY.baseDelayMs && { base_delay: formatDuration(baseDelayMs) }),
-    ...(maxDelayMs !== Math.max(UNWRITTEN_RETRY.maxDelayMs, baseDelayMs) && { max_delay: formatDuration(maxDelayMs) }),
+    ...(maxAttempts !== RETRY_IF_OMITTED.maxAttempts && { max_attempts: maxAttempts }),
+    ...(backoff !== RETRY_IF_OMITTED.backoff && { backoff }),
+    ...(baseDelayMs !== RETRY_IF_OMITTED.baseDelayMs && { base_delay: formatDuration(baseDelayMs) }),
+    ...(maxDelayMs !== Math.max(RETRY_IF_OMITTED.maxDelayMs, baseDelayMs) && { max_delay: formatDuration(maxDelayMs) }),
     ...(jitter && { jitter }),
   }
   return Object.keys(fields).length === 0 ? undefined : fields
