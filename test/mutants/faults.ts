@@ -13,12 +13,12 @@ export const FAULT_BUGS: PlantedBug[] = [
         replace: "Number.POSITIVE_INFINITY : this.#clock.now() + ms",
       },
       {
-        file: "src/engine/attempts/deadlines.ts",
+        file: "src/engine/attempts/timeout-timer.ts",
         find: "    const now = this.#clock.monotonic()",
         replace: "    const now = this.#clock.now()",
       },
       {
-        file: "src/engine/attempts/deadlines.ts",
+        file: "src/engine/attempts/timeout-timer.ts",
         find: "Math.max(0, at - this.#clock.monotonic())",
         replace: "Math.max(0, at - this.#clock.now())",
       },

@@ -4,7 +4,7 @@
 import { messageOf } from "../../core/values/error-message.ts"
 import { timedOut } from "../../core/rules/messages.ts"
 import { formatDuration } from "../../core/values/quantities.ts"
-import { type Deadline, Deadlines } from "./deadlines.ts"
+import { type TimedAttempt, TimeoutTimer } from "./timeout-timer.ts"
 import type { AttemptResult, Output } from "../../core/model/change.ts"
 import { isDeferral } from "../../core/rules/changes/defer.ts"
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
@@ -28,11 +28,11 @@ export type AttemptListener = Pick<LaunchContext, "started" | "progress">
 
 export class AttemptRunner {
   readonly #options: RunnerOptions
-  readonly #deadlines: Deadlines
+  readonly #timeouts: TimeoutTimer
 
   constructor(options: RunnerOptions) {
     this.#options = options
-    this.#deadlines = new Deadlines(options.clock)
+    this.#timeouts = new TimeoutTimer(options.clock)
   }
 
   /** Runs an attempt. Never rejects: every fault becomes a result. `stop` may be signalled already. */
@@ -41,11 +41,11 @@ export class AttemptRunner {
     const executor = this.#options.executors.get(node.executor)
     if (executor === undefined) return this.failed(missingExecutor(node), false)
     const timeouts = new AttemptTimeouts(this.#options.clock, node, stop, assignment.adopted?.startedAt ?? null)
-    this.#deadlines.add(timeouts)
+    this.#timeouts.add(timeouts)
     try {
       const started: AttemptListener["started"] = (info) => {
         timeouts.started()
-        this.#deadlines.changed(timeouts)
+        this.#timeouts.changed(timeouts)
         listener.started(info)
       }
       const progress: AttemptListener["progress"] = (update) => listener.progress(maskProgress(update, secrets))
@@ -57,7 +57,7 @@ export class AttemptRunner {
     } catch (error) {
       return this.failed(maskText(`could not run the task: ${messageOf(error)}`, secrets), true)
     } finally {
-      this.#deadlines.remove(timeouts)
+      this.#timeouts.remove(timeouts)
     }
   }
 
@@ -157,7 +157,7 @@ class AttemptContext implements LaunchContext {
 }
 
 /** The two timeouts of an attempt: from its dispatch to its start, and from its start to its end. */
-class AttemptTimeouts implements Deadline {
+class AttemptTimeouts implements TimedAttempt {
   at: number
   readonly #clock: Clock
   readonly #node: Node

@@ -14,8 +14,8 @@ export const MAX_SERVED = 64
 export const MAX_STARTS = 100
 /** Runs that `pastDurations` averages. */
 export const PAST_RUNS = 5
-/** Waiting jobs up to which a search for READY jobs reads all of them. */
-export const MAX_WAITING_READ = 10_000
+/** Jobs of the backlog up to which a search for READY jobs reads all of it. */
+export const MAX_BACKLOG_READ = 10_000
 /** Batches that one read of the event log reads. */
 export const MAX_BATCHES = 500
 

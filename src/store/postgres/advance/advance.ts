@@ -46,7 +46,7 @@ import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
 import { findInFlight } from "./find-in-flight.ts"
 import type { Finish } from "./finish.ts"
 import { planFinishes } from "./finish-attempts.ts"
-import { applyDeadlines, cancelOverdue } from "./group-deadlines.ts"
+import { amendOverdue, cancelOverdue } from "./group-timeouts.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
 import { finishJobs, lockJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
@@ -118,7 +118,7 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
   const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.maxClaims
   const claimed = { ...nowClaimed, more: nowClaimed.more || mayClaimMore }
   const changesTimers =
-    cancelled !== null || overdueCancelled !== null || changes.deadlineSet || closed.resumed || closed.started.length > 0
+    cancelled !== null || overdueCancelled !== null || changes.timeoutStarted || closed.resumed || closed.started.length > 0
   const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
   await recorded
   const created = (await input.creating) ?? []
@@ -139,13 +139,13 @@ export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> 
 interface Prepared {
   plan: ChangePlan
   rejected: Fence[]
-  /** Groups with passed deadlines below which rows must be cancelled. Timers add to it. */
+  /** Groups with passed timeouts below which rows must be cancelled. Timers add to it. */
   overdue: Set<number>
   /** The lock of the rows, when all updates are successes of jobs that are not read (finish-job-successes.ts). Its statement was sent. */
   lockingJobs: Promise<void> | null
 }
 
-/** Finds the rows of the changes, locks jobs, and replaces changes that passed deadlines overrule. */
+/** Finds the rows of the changes, locks jobs, and replaces changes that passed timeouts overrule. */
 const prepareUpdates = async (tx: Tx, { changes: { attempts, rejected }, verifyEachFence }: TurnInput): Promise<Prepared> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
   if (!verifyEachFence && areJobSuccesses(found)) {
@@ -154,7 +154,7 @@ const prepareUpdates = async (tx: Tx, { changes: { attempts, rejected }, verifyE
   }
   const locked = await lockJobs(tx, found)
   await tx.workflows.load(locked.flatMap(({ inFlight }) => (isJobRow(inFlight.runSeq) ? [] : inFlight.versionId)))
-  const { updates, overdue } = await applyDeadlines(tx, locked)
+  const { updates, overdue } = await amendOverdue(tx, locked)
   return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue, lockingJobs: null }
 }
 

@@ -27,7 +27,7 @@ import type { AttemptChanges, Expand, OpenGroup } from "./coalesce-changes.ts"
 import { deleteOldChildren, expandRow } from "./expand.ts"
 import { type Finish, type FinishResult, toFinish } from "./finish.ts"
 import { finishAttempts, type FinishPlan } from "./finish-attempts.ts"
-import { removeDeadlines, setDeadlines } from "./group-deadlines.ts"
+import { deleteGroupTimeouts, startGroupTimeouts } from "./group-timeouts.ts"
 import { type ChunkResult, openGroup, usesSlots } from "./open-group.ts"
 import { type WaitingAttempt, type WaitingRow, waitRows } from "./waiting.ts"
 
@@ -127,7 +127,7 @@ export interface AppliedChanges {
   /** Number of rows that became ready. */
   ready: number
   /** Whether a group with a timeout was opened. */
-  deadlineSet: boolean
+  timeoutStarted: boolean
 }
 
 /** Sends all statements before its first await, unless limits are named. */
@@ -222,7 +222,7 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
     freed: new FreedSlots(),
     queueFreed: false,
     ready: replies.finish.ready,
-    deadlineSet: false,
+    timeoutStarted: false,
   }
   for (const { changes } of updates) {
     const { fence, last, expands } = changes
@@ -285,7 +285,7 @@ const useGroupSlots = async (
   if (used.length > 0) await useSlots(tx, used)
 }
 
-/** Writes that only updates whose fence held may cause: deadlines of groups, old children, cached outputs. */
+/** Writes that only updates whose fence held may cause: timeouts of groups, old children, cached outputs. */
 const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promise<void> => {
   const { applied, expanded } = result
   const containers = plan.updates.filter(
@@ -296,8 +296,8 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
   const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
   const rowsOf = (opened: boolean): CachedAttempt[] =>
     groups.filter(({ changes }) => expanded.has(changes) === opened).map(({ inFlight }) => inFlight)
-  result.deadlineSet = await setDeadlines(tx, rowsOf(true))
-  await removeDeadlines(tx, rowsOf(false))
+  result.timeoutStarted = await startGroupTimeouts(tx, rowsOf(true))
+  await deleteGroupTimeouts(tx, rowsOf(false))
   await deleteOldChildren(
     tx,
     containers.map(({ inFlight }) => inFlight.row),

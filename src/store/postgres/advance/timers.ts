@@ -11,7 +11,7 @@ import type { Tx } from "../tx.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import { type ExpiredJobs, expireJobs } from "../jobs/expiry.ts"
 import { findWithoutLimits, setLimits, WITHOUT_LIMITS } from "../jobs/late-limits.ts"
-import { dueDeadlines } from "./group-deadlines.ts"
+import { readPassedTimeouts } from "./group-timeouts.ts"
 
 const FIRE_RETRIES = statement(
   "timers_fire_retries",
@@ -32,7 +32,7 @@ const TIMED_OUT_RUNS = statement(
 export interface FiredTimers {
   /** Number of rows that became ready. */
   ready: number
-  /** Groups whose deadline has passed. */
+  /** Groups whose timeout has passed. */
   groups: number[]
   expiredJobs: ExpiredJobs
 }
@@ -41,12 +41,12 @@ export interface FiredTimers {
 export const fireTimers = async (tx: Tx): Promise<FiredTimers> => {
   const retries = tx.run(FIRE_RETRIES)
   const withoutLimits = pipelined(findWithoutLimits(tx))
-  const deadlines = pipelined(dueDeadlines(tx))
+  const passed = pipelined(readPassedTimeouts(tx))
   const runs = tx.run<{ seq: number; version_id: number }>(TIMED_OUT_RUNS)
   const ready = (await retries).length + (await setLimits(tx, await withoutLimits))
   const timedOut = await runs
   if (timedOut.length > 0) await beginCancel(tx, timedOut, "timeout")
-  const { groups, jobs } = await deadlines
+  const { groups, jobs } = await passed
   return { ready, groups, expiredJobs: await expireJobs(tx, jobs) }
 }
 

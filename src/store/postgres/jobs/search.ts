@@ -4,13 +4,13 @@
 // ones in the seconds that the table completed_seconds names.
 
 import type { JobRow, JobStore } from "../../contract/jobs.ts"
-import { MAX_WAITING_READ } from "../../shared/bounds.ts"
+import { MAX_BACKLOG_READ } from "../../shared/bounds.ts"
 import { JOB_RUN_SEQ, planSearch, searchedStatuses } from "../../shared/job-rows.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { queuesOfJobs } from "../admin/queues.ts"
 import { readJobs } from "./reads.ts"
 import { type Params, type SqlRunner, statement } from "../connection/statement.ts"
-import { WAITING_JOBS } from "./waiting.ts"
+import { BACKLOG_JOBS } from "./backlog.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
 type List = "name" | "queue"
@@ -80,11 +80,11 @@ const RUNNING = statement(
    WHERE t.status <> 'pending' AND ${OF_ROWS}`,
 )
 
-const WAITING = WAITING_JOBS(String(MAX_WAITING_READ + 1))
-const COUNT_WAITING = statement("jobs_count_waiting", `SELECT count(*)::int AS n FROM (${WAITING}) x`)
+const BACKLOG = BACKLOG_JOBS(String(MAX_BACKLOG_READ + 1))
+const COUNT_BACKLOG = statement("jobs_count_backlog", `SELECT count(*)::int AS n FROM (${BACKLOG}) x`)
 const READY = statement(
-  "jobs_search_waiting",
-  `SELECT ${COLUMNS} FROM (${WAITING}) x JOIN jobs j ON j.task_id = x.id WHERE j.status = 'READY' AND ${OF_ROWS}`,
+  "jobs_search_backlog",
+  `SELECT ${COLUMNS} FROM (${BACKLOG}) x JOIN jobs j ON j.task_id = x.id WHERE j.status = 'READY' AND ${OF_ROWS}`,
 )
 
 interface FoundJob {
@@ -116,7 +116,7 @@ export const searchJobs = async (connection: SqlRunner, query: Query): Promise<J
   else {
     const { listed, ready, running, completed } = statuses
     if (listed.length > 0) found.push(...(await search(statements.listed, { ...params, statuses: listed })))
-    if (ready) found.push(...(await search((await hasFewWaiting(connection)) ? READY : statements.ready, params)))
+    if (ready) found.push(...(await search((await hasSmallBacklog(connection)) ? READY : statements.ready, params)))
     if (running) found.push(...(await search(RUNNING, params)))
     if (completed) found.push(...(await search(statements.completed, params)))
   }
@@ -129,9 +129,9 @@ export const searchJobs = async (connection: SqlRunner, query: Query): Promise<J
   )
 }
 
-/** Whether reading all waiting jobs costs little. If many wait, a READY one is near in the index. */
-const hasFewWaiting = async (connection: SqlRunner): Promise<boolean> =>
-  (await connection.run<{ n: number }>(COUNT_WAITING))[0]!.n <= MAX_WAITING_READ
+/** Whether reading the whole backlog costs little. In a large one, a READY job is near in the index. */
+const hasSmallBacklog = async (connection: SqlRunner): Promise<boolean> =>
+  (await connection.run<{ n: number }>(COUNT_BACKLOG))[0]!.n <= MAX_BACKLOG_READ
 
 const compare = (a: FoundJob, b: FoundJob): number =>
   a.created_at !== b.created_at ? (a.created_at > b.created_at ? -1 : 1) : a.id < b.id ? -1 : 1

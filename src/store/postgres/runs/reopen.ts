@@ -5,7 +5,7 @@ import { CANCEL_SIGNAL } from "../../../core/model/function-signals.ts"
 import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
 import { nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
 import { type ResetRow, resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
-import { setDeadlines } from "../advance/group-deadlines.ts"
+import { startGroupTimeouts } from "../advance/group-timeouts.ts"
 import { INNER_RUN, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { RESET_COLUMNS, HAS_ATTEMPT, OWN_LIMITS, SUPERSEDE_FROM } from "./reset.ts"
 import { statement } from "../connection/statement.ts"
@@ -194,7 +194,7 @@ const resetRows = async (
   const groups = counted.filter(({ waitsForSlots }) => waitsForSlots).map(({ row }) => row)
   if (groups.length > 0) await tx.run(HOLD_BACK, { groups })
   const opened = counted.filter((container) => container.opened)
-  await setDeadlines(
+  await startGroupTimeouts(
     tx,
     opened.map(({ row, node }) => ({ row, node, versionId })),
   )

@@ -10,7 +10,7 @@ import { startPendingRuns } from "../advance/close-runs.ts"
 import { excludeKeyLimits } from "../claim/limits.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
-import { WAITING_JOBS } from "../jobs/waiting.ts"
+import { BACKLOG_JOBS } from "../jobs/backlog.ts"
 import type { Tx } from "../tx.ts"
 
 const OLD_OR_BEYOND_KEEP = statement(
@@ -138,7 +138,7 @@ const UNUSED_LIMITS = `
        WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL AND t.limits IS NOT NULL
        UNION ALL
        SELECT unnest(t.limits) FROM (
-         ${WAITING_JOBS()} UNION SELECT id FROM in_flight WHERE run_seq = ${JOB_RUN_SEQ}
+         ${BACKLOG_JOBS()} UNION SELECT id FROM in_flight WHERE run_seq = ${JOB_RUN_SEQ}
          UNION SELECT task_id FROM jobs WHERE listed_status IN ('PENDING', 'BLOCKED')
        ) j JOIN tasks t ON t.id = j.id WHERE t.limits IS NOT NULL
      )`

@@ -38,7 +38,7 @@ const DECLARATIONS = Object.entries(SHARED)
   .map(([name, [type, n]]) => `  shared_${name} ${type} := CASE WHEN cardinality($${n}) = 1 THEN $${n}[1] END;`)
   .join("\n")
 
-const IS_WAITING = `${COLUMN("row_status")} = 'pending' AND ${COLUMN("upstream_pending")} = 0`
+const IS_READY_OR_DELAYED = `${COLUMN("row_status")} = 'pending' AND ${COLUMN("upstream_pending")} = 0`
 
 /** As in 014-insert-jobs.ts, apart from shared values. */
 const INSERT_JOBS = `
@@ -69,11 +69,11 @@ BEGIN
   ), enqueued AS (
     INSERT INTO ready_queue (lane, priority, workflow_id, run_seq, id)
     SELECT ${COLUMN("lane")}, ${COLUMN("priority")}, ${COLUMN("group_id")}, 0, n.task_id FROM new n
-    WHERE ${IS_WAITING} AND n.available_at IS NULL
+    WHERE ${IS_READY_OR_DELAYED} AND n.available_at IS NULL
   ), expiring AS (
     INSERT INTO deadlines (task_id, at)
     SELECT n.task_id, COALESCE(n.available_at, begun) + n.expires_ms * interval '1 millisecond' FROM new n
-    WHERE n.expires_ms IS NOT NULL AND ${IS_WAITING}
+    WHERE n.expires_ms IS NOT NULL AND ${IS_READY_OR_DELAYED}
   ), inserted AS (
     INSERT INTO jobs (task_id, id, name, queue, priority, status, created_at, updated_at, concurrency_key, retry_policy, task, payload,
       key, settings, expires_ms, created_by)

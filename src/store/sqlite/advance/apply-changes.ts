@@ -10,7 +10,7 @@ import { isRestrictedLane } from "../../../core/routing/lanes.ts"
 import { outputColumns } from "../../shared/codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
-import { amendOverdue, deleteDeadline } from "./group-deadlines.ts"
+import { amendOverdue, deleteGroupTimeout } from "./group-timeouts.ts"
 import { emitTask } from "./events.ts"
 import { deleteChildren, expand } from "./expand.ts"
 import { limitText } from "../connection/limit-column.ts"
@@ -306,7 +306,7 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: D
     // A group holds slots from its opening on, or from the moment when a retry continues it.
     if (row.hasStartTime) effects.free(row)
     else effects.passOn(row.limits)
-    deleteDeadline(tx, row)
+    deleteGroupTimeout(tx, row)
   }
   effects.finish(row, status, skipReason)
   notifyOfTask(tx, row, status)

@@ -4,7 +4,7 @@
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { type TaskStatus, isTaskFinished } from "../../../core/model/status.ts"
-import { startDeadline } from "./group-deadlines.ts"
+import { startGroupTimeout } from "./group-timeouts.ts"
 import { emitTask } from "./events.ts"
 import { type BatchEffects, COUNTER } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
@@ -39,11 +39,11 @@ export const countChunk = (tx: Tx, row: LoadedRow, { total, offset, attemptId }:
   return true
 }
 
-/** Starts the deadline and emits the start of a container that waits for its children. */
+/** Starts the timeout and emits the start of a container that waits for its children. */
 export const startContainer = (tx: Tx, row: LoadedRow, total: number): void => {
   row.status = "running"
   row.attemptId = null
-  startDeadline(tx, row)
+  startGroupTimeout(tx, row)
   emitTask(tx, row, { status: "running", at: tx.at, attempt: row.attempt, ...(row.kind === "fan" && { total }) })
 }
 

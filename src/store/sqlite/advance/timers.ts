@@ -6,7 +6,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import { beginCancel } from "./cancel-pending.ts"
 import type { Tx } from "../tx.ts"
 
-/** One statement, since every turn executes it: the next retry or delayed job, timeout of a run, and deadline of a group or job. */
+/** One statement, since every turn executes it: the next retry or delayed job, timeout of a run, timeout of a group, and expiry of a job. */
 const NEXT = `
 SELECT
   (SELECT available_at FROM tasks WHERE available_at IS NOT NULL ORDER BY available_at LIMIT 1),

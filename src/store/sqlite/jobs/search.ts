@@ -3,13 +3,13 @@
 // rows in flight, READY ones among those that wait.
 
 import type { JobFilter, JobRow, JobStore } from "../../contract/jobs.ts"
-import { MAX_WAITING_READ } from "../../shared/bounds.ts"
+import { MAX_BACKLOG_READ } from "../../shared/bounds.ts"
 import { JOB_RUN_SEQ, planSearch, searchedStatuses } from "../../shared/job-rows.ts"
 import { queuesOfJobs } from "../admin/queues.ts"
 import type { Value } from "../connection/database.ts"
 import { readJob } from "./reads.ts"
 import type { Session } from "../tx.ts"
-import { WAITING_JOBS } from "./waiting.ts"
+import { BACKLOG_JOBS } from "./backlog.ts"
 
 type Query = Parameters<JobStore["searchJobs"]>[0]
 type FoundJob = [row: number, createdAt: string, id: string]
@@ -23,11 +23,11 @@ const RUNNING = `
 SELECT j.task_id, j.created_at, j.id FROM tasks t INDEXED BY tasks_in_flight CROSS JOIN jobs j ON j.task_id = t.id
 WHERE t.holder IS NOT NULL AND t.run_seq = ${JOB_RUN_SEQ} AND t.status <> 'pending' AND ${OF_ROWS}`
 
-const WAITING = WAITING_JOBS(String(MAX_WAITING_READ + 1))
-const COUNT_WAITING = `SELECT count(*) FROM (${WAITING})`
+const BACKLOG = BACKLOG_JOBS(String(MAX_BACKLOG_READ + 1))
+const COUNT_BACKLOG = `SELECT count(*) FROM (${BACKLOG})`
 
-const WAITING_READY = `
-SELECT j.task_id, j.created_at, j.id FROM (${WAITING}) t CROSS JOIN jobs j ON j.task_id = t.id
+const READY_OF_BACKLOG = `
+SELECT j.task_id, j.created_at, j.id FROM (${BACKLOG}) t CROSS JOIN jobs j ON j.task_id = t.id
 WHERE j.status = 'READY' AND ${OF_ROWS}`
 
 /** Jobs that are not in flight. */
@@ -81,7 +81,7 @@ export const searchJobs = (session: Session, query: Query): JobRow[] => {
     const { listed, ready, running, completed } = statuses
     for (const status of completed ? [...listed, "COMPLETED"] : listed) found.push(...read(lists.map(withStatus(status))))
     if (running) found.push(...ofRows(RUNNING))
-    if (ready) found.push(...(hasFewWaiting(session) ? ofRows(WAITING_READY) : read(lists.map(onlyReady))))
+    if (ready) found.push(...(hasSmallBacklog(session) ? ofRows(READY_OF_BACKLOG) : read(lists.map(onlyReady))))
   }
   return found
     .toSorted(compare)
@@ -100,8 +100,8 @@ const withStatus =
 
 const onlyReady = (pages: Pages): Pages => ({ ...pages, filter: `AND status = 'READY' ${NOT_RUNNING}` })
 
-/** Whether reading all waiting jobs costs little. If many wait, a READY one is near in the index. */
-const hasFewWaiting = ({ db }: Session): boolean => db.get<[number]>(COUNT_WAITING)![0] <= MAX_WAITING_READ
+/** Whether reading the whole backlog costs little. In a large one, a READY job is near in the index. */
+const hasSmallBacklog = ({ db }: Session): boolean => db.get<[number]>(COUNT_BACKLOG)![0] <= MAX_BACKLOG_READ
 
 /** Text that sorts after every instant and every id. */
 const LATEST = "~"

@@ -6,7 +6,7 @@ import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
 import { nodesAllowedToFail } from "../../../core/rules/changes/effects.ts"
 import { resetsWhole, type RetryReset } from "../../../core/rules/runs/retry-plan.ts"
 import type { RowKind } from "../../contract/store.ts"
-import { startDeadline } from "../advance/group-deadlines.ts"
+import { startGroupTimeout } from "../advance/group-timeouts.ts"
 import { emitRun } from "../advance/events.ts"
 import { CHILDLESS, OWN_LIMITS, RESET_COLUMNS, SUPERSEDE_WHERE } from "./reset.ts"
 import type { Tx } from "../tx.ts"
@@ -48,7 +48,7 @@ const resetNodes = (tx: Tx, seq: number, nodes: readonly Reset[], allowedToFail:
   const waitingForSlots = continued.filter(({ id, node, kind, needsSlots }) => {
     const continues = tx.db.run(needsSlots ? AWAIT_SLOT : AWAIT_CHILDREN, id, tx.at, allowedToFail) > 0
     if (!continues) tx.db.run(FORGET_CHILDREN, id)
-    else if (!needsSlots) startDeadline(tx, { id, runSeq: seq, node, kind })
+    else if (!needsSlots) startGroupTimeout(tx, { id, runSeq: seq, node, kind })
     return continues && needsSlots
   })
   for (const { id } of waitingForSlots) tx.db.run(HOLD_BACK, id)

@@ -8,7 +8,7 @@ import { MESSAGE_MS } from "../../shared/bounds.ts"
 import { JOB_RUN_SEQ } from "../../shared/job-rows.ts"
 import { QUEUES_OF_JOBS } from "../admin/queues.ts"
 import { startPendingRuns } from "../advance/close-runs.ts"
-import { WAITING_JOBS } from "../jobs/waiting.ts"
+import { BACKLOG_JOBS } from "../jobs/backlog.ts"
 import type { Session, Tx } from "../tx.ts"
 
 const OLD_OR_BEYOND_KEEP = `
@@ -96,7 +96,7 @@ DELETE FROM limits WHERE id IN (
     WHERE (r.status IN ('pending', 'running') OR r.hooks_pending > 0) AND t.finished_at IS NULL
     UNION ALL
     SELECT l.value FROM (
-      ${WAITING_JOBS()} UNION SELECT id FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND run_seq = ${JOB_RUN_SEQ}
+      ${BACKLOG_JOBS()} UNION SELECT id FROM tasks INDEXED BY tasks_in_flight WHERE holder IS NOT NULL AND run_seq = ${JOB_RUN_SEQ}
       UNION SELECT j.task_id FROM (${QUEUES_OF_JOBS}) q CROSS JOIN jobs j INDEXED BY jobs_of_queue_by_status
         ON j.queue = q.name AND j.status IN ('PENDING', 'BLOCKED') AND j.status <> 'READY'
     ) j CROSS JOIN tasks t ON t.id = j.id CROSS JOIN json_each(t.limits) l

@@ -1,7 +1,7 @@
-// Timeouts of groups. An open group with a timeout has a deadline row. Once it has passed, the transaction cancels pending rows
+// Timeouts of groups. An open group with a timeout has a row in the table `deadlines` (timeouts of groups, expiries of jobs). Once it has passed, the transaction cancels pending rows
 // inside the group, resumes waiting ones and requests a stop of attempts in flight; the gather finishes the group as timed out. A
 // row that becomes pending inside later (core/rules/changes/amend-change.ts) is cancelled in the same transaction, so that a passed
-// deadline needs no further timer.
+// timeout needs no further timer.
 
 import { amendOverdueChange } from "../../../core/rules/changes/amend-change.ts"
 import type { Change } from "../../../core/model/change.ts"
@@ -24,15 +24,15 @@ const timeoutOf = (tx: Tx, { runSeq, node, kind }: Row): number | null =>
 const START = `
 INSERT INTO deadlines (task_id, at) VALUES (?, ?) ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = 0`
 
-/** Starts the deadline of a group that was opened. */
-export const startDeadline = (tx: Tx, row: Row): void => {
+/** Starts the timeout of a group that was opened. */
+export const startGroupTimeout = (tx: Tx, row: Row): void => {
   const timeoutMs = timeoutOf(tx, row)
   if (timeoutMs !== null) tx.db.run(START, row.id, tx.iso(tx.now + timeoutMs))
 }
 
 const DELETE = "DELETE FROM deadlines WHERE task_id = ?"
 
-export const deleteDeadline = (tx: Tx, row: Row): void => {
+export const deleteGroupTimeout = (tx: Tx, row: Row): void => {
   if (timeoutOf(tx, row) !== null) tx.db.run(DELETE, row.id)
 }
 

@@ -1,6 +1,6 @@
-// Groups with a timeout. An open group has a deadline. When it has passed, rows that wait below the group are cancelled, rows that run
+// Groups with a timeout. An open one has a row in the table `deadlines` (timeouts of groups, expiries of jobs). When it has passed, rows that wait below the group are cancelled, rows that run
 // there are stopped, and its gather finishes it as timed out. Rows that come up below it later (admitted by the gate, or to be retried)
-// are finished in the same transaction: a passed deadline needs no second timer, unless others claim rows there at the same moment.
+// are finished in the same transaction: a passed timeout needs no second timer, unless others claim rows there at the same moment.
 
 import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
@@ -26,14 +26,14 @@ import { removeStopRequests } from "./stop-requests.ts"
 type GroupRow = Pick<CachedAttempt, "row" | "versionId" | "node">
 
 const SET = statement(
-  "deadlines_set",
+  "group_timeouts_set",
   `INSERT INTO deadlines (task_id, at)
    SELECT c.id, ${NOW} + c.timeout * interval '1 millisecond' FROM unnest(:groups::bigint[], :timeouts::bigint[]) AS c (id, timeout)
    ON CONFLICT (task_id) DO UPDATE SET at = excluded.at, passed = false`,
 )
 
-/** Sets the deadlines of groups that open. Returns whether one of them has a timeout. */
-export const setDeadlines = async (tx: Tx, opened: readonly GroupRow[]): Promise<boolean> => {
+/** Starts the timeouts of groups that open. Returns whether one of them has a timeout. */
+export const startGroupTimeouts = async (tx: Tx, opened: readonly GroupRow[]): Promise<boolean> => {
   const timed = opened.filter((group) => timeoutOf(tx.workflows, group) !== null)
   if (timed.length === 0) return false
   const timeouts = timed.map((group) => timeoutOf(tx.workflows, group))
@@ -44,22 +44,22 @@ export const setDeadlines = async (tx: Tx, opened: readonly GroupRow[]): Promise
 const timeoutOf = (workflows: Workflows, { versionId, node }: GroupRow): number | null =>
   workflows.getLoaded(versionId).nodes[node]!.timeoutMs
 
-const REMOVE = statement("deadlines_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
+const REMOVE = statement("group_timeouts_remove", "DELETE FROM deadlines WHERE task_id = ANY (:groups::bigint[])")
 
-export const removeDeadlines = async (tx: Tx, finished: readonly GroupRow[]): Promise<void> => {
+export const deleteGroupTimeouts = async (tx: Tx, finished: readonly GroupRow[]): Promise<void> => {
   const timed = finished.filter((group) => timeoutOf(tx.workflows, group) !== null)
   if (timed.length > 0) await tx.run(REMOVE, { groups: timed.map(({ row }) => row) })
 }
 
 /** Locks all runs of the batch in order; later locks of the transaction add none. */
 const LOCK_RUNS = statement(
-  "deadlines_lock_runs",
+  "group_timeouts_lock_runs",
   "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE",
 )
 
-/** Read after the lock: a transaction that passes a deadline has the run locked too. */
+/** Read after the lock: a transaction that marks a timeout as passed has the run locked too. */
 const PASSED = statement(
-  "deadlines_passed",
+  "group_timeouts_passed",
   `WITH RECURSIVE above (row, id) AS (
      SELECT r.id, r.id FROM unnest(:rows::bigint[]) AS r (id)
      UNION ALL
@@ -68,14 +68,14 @@ const PASSED = statement(
    SELECT a.row, array_agg(d.task_id) AS groups FROM above a JOIN deadlines d ON d.task_id = a.id AND d.passed GROUP BY a.row`,
 )
 
-export interface WithDeadlines {
+export interface AmendedUpdates {
   updates: AttemptUpdate[]
-  /** Groups with passed deadlines below which these updates may leave rows that must be cancelled. */
+  /** Groups with passed timeouts below which these updates may leave rows that must be cancelled. */
   overdue: Set<number>
 }
 
 /** Replaces the final changes of rows that are, or lie in, groups whose time is over. */
-export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<WithDeadlines> => {
+export const amendOverdue = async (tx: Tx, updates: AttemptUpdate[]): Promise<AmendedUpdates> => {
   const overdue = new Set<number>()
   const timed = updates.filter(
     ({ inFlight }) => !isJobRow(inFlight.runSeq) && hasGroupTimeout(tx.workflows.getLoaded(inFlight.versionId), inFlight.node),
@@ -109,20 +109,20 @@ export const applyDeadlines = async (tx: Tx, updates: AttemptUpdate[]): Promise<
 }
 
 const DUE = statement(
-  "deadlines_due",
+  "group_timeouts_due",
   `SELECT d.task_id, (SELECT t.run_seq FROM tasks t WHERE t.id = d.task_id) AS run_seq
    FROM deadlines d WHERE d.at <= ${NOW} ORDER BY d.at LIMIT ${MAX_DUE}`,
 )
 
-export interface DueDeadlines {
+export interface PassedTimeouts {
   groups: number[]
   /** Jobs past their expiry. */
   jobs: number[]
 }
 
-/** Returns the rows whose deadline has passed. */
-export const dueDeadlines = async (tx: Tx): Promise<DueDeadlines> => {
-  const due: DueDeadlines = { groups: [], jobs: [] }
+/** Returns the groups whose timeout, and the jobs whose expiry has passed. */
+export const readPassedTimeouts = async (tx: Tx): Promise<PassedTimeouts> => {
+  const due: PassedTimeouts = { groups: [], jobs: [] }
   for (const { task_id, run_seq } of await tx.run<{ task_id: number; run_seq: number | null }>(DUE))
     due[run_seq === null || isJobRow(run_seq) ? "jobs" : "groups"].push(task_id)
   return due
@@ -130,14 +130,14 @@ export const dueDeadlines = async (tx: Tx): Promise<DueDeadlines> => {
 
 /** Skips runs that another transaction has locked: it cancels these groups. */
 const LOCK_OVERDUE = statement(
-  "deadlines_lock_overdue",
+  "group_timeouts_lock_overdue",
   `SELECT r.seq FROM runs r WHERE r.seq IN (SELECT t.run_seq FROM tasks t WHERE t.id = ANY (:groups::bigint[]))
    ORDER BY r.seq FOR UPDATE SKIP LOCKED`,
 )
 
-/** Marks deadlines as passed. Groups that are not open have finished, or will when their run is cancelled. */
+/** Marks timeouts as passed. Groups that are not open have finished, or will when their run is cancelled. */
 const PASS = statement(
-  "deadlines_pass",
+  "group_timeouts_pass",
   `UPDATE deadlines d SET passed = d.passed OR o.is_open, at = NULL FROM (
      SELECT t.id, t.status = 'running' AND r.cancelling IS NULL AS is_open FROM tasks t JOIN runs r ON r.seq = t.run_seq
      WHERE t.id = ANY (:groups::bigint[]) AND t.run_seq = ANY (:runs::bigint[])
@@ -154,40 +154,40 @@ const BELOW = `below (id, is_container) AS (
 
 const IS_IN_FLIGHT = `t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
   AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)`
-const IS_WAITING = "t.waiting_on IS NOT NULL AND NOT t.must_end"
+const IS_TO_RESUME = "t.waiting_on IS NOT NULL AND NOT t.must_end"
 
-const STOP_CREATING_BELOW = statement("deadlines_stop_creating", `WITH RECURSIVE ${BELOW}, ${STOP_CREATING("below")}`)
+const STOP_CREATING_BELOW = statement("group_timeouts_stop_creating", `WITH RECURSIVE ${BELOW}, ${STOP_CREATING("below")}`)
 
 const RESUME_BELOW = statement(
-  "deadlines_resume",
+  "group_timeouts_resume",
   `WITH RECURSIVE ${BELOW}
-   UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM below b WHERE t.id = b.id AND ${IS_WAITING}`,
+   UPDATE tasks t SET resume_at = ${NOW}, must_end = true, parked = NULL FROM below b WHERE t.id = b.id AND ${IS_TO_RESUME}`,
 )
 
 const STOP_BELOW = statement(
-  "deadlines_stop",
+  "group_timeouts_stop",
   `WITH RECURSIVE ${BELOW}
    INSERT INTO stop_requests (task_id, attempt_id, holder) SELECT t.id, t.attempt_id, t.holder FROM below b JOIN tasks t ON t.id = b.id
-   WHERE (${IS_IN_FLIGHT} OR ${IS_WAITING}) AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
+   WHERE (${IS_IN_FLIGHT} OR ${IS_TO_RESUME}) AND t.holder IS NOT NULL ON CONFLICT DO NOTHING`,
 )
 
 const CANCEL_BELOW = statement(
-  "deadlines_cancel",
+  "group_timeouts_cancel",
   `WITH RECURSIVE ${BELOW}, doomed AS MATERIALIZED (
      SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
    ), ${CANCEL_DOOMED}`,
 )
 
-/** Sets the deadline again while rows are left: at once, or after the others had a moment to unlock them. */
+/** Sets the timeout again while rows are left: at once, or after the others had a moment to unlock them. */
 const REPEAT = statement(
-  "deadlines_repeat",
+  "group_timeouts_repeat",
   `WITH RECURSIVE ${BELOW}
    UPDATE deadlines SET at = ${NOW} + CASE WHEN :atOnce::boolean THEN interval '0' ELSE interval '20 milliseconds' END
    WHERE task_id = ANY (:groups) AND EXISTS (
-     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} OR ${IS_IN_FLIGHT} OR ${IS_WAITING})`,
+     SELECT 1 FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} OR ${IS_IN_FLIGHT} OR ${IS_TO_RESUME})`,
 )
 
-/** Cancels, stops and resumes rows below groups whose deadline has passed, a bounded number. */
+/** Cancels, stops and resumes rows below groups whose timeout has passed, a bounded number. */
 export const cancelOverdue = async (tx: Tx, overdue: Iterable<number>): Promise<Cancelled> => {
   const candidates = [...overdue]
   const locked = await tx.run<{ seq: number }>(LOCK_OVERDUE, { groups: candidates })
