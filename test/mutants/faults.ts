@@ -237,8 +237,8 @@ export const FAULT_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/sdk/ork.ts",
-        find: "if (task === graph?.result?.task) return follow",
-        replace: "if (graph?.result != null) return follow",
+        find: "if (task === graph?.result?.task) return valueAt",
+        replace: "if (graph?.result != null) return valueAt",
       },
     ],
     foundBy: { tests: ["src/sdk/result-cost.test.ts"] },

@@ -9,8 +9,9 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/sdk/durable/activation.ts",
-        find: "if (until <= this.#ports.clock.now()) return await this.#succeed(step, null)",
-        replace: "if (this.#isRecorded(step) || until <= this.#ports.clock.now()) return await this.#succeed(step, null)",
+        find: "if (until <= this.#ports.clock.now()) return await this.#records.succeed(step, null)",
+        replace:
+          "if (this.#records.isRecorded(step) || until <= this.#ports.clock.now()) return await this.#records.succeed(step, null)",
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -27,7 +27,8 @@ import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
 import { Cancellation, isStopped } from "./cancellation.ts"
 import { LostFunction } from "./journal.ts"
-import { keyOf, nonDeterminism, signalOf, untilOf } from "./step-record.ts"
+import { signalOf, untilOf } from "./step-details.ts"
+import { StepRecords } from "./step-records.ts"
 import type { ApprovalOptions, StepContext, StepOptions, StepTools } from "./step-tools.ts"
 import { Interrupted } from "./until-available.ts"
 
@@ -63,17 +64,17 @@ export type ActivationEnd =
   | { kind: "threw"; error: unknown }
   | { kind: "suspended"; message: string; delayMs: number | null }
 
-interface Blocked {
+interface Pending {
   message: string
   /** When the step can go on without an event; null: by an event only. */
   until: number | null
   child?: Child
 }
 
-type Outcome<Value> = { value: Value } | { blocked: Blocked }
+type Outcome<Value> = { value: Value } | { pending: Pending }
 
 /** A step that waits for an event, with the rejection of its promise. */
-interface BlockedStep extends Blocked {
+interface PendingStep extends Pending {
   reject(error: unknown): void
 }
 
@@ -89,20 +90,12 @@ export class Activation implements StepTools {
   readonly signal: AbortSignal
   readonly #cancellation: Cancellation
   readonly #ports: ActivationPorts
-  readonly #recorded: Map<string, Step>
+  readonly #records: StepRecords
   readonly #signals: FunctionState["signals"]
   readonly #usedSignals = new Set<number>()
-  /** Number of steps of each name so far. */
-  readonly #occurrences = new Map<string, number>()
-  /** Position of the next new step. */
-  #position: number
-  /** Recorded steps that the function has not reached. */
-  #unreached: number
-  /** Records that the next commit takes along. */
-  #pending: Omit<NewStep, "row" | "attemptId">[] = []
   /** Steps that run code or wait for a commit. */
   #active = 0
-  readonly #blocked = new Set<BlockedStep>()
+  readonly #pendingSteps = new Set<PendingStep>()
   #end: ((end: ActivationEnd) => void) | null = null
 
   constructor(id: string, { steps, signals }: FunctionState, ports: ActivationPorts) {
@@ -111,10 +104,8 @@ export class Activation implements StepTools {
     this.signal = ports.signal
     this.#cancellation = new Cancellation(ports.signal, ports.graceOver)
     this.#ports = ports
-    this.#recorded = new Map(steps.map((step) => [keyOf(step), step]))
+    this.#records = new StepRecords(steps, ports)
     this.#signals = signals
-    this.#position = steps.reduce((last, { position }) => Math.max(last, position + 1), 0)
-    this.#unreached = steps.length
     for (const { details } of steps) {
       const signal = signalOf(details)
       if (signal !== null) this.#usedSignals.add(signal)
@@ -149,7 +140,7 @@ export class Activation implements StepTools {
   ): Promise<Result> =>
     this.#try("run", name, options, async (step, context) => {
       const value = toJson(await code(context), `the result of step ${name}`)
-      return async () => await this.#succeed(step, value as Result & Json)
+      return async () => await this.#records.succeed(step, value as Result & Json)
     })
 
   readonly tx = <Result>(
@@ -158,7 +149,7 @@ export class Activation implements StepTools {
     options?: StepOptions,
   ): Promise<Result> =>
     this.#try("tx", name, options, async (step, context) => {
-      await this.flush()
+      await this.#records.flush()
       const run = async (tx: SqlTransaction): Promise<Json> => toJson(await code(tx, context), `the result of step ${name}`)
       const value = await this.#ports.transact(step, run, context.signal)
       return async () => ({ value: value as Result })
@@ -178,7 +169,7 @@ export class Activation implements StepTools {
       if (ended !== null) return ended.value as Result
       return await this.#work(step, async () => {
         const until = untilOf(step.details)
-        if (until !== null && until > this.#ports.clock.now()) return { blocked: { message: `retries ${name}`, until } }
+        if (until !== null && until > this.#ports.clock.now()) return { pending: { message: `retries ${name}`, until } }
         const signal = this.#cancellation.stepSignal
         if (signal.aborted) throw new CancelledError("the function was stopped")
         let record: () => Promise<{ value: Result }>
@@ -190,11 +181,11 @@ export class Activation implements StepTools {
           const { terminal, retryAfterMs } = markOf(error)
           const failures = step.failures + 1
           const isFinal = terminal === true || error instanceof NotJsonError || failures >= policy.maxAttempts
-          if (isFinal) return await this.#fail(step, error)
+          if (isFinal) return await this.#records.fail(step, error)
           const delayMs = retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next())
           step = { ...step, failures, error: messageOf(error), details: { until: this.#ports.clock.now() + delayMs } }
-          await this.#record(step)
-          return { blocked: { message: `retries ${name}`, until: untilOf(step.details) } }
+          await this.#records.record(step)
+          return { pending: { message: `retries ${name}`, until: untilOf(step.details) } }
         }
         return await record()
       })
@@ -206,9 +197,9 @@ export class Activation implements StepTools {
       if ((await this.#ended(step)) !== null) return
       const until = untilOf(step.details) ?? this.#ports.clock.now() + toMs(duration, `step ${name}: duration`)
       await this.#work(step, async () => {
-        if (until <= this.#ports.clock.now()) return await this.#succeed(step, null)
-        if (!this.#isRecorded(step)) await this.#record({ ...step, details: { until } })
-        return { blocked: { message: `sleeps (${name})`, until } }
+        if (until <= this.#ports.clock.now()) return await this.#records.succeed(step, null)
+        if (!this.#records.isRecorded(step)) await this.#records.record({ ...step, details: { until } })
+        return { pending: { message: `sleeps (${name})`, until } }
       })
     })
 
@@ -226,15 +217,15 @@ export class Activation implements StepTools {
       const until = untilOf(step.details) ?? (timeoutMs === null ? null : this.#ports.clock.now() + timeoutMs)
       if (found !== undefined) this.#usedSignals.add(found.id)
       const payload = await this.#work<Json>(step, async () => {
-        if (found !== undefined) return await this.#succeed({ ...step, details: { signal: found.id } }, found.payload)
-        if (until !== null && until <= this.#ports.clock.now()) return await this.#succeed(step, null)
-        if (!this.#isRecorded(step)) await this.#record({ ...step, details: until === null ? {} : { until } })
-        return { blocked: { message: `waits for ${name}`, until } }
+        if (found !== undefined) return await this.#records.succeed({ ...step, details: { signal: found.id } }, found.payload)
+        if (until !== null && until <= this.#ports.clock.now()) return await this.#records.succeed(step, null)
+        if (!this.#records.isRecorded(step)) await this.#records.record({ ...step, details: until === null ? {} : { until } })
+        return { pending: { message: `waits for ${name}`, until } }
       })
       return await check(payload)
     })
 
-  /** Waits for an approval. A timeout gives an answer too, so that of an answer and a timeout at the same moment the first one counts. */
+  /** Waits for an approval. A timeout also records an answer: if an answer and a timeout coincide, only the first counts. */
   readonly approval = (name: string, options: ApprovalOptions = {}): Promise<ApprovalAnswer> =>
     this.#begin("approval", name, async (step) => {
       const ended = await this.#ended(step)
@@ -244,16 +235,16 @@ export class Activation implements StepTools {
       const { until = null } = request
       const found = this.#signals.find((signal) => signal.name === approvalSignal(request).name)
       const answer = await this.#work<Json>(step, async () => {
-        if (found !== undefined) return await this.#succeed(step, found.payload)
+        if (found !== undefined) return await this.#records.succeed(step, found.payload)
         const now = this.#ports.clock.now()
         if (until !== null && until <= now) {
           const comment = `nobody answered${timeoutMs === null ? "" : ` within ${formatDuration(timeoutMs)}`}`
           const byDefault = { approved: request.default === "approve", comment, by: null, at: iso(now) }
-          return await this.#succeed(step, { ...(await this.#ports.answer(request, byDefault)) })
+          return await this.#records.succeed(step, { ...(await this.#ports.answer(request, byDefault)) })
         }
-        if (!this.#isRecorded(step)) await this.#record({ ...step, details: { ...request } })
+        if (!this.#records.isRecorded(step)) await this.#records.record({ ...step, details: { ...request } })
         const about = request.message === undefined ? "" : `: ${request.message}`
-        return { blocked: { message: `waits for approval (${name})${about}`, until } }
+        return { pending: { message: `waits for approval (${name})${about}`, until } }
       })
       return answer as unknown as ApprovalAnswer
     })
@@ -285,13 +276,16 @@ export class Activation implements StepTools {
           // The id is recorded first, so that a function that is interrupted here starts no second child.
           if (recorded === null) {
             await validate(definition.schema, input, `the input of ${definition.name}`)
-            await this.#record({ ...step, details: { ...child } })
+            await this.#records.record({ ...step, details: { ...child } })
           }
           await this.#ports.startChild(child, target, input)
-          return { blocked: { message: `waits for ${name}`, until: null, child } }
+          return { pending: { message: `waits for ${name}`, until: null, child } }
         }
-        if ("error" in end) return await this.#fail(step, new TaskFailedError(definition.name, child.id, end.error))
-        return await this.#succeed(step, (end.output === null ? null : await this.#ports.readOutput(end.output)) as Out & Json)
+        if ("error" in end) return await this.#records.fail(step, new TaskFailedError(definition.name, child.id, end.error))
+        return await this.#records.succeed(
+          step,
+          (end.output === null ? null : await this.#ports.readOutput(end.output)) as Out & Json,
+        )
       })
     })
 
@@ -300,52 +294,20 @@ export class Activation implements StepTools {
   readonly random = (): number => this.#value("random", () => this.#ports.random.next()) as number
 
   readonly patch = (name: string): boolean => {
-    const step = this.#next("patch", name)
+    const step = this.#records.next("patch", name)
     if (step.state === "success") return true
-    if (this.#unreached > 0) return false
-    this.#pending.push(this.#done(step, { inline: true }))
+    if (this.#records.hasUnreached) return false
+    this.#records.succeedLater(step, true)
     return true
   }
 
   /** Returns a value that is recorded with the next commit: nothing that depends on it is committed before. */
   #value(name: string, create: () => number): Json {
-    const step = this.#next("value", name)
+    const step = this.#records.next("value", name)
     if (step.output !== null && "inline" in step.output) return step.output.inline
     const value = create()
-    this.#pending.push(this.#done(step, { inline: value }))
+    this.#records.succeedLater(step, value)
     return value
-  }
-
-  // -- records ---------------------------------------------------------------------------------------------------------------------
-
-  /** Returns the record of the next step of this name; a new one when there is none. */
-  #next(kind: StepKind, name: string): Step {
-    const occurrence = this.#occurrences.get(name) ?? 0
-    this.#occurrences.set(name, occurrence + 1)
-    const recorded = this.#recorded.get(keyOf({ name, occurrence }))
-    if (recorded === undefined) {
-      const startedAt = iso(this.#ports.clock.now())
-      return {
-        name,
-        occurrence,
-        position: this.#position++,
-        kind,
-        state: "waiting",
-        failures: 0,
-        output: null,
-        error: null,
-        details: null,
-        startedAt,
-        finishedAt: null,
-      }
-    }
-    if (recorded.kind !== kind) throw nonDeterminism(recorded, kind)
-    this.#unreached--
-    return recorded
-  }
-
-  #isRecorded(step: Step): boolean {
-    return this.#recorded.get(keyOf(step)) === step
   }
 
   /** Returns the result of a step that has ended, or throws its error; null: it has not ended. */
@@ -356,45 +318,22 @@ export class Activation implements StepTools {
     return { value: await this.#whileActive(async () => await this.#ports.readOutput(output)) }
   }
 
-  #done(step: Step, output: Output): Step {
-    return { ...step, state: "success", output, finishedAt: iso(this.#ports.clock.now()) }
-  }
-
-  async #succeed<Value extends Json>(step: Step, value: Value): Promise<{ value: Value }> {
-    await this.#record(this.#done(step, await this.#ports.writeOutput(step, value)))
-    return { value }
-  }
-
-  async #fail(step: Step, error: unknown): Promise<never> {
-    const finishedAt = iso(this.#ports.clock.now())
-    await this.#record({ ...step, state: "failed", failures: step.failures + 1, error: messageOf(error), finishedAt })
-    throw error
-  }
-
-  async #record(step: Step): Promise<void> {
-    const steps = [...this.#pending, step]
-    this.#pending = []
-    await this.#ports.record(steps)
-  }
-
-  /** Records that no other step has taken along, at the end of the function. */
+  /** Records the values and patches that no later step has taken along, at the end of the function. */
   async flush(): Promise<void> {
-    const steps = this.#pending
-    this.#pending = []
-    if (steps.length > 0) await this.#ports.record(steps)
+    await this.#records.flush()
   }
 
   // -- suspension and cancel -------------------------------------------------------------------------------------------------------
 
   /**
-   * Begins a step; none in a branch that the function has left behind when it ended. A cancel may reject a step that the function does
-   * not await: that is not a fault of the program.
+   * Begins a step. After the end of the function, a step never starts: its promise stays pending. A cancel may reject a step that the
+   * function does not await: that is not an unhandled rejection.
    */
   #begin<Result>(kind: StepKind, name: string, perform: (step: Step) => Promise<Result>): Promise<Result> {
     const begun = async (): Promise<Result> => {
       if (this.#hasEnded) return await never()
       try {
-        return await perform(this.#next(kind, name))
+        return await perform(this.#records.next(kind, name))
       } catch (error) {
         if (!this.#isInterrupted(error)) throw error
         // The function goes on in another activation: its `catch` and `finally` blocks do not run in this one.
@@ -419,21 +358,24 @@ export class Activation implements StepTools {
     return error instanceof LostFunction || error instanceof Interrupted || isStopped(this.signal)
   }
 
-  /** Runs a part of a step that has not ended. When the function is cancelled, the step rejects, or waits here and not suspended. */
+  /**
+   * Runs a part of a step that has not ended. On a cancel, a step that began before it rejects; a later step waits inside this
+   * activation.
+   */
   async #work<Value>(step: Step, part: () => Promise<Outcome<Value>>): Promise<Value> {
-    const isOld = this.#isRecorded(step) || !this.#cancellation.isRequested
+    const beganBeforeCancel = this.#records.isRecorded(step) || !this.#cancellation.isRequested
     const outcome = await this.#whileActive(async (): Promise<Outcome<Value>> => {
       for (;;) {
         if (this.#hasEnded) return await never()
-        if (this.#cancellation.concerns(this.#isRecorded(step))) throw await this.#interrupted(childOf(step.details))
+        if (this.#cancellation.concerns(this.#records.isRecorded(step))) throw await this.#interrupted(childOf(step.details))
         const reached = await part()
         if (!this.#cancellation.isRequested) return reached
-        if (isOld) throw await this.#interrupted("blocked" in reached ? (reached.blocked.child ?? null) : null)
+        if (beganBeforeCancel) throw await this.#interrupted("pending" in reached ? (reached.pending.child ?? null) : null)
         if ("value" in reached) return reached
-        await this.#pass(reached.blocked)
+        await this.#waitUntil(reached.pending)
       }
     })
-    return "value" in outcome ? outcome.value : await this.#block(outcome.blocked)
+    return "value" in outcome ? outcome.value : await this.#suspendStep(outcome.pending)
   }
 
   /** Runs a part of a step. The function is not suspended until it ends. */
@@ -447,15 +389,15 @@ export class Activation implements StepTools {
     }
   }
 
-  #block(blocked: Blocked): Promise<never> {
+  #suspendStep(pending: Pending): Promise<never> {
     return new Promise<never>((_, reject) => {
-      this.#blocked.add({ ...blocked, reject })
+      this.#pendingSteps.add({ ...pending, reject })
       this.#suspendWhenIdle()
     })
   }
 
   /** Waits until a time in a function that is being cancelled. Rejects a wait for anything else. */
-  async #pass({ message, until }: Blocked): Promise<void> {
+  async #waitUntil({ message, until }: Pending): Promise<void> {
     if (until === null) throw new CancelledError(`the function was cancelled, and no longer waits: ${message}`)
     const { clock } = this.#ports
     await sleep(clock, until - clock.now())
@@ -464,10 +406,10 @@ export class Activation implements StepTools {
   /** Rejects the steps that the function awaits, when it is cancelled. */
   #interruptAll(): void {
     if (!this.#cancellation.isRequested) return
-    for (const blocked of this.#blocked) {
-      this.#blocked.delete(blocked)
-      const interrupted = this.#whileActive(() => this.#interrupted(blocked.child ?? null))
-      interrupted.then(blocked.reject, blocked.reject)
+    for (const pending of this.#pendingSteps) {
+      this.#pendingSteps.delete(pending)
+      const interrupted = this.#whileActive(() => this.#interrupted(pending.child ?? null))
+      interrupted.then(pending.reject, pending.reject)
     }
   }
 
@@ -477,13 +419,13 @@ export class Activation implements StepTools {
     return this.#cancellation.error()
   }
 
-  /** Suspends the function when nothing of it can go on: it gets one turn of the event loop to reach its next step. */
+  /** Suspends the function when nothing of it can go on: it gets one tick to reach its next step. */
   #suspendWhenIdle(): void {
     setImmediate(() => {
-      if (this.#hasEnded || this.#active > 0 || this.#blocked.size === 0) return
-      const dueTimes = [...this.#blocked].flatMap(({ until }) => until ?? [])
+      if (this.#hasEnded || this.#active > 0 || this.#pendingSteps.size === 0) return
+      const dueTimes = [...this.#pendingSteps].flatMap(({ until }) => until ?? [])
       const delayMs = dueTimes.length === 0 ? null : Math.max(0, Math.min(...dueTimes) - this.#ports.clock.now())
-      this.#end?.({ kind: "suspended", message: [...this.#blocked].map(({ message }) => message).join(", "), delayMs })
+      this.#end?.({ kind: "suspended", message: [...this.#pendingSteps].map(({ message }) => message).join(", "), delayMs })
     })
   }
 }

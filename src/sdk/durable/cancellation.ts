@@ -22,9 +22,9 @@ export class Cancellation {
     return this.isRequested ? this.#graceOver : this.#stop
   }
 
-  /** Returns whether a step rejects. `isOld`: it began before the cancel. */
-  concerns(isOld: boolean): boolean {
-    return this.isRequested && (isOld || !this.#isReported)
+  /** Returns whether a step rejects. */
+  concerns(beganBeforeCancel: boolean): boolean {
+    return this.isRequested && (beganBeforeCancel || !this.#isReported)
   }
 
   error(options?: ErrorOptions): CancelledError {

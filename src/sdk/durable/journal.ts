@@ -1,4 +1,4 @@
-// Records steps of durable functions. Records of one turn of the event loop share a transaction.
+// Records steps of durable functions. Records of one tick share a transaction.
 
 import type { AttemptId } from "../../core/model/ids.ts"
 import type { FunctionState, FunctionStore, NewStep } from "../../store/contract/functions.ts"
