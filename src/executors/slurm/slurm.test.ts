@@ -76,7 +76,9 @@ describe("when the response of sbatch is lost and the controller is away for lon
   test("an array that has ended and left the queue is not submitted again", async () => {
     const { slurm, tasks, folder } = await submitArray("echo '[1]'")
     const submission = async (): Promise<string[]> => await readdir(join(folder, "slurm"), { recursive: true }).catch(() => [])
-    await vi.waitUntil(async () => (await submission()).filter((path) => path.endsWith("/exit")).length === 3)
+    await vi.waitUntil(async () => (await submission()).filter((path) => path.endsWith("/exit")).length === 3, {
+      timeout: 10_000,
+    })
     slurm.setState(null)
     slurm.clear("down")
     for (const { result } of tasks) expect(await result).toMatchObject({ state: "success", output: { inline: [1] } })
