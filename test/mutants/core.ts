@@ -31,8 +31,8 @@ export const CORE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/core/rules/changes/effects.ts",
-        find: "return { node: below, path: row.path, end,",
-        replace: 'return { node: below, path: row.path.replace(/\\d+$/, "0"), end,',
+        find: "return { node: below, path: row.path, outcome,",
+        replace: 'return { node: below, path: row.path.replace(/\\d+$/, "0"), outcome,',
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -10,7 +10,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/claim/candidates.ts",
-        find: 'q.lane, ${queueOrder("q")}',
+        find: 'q.lane, ${readyOrder("q")}',
         replace: "q.lane, q.priority, q.workflow_id, q.run_seq, q.id",
       },
     ],
@@ -82,8 +82,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/finish-successes.ts",
-        find: "const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND",
-        replace: "const PRECEDES_QUEUED = `(true OR NOT k.round_robin AND",
+        find: "const PRECEDES_READY = `(k.ready_empty OR NOT k.needs_round_robin AND",
+        replace: "const PRECEDES_READY = `(true OR NOT k.needs_round_robin AND",
       },
     ],
     foundBy: conformance("unblock"),
@@ -113,8 +113,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/finish-attempts.ts",
-        find: "(count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed",
-        replace: "(count(*) FILTER (WHERE d.upstream_end IN ('failed', 'unmet')))::int AS failed",
+        find: "(count(*) FILTER (WHERE d.upstream_outcome = 'failed'))::int AS failed",
+        replace: "(count(*) FILTER (WHERE d.upstream_outcome IN ('failed', 'unmet')))::int AS failed",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
@@ -149,8 +149,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/count-down.ts",
-        find: "t.children_pending = e.ended THEN 'pending'",
-        replace: "t.children_pending <= e.ended + 1 THEN 'pending'",
+        find: "t.children_pending = e.finished THEN 'pending'",
+        replace: "t.children_pending <= e.finished + 1 THEN 'pending'",
       },
     ],
     foundBy: SIM_ON_POSTGRES,
@@ -246,8 +246,8 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/cancel-pending.ts",
-        find: '${deleteFrom("ready_queue", "ended")}',
-        replace: '${deleteFrom("ready_queue", "(SELECT * FROM ended WHERE false)")}',
+        find: '${deleteFrom("ready_queue", "finished")}',
+        replace: '${deleteFrom("ready_queue", "(SELECT * FROM finished WHERE false)")}',
       },
     ],
     foundBy: SIM_ON_POSTGRES,

@@ -7,7 +7,7 @@ import {
   type RunStatus,
   isRunClosed,
   TASK_STATUSES,
-  type TaskEnd,
+  type FinalStatus,
   isTaskFinished,
   type TaskStatus,
 } from "../../core/model/status.ts"
@@ -51,7 +51,7 @@ export interface TerminalTask {
   /** Number of instances; null if not known yet. */
   total: number | null
   /** Number of ended instances, or of ended items of a group, by status. */
-  ended: Record<TaskEnd, number>
+  ended: Record<FinalStatus, number>
   live: Map<string, LiveInstance>
   failures: FailedInstance[]
   /** Status of the task as a whole (containers, tasks without instances); null without an event for it. */

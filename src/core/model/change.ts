@@ -5,7 +5,7 @@ import type { AuditFields } from "./audit-fields.ts"
 import type { AttemptId } from "./ids.ts"
 import type { Json } from "../values/json.ts"
 import type { Limit, NewRow } from "./row.ts"
-import type { AttemptState, SkipReason, TaskEnd } from "./status.ts"
+import type { AttemptState, SkipReason, FinalStatus } from "./status.ts"
 import type { WaitingOn } from "./waiting-on.ts"
 
 /** Size of the JSON text above which an output is stored as an object; INLINE_MAX in native/ork-spawn.h is the same. */
@@ -88,7 +88,7 @@ export type Change =
   /** The task reaches its final status. `skipped`: its failure is one of `skip_on`, which counts like a skip by `if`. */
   | (Fence & {
       kind: "finish"
-      status: TaskEnd
+      status: FinalStatus
       result: AttemptResult
       /** Stores the output under this key for later runs (`cache:`). `output`: the cache's copy of a large output. */
       cache?: { key: string; ttlMs: number | null; output?: Output }

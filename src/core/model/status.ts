@@ -6,7 +6,8 @@ export type RunStatus = (typeof RUN_STATUSES)[number]
 export const TASK_STATUSES = ["pending", "dispatched", "running", "success", "failed", "skipped", "cancelled"] as const
 export type TaskStatus = (typeof TASK_STATUSES)[number]
 
-export type TaskEnd = Extract<TaskStatus, "success" | "failed" | "skipped" | "cancelled">
+/** Status of a finished task. */
+export type FinalStatus = Extract<TaskStatus, "success" | "failed" | "skipped" | "cancelled">
 
 /** State of a finished attempt. `lost`: the lease holder died. */
 export const ATTEMPT_STATES = ["success", "failed", "timeout", "lost", "cancelled"] as const
@@ -30,18 +31,18 @@ const RUN_CLOSED = {
   cancelled: true,
 } as const satisfies Record<RunStatus, boolean>
 
-export const isTaskFinished = (status: TaskStatus): status is TaskEnd => TASK_FINISHED[status]
+export const isTaskFinished = (status: TaskStatus): status is FinalStatus => TASK_FINISHED[status]
 export const isRunClosed = (status: RunStatus): boolean => RUN_CLOSED[status]
 
 /**
  * Outcome of an upstream task as the tasks below it count it. `unmet`: skipped because a task above it failed, counts as a failure.
  * `waived`: skipped by its own `if`, or by its rule without any failure above it.
  */
-export type UpstreamEnd = "success" | "failed" | "unmet" | "waived"
+export type UpstreamOutcome = "success" | "failed" | "unmet" | "waived"
 
-export type SkipReason = Extract<UpstreamEnd, "unmet" | "waived">
+export type SkipReason = Extract<UpstreamOutcome, "unmet" | "waived">
 
-export const upstreamEnd = (status: TaskEnd, skip: SkipReason | null): UpstreamEnd => {
+export const upstreamOutcome = (status: FinalStatus, skip: SkipReason | null): UpstreamOutcome => {
   switch (status) {
     case "success":
       return "success"

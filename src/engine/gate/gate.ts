@@ -11,7 +11,7 @@ import type { EngineOptions } from "../ports.ts"
 import type { WaitingTasks } from "../waiting/waiting-tasks.ts"
 import { type Change, fenceOf } from "../../core/model/change.ts"
 import { type ExpressionScope, toText } from "../../core/expressions/expressions.ts"
-import { countedEnd } from "../../core/rules/changes/effects.ts"
+import { countedOutcome } from "../../core/rules/changes/effects.ts"
 import { evaluateRule, fanOut, ifPerInstance, instanceLane } from "../../core/rules/changes/gate.ts"
 import { indexKey } from "../../core/values/index-key.ts"
 import type { Json } from "../../core/values/json.ts"
@@ -178,7 +178,7 @@ const ruleMessage = ({ claim, workflow, node }: GatedTask, skipReason: SkipReaso
     status: claim.reads.get(index)?.status ?? "pending",
   }))
   const isCause = ({ above, status }: (typeof upstream)[number]): boolean =>
-    isTaskFinished(status) && countedEnd(above, above.fan === undefined ? "task" : "fan", status, "unmet") !== "success"
+    isTaskFinished(status) && countedOutcome(above, above.fan === undefined ? "task" : "fan", status, "unmet") !== "success"
   const causes = skipReason === "unmet" ? upstream.filter(isCause) : upstream
   const named = causes
     .slice(0, MAX_NAMED_UPSTREAM)

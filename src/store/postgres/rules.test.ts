@@ -3,11 +3,11 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { ask, createDatabase, type TestDatabase } from "../../../test/support/components/postgres.ts"
-import { precedesQueued, type ReadyRow } from "../../core/rules/claims/claim-order.ts"
+import { precedesReady, type ReadyRow } from "../../core/rules/claims/claim-order.ts"
 import { countFinish } from "../../core/rules/changes/effects.ts"
 import { freeSlots } from "../../core/rules/claims/queue-budget.ts"
 import { CONTAINER_COUNTS, RUN_COUNTS } from "./advance/count-down.ts"
-import { PRECEDES_QUEUED } from "./advance/finish-successes.ts"
+import { PRECEDES_READY } from "./advance/finish-successes.ts"
 import { FREE_SLOTS } from "./claim/limits.ts"
 
 let database: TestDatabase
@@ -45,17 +45,17 @@ it("compares an unblocked row with the head of the queue as core does", async ()
     n,
     ...columnsOf(row),
     ...(head !== null && columnsOf(head, "head_")),
-    queue_empty: head === null,
-    round_robin: false,
+    ready_empty: head === null,
+    needs_round_robin: false,
   }))
   const found = await ask<{ precedes: boolean }>(
     database.url,
-    `SELECT ${PRECEDES_QUEUED} AS precedes FROM (
-       SELECT * FROM json_to_recordset($1) AS c (n int, ${COLUMNS()}, ${COLUMNS("head_")}, queue_empty boolean, round_robin boolean)
+    `SELECT ${PRECEDES_READY} AS precedes FROM (
+       SELECT * FROM json_to_recordset($1) AS c (n int, ${COLUMNS()}, ${COLUMNS("head_")}, ready_empty boolean, needs_round_robin boolean)
      ) k CROSS JOIN LATERAL (SELECT k.lane, k.priority, k.workflow_id, k.run_seq, k.id) t ORDER BY k.n`,
     [JSON.stringify(rows)],
   )
-  expect(found.map(({ precedes }) => precedes)).toEqual(pairs.map(([row, head]) => precedesQueued(row, head)))
+  expect(found.map(({ precedes }) => precedes)).toEqual(pairs.map(([row, head]) => precedesReady(row, head)))
 })
 
 it("counts the free slots of a limit as core does", async () => {
@@ -85,7 +85,7 @@ it("counts finished rows as core does", async () => {
   const count = (query: string) =>
     ask(
       database.url,
-      `WITH ended AS (SELECT * FROM json_to_recordset($1) AS c (run_seq int, parent_id int, hook boolean, kind text, status text, allowed_failure boolean))
+      `WITH finished AS (SELECT * FROM json_to_recordset($1) AS c (run_seq int, parent_id int, hook boolean, kind text, status text, allowed_failure boolean))
        ${query} ORDER BY 1`,
       [JSON.stringify(rows)],
     )
@@ -117,6 +117,6 @@ it("counts finished rows as core does", async () => {
   expect(await count(CONTAINER_COUNTS)).toEqual(
     byKey((row) => row.parent_id)
       .filter(([parent_id]) => parent_id !== null)
-      .map(([parent_id, list]) => ({ parent_id, ended: list.length, failed: sum(list, "failedChildren") })),
+      .map(([parent_id, list]) => ({ parent_id, finished: list.length, failed: sum(list, "failedChildren") })),
   )
 })

@@ -22,7 +22,7 @@ export const claimOrder = (alias?: string): string => {
 }
 
 /** Returns the ORDER BY list for ready rows of one lane: rows of the same priority are grouped by workflow, in claim order. */
-export const queueOrder = (alias?: string): string => {
+export const readyOrder = (alias?: string): string => {
   const [priority, ...rest] = claimOrder(alias).split(", ")
   return [priority, columnsOf(alias)("workflow_id"), ...rest].join(", ")
 }
@@ -34,7 +34,7 @@ const precedes = (a: Columns, b: Columns): string =>
     return [...equal, `${a(COLUMN[key])} ${descending ? ">" : "<"} ${b(COLUMN[key])}`].join(" AND ")
   }).join(" OR ")})`
 
-/** Returns the condition of core `precedesQueued` for a queue that is not empty. */
-export const precedesQueued = (row: Columns, head: Columns): string =>
+/** Returns the condition of core `precedesReady` for a ready queue that is not empty. */
+export const precedesReady = (row: Columns, head: Columns): string =>
   `(${row("lane")} = ${head("lane")} AND (${row("priority")} > ${head("priority")}
       OR ${row("workflow_id")} = ${head("workflow_id")} AND ${precedes(row, head)}))`

@@ -32,7 +32,7 @@ import { createJobsIn } from "./jobs/create-in.ts"
 import { functionStore } from "./functions/functions.ts"
 import { recordInTransaction } from "./functions/record-in-transaction.ts"
 import { appendAudit, keyStore } from "./admin/keys.ts"
-import { newRoundRobin } from "./claim/lane-sets.ts"
+import { newClaimCursor } from "./claim/lane-sets.ts"
 import { migrate, MIGRATIONS } from "./schema/migrations.ts"
 import { dump } from "./transfer/dump.ts"
 import { isBlank, load } from "./transfer/load.ts"
@@ -102,7 +102,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
     wake?.touch()
     wakeHere()
   }
-  const cursors: Cursors = { work: newRoundRobin(), gate: newRoundRobin() }
+  const cursors: Cursors = { work: newClaimCursor(), gate: newClaimCursor() }
   const access: Access = {
     read: (work) => (writer.alone === null ? whileBusy(db, () => work(session)) : writer.alone.then(() => access.read(work))),
     write: (work) => {

@@ -3,7 +3,7 @@
 
 import { gateLane, type RunLaneKey } from "../../routing/lanes.ts"
 import type { RowKind } from "../../model/row.ts"
-import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd, upstreamEnd } from "../../model/status.ts"
+import { type RunStatus, type SkipReason, type FinalStatus, type UpstreamOutcome, upstreamOutcome } from "../../model/status.ts"
 import { isInstance } from "../../model/task-path.ts"
 import type { CompiledWorkflow, Node } from "../../model/workflow.ts"
 
@@ -11,7 +11,7 @@ import type { CompiledWorkflow, Node } from "../../model/workflow.ts"
 export interface Edge {
   node: number
   path: string
-  end: UpstreamEnd
+  outcome: UpstreamOutcome
   /** Lane to move the row to: its rule can no longer be met without the gate's decision. null: the row stays in its lane. */
   reroute: string | null
 }
@@ -20,7 +20,7 @@ export interface Edge {
  * Returns whether the failure of a row is allowed: it does not fail the run, and counts as a success for the tasks below. The failure of
  * an instance fails its fan-out, whose failure is allowed in turn.
  */
-export const isAllowedFailure = (node: Node, kind: RowKind, status: TaskEnd): boolean =>
+export const isAllowedFailure = (node: Node, kind: RowKind, status: FinalStatus): boolean =>
   status === "failed" && node.continueOnError === true && !isInstance(node, kind)
 
 /** Returns the nodes whose failures are allowed. */
@@ -28,10 +28,10 @@ export const nodesAllowedToFail = ({ nodes }: CompiledWorkflow): number[] =>
   nodes.flatMap(({ continueOnError }, index) => (continueOnError === true ? [index] : []))
 
 /** Returns how the rows below count the end of a row. */
-export const countedEnd = (node: Node, kind: RowKind, status: TaskEnd, skip: SkipReason | null): UpstreamEnd =>
-  isAllowedFailure(node, kind, status) ? "success" : upstreamEnd(status, skip)
+export const countedOutcome = (node: Node, kind: RowKind, status: FinalStatus, skip: SkipReason | null): UpstreamOutcome =>
+  isAllowedFailure(node, kind, status) ? "success" : upstreamOutcome(status, skip)
 
-const countsAsFailure = (end: UpstreamEnd): boolean => end === "failed" || end === "unmet"
+const countsAsFailure = (outcome: UpstreamOutcome): boolean => outcome === "failed" || outcome === "unmet"
 
 /**
  * Returns the edges of a finished row. Instances of a fan-out have none: they count down their container, which has the edges when
@@ -41,13 +41,13 @@ export const edgesOf = (
   workflow: CompiledWorkflow,
   run: RunLaneKey,
   row: { node: number; path: string; kind: RowKind },
-  end: UpstreamEnd,
+  outcome: UpstreamOutcome,
 ): Edge[] => {
   const node = workflow.nodes[row.node]!
   if (isInstance(node, row.kind)) return []
   return node.downstream.map((below) => {
     const target = workflow.nodes[below]!
-    return { node: below, path: row.path, end, reroute: countsAsFailure(end) && !target.gated ? gateLane(run) : null }
+    return { node: below, path: row.path, outcome, reroute: countsAsFailure(outcome) && !target.gated ? gateLane(run) : null }
   })
 }
 
@@ -78,7 +78,7 @@ export interface FinishCounts {
  * Returns how a finished row counts. Postgres evaluates the rule in SQL (store/postgres/advance/count-down.ts), for all rows of a
  * batch.
  */
-export const countFinish = ({ kind, hook, isChild, allowedFailure }: CountedRow, status: TaskEnd): FinishCounts => {
+export const countFinish = ({ kind, hook, isChild, allowedFailure }: CountedRow, status: FinalStatus): FinishCounts => {
   const open = !isChild && !hook
   const failed = status === "failed" && !allowedFailure
   return {

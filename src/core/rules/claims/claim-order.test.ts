@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { CLAIM_ORDER, compareReady, precedesQueued, type ReadyRow } from "./claim-order.ts"
+import { CLAIM_ORDER, compareReady, precedesReady, type ReadyRow } from "./claim-order.ts"
 
 const head: ReadyRow = { lane: "q", priority: 5, workflowId: 1, runSeq: 10, row: 100 }
 
@@ -29,10 +29,10 @@ describe("a row that becomes ready", () => {
     [{ workflowId: 2, row: 1 }, false],
     [{ lane: "p", priority: 9 }, false],
   ])("that differs from the head of the queue by %j precedes it: %s", (difference, expected) => {
-    expect(precedesQueued({ ...head, ...difference }, head)).toBe(expected)
+    expect(precedesReady({ ...head, ...difference }, head)).toBe(expected)
   })
 
   it("precedes an empty queue", () => {
-    expect(precedesQueued(head, null)).toBe(true)
+    expect(precedesReady(head, null)).toBe(true)
   })
 })

@@ -22,20 +22,20 @@ type Ordered = Pick<ReadyRow, (typeof CLAIM_ORDER)[number]["key"]>
 export const compareReady = (a: Ordered, b: Ordered): number => b.priority - a.priority || a.runSeq - b.runSeq || a.row - b.row
 
 /**
- * Returns whether rows that are unblocked together share a claim: rows of several workflows do, and rows of several lanes when the
- * claim cannot take all of them. Each argument but `limit` is a number of distinct ones.
+ * Returns whether a claim chooses by round robin among rows that are unblocked together: among those of several workflows, and among
+ * those of several lanes when it cannot take all of them. `workflows`, `lanes`: numbers of different ones.
  */
-export const sharesClaim = (
+export const needsRoundRobin = (
   { rows, workflows, lanes }: { rows: number; workflows: number; lanes: number },
-  limit: number,
-): boolean => workflows > 1 || (lanes > 1 && rows > limit)
+  maxClaims: number,
+): boolean => workflows > 1 || (lanes > 1 && rows > maxClaims)
 
 /**
- * Returns whether a row that becomes ready would be claimed before all queued rows. `head`: the queued row that would be claimed
- * first, null when none is queued. The caller has checked that the head's lane and workflow share the claim with no other.
+ * Returns whether a row that becomes ready would be claimed before all ready rows. `head`: the ready row that would be claimed
+ * first, null when there is none. The caller has checked that the claim of the head needs no round robin.
  * Postgres evaluates the rule in SQL (store/shared/claim-order.ts), inside the statement that unblocks the row.
  */
-export const precedesQueued = (row: ReadyRow, head: ReadyRow | null): boolean => {
+export const precedesReady = (row: ReadyRow, head: ReadyRow | null): boolean => {
   if (head === null) return true
   if (row.lane !== head.lane) return false
   if (row.priority !== head.priority) return row.priority > head.priority

@@ -2,7 +2,7 @@
 // them due; engine/services/notifier.ts sends them. Private runs (`ork run`) have none.
 
 import type { RowKind } from "../../model/row.ts"
-import { isTaskFinished, type RunStatus, type TaskEnd } from "../../model/status.ts"
+import { isTaskFinished, type RunStatus, type FinalStatus } from "../../model/status.ts"
 import { groupsAround, isInstance } from "../../model/task-path.ts"
 import type { CompiledWorkflow, NotifySpec } from "../../model/workflow.ts"
 import type { RowState } from "./retry-plan.ts"
@@ -45,7 +45,7 @@ export const taskNotifications = (
   workflow: CompiledWorkflow,
   run: { private: boolean },
   { node: index, path, kind }: { node: number; path: string; kind: RowKind },
-  status: TaskEnd,
+  status: FinalStatus,
 ): NewNotification[] => {
   const node = workflow.nodes[index]!
   return node.notify === undefined || run.private || status === "skipped" || isInstance(node, kind)

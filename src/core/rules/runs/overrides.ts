@@ -1,13 +1,13 @@
 // The outcome of a task set by hand: whether the row can take it, how the counters change, and the status of a finished run
 // afterwards. Both stores call this inside the transaction that has locked the run.
 
-import { type RunStatus, type TaskEnd, isTaskFinished, type TaskStatus, type UpstreamEnd } from "../../model/status.ts"
+import { type RunStatus, type FinalStatus, isTaskFinished, type TaskStatus, type UpstreamOutcome } from "../../model/status.ts"
 import type { Node } from "../../model/workflow.ts"
 import { type CountedRow, countFinish, isAllowedFailure } from "../changes/effects.ts"
 import { taskFailed } from "../messages.ts"
 
 export interface Override {
-  status: Extract<TaskEnd, "success" | "failed">
+  status: Extract<FinalStatus, "success" | "failed">
   reason: string
 }
 
@@ -34,7 +34,7 @@ type OverriddenEnd = Omit<CountedRow, "allowedFailure">
 
 export interface CountChanges {
   /** Changes of the run's counters of listed tasks, by status. */
-  tasks: Record<TaskEnd, number>
+  tasks: Record<FinalStatus, number>
   /** Change of the run's number of failed top-level tasks. */
   runFailed: number
   /** Change of the container's number of unsuccessful children. */
@@ -42,8 +42,9 @@ export interface CountChanges {
 }
 
 /** Returns how the counters change when a finished row of `node` gets another status. */
-export const countOverride = (node: Node, row: OverriddenEnd, before: TaskEnd, after: TaskEnd): CountChanges => {
-  const count = (status: TaskEnd) => countFinish({ ...row, allowedFailure: isAllowedFailure(node, row.kind, status) }, status)
+export const countOverride = (node: Node, row: OverriddenEnd, before: FinalStatus, after: FinalStatus): CountChanges => {
+  const count = (status: FinalStatus) =>
+    countFinish({ ...row, allowedFailure: isAllowedFailure(node, row.kind, status) }, status)
   const [old, now] = [count(before), count(after)]
   const tasks = { success: 0, failed: 0, skipped: 0, cancelled: 0 }
   tasks[before] -= old.listed
@@ -56,10 +57,10 @@ export const countOverride = (node: Node, row: OverriddenEnd, before: TaskEnd, a
  * not finished.
  */
 export const countUpstreamEnd = (
-  before: UpstreamEnd | null,
-  after: UpstreamEnd,
-): Record<Exclude<UpstreamEnd, "success">, number> => {
-  const change = (end: UpstreamEnd): number => Number(after === end) - Number(before === end)
+  before: UpstreamOutcome | null,
+  after: UpstreamOutcome,
+): Record<Exclude<UpstreamOutcome, "success">, number> => {
+  const change = (end: UpstreamOutcome): number => Number(after === end) - Number(before === end)
   return { failed: change("failed"), unmet: change("unmet"), waived: change("waived") }
 }
 

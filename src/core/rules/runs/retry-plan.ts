@@ -4,7 +4,7 @@
 // The same rules hold inside each group. A reset inside a group makes the containers around it wait for their children again, and
 // everything below those containers runs again.
 
-import { countedEnd } from "../changes/effects.ts"
+import { countedOutcome } from "../changes/effects.ts"
 import { instanceLane } from "../changes/gate.ts"
 import { gateLane, type RunLaneKey, workLane } from "../../routing/lanes.ts"
 import { enclosingPath, groupMembers, isGroup, isInstance, taskDisplayName, taskKey } from "../../model/task-path.ts"
@@ -300,7 +300,7 @@ class RetryPlanner {
       const above = this.#states.get(taskKey(up, state.path))
       if (again.has(up)) upstreamPending += 1
       else if (above !== undefined && isTaskFinished(above.status)) {
-        const end = countedEnd(this.#workflow.nodes[up]!, above.kind, above.status, above.skipReason)
+        const end = countedOutcome(this.#workflow.nodes[up]!, above.kind, above.status, above.skipReason)
         if (end !== "success") upstream[end] += 1
       }
     }

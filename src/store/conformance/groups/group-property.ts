@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest"
 import { evaluateRule } from "../../../core/rules/changes/gate.ts"
 import { groupMembers } from "../../../core/model/task-path.ts"
 import type { RowState } from "../../../core/rules/runs/retry-plan.ts"
-import { isTaskFinished, upstreamEnd } from "../../../core/model/status.ts"
+import { isTaskFinished, upstreamOutcome } from "../../../core/model/status.ts"
 import { group, type NodeInput, workflow } from "../../../core/testing.ts"
 import { type CompiledWorkflow, rootNodes, RUN_WHEN } from "../../../core/model/workflow.ts"
 import type { RunRow } from "../../contract/store.ts"
@@ -102,7 +102,7 @@ class ExpectedStates {
     const up = { total: node.upstream.length, failed: 0, unmet: 0, waived: 0 }
     for (const above of node.upstream) {
       const { status, skipReason } = this.#states.get(`${above}/${path}`)!
-      const end = isTaskFinished(status) ? upstreamEnd(status, skipReason) : "success"
+      const end = isTaskFinished(status) ? upstreamOutcome(status, skipReason) : "success"
       if (end !== "success") up[end]++
     }
     const skipReason = evaluateRule(node.rule, up)

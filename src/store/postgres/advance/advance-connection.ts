@@ -166,7 +166,7 @@ export class AdvanceConnection {
 }
 
 /** Returns a claim as the cache stores it. A job has none of a run's values. */
-const toInFlight = (claim: Claim, row: ClaimedRow, usesNoSlot: boolean): CachedAttempt => {
+const toInFlight = (claim: Claim, row: ClaimedRow, isGateClaim: boolean): CachedAttempt => {
   const isJob = claim.kind === "job"
   return {
     row: row.id,
@@ -183,7 +183,7 @@ const toInFlight = (claim: Claim, row: ClaimedRow, usesNoSlot: boolean): CachedA
     lane: row.lane,
     attempt: claim.attempt,
     limits: row.limits,
-    usesNoSlot,
+    holdsSlots: !isGateClaim,
     started: !isJob && claim.wait !== null,
     generation: isJob ? 0 : row.generation,
     priority: isJob ? 0 : claim.run.priority,

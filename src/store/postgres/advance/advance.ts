@@ -362,7 +362,7 @@ const finishTurn = async (
     gateReady: pending.gateReady,
     gatesClaimed: claimed.gates.length,
     gateLimit: batch.gate.maxClaims,
-    queueDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
+    readyDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
   }
   return {
     advanced,

@@ -95,7 +95,7 @@ const limitsOfChildren = (change: Expand | OpenGroup): Limit[] =>
 
 /** Returns whether the changes use or free slots of limits: then what may be claimed is known only after they were applied. */
 export const usesLimits = ({ limits, updates }: ChangePlan): boolean =>
-  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && !inFlight.usesNoSlot)
+  limits.length > 0 || updates.some(({ inFlight }) => inFlight.limits !== null && inFlight.holdsSlots)
 
 const LOCK_RUNS = statement("lock_runs", "SELECT 1 FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE")
 
@@ -138,7 +138,7 @@ export const applyChanges = async (
 ): Promise<AppliedChanges> => {
   const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
   const freedLanes = plan.updates.flatMap(({ inFlight, changes }) =>
-    inFlight.usesNoSlot || changes.last === null ? [] : inFlight.lane,
+    !inFlight.holdsSlots || changes.last === null ? [] : inFlight.lane,
   )
   const sent = {
     updated: [
@@ -174,7 +174,7 @@ export const applyChanges = async (
   const chunks = new Map<AttemptChanges, ChunkResult[]>()
   for (const { changes, results } of sent.chunks) chunks.set(changes, await Promise.all(results))
   const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
-  const applied = readReplies(plan.updates, { fenceHeld, retries, waits, finish, chunks })
+  const applied = readReplies(plan, { fenceHeld, retries, waits, finish, chunks })
   giveBackSlots(plan, applied, limitOf)
   await useGroupSlots(tx, plan, chunks, idsOf)
   await followUp(tx, plan, applied)
@@ -213,7 +213,8 @@ interface Replies {
   chunks: ReadonlyMap<AttemptChanges, ChunkResult[]>
 }
 
-const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): AppliedChanges => {
+const readReplies = (plan: ChangePlan, replies: Replies): AppliedChanges => {
+  const finishing = changesThatFinish(plan)
   const result: AppliedChanges = {
     applied: new Map(),
     expanded: new Set(),
@@ -224,7 +225,7 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
     ready: replies.finish.ready,
     timeoutStarted: false,
   }
-  for (const { changes } of updates) {
+  for (const { changes } of plan.updates) {
     const { fence, last, expands } = changes
     const { attemptId } = fence
     const chunks = replies.chunks.get(changes) ?? []
@@ -241,10 +242,13 @@ const readReplies = (updates: readonly AttemptUpdate[], replies: Replies): Appli
       availableAt,
       ...(wait !== undefined && { wait: { startedAt: wait.started_at, resumeAt: wait.resume_at } }),
     })
-    if (last !== null && !isFinish(last.kind) && last.kind !== "wait" && availableAt === null) result.ready += 1
+    if (last !== null && !finishing.has(changes) && last.kind !== "wait" && availableAt === null) result.ready += 1
   }
   return result
 }
+
+const changesThatFinish = ({ finishes }: ChangePlan): ReadonlySet<AttemptChanges> =>
+  new Set(finishes.map(({ update }) => update.changes))
 
 /** Returns whether a change other than the creation of children wrote the row. */
 const writesRow = ({ last, start, progress }: AttemptChanges): boolean => last !== null || start !== null || progress !== null
@@ -259,7 +263,7 @@ const giveBackSlots = (
   queueLimitsOf: (lane: string) => readonly number[],
 ): void => {
   for (const { inFlight, changes } of updates) {
-    if (!result.applied.has(changes) || changes.last === null || inFlight.usesNoSlot) continue
+    if (!result.applied.has(changes) || changes.last === null || !inFlight.holdsSlots) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
     result.freed.free(inFlight.limits)
     result.freed.free(ofQueue)
@@ -288,10 +292,10 @@ const useGroupSlots = async (
 /** Writes that only updates whose fence held may cause: timeouts of groups, old children, cached outputs. */
 const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promise<void> => {
   const { applied, expanded } = result
+  const finishing = changesThatFinish(plan)
   const containers = plan.updates.filter(
     ({ inFlight, changes }) =>
-      expanded.has(changes) ||
-      (inFlight.kind !== "task" && applied.has(changes) && changes.last !== null && isFinish(changes.last.kind)),
+      expanded.has(changes) || (inFlight.kind !== "task" && applied.has(changes) && finishing.has(changes)),
   )
   const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
   const rowsOf = (opened: boolean): CachedAttempt[] =>
@@ -317,18 +321,3 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
 
 const childrenOf = (change: Expand | OpenGroup): number =>
   change.kind === "open_group" ? change.rows.length : change.items.length
-
-const FINISHES = {
-  finish: true,
-  skip: true,
-  fail: true,
-  reuse: true,
-  gather: true,
-  retry: false,
-  release: false,
-  requeue: false,
-  wait: false,
-  enqueue: false,
-} as const
-
-const isFinish = (kind: keyof typeof FINISHES): boolean => FINISHES[kind]

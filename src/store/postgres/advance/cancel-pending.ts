@@ -15,16 +15,16 @@ import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { resumeCancelled } from "./waiting.ts"
 
 /** Last part of a statement: cancels the pending rows of the CTE `doomed` (id, parked). */
-export const CANCEL_DOOMED = `ended AS (
+export const CANCEL_DOOMED = `finished AS (
      UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL, inner_run = NULL,
        finished_at = ${NOW}
      FROM doomed d WHERE t.id = d.id
      RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, false AS allowed_failure, t.attempt, t.limits,
        d.parked IS NULL AND t.upstream_pending = 0 AS was_ready
    ), dequeued AS (
-     ${deleteFrom("ready_queue", "ended")}
+     ${deleteFrom("ready_queue", "finished")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
-   SELECT run_seq, node, path, kind, attempt, limits, was_ready FROM ended ORDER BY id`
+   SELECT run_seq, node, path, kind, attempt, limits, was_ready FROM finished ORDER BY id`
 
 /**
  * Condition for the row `t`: pending, unclaimed, and no container with children. A retried group that waits for its slots has children

@@ -1,12 +1,12 @@
-// Parts of statements that finish rows: how the rows of the CTE `ended` (run_seq, parent_id, hook, kind, status, allowed_failure) count
+// Parts of statements that finish rows: how the rows of the CTE `finished` (run_seq, parent_id, hook, kind, status, allowed_failure) count
 // for their container and their run. The rule is core `countFinish`.
 
 import { ENTRY, insertInto, READY } from "../claim/ready-queue.ts"
 
 /** Core `countFinish`, summed up by container. */
-export const CONTAINER_COUNTS = `SELECT parent_id, count(*)::int AS ended,
+export const CONTAINER_COUNTS = `SELECT parent_id, count(*)::int AS finished,
              (count(*) FILTER (WHERE status = 'failed' AND NOT allowed_failure OR status = 'cancelled'))::int AS failed
-           FROM ended WHERE parent_id IS NOT NULL GROUP BY parent_id`
+           FROM finished WHERE parent_id IS NOT NULL GROUP BY parent_id`
 
 /** Core `countFinish`, summed up by run. */
 export const RUN_COUNTS = `SELECT run_seq,
@@ -17,15 +17,15 @@ export const RUN_COUNTS = `SELECT run_seq,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'failed'))::int AS tasks_failed,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'skipped'))::int AS tasks_skipped,
              (count(*) FILTER (WHERE kind = 'task' AND NOT hook AND status = 'cancelled'))::int AS tasks_cancelled
-           FROM ended GROUP BY run_seq`
+           FROM finished GROUP BY run_seq`
 
 /**
  * The last child makes its container ready for the gate, which gathers. A container whose children are being created may be ready
  * before.
  */
 export const COUNT_CONTAINERS = `containers AS (
-     UPDATE tasks t SET children_pending = t.children_pending - e.ended, children_failed = t.children_failed + e.failed,
-       status = CASE WHEN t.status = 'running' AND t.children_pending = e.ended THEN 'pending' ELSE t.status END
+     UPDATE tasks t SET children_pending = t.children_pending - e.finished, children_failed = t.children_failed + e.failed,
+       status = CASE WHEN t.status = 'running' AND t.children_pending = e.finished THEN 'pending' ELSE t.status END
      FROM (${CONTAINER_COUNTS}) e
      WHERE t.id = e.parent_id
      RETURNING ${ENTRY("t")}, t.children_pending = 0 AND ${READY("t")} AS ready

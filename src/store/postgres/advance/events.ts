@@ -77,16 +77,16 @@ const emitLast = (
   { inFlight, changes: { start, last } }: AttemptUpdate,
   { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
 ): void => {
-  const { attempt, usesNoSlot, started } = inFlight
+  const { attempt, holdsSlots, started } = inFlight
   switch (last?.kind) {
     case "wait": {
       const { startedAt, resumeAt } = outcome.wait!
-      if (usesNoSlot && started && !renewalEmitsEvent(last.waitingOn)) break
+      if (!holdsSlots && started && !renewalEmitsEvent(last.waitingOn)) break
       const waiting = waitingView(last.waitingOn, resumeAt)
       emit({
         status: "running",
         at: started ? at : startedAt,
-        attempt: usesNoSlot && !started ? attempt + 1 : attempt,
+        attempt: !holdsSlots && !started ? attempt + 1 : attempt,
         waiting,
       })
       break
@@ -114,7 +114,7 @@ const emitLast = (
       emit({ status: last.status, at, attempt, error: last.error })
       break
     case "release":
-      if (!usesNoSlot) emit({ status: "pending", at, attempt: attempt - 1 })
+      if (holdsSlots) emit({ status: "pending", at, attempt: attempt - 1 })
       break
     case "enqueue":
     case "requeue":

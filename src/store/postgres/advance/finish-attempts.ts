@@ -3,7 +3,7 @@
 // locks runs first, in order, so that transactions on overlapping runs cannot wait for each other.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import { countedEnd, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
+import { countedOutcome, type Edge, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { Workflows } from "../cache/workflows.ts"
@@ -11,7 +11,7 @@ import type { ClaimRequest } from "../claim/candidates.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { arrayParam, textArrayParam } from "../connection/array-params.ts"
-import { AFTER, statement } from "../connection/statement.ts"
+import { RUNS_AFTER, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED, RESULT_COLUMNS } from "./finish.ts"
@@ -23,43 +23,43 @@ const FINISH_ATTEMPTS = statement(
   `WITH change AS (
      SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :sources::text[], :statuses::text[], :skipReasons::text[], :attemptStates::text[],
        :outputs::text[], :outputKeys::text[], :outputBytes::bigint[], :errors::text[], :exitCodes::int[], :usages::text[],
-       :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :allowedFailures::boolean[], :upstreamEnds::text[], :targets::text[],
+       :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[], :allowedFailures::boolean[], :upstreamOutcomes::text[], :targets::text[],
        :reroutes::text[])
      AS c (id, attempt_id, from_state, status, skip_reason, attempt_state, output, output_key, output_bytes, error, exit_code, usage,
-       external_id, started_at, finished_at, allowed_failure, upstream_end, targets, reroutes)
+       external_id, started_at, finished_at, allowed_failure, upstream_outcome, targets, reroutes)
    ), locked AS MATERIALIZED (
      SELECT seq FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
-   ), ended AS (
+   ), finished AS (
      UPDATE tasks t SET status = c.status, skip_reason = c.skip_reason, last_attempt_state = c.attempt_state, error = c.error, ${RESULT_COLUMNS},
        attempt_id = CASE WHEN c.from_state IN ('gate', 'container') THEN NULL ELSE t.attempt_id END
      FROM change c
      WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND CASE c.from_state
        WHEN 'gate' THEN ${sourceState("skip", "t")} WHEN 'container' THEN ${sourceState("gather", "t")}
-       ELSE ${sourceState("finish", "t")} END AND ${AFTER("locked")}
+       ELSE ${sourceState("finish", "t")} END AND ${RUNS_AFTER("locked")}
      RETURNING c.attempt_id, t.id, t.run_seq, t.path, t.parent_id, t.hook, t.kind, t.status, t.limits,
-       t.started_at IS NOT NULL AS opened, c.allowed_failure, c.upstream_end, c.targets, c.reroutes
+       t.started_at IS NOT NULL AS opened, c.allowed_failure, c.upstream_outcome, c.targets, c.reroutes
    ), ${COUNT_CONTAINERS},
    unblocked AS (
-     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.ended, upstream_failed = t.upstream_failed + e.failed,
+     UPDATE tasks t SET upstream_pending = t.upstream_pending - e.finished, upstream_failed = t.upstream_failed + e.failed,
        upstream_unmet = t.upstream_unmet + e.unmet, upstream_waived = t.upstream_waived + e.waived, lane = COALESCE(e.lane, t.lane)
-     FROM (SELECT d.run_seq, x.node, d.path, max(x.lane) AS lane, count(*)::int AS ended,
-             (count(*) FILTER (WHERE d.upstream_end = 'failed'))::int AS failed,
-             (count(*) FILTER (WHERE d.upstream_end = 'unmet'))::int AS unmet,
-             (count(*) FILTER (WHERE d.upstream_end = 'waived'))::int AS waived
-           FROM ended d CROSS JOIN LATERAL unnest(d.targets::int[], d.reroutes::text[]) AS x (node, lane)
+     FROM (SELECT d.run_seq, x.node, d.path, max(x.lane) AS lane, count(*)::int AS finished,
+             (count(*) FILTER (WHERE d.upstream_outcome = 'failed'))::int AS failed,
+             (count(*) FILTER (WHERE d.upstream_outcome = 'unmet'))::int AS unmet,
+             (count(*) FILTER (WHERE d.upstream_outcome = 'waived'))::int AS waived
+           FROM finished d CROSS JOIN LATERAL unnest(d.targets::int[], d.reroutes::text[]) AS x (node, lane)
            WHERE d.targets IS NOT NULL GROUP BY d.run_seq, x.node, d.path) e
      WHERE t.run_seq = e.run_seq AND t.node = e.node AND t.path = e.path AND t.status = 'pending'
      RETURNING ${READINESS("t")}, t.upstream_pending = 0 AND t.lane = ANY (:gateLanes::text[]) AS gate
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "ended")}
+     ${deleteFrom("in_flight", "finished")}
    ), enqueued AS (
      ${insertInto("ready_queue", "unblocked")}
    ), ${COUNT_RUNS}
-   SELECT (SELECT array_agg(attempt_id) FROM ended) AS finished, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
+   SELECT (SELECT array_agg(attempt_id) FROM finished) AS finished, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
      (SELECT count(*) FROM unblocked WHERE ready)::int AS ready, EXISTS (SELECT 1 FROM unblocked WHERE gate) AS gate_ready,
      ${FREED_QUEUE_LIMITS} AS queue_limits, (SELECT count(*) FROM containers WHERE ready)::int AS containers_ready,
      (SELECT json_agg(json_build_object('limits', limits, 'opened', opened))
-      FROM ended WHERE kind = 'group' AND limits IS NOT NULL) AS groups`,
+      FROM finished WHERE kind = 'group' AND limits IS NOT NULL) AS groups`,
 )
 
 interface Reply {
@@ -105,7 +105,7 @@ const edgesOfFinish = ({ inFlight, status, skip }: Finish, workflows: Workflows)
   if (isJobRow(inFlight.runSeq)) return []
   const scope = { id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }
   const workflow = workflows.getLoaded(inFlight.versionId)
-  return edgesOf(workflow, scope, inFlight, countedEnd(workflow.nodes[inFlight.node]!, inFlight.kind, status, skip))
+  return edgesOf(workflow, scope, inFlight, countedOutcome(workflow.nodes[inFlight.node]!, inFlight.kind, status, skip))
 }
 
 const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean =>
@@ -130,7 +130,7 @@ export const finishAttempts = async (
     attemptStates: finishes.map(({ attemptState }) => attemptState),
     errors: finishes.map(({ error }) => error),
     allowedFailures: finishes.map((finish) => isAllowed(finish, tx.workflows)),
-    upstreamEnds: edges.map((list) => list[0]?.end ?? null),
+    upstreamOutcomes: edges.map((list) => list[0]?.outcome ?? null),
     targets: edges.map((list) => (list.length === 0 ? null : arrayParam(list.map((edge) => edge.node)))),
     reroutes: edges.map((list) => textArrayParam(list.map((edge) => edge.reroute))),
     runs: [...new Set(finishes.map(({ inFlight }) => inFlight.runSeq))],

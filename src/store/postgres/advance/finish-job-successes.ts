@@ -11,7 +11,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED } from "./finish.ts"
-import { FenceLost, FEW, SUCCESS } from "./finish-successes.ts"
+import { FenceLost, ROW_ESTIMATE, SUCCESS } from "./finish-successes.ts"
 
 /** `unchanged`: every fence held, and no job was renamed, moved to another queue, deleted or asked to stop since its claim. */
 const FINISH_JOB_SUCCESSES = statement(
@@ -22,7 +22,7 @@ const FINISH_JOB_SUCCESSES = statement(
      ${deleteFrom("in_flight", "finished")}
    ), completed AS (
      UPDATE jobs j SET status = 'COMPLETED', updated_at = ${NOW}
-     FROM (SELECT * FROM unnest(:rows::bigint[], :names::text[], :queues::text[]) AS c (id, name, queue) ${FEW("rows")}) c
+     FROM (SELECT * FROM unnest(:rows::bigint[], :names::text[], :queues::text[]) AS c (id, name, queue) ${ROW_ESTIMATE("rows")}) c
      WHERE j.task_id = c.id AND j.name = c.name AND j.queue = c.queue RETURNING j.task_id
    )
    SELECT (SELECT count(*) FROM finished) = cardinality(:rows) AND (SELECT count(*) FROM completed) = cardinality(:rows)

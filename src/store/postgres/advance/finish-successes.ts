@@ -2,25 +2,25 @@
 // rows and runs are summed up beforehand, as if every fence held. When one does not, the caller rolls the transaction back (FenceLost) and
 // repeats it with finish-attempts.ts, which verifies each fence.
 //
-// The statement also claims rows that it unblocks, when a claim would choose them first: no queued row outranks them, and no other
+// The statement also claims rows that it unblocks, when a claim would choose them first: no ready row outranks them, and no other
 // workflow or lane has to be served in turn. Such rows are written once less, and never enqueued.
 
 import { workLane } from "../../../core/routing/lanes.ts"
-import { compareReady, sharesClaim } from "../../../core/rules/claims/claim-order.ts"
+import { compareReady, needsRoundRobin } from "../../../core/rules/claims/claim-order.ts"
 import type { Edge } from "../../../core/rules/changes/effects.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
-import { precedesQueued } from "../../shared/claim-order.ts"
+import { precedesReady } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
-import { type ClaimRequest, QUEUE_ORDER } from "../claim/candidates.ts"
+import { type ClaimRequest, READY_ORDER } from "../claim/candidates.ts"
 import { TASK_COLUMNS, TASK_COLUMN_NAMES, type ClaimedRow, ATTEMPT_ID } from "../claim/claimed-row.ts"
 import type { QueueLimit } from "../claim/queue-limits.ts"
 import { deleteFrom, insertInto, READY } from "../claim/ready-queue.ts"
 import { ALL_RESTRICTED_LANES, IS_WANTED, laneParams, TWO_RESTRICTED_LANES } from "../claim/wanted-lanes.ts"
 import { NOW } from "../connection/store-clock.ts"
-import { AFTER, statement } from "../connection/statement.ts"
+import { RUNS_AFTER, statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import type { Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
@@ -32,17 +32,17 @@ export class FenceLost extends Error {}
  * Limits a set to as many rows as it has. Postgres assumes that an unknown limit is small, and looks the rows up one by one, even
  * when it plans while the table is empty and a scan of all of it looks as good.
  */
-export const FEW = (array: string): string => `LIMIT cardinality(:${array})`
+export const ROW_ESTIMATE = (array: string): string => `LIMIT cardinality(:${array})`
 
-/** Core `precedesQueued` for the row `t` and the head of the queue, `k.head_…`. */
-export const PRECEDES_QUEUED = `(k.queue_empty OR NOT k.round_robin AND ${precedesQueued(
+/** Core `precedesReady` for the row `t` and the first row of the ready queue, `k.head_…`. */
+export const PRECEDES_READY = `(k.ready_empty OR NOT k.needs_round_robin AND ${precedesReady(
   (column) => `t.${column}`,
   (column) => `k.head_${column}`,
 )})`
 
 /** The row `t` is claimed. It carries nothing of an earlier attempt: rows with pending upstreams were never dispatched, or were reset. */
 const IS_CLAIMED = `k.allowed AND t.upstream_pending = k.finished AND t.kind = 'task' AND t.limits IS NULL AND t.parked IS NULL
-    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${IS_WANTED("t.lane")} AND ${PRECEDES_QUEUED}`
+    AND t.available_at IS NULL AND t.attempt_id IS NULL AND ${IS_WANTED("t.lane")} AND ${PRECEDES_READY}`
 
 const IF_CLAIMED = (column: string, value: string): string =>
   `${column} = CASE WHEN ${IS_CLAIMED} THEN ${value} ELSE t.${column} END`
@@ -55,7 +55,7 @@ export const SUCCESS = (condition: string): string =>
      FROM (
        SELECT * FROM unnest(:rows::bigint[], :attempts::uuid[], :outputs::text[], :outputKeys::text[], :outputBytes::bigint[],
          :exitCodes::int[], :usages::text[], :externalIds::text[], :startedAts::bigint[], :finishedAts::bigint[])
-         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${FEW("rows")}
+         AS c (id, attempt_id, output, output_key, output_bytes, exit_code, usage, external_id, started_at, finished_at) ${ROW_ESTIMATE("rows")}
      ) c WHERE t.id = c.id AND t.attempt_id = c.attempt_id AND ${sourceState("finish", "t")}${condition}
      RETURNING t.id, t.run_seq`
 
@@ -70,20 +70,21 @@ export const SUCCESSES = (guard: string | null): string => `
    locked AS MATERIALIZED (
      SELECT seq, status, open_tasks FROM runs WHERE seq = ANY (:runs::bigint[]) ORDER BY seq FOR UPDATE
    ), ${guard === null ? "" : `guard AS MATERIALIZED (${guard}), `}
-   -- Counts the finished tasks in their runs. frozen: no task of the run may start.
+   -- Counts the finished tasks in their runs. differs: the run is not as toClaimedRows assumes it (running, neither paused nor being
+   -- cancelled, without an error, of the generation of the batch), so that nothing of it is claimed here.
    counted AS (
      UPDATE runs r SET open_tasks = GREATEST(r.open_tasks - e.tasks, 0), hooks_pending = GREATEST(r.hooks_pending - e.hooks, 0),
        tasks_success = r.tasks_success + e.tasks
      FROM (
        SELECT * FROM unnest(:runs::bigint[], :finishedTasks::int[], :finishedHooks::int[], :generations::int[])
-         AS e (seq, tasks, hooks, generation) ${FEW("runs")}
-     ) e WHERE r.seq = e.seq AND ${AFTER("locked")}${guard === null ? "" : IF_OK}
+         AS e (seq, tasks, hooks, generation) ${ROW_ESTIMATE("runs")}
+     ) e WHERE r.seq = e.seq AND ${RUNS_AFTER("locked")}${guard === null ? "" : IF_OK}
      RETURNING r.seq, r.open_tasks = 0 AND r.status = 'running' AS done,
-       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS frozen
+       r.paused OR r.cancelling IS NOT NULL OR r.status <> 'running' OR r.error IS NOT NULL OR r.generation <> e.generation AS differs
    ),
    -- Finishes the tasks whose fence holds.
    finished AS (
-     ${SUCCESS(` AND ${AFTER("counted")}${guard === null ? "" : IF_OK}`)}
+     ${SUCCESS(` AND ${RUNS_AFTER("counted")}${guard === null ? "" : IF_OK}`)}
    ), not_in_flight AS (
      ${deleteFrom("in_flight", "finished")}
    ),
@@ -94,22 +95,22 @@ export const SUCCESSES = (guard: string | null): string => `
    ),
    -- Lanes of restricted work with ready rows.
    ${ALL_RESTRICTED_LANES},
-   -- The first queued row of each lane of the claim.
+   -- The first ready row of each lane of the claim.
    heads AS MATERIALIZED (
      SELECT f.* FROM (
        SELECT lane FROM unnest(:lanes::text[]) AS n (lane) UNION ALL SELECT lane FROM ${TWO_RESTRICTED_LANES} r
      ) l CROSS JOIN LATERAL (
-       SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane = l.lane ORDER BY ${QUEUE_ORDER} LIMIT 1
+       SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane = l.lane ORDER BY ${READY_ORDER} LIMIT 1
      ) f
      UNION ALL
-     (SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane > :laneFrom::text AND q.lane < :laneTo::text ORDER BY ${QUEUE_ORDER} LIMIT 1)
+     (SELECT ${HEAD_COLUMNS} FROM ready_queue q WHERE q.lane > :laneFrom::text AND q.lane < :laneTo::text ORDER BY ${READY_ORDER} LIMIT 1)
    ),
-   -- The first queued row of all. round_robin: several lanes or workflows share the next claims.
+   -- The first ready row of all. needs_round_robin: several lanes or workflows share the next claims.
    head AS MATERIALIZED (
-     SELECT count(*) = 0 AS queue_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow_id,
+     SELECT count(*) = 0 AS ready_empty, min(h.lane) AS head_lane, min(h.priority) AS head_priority, min(h.workflow_id) AS head_workflow_id,
        min(h.run_seq) AS head_run_seq, min(h.id) AS head_id, count(*) > 1 OR bool_or(EXISTS (
          SELECT 1 FROM ready_queue q WHERE q.lane = h.lane AND q.priority = h.priority AND q.workflow_id > h.workflow_id
-       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS round_robin
+       ) OR EXISTS (SELECT 1 FROM ready_queue q WHERE q.lane > h.lane AND q.lane < :laneTo::text)) AS needs_round_robin
      FROM heads h
    ),
    -- Counts down the downstream rows and claims those that IS_CLAIMED selects. The path is a column of k, because with a constant
@@ -120,13 +121,13 @@ export const SUCCESSES = (guard: string | null): string => `
        ${IF_CLAIMED("holder", ":holder::uuid")}, ${IF_CLAIMED("worker", "k.holder_name")}, ${IF_CLAIMED("dispatched_at", NOW)}
      FROM (
        SELECT d.*, h.*, c.name AS holder_name, c.name IS NOT NULL AND d.number <= :maxClaims::int
-         AND d.run_seq <> ALL (ARRAY(SELECT seq FROM counted WHERE frozen)) AS allowed
+         AND d.run_seq <> ALL (ARRAY(SELECT seq FROM counted WHERE differs)) AS allowed
        FROM (
          SELECT *, ''::text AS path FROM unnest(:downstreamRuns::bigint[], :downstreamNodes::int[], :downstreamFinished::int[])
-           WITH ORDINALITY AS d (run_seq, node, finished, number) ${FEW("downstreamRuns")}
+           WITH ORDINALITY AS d (run_seq, node, finished, number) ${ROW_ESTIMATE("downstreamRuns")}
        ) d CROSS JOIN head h LEFT JOIN claimer c ON true OFFSET 0
      ) k WHERE t.run_seq = k.run_seq AND t.node = k.node AND t.path = k.path AND t.status = 'pending'
-       AND ${AFTER("counted")}${guard === null ? "" : IF_OK}
+       AND ${RUNS_AFTER("counted")}${guard === null ? "" : IF_OK}
      RETURNING ${TASK_COLUMNS}, t.attempt_id, ${READY("t")} AS ready, t.status = 'dispatched' AS is_claimed, k.number
    ), claimed AS (
      SELECT ${TASK_COLUMN_NAMES}, attempt_id, number FROM unblocked WHERE is_claimed
@@ -140,7 +141,7 @@ export const SUCCESSES = (guard: string | null): string => `
      SELECT (SELECT count(*) FROM finished) = cardinality(:rows) AS all_held, (SELECT array_agg(seq) FROM counted WHERE done) AS done_runs,
        (count(*) FILTER (WHERE ready))::int AS enqueued, COALESCE(bool_or(ready AND lane = ANY (:gateLanes::text[])), false) AS gate_ready,
        ${FREED_QUEUE_LIMITS} AS queue_limits,
-       NOT (SELECT queue_empty FROM head) OR COALESCE(bool_or(ready AND ${IS_WANTED("lane")}), false) AS claimable
+       NOT (SELECT ready_empty FROM head) OR COALESCE(bool_or(ready AND ${IS_WANTED("lane")}), false) AS claimable
      FROM unblocked
    )`
 
@@ -187,8 +188,8 @@ interface DownstreamRow {
 
 /** Effects of finished rows on their runs and on downstream rows. */
 export interface Effects {
-  /** By run, with one of its attempts. */
-  runs: { sample: CachedAttempt; tasks: number; hooks: number }[]
+  /** By run, with any of its attempts. */
+  runs: { anyAttempt: CachedAttempt; tasks: number; hooks: number }[]
   /** In claim order. */
   downstream: DownstreamRow[]
   /** Queues of the downstream rows whose settings apply to them. */
@@ -206,7 +207,7 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
     if (isJobRow(runSeq)) continue
     const { nodes } = workflows.getLoaded(inFlight.versionId)
     let run = runs.get(runSeq)
-    if (run === undefined) runs.set(runSeq, (run = { sample: inFlight, tasks: 0, hooks: 0, downstream: new Map() }))
+    if (run === undefined) runs.set(runSeq, (run = { anyAttempt: inFlight, tasks: 0, hooks: 0, downstream: new Map() }))
     run[nodes[inFlight.node]!.hook === null ? "tasks" : "hooks"] += 1
     for (const { node } of edges[i]!) {
       if (!inFlight.private) queues.add(nodes[node]!.queue)
@@ -223,16 +224,16 @@ const sumEffects = (finishes: readonly Finish[], edges: readonly Edge[][], workf
         })
     }
   }
-  const sorted = [...runs.values()].sort((a, b) => a.sample.runSeq - b.sample.runSeq)
+  const sorted = [...runs.values()].sort((a, b) => a.anyAttempt.runSeq - b.anyAttempt.runSeq)
   const downstream = sorted.flatMap((run) => [...run.downstream.values()]).sort(compareReady)
   return { runs: sorted, downstream, queues, lanes }
 }
 
 /** Returns whether the statement that unblocks the rows may claim them. */
 const mayClaim = ({ downstream, runs, lanes }: Effects, { maxClaims }: ClaimRequest): boolean => {
-  const workflows = new Set(runs.map(({ sample }) => sample.workflowId)).size
+  const workflows = new Set(runs.map(({ anyAttempt }) => anyAttempt.workflowId)).size
   const counts = { rows: downstream.length, workflows, lanes: lanes.size }
-  return maxClaims > 0 && downstream.length > 0 && !sharesClaim(counts, maxClaims)
+  return maxClaims > 0 && downstream.length > 0 && !needsRoundRobin(counts, maxClaims)
 }
 
 /** Plain successes and their effects. */
@@ -271,10 +272,10 @@ export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesP
   const { runs, downstream, queues } = effects
   return {
     ...finishParams(finishes),
-    runs: runs.map(({ sample }) => sample.runSeq),
+    runs: runs.map(({ anyAttempt }) => anyAttempt.runSeq),
     finishedTasks: runs.map(({ tasks }) => tasks),
     finishedHooks: runs.map(({ hooks }) => hooks),
-    generations: runs.map(({ sample }) => sample.generation),
+    generations: runs.map(({ anyAttempt }) => anyAttempt.generation),
     downstreamRuns: downstream.map(({ runSeq }) => runSeq),
     downstreamNodes: downstream.map(({ node }) => node),
     downstreamFinished: downstream.map(({ finished }) => finished),
@@ -306,7 +307,7 @@ export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly R
 
 /** Adds what is known of the runs: they are running, and neither paused nor being cancelled. */
 const toClaimedRows = (reply: readonly Reply[], { runs }: Effects): ClaimedRow[] => {
-  const attempts = new Map(runs.map(({ sample }) => [sample.runSeq, sample]))
+  const attempts = new Map(runs.map(({ anyAttempt }) => [anyAttempt.runSeq, anyAttempt]))
   return reply.filter(hasClaim).map((row) => {
     const { runId, versionId, generation } = attempts.get(row.run_seq)!
     return {

@@ -1,7 +1,7 @@
 // The finish of a task row: the state that it ends in, and the outcome of finishing the rows of a batch.
 
 import type { AttemptId } from "../../../core/model/ids.ts"
-import type { AttemptState, SkipReason, TaskEnd } from "../../../core/model/status.ts"
+import type { AttemptState, SkipReason, FinalStatus } from "../../../core/model/status.ts"
 import { type OutputColumns, outputColumns } from "../../shared/codec.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
@@ -14,7 +14,7 @@ export interface Finish {
   inFlight: CachedAttempt
   /** gate, container: pending, under the gate's claim. in_flight: dispatched or running. */
   from: "gate" | "container" | "in_flight"
-  status: TaskEnd
+  status: FinalStatus
   skip: SkipReason | null
   attemptState: AttemptState | null
   output: OutputColumns

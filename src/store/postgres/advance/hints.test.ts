@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { allowsOneRoundTrip, expectsPendingWork, FIRST_HINTS, type LoopHints, nextHints, type Observed } from "./hints.ts"
 
-const QUIET: LoopHints = { pendingWork: false, gateReady: false, dueAt: null, queueDrained: false }
+const QUIET: LoopHints = { pendingWork: false, gateReady: false, dueAt: null, readyDrained: false }
 const NOTHING: Observed = {
   localNow: 1_000,
   dueMs: null,
@@ -9,7 +9,7 @@ const NOTHING: Observed = {
   gateReady: false,
   gatesClaimed: 0,
   gateLimit: 10,
-  queueDrained: false,
+  readyDrained: false,
 }
 
 describe("nextHints", () => {
@@ -25,8 +25,8 @@ describe("nextHints", () => {
     ["a gate that claimed may claim more", {}, { gatesClaimed: 1 }, { ...QUIET, gateReady: true }],
     ["a gate without room keeps its expectation", { gateReady: true }, { gateLimit: 0 }, { ...QUIET, gateReady: true }],
     ["a gate without room expects nothing new", {}, { gateLimit: 0 }, QUIET],
-    ["a drained queue is remembered", {}, { queueDrained: true }, { ...QUIET, queueDrained: true }],
-    ["a drained queue is forgotten", { queueDrained: true }, {}, QUIET],
+    ["a drained queue is remembered", {}, { readyDrained: true }, { ...QUIET, readyDrained: true }],
+    ["a drained queue is forgotten", { readyDrained: true }, {}, QUIET],
     ["a gate with room that found nothing expects nothing", { gateReady: true }, {}, QUIET],
   ])("%s", (_, previous, observed, expected) => {
     expect(nextHints({ ...QUIET, ...previous }, { ...NOTHING, ...observed })).toEqual(expected)
@@ -45,7 +45,7 @@ describe("expectsPendingWork", () => {
 })
 
 describe("allowsOneRoundTrip", () => {
-  const DRAINED: LoopHints = { ...QUIET, queueDrained: true }
+  const DRAINED: LoopHints = { ...QUIET, readyDrained: true }
 
   it.each<[string, LoopHints, boolean]>([
     ["a turn after a drained queue may", DRAINED, true],

@@ -9,11 +9,11 @@ export interface LoopHints {
   /** Local time (epoch milliseconds) when the next timer is due; null: none is set. */
   dueAt: number | null
   /** The last turn claimed all rows that were ready: the next one may take one round trip (one-round-trip.ts). */
-  queueDrained: boolean
+  readyDrained: boolean
 }
 
 /** Hints of the first turn: anything may be pending. */
-export const FIRST_HINTS: LoopHints = { pendingWork: true, gateReady: true, dueAt: null, queueDrained: false }
+export const FIRST_HINTS: LoopHints = { pendingWork: true, gateReady: true, dueAt: null, readyDrained: false }
 
 /** State of the store at the end of a turn. */
 export interface Observed {
@@ -28,17 +28,17 @@ export interface Observed {
   /** Number of rows that the turn was allowed to claim for the gate. */
   gateLimit: number
   /** Whether the turn claimed all rows for work that were ready. */
-  queueDrained: boolean
+  readyDrained: boolean
 }
 
 export const nextHints = (previous: LoopHints, observed: Observed): LoopHints => {
-  const { localNow, dueMs, cancelling, gateReady, gatesClaimed, gateLimit, queueDrained } = observed
+  const { localNow, dueMs, cancelling, gateReady, gatesClaimed, gateLimit, readyDrained } = observed
   return {
     pendingWork: cancelling > 0 || (dueMs !== null && dueMs <= 0),
     // A turn that could not claim for the gate leaves the expectation to the next one.
     gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateLimit <= 0),
     dueAt: dueMs === null ? null : localNow + dueMs,
-    queueDrained,
+    readyDrained,
   }
 }
 
@@ -48,4 +48,4 @@ export const expectsPendingWork = ({ pendingWork, dueAt }: LoopHints, localNow: 
 
 /** Returns whether the next turn may take one round trip: nothing but its changes is expected. */
 export const allowsOneRoundTrip = (hints: LoopHints, localNow: number): boolean =>
-  hints.queueDrained && !hints.gateReady && !expectsPendingWork(hints, localNow)
+  hints.readyDrained && !hints.gateReady && !expectsPendingWork(hints, localNow)

@@ -74,7 +74,7 @@ const SET_STATUS = statement(
    FROM unnest(:rows::bigint[], :statuses::text[]) AS c (id, status) WHERE j.task_id = c.id`,
 )
 
-const isFinish = (last: LastChange | null): last is Extract<LastChange, { kind: "finish" }> => last?.kind === "finish"
+const isAttemptFinish = (last: LastChange | null): last is Extract<LastChange, { kind: "finish" }> => last?.kind === "finish"
 
 /** Updates the jobs whose attempts ended, and those that depend on them. */
 export const finishJobs = async (
@@ -85,11 +85,11 @@ export const finishJobs = async (
   const ended = updates.filter((update) => isJob(update) && update.changes.last !== null && applied.has(update.changes))
   if (ended.length === 0) return { ready: [], blocked: [] }
   const rows = updatedRows(ended)
-  const statuses = ended.map(({ changes: { last } }) => jobStatus(isFinish(last) ? last.status : "pending"))
+  const statuses = ended.map(({ changes: { last } }) => jobStatus(isAttemptFinish(last) ? last.status : "pending"))
   const updated = tx.run(SET_STATUS, { rows, statuses })
   const unstopped = removeStopRequests(tx, rows)
   const finished = ended.flatMap(({ inFlight, changes: { last }, deleted }) =>
-    isFinish(last) ? [{ row: inFlight.row, success: last.status === "success", deleted: deleted === true }] : [],
+    isAttemptFinish(last) ? [{ row: inFlight.row, success: last.status === "success", deleted: deleted === true }] : [],
   )
   const dependents = pipelined(
     propagateFinishes(tx, {

@@ -11,7 +11,7 @@ import { cacheableResults } from "../cache/cache.ts"
 import { TASK_COLUMN_NAMES } from "../claim/claimed-row.ts"
 import { queueKeys } from "../claim/queue-limits.ts"
 import { toTaskClaims } from "../claim/to-claims.ts"
-import { AFTER, pipelined, statement } from "../connection/statement.ts"
+import { RUNS_AFTER, pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { claimRequest } from "../claim/candidates.ts"
@@ -30,7 +30,7 @@ const GUARD = `
      SELECT (SELECT count(*) FROM (
        SELECT 1 FROM unnest(:rows::bigint[], :attempts::uuid[]) AS c (id, attempt_id)
        JOIN tasks t ON t.id = c.id AND t.attempt_id = c.attempt_id
-       WHERE ${sourceState("finish", "t")} AND ${AFTER("locked")} FOR UPDATE OF t
+       WHERE ${sourceState("finish", "t")} AND ${RUNS_AFTER("locked")} FOR UPDATE OF t
      ) held) = cardinality(:rows)
        AND NOT EXISTS (SELECT 1 FROM locked l WHERE l.status = 'running' AND l.open_tasks <= (:finishedTasks::int[])[1])
        AND NOT EXISTS (SELECT 1 FROM limits WHERE key = ANY (:freedLimitKeys::text[])) AS ok`
@@ -118,11 +118,11 @@ const sendTurn = (
   updates: readonly AttemptUpdate[],
   plan: SuccessesPlan,
 ): Promise<(Reply & { ok: boolean })[]> => {
-  const [{ sample }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
-  const { nodes } = tx.workflows.getLoaded(sample.versionId)
+  const [{ anyAttempt }] = plan.effects.runs as [SuccessesPlan["effects"]["runs"][number]]
+  const { nodes } = tx.workflows.getLoaded(anyAttempt.versionId)
   const log = encodeEvents(
     tx.events,
-    plan.effects.downstream.map(({ node }) => ({ runId: sample.runId, task: nodes[node]!.name, path: "" })),
+    plan.effects.downstream.map(({ node }) => ({ runId: anyAttempt.runId, task: nodes[node]!.name, path: "" })),
   )
   const freedLimitKeys = queueKeys(updates.map(({ inFlight }) => inFlight.lane))
   return tx.run(ADVANCE_IN_ONE_ROUND_TRIP, {
@@ -167,5 +167,5 @@ const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gat
   gateReady: gateReady || pending.gateReady,
   gatesClaimed: 0,
   gateLimit: gate.maxClaims,
-  queueDrained: !claimable,
+  readyDrained: !claimable,
 })

@@ -24,8 +24,8 @@ export interface CachedAttempt {
   lane: string
   attempt: number
   limits: readonly number[] | null
-  /** The row uses no slot: it is pending under a gate claim, or it waits. */
-  usesNoSlot: boolean
+  /** The row uses slots: it neither is pending under a gate claim nor waits. */
+  holdsSlots: boolean
   /** Whether its start was recorded. */
   started: boolean
   /** Generation of the run: grows when the run is retried, or an outcome is overridden. */

@@ -7,7 +7,7 @@ import type { HolderId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import type { Batch } from "../../contract/store.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
-import { queueOrder } from "../../shared/claim-order.ts"
+import { readyOrder } from "../../shared/claim-order.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { CLAIM_COLUMNS, type ClaimedRow, ATTEMPT_ID } from "./claimed-row.ts"
@@ -51,14 +51,14 @@ export const CLAIMER = `claimer AS MATERIALIZED (
   )`
 
 /** Order of the ready queue. */
-export const QUEUE_ORDER = `q.lane, ${queueOrder("q")}`
+export const READY_ORDER = `q.lane, ${readyOrder("q")}`
 
 /** Locks the first entries `q` of the ready queue that match. `stale`: the row of the entry is not ready any more. */
 export const LOCK_CANDIDATES = (where: string, limit: string): string =>
   `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.children_created,
     t.children_pending, NOT (${READY("t")}) AS stale, q.xmin = pg_current_xact_id_if_assigned()::xid AS enqueued_here
   FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE ${where}
-  ORDER BY ${QUEUE_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
+  ORDER BY ${READY_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
 
 /**
  * In a run that is being cancelled, the gate claims only containers whose children have ended. Other rows stay in the ready queue until

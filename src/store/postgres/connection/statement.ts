@@ -33,7 +33,7 @@ export interface Statement {
 }
 
 /** SQL: a condition that is always true, and makes Postgres run the CTE first. */
-export const AFTER = (cte: string): string => `(SELECT count(*) FROM ${cte}) >= 0`
+export const RUNS_AFTER = (cte: string): string => `(SELECT count(*) FROM ${cte}) >= 0`
 
 /** `:name` or `:name::type`, but neither the cast in `x::type` nor a colon inside of a quoted text such as 'q:default'. */
 const PARAMETER = /(?<![:\w]):([a-z]\w*)(?:::(\w+(?:\[\])?))?/gi

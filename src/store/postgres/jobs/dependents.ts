@@ -133,13 +133,13 @@ export const propagateFinishes = async (
 
 const RESUME_CALLERS = statement(
   "job_callers_resume",
-  `WITH left_callers AS (
+  `WITH removed_call_edges AS (
      DELETE FROM job_edges e USING tasks t WHERE e.dependency = ANY (:rows::bigint[]) AND t.id = e.dependent AND t.run_seq <> 0
      RETURNING e.dependent
    )
-   UPDATE tasks t SET resume_requests = COALESCE(t.resume_requests, 0) + c.ended,
+   UPDATE tasks t SET resume_requests = COALESCE(t.resume_requests, 0) + c.finished,
      resume_at = CASE WHEN t.waiting_on IS NOT NULL AND t.parked IS NULL THEN ${NOW} ELSE t.resume_at END
-   FROM (SELECT dependent, count(*)::int AS ended FROM left_callers GROUP BY dependent) c WHERE t.id = c.dependent`,
+   FROM (SELECT dependent, count(*)::int AS finished FROM removed_call_edges GROUP BY dependent) c WHERE t.id = c.dependent`,
 )
 
 export const dependentEvents = ({ ready, blocked }: DependentChanges, at: string): StoreEvent[] => [

@@ -1,15 +1,15 @@
 // Sets the outcome of a task by hand, by the rules of core/rules/runs/overrides.ts. Closes the run in the same transaction when nothing is
 // open.
 
-import { countedEnd, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
+import { countedOutcome, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
 import {
   type RunStatus,
   type SkipReason,
-  type TaskEnd,
+  type FinalStatus,
   isTaskFinished,
   type TaskStatus,
-  type UpstreamEnd,
+  type UpstreamOutcome,
 } from "../../../core/model/status.ts"
 import type { Node } from "../../../core/model/workflow.ts"
 import type { StatsStore } from "../../contract/stats.ts"
@@ -93,7 +93,8 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
   if (target === "in_flight") return { result: "in_flight", closed: [] }
 
   const compiledNode = compiled.nodes[node]!
-  const end = (status: TaskEnd, skip: SkipReason | null): UpstreamEnd => countedEnd(compiledNode, row.kind, status, skip)
+  const end = (status: FinalStatus, skip: SkipReason | null): UpstreamOutcome =>
+    countedOutcome(compiledNode, row.kind, status, skip)
   const edges = edgesOf(compiled, run, row, end(override.status, null))
   const before = isTaskFinished(status) ? status : null
   const allowedFailure = isAllowedFailure(compiledNode, row.kind, override.status)
@@ -123,12 +124,12 @@ export const overrideOutcome = async (tx: Tx, override: Override): Promise<Overr
 
 const FINISH_PENDING = statement(
   "override_finish_pending",
-  `WITH ended AS (
+  `WITH finished AS (
      UPDATE tasks t SET status = :status, error = :error, finished_at = ${NOW}, parked = NULL,
        available_at = NULL, inner_run = NULL
      WHERE t.id = :id RETURNING ${ENTRY("t")}, t.parent_id, t.hook, t.kind, t.status, :allowedFailure::boolean AS allowed_failure
    ), dequeued AS (
-     ${deleteFrom("ready_queue", "ended")}
+     ${deleteFrom("ready_queue", "finished")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -149,12 +150,12 @@ const finishPending = async (tx: Tx, row: Row, override: Override, allowedFailur
 
 const FINISH_WAITING = statement(
   "override_finish_waiting",
-  `WITH ended AS (
+  `WITH finished AS (
      UPDATE tasks t SET status = :status, last_attempt_state = :status, error = :error, finished_at = ${NOW}, holder = NULL,
        waiting_on = NULL, resume_at = NULL, must_end = false, parked = NULL
      WHERE t.id = :id RETURNING t.id, t.run_seq, t.parent_id, t.hook, t.kind, t.status, :allowedFailure::boolean AS allowed_failure
    ), not_in_flight AS (
-     ${deleteFrom("in_flight", "ended")}
+     ${deleteFrom("in_flight", "finished")}
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT done FROM counted`,
 )
@@ -190,7 +191,13 @@ const COUNT = statement(
 )
 
 /** Changes the status of a finished row, and the counts of its container and its run. */
-const overrideFinished = async (tx: SqlRunner, node: Node, row: Row, before: TaskEnd, override: Override): Promise<void> => {
+const overrideFinished = async (
+  tx: SqlRunner,
+  node: Node,
+  row: Row,
+  before: FinalStatus,
+  override: Override,
+): Promise<void> => {
   const { kind, hook, parent_id: parent } = row
   const { tasks, runFailed, parentFailed } = countOverride(
     node,
@@ -232,10 +239,10 @@ const recountDownstream = async (
   tx: SqlRunner,
   row: Row,
   edges: ReturnType<typeof edgesOf>,
-  before: UpstreamEnd | null,
+  before: UpstreamOutcome | null,
 ): Promise<void> => {
   if (edges.length === 0) return
-  const { failed, unmet, waived } = countUpstreamEnd(before, edges[0]!.end)
+  const { failed, unmet, waived } = countUpstreamEnd(before, edges[0]!.outcome)
   const nodes = edges.map(({ node }) => node)
   const lanes = edges.map(({ reroute }) => reroute)
   await tx.run(RECOUNT, {

@@ -12,7 +12,7 @@ import { closeRuns } from "./close-runs.ts"
 import { emitTask } from "./events.ts"
 import { cancelOverdue } from "./group-timeouts.ts"
 import { toClaims } from "../claim/to-claims.ts"
-import type { RoundRobin } from "../claim/lane-sets.ts"
+import type { ClaimCursor } from "../claim/lane-sets.ts"
 import { hasReadyRows } from "../claim/ready-queue.ts"
 import { type RowToUnblock, unblockAndClaim } from "../claim/unblock-and-claim.ts"
 import { BatchEffects } from "./batch-effects.ts"
@@ -25,8 +25,8 @@ import { claimResumed } from "./waiting.ts"
 
 /** Positions of the claims, which live as long as the store. */
 export interface Cursors {
-  work: RoundRobin
-  gate: RoundRobin
+  work: ClaimCursor
+  gate: ClaimCursor
 }
 
 /** Adds the entries of the changes that were applied to the audit log. */

@@ -4,7 +4,7 @@
 
 import type { Change, Fence, Output } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
-import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
+import type { SkipReason, FinalStatus } from "../../../core/model/status.ts"
 import { isLegal } from "../../../core/rules/changes/transitions.ts"
 import { isRestrictedLane } from "../../../core/routing/lanes.ts"
 import { outputColumns } from "../../shared/codec.ts"
@@ -289,7 +289,7 @@ UPDATE tasks SET status = ?, skip_reason = ?, error = ?, output = ?, output_key 
 WHERE id = ? AND attempt_id = ? AND status = 'pending'`
 
 interface Decision {
-  status: TaskEnd
+  status: FinalStatus
   skipReason?: SkipReason
   error?: string
   output?: Of<"reuse">["output"]

@@ -1,9 +1,9 @@
 // Effects of finished rows on other rows, collected over a batch and written once per affected row: upstream counters of the rows
 // below, counters of the container above, counters of the run, slots of limits, dependents of jobs.
 
-import { countedEnd, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
+import { countedOutcome, countFinish, edgesOf, isAllowedFailure } from "../../../core/rules/changes/effects.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import type { SkipReason, TaskEnd } from "../../../core/model/status.ts"
+import type { SkipReason, FinalStatus } from "../../../core/model/status.ts"
 import type { Node } from "../../../core/model/workflow.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
 import { finishJobs, type FinishedJob } from "../jobs/dependents.ts"
@@ -47,7 +47,7 @@ export const COUNTER = {
   failed: "taskFailed",
   skipped: "skipped",
   cancelled: "cancelled",
-} as const satisfies Record<TaskEnd, keyof RunDelta>
+} as const satisfies Record<FinalStatus, keyof RunDelta>
 
 export class BatchEffects {
   readonly #tx: Tx
@@ -65,7 +65,7 @@ export class BatchEffects {
   }
 
   /** Records a finished row, and counts down the rows below it. */
-  finish(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
+  finish(row: FinishedRow, status: FinalStatus, skipReason: SkipReason | null): void {
     this.#countEnd(row, status)
     if (!isJobRow(row.runSeq)) this.#collectEdges(row, status, skipReason)
   }
@@ -76,7 +76,7 @@ export class BatchEffects {
   }
 
   /** Counts a finished row in its run and its container. The end of a job is passed on to its dependents. */
-  #countEnd(row: FinishedRow, status: TaskEnd): void {
+  #countEnd(row: FinishedRow, status: FinalStatus): void {
     if (isJobRow(row.runSeq)) {
       this.#jobs.push({ row: row.id, id: row.path, status: jobStatus(status) })
       return
@@ -104,14 +104,14 @@ export class BatchEffects {
     }
   }
 
-  #collectEdges(row: FinishedRow, status: TaskEnd, skipReason: SkipReason | null): void {
+  #collectEdges(row: FinishedRow, status: FinalStatus, skipReason: SkipReason | null): void {
     const run = this.#tx.runs.get(row.runSeq)
     const workflow = this.#tx.workflows.get(run.versionId)
-    const edges = edgesOf(workflow, run, row, countedEnd(workflow.nodes[row.node]!, row.kind, status, skipReason))
+    const edges = edgesOf(workflow, run, row, countedOutcome(workflow.nodes[row.node]!, row.kind, status, skipReason))
     if (edges.length === 0) return
     const rows = this.#downstream.get(row.runSeq) ?? new Map<number | string, FinishedUpstreams>()
     this.#downstream.set(row.runSeq, rows)
-    for (const { node, path, end, reroute } of edges) {
+    for (const { node, path, outcome, reroute } of edges) {
       const key = resultKey(node, path)
       let counts = rows.get(key)
       if (counts === undefined) {
@@ -121,7 +121,7 @@ export class BatchEffects {
         rows.set(key, counts)
       }
       counts.finished++
-      if (end !== "success") counts[end]++
+      if (outcome !== "success") counts[outcome]++
       if (reroute !== null) counts.lane = reroute
     }
   }

@@ -8,7 +8,7 @@ import { MAX_SERVED } from "../../shared/bounds.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import type { CancelReason, RowKind, TaskClaim } from "../../contract/store.ts"
-import { lastWorkflow, type RoundRobin, setLastWorkflow } from "./lane-sets.ts"
+import { lastWorkflow, type ClaimCursor, setLastWorkflow } from "./lane-sets.ts"
 import { limitIds } from "../connection/limit-column.ts"
 import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
@@ -87,7 +87,7 @@ export type CandidateColumns = [
 ]
 
 /** Returns up to `limit` candidates of the highest priority in these lanes, divided among its workflows in turn. */
-export const pickCandidates = (tx: Tx, lanes: readonly string[], limit: number, cursor: RoundRobin): Candidate[] => {
+export const pickCandidates = (tx: Tx, lanes: readonly string[], limit: number, cursor: ClaimCursor): Candidate[] => {
   const priorities = lanes.map((lane) => topPriority(tx, lane))
   const priority = Math.max(...priorities)
   if (priority === NOTHING_READY) return []

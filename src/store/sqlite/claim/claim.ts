@@ -12,7 +12,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { TaskClaim } from "../../contract/store.ts"
 import { type Candidate, pickCandidates } from "./candidates.ts"
 import { type ClaimedRow, toTaskClaims } from "./to-claims.ts"
-import { type LaneSet, laneSets, type RoundRobin } from "./lane-sets.ts"
+import { type LaneSet, laneSets, type ClaimCursor } from "./lane-sets.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import type { Tx } from "../tx.ts"
 
@@ -43,18 +43,18 @@ export const claimerOf = (tx: Tx, holder: HolderId): Claimer => {
 }
 
 /** Claims rows for work. The caller builds their claims, and emits them. */
-export const claimWork = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): ClaimedRows =>
+export const claimWork = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: ClaimCursor): ClaimedRows =>
   claimRows(tx, claimer, request, cursor, "work")
 
 /** Claims rows for the gate, which are all of runs: jobs do not pass a gate. */
-export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin): GateClaims => {
+export const claimGates = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: ClaimCursor): GateClaims => {
   const { rows, more } = claimRows(tx, claimer, request, cursor, "gate")
   return { claims: toTaskClaims(tx, rows), more }
 }
 
 type ClaimKind = "work" | "gate"
 
-const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: RoundRobin, kind: ClaimKind): ClaimedRows => {
+const claimRows = (tx: Tx, claimer: Claimer, request: ClaimRequest, cursor: ClaimCursor, kind: ClaimKind): ClaimedRows => {
   if (claimer === null || request.maxClaims <= 0 || request.lanes.length === 0) return { rows: [], more: false }
   const rows: ClaimedRow[] = []
   const { sets: firstSets, isPartial } = laneSets(tx, request.lanes, cursor)

@@ -13,7 +13,7 @@ import { READY } from "./ready-queue.ts"
 import type { Tx } from "../tx.ts"
 
 /** Position at which the last claim of a kind stopped: the next claim starts after this lane and these workflows. */
-export interface RoundRobin {
+export interface ClaimCursor {
   lane: string
   /** Last lane of restricted work. */
   restricted: string
@@ -21,13 +21,13 @@ export interface RoundRobin {
   workflows: Map<string, number>
 }
 
-export const newRoundRobin = (): RoundRobin => ({ lane: "", restricted: "", workflows: new Map() })
+export const newClaimCursor = (): ClaimCursor => ({ lane: "", restricted: "", workflows: new Map() })
 
-export const lastWorkflow = (cursor: RoundRobin, lanes: readonly string[]): number => cursor.workflows.get(lanes[0]!) ?? 0
+export const lastWorkflow = (cursor: ClaimCursor, lanes: readonly string[]): number => cursor.workflows.get(lanes[0]!) ?? 0
 
 const MAX_CACHED = 1000
 
-export const setLastWorkflow = (cursor: RoundRobin, lanes: readonly string[], workflowId: number): void => {
+export const setLastWorkflow = (cursor: ClaimCursor, lanes: readonly string[], workflowId: number): void => {
   if (cursor.workflows.size >= MAX_CACHED) cursor.workflows.clear()
   cursor.workflows.set(lanes[0]!, workflowId)
 }
@@ -76,7 +76,7 @@ export interface LaneSet {
 }
 
 /** Returns the sets of lanes to claim from. `isPartial`: there may be more lanes than the bound allows. */
-export const laneSets = (tx: Tx, lanes: readonly string[], cursor: RoundRobin): { sets: LaneSet[]; isPartial: boolean } => {
+export const laneSets = (tx: Tx, lanes: readonly string[], cursor: ClaimCursor): { sets: LaneSet[]; isPartial: boolean } => {
   const range = wildcardRange(lanes)
   const requirements = new Set(wildcardRequirements(lanes))
   const named = lanes.filter(isExactLane)

@@ -1,4 +1,4 @@
-// Claims rows in the same write that unblocks them, when no queued row would be claimed first (core/rules/claims/claim-order.ts). All
+// Claims rows in the same write that unblocks them, when no ready row would be claimed first (core/rules/claims/claim-order.ts). All
 // other rows are unblocked and wait for a claim. It spares one of four writes of a task, see docs/decisions/fast-paths.md.
 
 import { newAttemptId } from "../../../core/model/ids.ts"
@@ -11,10 +11,10 @@ import {
   wildcardRequirements,
   workLane,
 } from "../../../core/routing/lanes.ts"
-import { compareReady, precedesQueued, type ReadyRow, sharesClaim } from "../../../core/rules/claims/claim-order.ts"
+import { compareReady, precedesReady, type ReadyRow, needsRoundRobin } from "../../../core/rules/claims/claim-order.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
-import { queueOrder } from "../../shared/claim-order.ts"
+import { readyOrder } from "../../shared/claim-order.ts"
 import { NEXT_WORKFLOW, type RunState, runStates } from "./candidates.ts"
 import { type Claimer, type ClaimRequest, recordDispatch } from "./claim.ts"
 import type { ClaimedRow } from "./to-claims.ts"
@@ -44,8 +44,8 @@ export const unblockAndClaim = (
   const limit = Math.min(request.maxClaims, MAX_CANDIDATES)
   const isIdle = rowsToUnblock.length === 0 || claimer === null || limit <= 0
   const rows = isIdle ? null : inClaimOrder(tx, rowsToUnblock, limit)
-  const head = rows === null ? "shared" : headOfQueue(tx, lanes)
-  if (rows === null || head === "shared") {
+  const head = rows === null ? "needs_round_robin" : readyHead(tx, lanes)
+  if (rows === null || head === "needs_round_robin") {
     for (const row of rowsToUnblock) unblock(tx, row)
     return []
   }
@@ -57,7 +57,7 @@ export const unblockAndClaim = (
     const isStartable = run.status === "running" && run.cancelling === null && !run.paused
     // A row that cannot be claimed counts toward the limit: a claim would have considered it too.
     const mayClaim =
-      isStartable && i < limit && isRequested(row.lane) && precedesQueued(row, head) && hasNoSettings(tx, row.lane)
+      isStartable && i < limit && isRequested(row.lane) && precedesReady(row, head) && hasNoSettings(tx, row.lane)
     const claim = mayClaim ? claimRow(tx, claimer!, row, run) : null
     if (claim === null) unblock(tx, row)
     else claimed.push(claim)
@@ -65,7 +65,7 @@ export const unblockAndClaim = (
   return claimed
 }
 
-/** Returns the rows in claim order; null when they share the claim. */
+/** Returns the rows in claim order; null when a claim would choose among them by round robin. */
 const inClaimOrder = (tx: Tx, rowsToUnblock: readonly RowToUnblock[], limit: number): ReadyRowToUnblock[] | null => {
   const rows = rowsToUnblock.map((row): ReadyRowToUnblock => {
     const run = tx.runs.get(row.runSeq)
@@ -74,30 +74,30 @@ const inClaimOrder = (tx: Tx, rowsToUnblock: readonly RowToUnblock[], limit: num
   })
   const workflows = new Set(rows.map(({ workflowId }) => workflowId)).size
   const lanes = new Set(rows.map(({ lane }) => lane)).size
-  return sharesClaim({ rows: rows.length, workflows, lanes }, limit) ? null : rows.sort(compareReady)
+  return needsRoundRobin({ rows: rows.length, workflows, lanes }, limit) ? null : rows.sort(compareReady)
 }
 
 const HEAD = `
 SELECT priority, workflow_id, run_seq, id FROM tasks INDEXED BY tasks_ready WHERE ${READY} AND lane = ?
-ORDER BY ${queueOrder()} LIMIT 1`
+ORDER BY ${readyOrder()} LIMIT 1`
 
-/** Returns the queued row that a claim of these lanes takes first, or null. "shared": several lanes or workflows share it. */
-const headOfQueue = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "shared" => {
+/** Returns the queued row that a claim of these lanes takes first, or null. "needs_round_robin": several lanes or workflows take turns. */
+const readyHead = (tx: Tx, lanes: readonly string[]): ReadyRow | null | "needs_round_robin" => {
   const range = wildcardRange(lanes)
   const ofRange = range === null ? [] : readyLanes(tx, range.from, range.to, 2)
   const restricted = readyRestrictedLanes(tx, lanes)
-  if (restricted === null) return "shared"
+  if (restricted === null) return "needs_round_robin"
   const candidates = new Set([...lanes.filter(isExactLane), ...ofRange, ...restricted])
   let head: ReadyRow | null = null
   for (const lane of candidates) {
     const first = tx.db.get<[number, number, number, number]>(HEAD, lane)
     if (first === undefined) continue
-    if (head !== null) return "shared"
+    if (head !== null) return "needs_round_robin"
     const [priority, workflowId, runSeq, row] = first
     head = { lane, priority, workflowId, runSeq, row }
   }
-  const isShared = head !== null && tx.db.get(NEXT_WORKFLOW, head.lane, head.priority, head.workflowId) !== undefined
-  return isShared ? "shared" : head
+  const takesTurns = head !== null && tx.db.get(NEXT_WORKFLOW, head.lane, head.priority, head.workflowId) !== undefined
+  return takesTurns ? "needs_round_robin" : head
 }
 
 /** Ready lanes of restricted work, of any requirement, above which the queue counts as shared. */

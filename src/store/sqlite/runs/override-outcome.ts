@@ -1,8 +1,8 @@
 // Sets the outcome of a task by hand, by the rules of core/rules/runs/overrides.ts.
 
-import { countedEnd, edgesOf } from "../../../core/rules/changes/effects.ts"
+import { countedOutcome, edgesOf } from "../../../core/rules/changes/effects.ts"
 import type { RunId } from "../../../core/model/ids.ts"
-import { type RunStatus, type SkipReason, type TaskEnd, type UpstreamEnd } from "../../../core/model/status.ts"
+import { type RunStatus, type SkipReason, type FinalStatus, type UpstreamOutcome } from "../../../core/model/status.ts"
 import {
   countOverride,
   countUpstreamEnd,
@@ -94,7 +94,7 @@ const SET_STATUS = "UPDATE tasks SET status = ?, skip_reason = NULL, error = ? W
 const COUNT_FAILED = "UPDATE tasks SET children_failed = children_failed + ? WHERE id = ?"
 
 const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
-  const before = row.status as TaskEnd
+  const before = row.status as FinalStatus
   const [skipReason] = tx.db.get<[SkipReason | null]>(SKIP_REASON, row.id)!
   tx.db.run(SET_STATUS, override.status, overrideError(override), row.id)
   const { kind, hook, parent } = row
@@ -107,7 +107,7 @@ const overrideFinished = (tx: Tx, effects: BatchEffects, row: LoadedRow, overrid
   run.skipped += counts.tasks.skipped
   run.cancelled += counts.tasks.cancelled
   if (parent !== null) tx.db.run(COUNT_FAILED, counts.parentFailed, parent)
-  recountDownstream(tx, row, countedEnd(node, kind, before, skipReason), countedEnd(node, kind, override.status, null))
+  recountDownstream(tx, row, countedOutcome(node, kind, before, skipReason), countedOutcome(node, kind, override.status, null))
 }
 
 const RECOUNT = `
@@ -116,7 +116,7 @@ UPDATE tasks SET upstream_failed = upstream_failed + ?, upstream_unmet = upstrea
 WHERE run_seq = ? AND node = ? AND path = ? AND status = 'pending' AND attempt_id IS NULL`
 
 /** Counts the new end in downstream rows that are still pending. */
-const recountDownstream = (tx: Tx, row: LoadedRow, before: UpstreamEnd, after: UpstreamEnd): void => {
+const recountDownstream = (tx: Tx, row: LoadedRow, before: UpstreamOutcome, after: UpstreamOutcome): void => {
   const run = tx.runs.get(row.runSeq)
   const { failed, unmet, waived } = countUpstreamEnd(before, after)
   for (const { node, path, reroute } of edgesOf(tx.workflows.get(run.versionId), run, row, after))
