@@ -236,7 +236,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     bug: "The result of a graph is the output of the task that ended last, whatever the graph returns.",
     edits: [
       {
-        file: "src/sdk/ork.ts",
+        file: "src/sdk/embedded/runs.ts",
         find: "if (task === graph?.result?.task) return valueAt",
         replace: "if (graph?.result != null) return valueAt",
       },

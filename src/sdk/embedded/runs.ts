@@ -1,0 +1,178 @@
+// Runs of the durable functions and graphs of a program: creates, finds and lists them, and returns them as work.
+
+import { newRunId, type RunId } from "../../core/model/ids.ts"
+import { isRunClosed } from "../../core/model/status.ts"
+import type { Engine } from "../../engine/engine.ts"
+import { planStepRetry } from "../../engine/services/step-retry.ts"
+import { WholeOutputs } from "../../engine/services/whole-output.ts"
+import { cancelRun } from "../../engine/waiting/cancel-run.ts"
+import type { ServerStore } from "../../store/contract/server-store.ts"
+import type { RunRow } from "../../store/contract/store.ts"
+import type { AnyWorkflow } from "../definitions.ts"
+import type { ParentFunction } from "../durable/program-executor.ts"
+import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
+import type { AnyGraph } from "../graph/graph.ts"
+import { valueAt } from "../graph/refs.ts"
+import type { EnqueueOptions, ListOptions, TransactionOptions, Work } from "../orkable.ts"
+import { isInTransaction } from "./in-transaction.ts"
+import { failureOf, readOutput, resultOf } from "./outcomes.ts"
+import { throwPublicError } from "./public-errors.ts"
+import type { WaitOptions } from "./results.ts"
+import { boundParams, paramsOf } from "./run-params.ts"
+import type { WorkContext } from "./work-context.ts"
+import type { WorkflowVersions } from "./workflow-versions.ts"
+
+const PAGE = 100
+
+export class Runs {
+  readonly #context: WorkContext
+  readonly #versions: WorkflowVersions
+  readonly #outputs: WholeOutputs
+
+  constructor(context: WorkContext, versions: WorkflowVersions) {
+    this.#context = context
+    this.#versions = versions
+    this.#outputs = new WholeOutputs(context.parts)
+  }
+
+  async start<Result>(
+    definition: AnyWorkflow | AnyGraph,
+    input: unknown,
+    options: EnqueueOptions | TransactionOptions,
+  ): Promise<Work<Result>> {
+    const { clock, random } = this.#context.parts
+    if (isInTransaction(options)) {
+      throw new TypeError(
+        `${definition.kind} ${definition.name} cannot start in a transaction: enqueue a task in it, which starts the run`,
+      )
+    }
+    if (options.delay !== undefined || options.at !== undefined) {
+      throw new TypeError(`${definition.kind} ${definition.name} cannot be delayed: begin it with a sleep`)
+    }
+    const { workflowId, versionId, workflow } = await this.#versions.of(definition)
+    const { run, created } = await this.#create({
+      id: newRunId(clock.now(), random.hex128()),
+      workflowId,
+      versionId,
+      trigger: "manual",
+      params: boundParams(workflow, input, definition.name),
+      priority: options.priority ?? (definition.kind === "workflow" ? definition.priority : null),
+      idempotencyKey: options.key ?? null,
+    })
+    if (!created && options.onConflict === "error") {
+      throw new ConflictError(`no run of ${definition.name} was created: the key is taken by run ${run.id}`)
+    }
+    const maySkipFirstRead =
+      created && this.#context.runsDefinition(definition.name) ? this.#context.results.maySkipFirstRead() : undefined
+    return this.#toWork(run, created, maySkipFirstRead) as Work<Result>
+  }
+
+  async #create(
+    run: Omit<Parameters<ServerStore["createRuns"]>[0][number], "logicalDate" | "private" | "workingDir">,
+  ): Promise<{ run: RunRow; created: boolean }> {
+    const { store } = this.#context.parts
+    const [result] = await this.#context.createThenClaim("runs", () =>
+      store.createRuns([{ ...run, logicalDate: null, private: false, workingDir: null }]),
+    )
+    return result!
+  }
+
+  /** Starts a run as the child of a durable function, unless it exists. */
+  async startChild(parent: ParentFunction, id: RunId, definition: AnyWorkflow, input: unknown): Promise<void> {
+    const { workflowId, versionId } = await this.#versions.of(definition)
+    await this.#create({
+      id,
+      workflowId,
+      versionId,
+      trigger: "workflow",
+      params: paramsOf(input, definition.name),
+      priority: definition.priority,
+      idempotencyKey: null,
+      parent: { ...parent, rootRunId: null, depth: 1, withinSameWorkflow: true },
+    })
+  }
+
+  async get(id: RunId): Promise<Work<unknown> | null> {
+    const run = await this.#context.parts.store.getRun(id)
+    return run === null ? null : this.#toWork(run, false)
+  }
+
+  async *list(workflow: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
+    let before: { createdAt: string; id: RunId } | null = null
+    for (;;) {
+      const page: RunRow[] = await this.#context.parts.store.listRuns({
+        workflow,
+        limit: PAGE,
+        ...(before !== null && { before }),
+      })
+      for (const run of page) {
+        if (status === undefined || (status as readonly string[]).includes(run.status)) yield this.#toWork(run, false)
+      }
+      if (page.length < PAGE) return
+      before = page.at(-1)!
+    }
+  }
+
+  /** Returns a run as work. `maySkipFirstRead`: given for a run that this process works on and has just created. */
+  #toWork(run: RunRow, created: boolean, maySkipFirstRead?: () => boolean): Work<unknown> {
+    const { store } = this.#context.parts
+    const { id, workflow: name } = run
+    const find = async (): Promise<RunRow> => {
+      const found = await store.getRun(id)
+      if (found === null) throw new NotFoundError(`there is no run ${id}`)
+      return found
+    }
+    return {
+      id,
+      name,
+      created,
+      status: run.status,
+      input: run.params,
+      attempts: 1,
+      error: run.error,
+      progress: null,
+      result: (options) => this.#result(run, { ...options, maySkipFirstRead }),
+      cancel: async () => {
+        if (!(await cancelRun(store, id).finally(() => this.#context.engine?.wake()))) {
+          throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
+        }
+      },
+      retry: async ({ from } = {}) => {
+        const engine = this.engineOf("retry")
+        const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })
+        await engine.retry(id, (await fromStep?.catch(throwPublicError))?.request ?? {}).catch(throwPublicError)
+      },
+      refresh: async () => this.#toWork(await find(), false),
+    }
+  }
+
+  /** Returns the engine. Throws when this process runs no definitions. */
+  engineOf(operation: string): Engine {
+    if (this.#context.engine !== null) return this.#context.engine
+    throw new ConflictError(`${operation} of a run requires a process that runs definitions: list some in run of Ork.open`)
+  }
+
+  async #result({ id, workflow: name }: RunRow, options: WaitOptions): Promise<unknown> {
+    const { store, objects } = this.#context.parts
+    const read = async (): Promise<RunRow> => {
+      const run = await store.getRun(id)
+      if (run === null) throw new NotFoundError(`there is no run ${id}`)
+      return run
+    }
+    const readEnded = async (): Promise<RunRow | null> => {
+      const run = await read()
+      return isRunClosed(run.status) ? run : null
+    }
+    const graph = this.#versions.graph(name)
+    const announced = await this.#context.results.wait(id, readEnded, options)
+    if ("result" in announced) {
+      const { task, output } = announced.result
+      if (task === null) return await readOutput(objects, output)
+      if (task === graph?.result?.task) return valueAt(await readOutput(objects, output), graph.result.segments)
+    }
+    const ended = "result" in announced ? await read() : announced
+    if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${name} was cancelled`)
+    if (ended.status === "success") return await resultOf({ store, outputs: this.#outputs, graph }, ended)
+    throw new TaskFailedError(name, id, await failureOf(store, ended))
+  }
+}
