@@ -77,6 +77,8 @@ export interface SqliteOptions {
   random: Random
   /** Returns whether the process of a holder is certainly gone. By default no process is. */
   isDead?: (holder: LeaseHolderRow) => boolean
+  /** An open connection to the file, which stays open when the store closes. By default the store opens one of its own. */
+  connection?: Database
   /** Schedules a flush of the write queue. The default, `setImmediate`, lets calls of one tick share a commit. */
   schedule?: (flush: () => void) => void
 }
@@ -138,7 +140,7 @@ export const openSqlite = async (options: SqliteOptions): Promise<SqliteStore> =
       await writer.close()
       wake?.close()
       lock?.release()
-      if (db.open) db.close()
+      if (options.connection === undefined && db.open) db.close()
     },
     createJobsIn: createJobsIn({ session, path, perform, wakeAll }),
     recordInTransaction: recordInTransaction({ session, writer, perform, committed: wakeHere }),
@@ -165,9 +167,9 @@ const withEntry = <T>(tx: Tx, work: (tx: Tx) => T, change: (result: unknown) => 
   return result
 }
 
-const openSession = async ({ path, clock, random }: SqliteOptions): Promise<Session> => {
-  const db = new Database(path)
-  await whileBusy(db, () => db.configure())
+const openSession = async ({ path, clock, random, connection }: SqliteOptions): Promise<Session> => {
+  const db = connection ?? new Database(path)
+  if (connection === undefined) await whileBusy(db, () => db.configure())
   return { db, clock, random, workflows: new Workflows(db), runs: new RunInfoCache(db), inFlight: new InFlightRows() }
 }
 

@@ -411,8 +411,8 @@ export class FunctionLog {
   }
 }
 
-const outputOf = ({ output, output_key: key, ...record }: StepRecord & { output_bytes?: number }): Json => {
-  if (key !== null) return { key, bytes: record.output_bytes ?? 0 }
+const outputOf = ({ output, output_key: key, output_bytes: bytes }: StepRecord): Json => {
+  if (key !== null) return { key, bytes: bytes ?? 0 }
   return output === null ? null : { inline: JSON.parse(output) as Json }
 }
 

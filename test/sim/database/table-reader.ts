@@ -1,9 +1,10 @@
 // Reads the tables of a store for the checks, by statements of its own: the tables of SQLite, or a copy of those of Postgres. A result is
-// kept until the tables may have changed; nobody changes the rows of a result.
+// kept until a row is written; nobody changes the rows of a result.
 
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import type { JobStatus } from "../../../src/core/rules/jobs/jobs.ts"
 import type { RunStatus, SkipReason, TaskStatus } from "../../../src/core/model/status.ts"
+import { type RowClass, rowClassOf } from "./row-class.ts"
 
 export interface RunRecord {
   seq: number
@@ -108,6 +109,7 @@ export interface StepRecord {
   failures: number
   output: string | null
   output_key: string | null
+  output_bytes: number | null
   /** A JSON text. */
   details: string
 }
@@ -159,37 +161,53 @@ const READY_ROW = `t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_
 
 const READY = `${READY_ROW} AND r.paused = 0 AND (r.cancelling IS NULL OR t.hook = 1)`
 
+/** A prepared statement, and what it returned since the tables last changed. */
+class Query {
+  readonly #statement: StatementSync
+  readonly #rowClass: RowClass
+  /** Results, by values. */
+  readonly results = new Map<string, unknown[]>()
+
+  constructor(statement: StatementSync) {
+    this.#statement = statement
+    this.#rowClass = rowClassOf(statement.columns().map(({ name }) => name))
+    statement.setReturnArrays(true)
+  }
+
+  read(values: readonly (string | number)[]): unknown[] {
+    const rows = this.#statement.all(...values) as unknown as (string | number | null)[][]
+    return rows.map((row) => new this.#rowClass(row))
+  }
+}
+
 export class TableReader {
   readonly #db: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
-  /** Results, by statement and values. */
-  readonly #results = new Map<string, Map<string, unknown[]>>()
+  readonly #queries = new Map<string, Query>()
+  /** Counts the rows that the connection has written. */
+  readonly #changes: StatementSync
+  #changesBefore = -1
 
   constructor(db: DatabaseSync) {
     this.#db = db
+    this.#changes = db.prepare("SELECT total_changes()")
+    this.#changes.setReturnArrays(true)
   }
 
-  /** Forgets the results of earlier reads, after a commit. */
+  /** Forgets the results of earlier reads if the tables have changed since. */
   refresh(): void {
-    this.#results.clear()
+    const [changes] = this.#changes.get() as unknown as [number]
+    if (changes === this.#changesBefore) return
+    this.#changesBefore = changes
+    for (const { results } of this.#queries.values()) results.clear()
   }
 
   #all<T>(sql: string, ...values: (string | number)[]): T[] {
-    const results = this.#results.get(sql) ?? new Map<string, unknown[]>()
-    this.#results.set(sql, results)
+    let query = this.#queries.get(sql)
+    if (query === undefined) this.#queries.set(sql, (query = new Query(this.#db.prepare(sql))))
     const key = values.join("\n")
-    const known = results.get(key) ?? this.#read(sql, values)
-    results.set(key, known)
-    return known as T[]
-  }
-
-  #read(sql: string, values: readonly (string | number)[]): unknown[] {
-    let statement = this.#statements.get(sql)
-    if (statement === undefined) {
-      statement = this.#db.prepare(sql)
-      this.#statements.set(sql, statement)
-    }
-    return statement.all(...values)
+    let rows = query.results.get(key)
+    if (rows === undefined) query.results.set(key, (rows = query.read(values)))
+    return rows as T[]
   }
 
   runs(): RunRecord[] {
