@@ -105,7 +105,7 @@ export class EventReader {
     this.wake()
   }
 
-  /** Settles when the iterations that have begun know their position; null: they do. What is created before that may be missed. */
+  /** Promise until every started iteration has read its position; null if all have. Events of work that is created before may be missed. */
   get position(): Promise<void> | null {
     return this.#position
   }

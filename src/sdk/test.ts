@@ -1,22 +1,15 @@
 // The test kit: the real engine on a database in memory, under a virtual clock that only the test advances.
 
-import { accessSync, constants, mkdtempSync } from "node:fs"
 import { rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import type { Clock, Random } from "../core/model/ports.ts"
 import { inlineEvaluator } from "../engine/gate/evaluator.ts"
-import { WholeOutputs } from "../engine/services/whole-output.ts"
 import type { Logger } from "../engine/ports.ts"
 import { FileObjectStore } from "../objects/file/file.ts"
 import type { ObjectStore } from "../objects/objects.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { openSqlite } from "../store/sqlite/sqlite.ts"
-import type { Json } from "../core/values/json.ts"
 import type { RunId } from "../core/model/ids.ts"
-import type { TaskStatus } from "../core/model/status.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import type { RowKind } from "../core/model/row.ts"
 import { checkDefinitions } from "./check-definitions.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
@@ -39,9 +32,14 @@ import {
 import { HOLDING_CONDITIONS } from "./test-kit/holding-conditions.ts"
 import { type FindMock, type MockContext, mockedExecutors, type MockFunction } from "./test-kit/mocked-executor.ts"
 import { seededRandom } from "./test-kit/seeded-random.ts"
+import { awaitOperations } from "./test-kit/await-operations.ts"
+import { KillSwitch } from "./test-kit/kill-switch.ts"
+import { createFolder } from "./test-kit/memory-folder.ts"
+import { readTaskStates, type TaskState } from "./test-kit/task-states.ts"
 import { VirtualClock } from "./virtual-clock.ts"
 
 export type { MockContext } from "./test-kit/mocked-executor.ts"
+export type { TaskState } from "./test-kit/task-states.ts"
 
 export interface TestOptions {
   run: readonly Definition[]
@@ -77,24 +75,6 @@ export interface TestOrk extends Orkable, AsyncDisposable {
   tasks(run: WorkRef): Promise<TaskState[]>
   stop(): Promise<void>
 }
-
-/** A task of a run. */
-export interface TaskState {
-  readonly name: string
-  /** Index of the item in each fan-out around and at the task, such as `1.2`; empty outside of fan-outs. */
-  readonly path: string
-  /** `fan` and `group`: all of a fan-out or group, without attempts of its own. */
-  readonly kind: RowKind
-  readonly status: TaskStatus
-  readonly attempts: number
-  readonly error: string | null
-  readonly output: Json
-  /** Start and end of the last attempt. */
-  readonly startedAt: Date | null
-  readonly finishedAt: Date | null
-}
-
-const dateOf = (instant: string | null): Date | null => (instant === null ? null : new Date(instant))
 
 /** Opens an engine for a test. */
 export const testOrk = (options: TestOptions): Promise<TestOrk> => openKit(options)
@@ -139,7 +119,7 @@ class TestKit implements TestOrk {
     this.#options = options
     this.#clock = new VirtualClock(new Date(options.now ?? "2026-01-01T00:00:00Z").getTime())
     this.#random = options.random ?? seededRandom(options.seed ?? 1)
-    this.#objects = counted(new FileObjectStore(this.#folder), this.#clock)
+    this.#objects = awaitOperations(new FileObjectStore(this.#folder), this.#clock)
   }
 
   async open(): Promise<void> {
@@ -150,7 +130,7 @@ class TestKit implements TestOrk {
 
   async #openStore(): Promise<ServerStore> {
     const { openStore } = this.#options
-    if (openStore !== undefined) return counted(await openStore(this.#clock, this.#random), this.#clock)
+    if (openStore !== undefined) return awaitOperations(await openStore(this.#clock, this.#random), this.#clock)
     return await openSqlite({
       path: ":memory:",
       clock: this.#clock,
@@ -173,7 +153,7 @@ class TestKit implements TestOrk {
       process,
       // No other process can die: dead engines are reaped when the next one starts.
       holder: "run",
-      alone: true,
+      singleProcess: true,
       name: process,
       concurrency: 100,
       version: "test",
@@ -225,34 +205,7 @@ class TestKit implements TestOrk {
   }
 
   async tasks(work: WorkRef): Promise<TaskState[]> {
-    const runId = idOf(work) as RunId
-    const store = this.#store!
-    const outputs = new WholeOutputs({ store, objects: this.#objects })
-    const limit = Number.MAX_SAFE_INTEGER
-    const rows = await store.listTasks({ runId, limit })
-    const run = await store.getRun(runId)
-    if (run === null) return []
-    const workflow = await store.compiled(run.versionId)
-    for (const { node, path, kind } of [...(await store.listRowStates(runId)), ...(await store.listInner({ runId, limit }))]) {
-      const container = kind === "task" ? null : await store.getTask({ runId, name: workflow.nodes[node]!.name, path })
-      if (container !== null) rows.push(container)
-    }
-    const states = rows.map(async (row) => {
-      const { name, path, kind, status, attempt: attempts, error } = row
-      const output = await outputs.readRow(workflow, row)
-      return {
-        name,
-        path,
-        kind,
-        status,
-        attempts,
-        error,
-        output,
-        startedAt: dateOf(row.startedAt),
-        finishedAt: dateOf(row.finishedAt),
-      }
-    })
-    return await Promise.all(states)
+    return await readTaskStates(this.#store!, this.#objects, idOf(work) as RunId)
   }
 
   async stop(): Promise<void> {
@@ -275,23 +228,25 @@ class TestKit implements TestOrk {
     input: NoInfer<Input>,
     options?: EnqueueOptions | TransactionOptions,
   ): Promise<Work<Output>> =>
-    this.#lasting(await this.#ork.enqueue(definition as TaskDefinition<Input, Output>, input, options as TransactionOptions))
+    this.#survivingCrash(
+      await this.#ork.enqueue(definition as TaskDefinition<Input, Output>, input, options as TransactionOptions),
+    )
 
   async enqueueAll<Input, Output>(
     definition: TaskDefinition<Input, Output>,
     inputs: readonly NoInfer<Input>[],
     options?: Omit<EnqueueOptions, "key">,
   ): Promise<Work<Output>[]> {
-    return (await this.#ork.enqueueAll(definition, inputs, options)).map((work) => this.#lasting(work))
+    return (await this.#ork.enqueueAll(definition, inputs, options)).map((work) => this.#survivingCrash(work))
   }
 
   async get(id: string): Promise<Work<unknown> | null> {
     const found = await this.#ork.get(id)
-    return found === null ? null : this.#lasting(found)
+    return found === null ? null : this.#survivingCrash(found)
   }
 
   async *list(options: ListOptions): AsyncGenerator<Work<unknown>> {
-    for await (const work of this.#ork.list(options)) yield this.#lasting(work)
+    for await (const work of this.#ork.list(options)) yield this.#survivingCrash(work)
   }
 
   /** Continues on the next engine after a crash. */
@@ -317,15 +272,15 @@ class TestKit implements TestOrk {
     }
   }
 
-  /** Returns the work as one that survives a crash: its methods use the engine that runs when they are called. */
-  #lasting<Output>(work: Work<Output>): Work<Output> {
+  /** Returns the work with methods that use the engine that runs when they are called, also after a crash. */
+  #survivingCrash<Output>(work: Work<Output>): Work<Output> {
     const current = async (): Promise<Work<Output>> => (await this.#ork.get(work.id)) as Work<Output>
     return {
       ...work,
       result: async (options) => await (await current()).result(options),
       cancel: async () => await (await current()).cancel(),
       retry: async (options) => await (await current()).retry(options),
-      refresh: async () => this.#lasting(await current()),
+      refresh: async () => this.#survivingCrash(await current()),
     }
   }
 
@@ -360,88 +315,3 @@ class TestKit implements TestOrk {
     await this.#ork.unschedule(name)
   }
 }
-
-/** Ends one engine, as a crash does: afterwards nothing that it does has an effect, and nothing that it waits for happens. */
-class KillSwitch {
-  #ended = false
-  readonly #end = Promise.withResolvers<never>()
-  readonly killed: Promise<"killed">
-
-  constructor() {
-    this.killed = this.#end.promise.catch(() => "killed" as const)
-  }
-
-  end(): void {
-    this.#ended = true
-    this.#end.reject(new Error("the engine was killed"))
-  }
-
-  clock(clock: VirtualClock): Clock {
-    return {
-      steady: true,
-      now: () => clock.now(),
-      monotonic: () => clock.monotonic(),
-      after: (ms, fire) =>
-        this.#ended
-          ? () => {}
-          : clock.after(ms, () => {
-              if (!this.#ended) fire()
-            }),
-    }
-  }
-
-  /** Rolls back a transaction of a killed engine. */
-  #transactionsOf(store: ServerStore): ServerStore["recordInTransaction"] {
-    const record: ServerStore["recordInTransaction"] = (step, work) =>
-      store.recordInTransaction(step, (tx) => Promise.race([work(tx), this.#end.promise]))
-    return async (step, work) => {
-      const recorded = await record(step, work)
-      return this.#ended ? await new Promise<never>(() => {}) : recorded
-    }
-  }
-
-  /** Returns the store for this engine, which does not close it. */
-  bind(store: ServerStore): ServerStore {
-    const never = new Promise<never>(() => {})
-    return new Proxy(store, {
-      get: (target, name, receiver) => {
-        const value: unknown = Reflect.get(target, name, receiver)
-        if (name === "close") return async () => {}
-        if (name === "recordInTransaction") return this.#transactionsOf(target)
-        if (typeof value !== "function" || name === "compiledNow" || name === "onWake") return value
-        return (...args: unknown[]): unknown => {
-          if (this.#ended) return never
-          const result: unknown = (value as (...values: unknown[]) => unknown).apply(target, args)
-          return result instanceof Promise ? result.then((settled: unknown) => (this.#ended ? never : settled)) : result
-        }
-      },
-    })
-  }
-}
-
-/**
- * Creates a folder for logs and large outputs: in memory where the system has such a folder, because a disk would take most of the
- * time.
- */
-const createFolder = (): string => {
-  const inMemory = "/dev/shm"
-  try {
-    accessSync(inMemory, constants.W_OK)
-    return mkdtempSync(join(inMemory, "ork-test-"))
-  } catch {
-    return mkdtempSync(join(tmpdir(), "ork-test-"))
-  }
-}
-
-/** Lets the clock wait for operations on files, which take real time. */
-const counted = <T extends object>(counting: T, clock: VirtualClock): T =>
-  new Proxy(counting, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name, target)
-      if (typeof value !== "function") return value
-      return (...args: unknown[]): unknown => {
-        const result: unknown = (value as (...values: unknown[]) => unknown).apply(target, args)
-        return result instanceof Promise ? clock.during(result) : result
-      }
-    },
-  })

@@ -82,7 +82,7 @@ export class Jobs {
       const maySkipFirstRead = this.#context.results.maySkipFirstRead()
       const runsHere = jobs[0] === undefined || this.#context.runsDefinition(jobs[0].name)
       if (!isInTransaction(options) && !runsHere) await this.#unhandled.check(jobs)
-      return created.map((job) => this.toWork(job, runsHere && job.created ? maySkipFirstRead : undefined))
+      return created.map((job) => this.#toWork(job, runsHere && job.created ? maySkipFirstRead : undefined))
     }
     const taken = created.rejected === "key_exists" ? `the key is taken by job ${created.id}` : created.rejected
     throw new ConflictError(`no job of ${jobs[0]!.name} was created: ${taken}`)
@@ -110,7 +110,7 @@ export class Jobs {
 
   async get(id: string): Promise<Work<unknown> | null> {
     const job = await this.#context.parts.store.getJob(id)
-    return job === null ? null : this.toWork(job)
+    return job === null ? null : this.#toWork(job)
   }
 
   async *list(name: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
@@ -123,14 +123,14 @@ export class Jobs {
         limit: PAGE,
         ...(after !== null && { after }),
       })
-      for (const job of page) yield this.toWork(job)
+      for (const job of page) yield this.#toWork(job)
       if (page.length < PAGE) return
       after = page.at(-1)!
     }
   }
 
   /** Returns a job as work. `maySkipFirstRead`: given for a job that this process runs and has just created. */
-  toWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, maySkipFirstRead?: () => boolean): Work<unknown> {
+  #toWork(job: JobInTransaction & Partial<Pick<JobRow, "progress">>, maySkipFirstRead?: () => boolean): Work<unknown> {
     const { store } = this.#context.parts
     return {
       id: job.id,
@@ -152,7 +152,7 @@ export class Jobs {
         const rejected = await store.retryJob(job.id).finally(() => this.#context.engine?.wake())
         if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be retried: ${rejected.rejected}`)
       },
-      refresh: async () => this.toWork(await this.#find(job.id)),
+      refresh: async () => this.#toWork(await this.#find(job.id)),
     }
   }
 

@@ -26,12 +26,12 @@ export interface OrkParts {
   /** See `stallLimit`. Absent: the event loop is not watched. */
   stallMs?: number
   version: string
-  /** Returns the executors of the engine, given that of functions. Default: that one alone, and work of no other executor is claimed. */
+  /** Returns the executors of the engine, given that of functions. Default: only that one, and only its work is claimed. */
   executors?: (functions: ProgramExecutor) => readonly Executor[]
   /** Absent: this process removes nothing of the past. */
   retention?: RetentionLimits
   /** No other process uses the database: this one sees every end of work by itself. Default: false. */
-  alone?: boolean
+  singleProcess?: boolean
   /** Checks the conditions of `wait` tasks. Default: other engines of the store do. */
   conditions?: ConditionProbes
   /** Changes a graph before it is stored. */

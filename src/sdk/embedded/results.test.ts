@@ -7,7 +7,7 @@ import { Results } from "./results.ts"
 const AT = "2026-01-01T00:00:00.000Z"
 
 /** Results of a process whose jobs never end in the store, with a clock that stands still. */
-const setup = ({ alone = false } = {}) => {
+const setup = ({ singleProcess = false } = {}) => {
   const listeners: Listener[] = []
   const delays: number[] = []
   const clock = {
@@ -25,7 +25,7 @@ const setup = ({ alone = false } = {}) => {
     },
   }
   const reads: string[] = []
-  const results = new Results({ store: { onWake: () => {} }, clock, alone }, engine)
+  const results = new Results({ store: { onWake: () => {} }, clock, singleProcess }, engine)
   return {
     results,
     reads,
@@ -78,7 +78,7 @@ it("a job is read at once when something has ended, or was cancelled, since it w
 })
 
 it("a job is read at once where nobody polls", () => {
-  const { results, wait, reads } = setup({ alone: true })
+  const { results, wait, reads } = setup({ singleProcess: true })
   void wait("a", results.maySkipFirstRead())
   expect(reads).toEqual(["a"])
 })

@@ -47,20 +47,20 @@ const copyOf = (output: Output): Output =>
 
 export class Results {
   readonly #clock: Clock
-  readonly #alone: boolean
+  readonly #singleProcess: boolean
   /** By the id of the awaited job or run. */
   readonly #waiters = new Map<string, Set<Waiter>>()
   /** Number of ends that this process has announced. */
   #ends = 0
   #stopped = false
 
-  /** `alone`: no other process uses the database. */
+  /** `singleProcess`: no other process uses the database. */
   constructor(
-    { store, clock, alone = false }: { store: Pick<ServerStore, "onWake">; clock: Clock; alone?: boolean },
+    { store, clock, singleProcess = false }: { store: Pick<ServerStore, "onWake">; clock: Clock; singleProcess?: boolean },
     engine: Pick<Engine, "onEvent"> | null,
   ) {
     this.#clock = clock
-    this.#alone = alone
+    this.#singleProcess = singleProcess
     engine?.onEvent((event, result) => {
       const id = endedIn(event)
       if (id === null) return
@@ -98,12 +98,12 @@ export class Results {
   }
 
   /**
-   * Called for work that is unfinished now. Returns a function that says whether a wait for it may begin without a read: nothing has ended in
-   * this process since, and the first poll finds an end in another process. Without polls (`alone`), every wait begins with a read.
+   * Returns a function for work that is unfinished now: true while no job or run has ended in this process since this call, so that `wait`
+   * may start with a poll, which finds an end in another process. False in a single process, which does not poll.
    */
   maySkipFirstRead(): () => boolean {
     const ends = this.#ends
-    return () => ends === this.#ends && !this.#alone
+    return () => ends === this.#ends && !this.#singleProcess
   }
 
   /** Calls `read` until it returns a value, or this process announces the success: at once, unless the first read may be skipped. */
@@ -171,7 +171,7 @@ export class Results {
       signal?.addEventListener("abort", onAbort, { once: true })
       const waiters = this.#waiters.get(id) ?? new Set()
       this.#waiters.set(id, waiters.add(waiter))
-      if (!this.#alone) poll()
+      if (!this.#singleProcess) poll()
       // It may have ended before.
       if (maySkipFirstRead?.() !== true) void check()
     })
