@@ -215,13 +215,13 @@ export const SETTINGS = {
   ),
   retentionDays: setting(
     "retention_days",
-    "days that a server keeps ended runs, finished jobs and audit entries; 0 keeps them forever",
+    "days that a server keeps finished runs and jobs, and audit entries; 0 keeps them forever",
     integer(0, 36_500),
     () => 0,
   ),
   retentionRuns: setting(
     "retention_runs",
-    "number of ended runs that a server keeps per workflow; 0 keeps all",
+    "number of finished runs that a server keeps per workflow; 0 keeps all",
     integer(0, 100_000_000),
     () => 0,
   ),

@@ -10,7 +10,7 @@ const LETTER_U = 0x75
 const NUMBER = /-?\d[\d.eE+-]*/g
 const END_OF_NUMBER = /[\d.eE+-]{1,400}$/
 
-/** Bytes that are masked in one turn of the event loop. */
+/** Bytes that are masked in one tick. */
 const SLICE_BYTES = 64 * 1024
 
 /** Masks secrets in JSON. */

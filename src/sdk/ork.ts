@@ -58,7 +58,7 @@ export interface OrkOptions {
    */
   stallLimit?: Duration
   /**
-   * What is kept of ended work. Processes that run definitions remove the rest once an hour. Default: everything, except events that are
+   * What is kept of finished work. Processes that run definitions remove the rest once an hour. Default: everything, except events that are
    * older than an hour.
    */
   retention?: RetentionOptions

@@ -9,8 +9,8 @@ interface Timer {
   fire: () => void
 }
 
-/** Turns of the event loop without a timer after which nothing goes on any more. */
-const QUIET_TURNS = 20
+/** Ticks without a new timer after which nothing happens any more without time passing. */
+const QUIET_TICKS = 20
 
 export class VirtualClock implements Clock {
   readonly steady = true
@@ -62,7 +62,7 @@ export class VirtualClock implements Clock {
   /** Resolves when nothing goes on without time passing. */
   async settle(): Promise<void> {
     let set = this.#set
-    for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
+    for (let quiet = 0; quiet < QUIET_TICKS; quiet++) {
       await new Promise<void>((resolve) => setImmediate(resolve))
       if (this.#set === set && this.#pending === 0) continue
       set = this.#set

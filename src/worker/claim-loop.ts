@@ -1,4 +1,4 @@
-// Claims tasks for the free slots of a worker by long polls, and passes on stop requests, lost attempts and ended runs that come
+// Claims tasks for the free slots of a worker by long polls, and passes on stop requests, lost attempts and closed runs that come
 // with the responses. While results are reported, the reports claim: one request at a time may do so, because the server releases what
 // a poll does not list.
 
@@ -101,7 +101,7 @@ export class ClaimLoop {
       await sleep(clock, FULL_DELAY_MS, AbortSignal.any([signal, change]))
       if (!change.aborted) return !signal.aborted && !reporter.claiming
     }
-    // A task that has just ended is reported within this turn of the event loop.
+    // A task that has just ended is reported within this tick.
     await new Promise<void>((resolve) => setImmediate(resolve))
     if (reporter.claiming || (reporter.busy && !this.#isInventoryDue())) {
       await deliveredOrAborted(reporter, signal)

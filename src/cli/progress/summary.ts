@@ -1,4 +1,4 @@
-// Formats the summary of a finished run: status, duration, critical path, counts, and for each failure its error and the tail of
+// Formats the summary of a closed run: status, duration, critical path, counts, and for each failure its error and the tail of
 // its log. Pure; the caller reads the logs.
 
 import type { TerminalRun, TerminalTask } from "./terminal-state.ts"

@@ -1,4 +1,4 @@
-// The summary and the exit code of a finished run.
+// The summary and the exit code of a closed run.
 
 import type { Context } from "../target/context.ts"
 import { print, printSpans } from "../terminal/output.ts"

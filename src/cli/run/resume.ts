@@ -45,7 +45,7 @@ export const resumeRun = async (context: Context, config: Config, text: string, 
 }
 
 /**
- * Starts the engine, which continues an unfinished run; retries a finished one. Waits first for an unfinished cancellation, and for
+ * Starts the engine, which continues an open run; retries a closed one. Waits first for an unfinished cancellation, and for
  * hooks.
  */
 const continueRun = async ({ engine, reporter }: LocalRun, store: Store, view: TerminalRun, row: RunRow): Promise<void> => {

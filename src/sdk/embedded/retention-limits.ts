@@ -3,9 +3,9 @@
 import type { RetentionLimits } from "../../engine/services/housekeeping.ts"
 
 export interface RetentionOptions {
-  /** Maximum age, in days, of ended runs, finished jobs and audit entries. Default: 0, without limit. */
+  /** Maximum age, in days, of finished runs and jobs and of audit entries. Default: 0, without limit. */
   days?: number
-  /** Maximum number of ended runs of each workflow. Default: 0, without limit. */
+  /** Maximum number of finished runs of each workflow. Default: 0, without limit. */
   runs?: number
 }
 

@@ -128,7 +128,7 @@ export class Reporter {
   async #send(): Promise<void> {
     if (this.#sending) return
     this.#sending = true
-    // Batches the reports of this turn of the event loop.
+    // Batches the reports of this tick.
     await new Promise<void>((resolve) => setImmediate(resolve))
     while (this.#queue.length > 0 && !this.#registration.ended.aborted) {
       await this.#deliver(this.#nextBatch()).catch((error: unknown) => this.#logRejection(error))

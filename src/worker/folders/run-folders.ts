@@ -9,7 +9,7 @@ import { isUuid } from "../../core/model/ids.ts"
 import { MAX_RUNS_ASKED } from "../../protocol/api/workers.ts"
 
 const LIMITS: CacheLimits = { maxAgeMs: 7 * 86_400_000, maxCount: 100, maxBytes: 2 * 2 ** 30 }
-/** Interval at which the worker asks about an ended run, which may have been removed. */
+/** Interval at which the worker asks about a closed run, which may have been removed. */
 const ENDED_CHECK_MS = 600_000
 
 const KINDS = ["work", "upstream", "objects/runs"] as const
@@ -20,7 +20,7 @@ interface RunState {
   ended: boolean
   /** Earliest time to ask the server about the run. */
   checkAt: number
-  /** Size of the `work` folder of an ended run; null if not measured yet. */
+  /** Size of the `work` folder of a closed run; null if not measured yet. */
   bytes: number | null
 }
 
@@ -87,7 +87,7 @@ export class RunFolders {
     return due
   }
 
-  /** Removes the folders of an ended run except its `work` folder; removes that one too if it is empty. */
+  /** Removes the folders of a closed run except its `work` folder; removes that one too if it is empty. */
   async runEnded(runId: string, now: number): Promise<void> {
     const run = this.#runs.get(runId)
     if (run === undefined || run.users > 0 || run.ended) return
@@ -108,7 +108,7 @@ export class RunFolders {
     await this.#remove(runId, KINDS)
   }
 
-  /** Touches folders in use, for other workers of this machine, and removes folders of ended runs beyond the limits. */
+  /** Touches folders in use, for other workers of this machine, and removes folders of closed runs beyond the limits. */
   async sweep(now: number): Promise<void> {
     await removeOldDrafts(join(this.#dataDir, "work"), now)
     const unused: CachedFolder[] = []

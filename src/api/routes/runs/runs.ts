@@ -58,7 +58,7 @@ export const runRoutes = [
   route({
     method: "DELETE",
     path: "/runs/{id}",
-    summary: "Remove an ended run with its tasks, logs and outputs",
+    summary: "Remove a finished run with its tasks, logs and outputs",
     scope: "admin",
     params: runParams,
     responses: { 204: { description: "Removed" } },

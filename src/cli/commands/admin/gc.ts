@@ -1,4 +1,4 @@
-// `ork gc`: removes ended runs by age or count and finished jobs by age, with their objects and files, bundles that no version uses, and
+// `ork gc`: removes closed runs by age or count and finished jobs by age, with their objects and files, bundles that no version uses, and
 // cached outputs that have expired.
 
 import type { Context } from "../../target/context.ts"

@@ -1,4 +1,4 @@
-// `ork delete TARGET`: deletes a workflow, whose runs are kept, or a finished run.
+// `ork delete TARGET`: deletes a workflow, whose runs are kept, or a closed run.
 
 import type { Context } from "../../target/context.ts"
 import { connect, type ServerFlags } from "../../target/connect.ts"
