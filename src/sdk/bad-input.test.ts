@@ -5,9 +5,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { expect, it, onTestFinished, vi } from "vitest"
-import { task, workflow } from "./definitions.ts"
+import { signal, task, workflow } from "./definitions.ts"
 import { ConflictError, NewerDatabaseError, NotFoundError, NotJsonError, OrkError, StoppedError } from "./errors.ts"
 import { Ork } from "./ork.ts"
+import type { EnqueueOptions } from "./orkable.ts"
 import { testOrk } from "./test.ts"
 
 const plain = task("plain", {}, () => null)
@@ -37,6 +38,112 @@ it.each([
   await expect(rejected).rejects.toThrow(reason)
   await expect(rejected).rejects.toThrow("use texts, numbers, booleans, null, and lists and objects of them")
   expect(await Array.fromAsync(ork.list({ def: plain }))).toEqual([])
+})
+
+/** Values that types cannot rule out, or that a program in JavaScript passes on. */
+const given = (value: unknown): never => value as never
+
+it.each([
+  ["a priority over 10", { priority: 11 }, "priority is 11, but must be a whole number from 1 to 10"],
+  ["a priority that is a text", { priority: given("8") }, "priority is"],
+  ["a priority that is no number", { priority: Number.NaN }, "priority is NaN"],
+  ["an empty key", { key: "" }, 'key is "", but must be a text of 1 to 255 characters'],
+  ["a key that is too long", { key: "k".repeat(256) }, "key is"],
+  ["a key that is a number", { key: given(7) }, "key is 7"],
+  ["an unknown rule for keys", { key: "k", onConflict: given("ignore") }, "onConflict is"],
+  ["a delay without a unit", { delay: given("soon") }, 'delay is "soon"'],
+  ["a delay of centuries", { delay: 1e15 }, "at most ten years"],
+  ["an invalid date", { at: new Date(Number.NaN) }, "at is Invalid Date"],
+  ["a date that no database knows", { at: new Date(8.64e15) }, "a Date of the years 1970 to 9999"],
+  ["a date that is a text", { at: given("2026-01-01") }, "at is"],
+  ["two times", { at: new Date(), delay: "1s" as const }, "give one of them"],
+] satisfies [string, EnqueueOptions, string][])(
+  "enqueue with %s creates no job and no run",
+  async (_, options: EnqueueOptions, reason) => {
+    const flow = workflow("flow", {}, () => null)
+    await using ork = await testOrk({ run: [plain, flow] })
+    for (const enqueue of [
+      () => ork.enqueue(plain, null, options),
+      () => ork.enqueueAll(plain, [null], options),
+      () => ork.enqueue(flow, {}, options),
+    ]) {
+      await expect(enqueue()).rejects.toThrow(TypeError)
+      await expect(enqueue()).rejects.toThrow(reason)
+    }
+    expect(await Array.fromAsync(ork.list({ def: plain }))).toEqual([])
+    expect(await Array.fromAsync(ork.list({ def: flow }))).toEqual([])
+  },
+)
+
+it("a run is not delayed, and not replaced", async () => {
+  const flow = workflow("flow", {}, () => null)
+  await using ork = await testOrk({ run: [flow] })
+  await expect(ork.enqueue(flow, {}, { delay: "1s" })).rejects.toThrow("workflow flow cannot be delayed: begin it with a sleep")
+  await expect(ork.enqueue(flow, {}, { key: "k", onConflict: "replace" })).rejects.toThrow("cancel the run that has the key")
+  expect(await Array.fromAsync(ork.list({ def: flow }))).toEqual([])
+})
+
+it("a delay of a fraction of a millisecond is rounded", async () => {
+  await using ork = await testOrk({ run: [plain] })
+  const job = await ork.enqueue(plain, null, { delay: 0.4 })
+  await ork.advance(1)
+  expect((await job.refresh()).status).toBe("completed")
+})
+
+it.each<[string, Parameters<typeof task>[1], string]>([
+  ["a limit of 0", { limit: { concurrency: 0 } }, "limit.concurrency is 0, but must be a whole number from 1 to 1000000"],
+  ["a limit that is no whole number", { limit: { concurrency: 1.5 } }, "limit.concurrency is 1.5"],
+  ["a limit of groups of 0", { group: () => "a", limit: { perGroup: 0 } }, "limit.perGroup is 0"],
+  ["a rate of 0", { limit: { rate: [0, "1s"] } }, "limit.rate is 0"],
+  ["a rate without a period", { limit: { rate: given([5]) } }, 'such as [100, "1s"]'],
+  ["a rate in no time", { limit: { rate: [1, 0] } }, "limit.rate must be more than 0"],
+  ["no time to run", { timeout: 0 }, "timeout must be more than 0"],
+  ["no time to start", { expires: 0.2 }, "expires must be more than 0"],
+  ["a queue that the API cannot name", { queue: "a b" }, '"a b" is not a valid queue name'],
+  ["an unknown backoff", { retry: { backoff: given("none") } }, "must be one of fixed, linear, exponential"],
+  ["a group that is no function", { group: given("tenant") }, "group is not a function"],
+  ["a schema of an unknown kind", { input: given({ n: "number" }) }, "input is no Standard Schema"],
+])("a task with %s cannot be declared", (_, options, reason) => {
+  expect(() => task("wrong", options, () => 1)).toThrow(TypeError)
+  expect(() => task("wrong", options, () => 1)).toThrow(reason)
+})
+
+it("options that are undefined have their defaults", () => {
+  const { retry, timeoutMs, queue } = task(
+    "optional",
+    { retry: { attempts: given(undefined) }, timeout: given(undefined), queue: given(undefined) },
+    () => 1,
+  )
+  expect({ attempts: retry.maxAttempts, timeoutMs, queue }).toEqual({ attempts: 3, timeoutMs: 3_600_000, queue: "default" })
+})
+
+it("a group is a text", async () => {
+  const grouped = task("grouped", { group: (tenant) => given(tenant) }, () => null)
+  await using ork = await testOrk({ run: [grouped] })
+  await expect(ork.enqueue(grouped, null)).rejects.toThrow("task grouped: what group returned is null")
+  await expect(ork.enqueue(grouped, "t".repeat(256))).rejects.toThrow("must be a text of 1 to 255 characters")
+  expect(await Array.fromAsync(ork.list({ def: grouped }))).toEqual([])
+})
+
+it("a signal has a name, and a schema of a known kind", () => {
+  expect(() => signal("")).toThrow("the name of a signal is")
+  expect(() => signal("paid", given({ cents: "number" }))).toThrow("signal paid: schema is no Standard Schema")
+})
+
+it("what is not a definition is neither enqueued nor run", async () => {
+  await using ork = await testOrk({ run: [plain] })
+  for (const value of ["plain", undefined, () => null, { name: "plain" }, signal("paid")])
+    await expect(ork.enqueue(given(value), null)).rejects.toThrow(
+      "enqueue takes what task, txTask, workflow, graph or yaml returned",
+    )
+  await expect(ork.enqueueAll(given(workflow("flow", {}, () => null)), [{}])).rejects.toThrow("enqueueAll takes a task")
+  for (const run of [[signal("paid")], [() => null], [undefined]])
+    await expect(Ork.open({ run: given(run) })).rejects.toThrow("Ork.open: run takes what task")
+  await expect(Ork.open({ run: given(undefined) })).rejects.toThrow("run must be a list of the definitions")
+})
+
+it.each([0, 1.5, Number.NaN, 1e9])("a program cannot run %s handlers at once", async (concurrency) => {
+  await expect(Ork.open({ run: [plain], concurrency })).rejects.toThrow("concurrency is")
 })
 
 it("a result of a step that is not JSON fails the step at once, and the function can catch it", async () => {

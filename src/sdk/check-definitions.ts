@@ -2,6 +2,29 @@
 
 import { type Definition, dedicatedQueue } from "./definitions.ts"
 
+/** Throws for what is not a definition that a program can enqueue and run. `where`: the call that got it. */
+export const checkIsDefinition = (value: unknown, where: string): void => {
+  if (typeof value === "object" && value !== null && "kind" in value && KINDS.has(value.kind)) return
+  const given = typeof value === "object" || typeof value === "function" ? `a ${typeof value}` : JSON.stringify(value)
+  throw new TypeError(`${where} takes what task, txTask, workflow, graph or yaml returned, not ${given}`)
+}
+
+const KINDS = new Set<unknown>(["task", "workflow", "graph"] satisfies Definition["kind"][])
+
+/** Throws for what cannot be enqueued many at once. */
+export const checkIsTask = (value: unknown): void => {
+  checkIsDefinition(value, "enqueueAll")
+  if ((value as Definition).kind !== "task")
+    throw new TypeError(`enqueueAll takes a task; start the runs of ${(value as Definition).name} with enqueue`)
+}
+
+/** Throws when the option `run` is not a list of definitions. */
+export const checkRun = (run: readonly Definition[]): void => {
+  if (!Array.isArray(run))
+    throw new TypeError("Ork.open: run must be a list of the definitions that this process runs; [] for none")
+  for (const definition of run) checkIsDefinition(definition, "Ork.open: run")
+}
+
 /** Throws when two definitions have one name, or give one queue two rates. */
 export const checkDefinitions = (definitions: readonly Definition[]): void => {
   const names = new Set<string>()

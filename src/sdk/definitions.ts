@@ -3,9 +3,12 @@
 import { checkFunction } from "../executors/registry.ts"
 import { type FunctionContext, isFunctionName } from "../core/model/function.ts"
 import { isReservedSignal, SIGNAL_NAME_HINT } from "../core/model/function-signals.ts"
-import { type Duration, optionalMs, toMs } from "./duration.ts"
+import { QUEUE_NAME, QUEUE_NAME_HINT } from "../core/model/names.ts"
+import { checkCount, checkOneOf, checkPriority, checkText } from "./checks.ts"
+import { type Duration, toMs } from "./duration.ts"
 import type { RetryPolicy } from "../core/model/workflow.ts"
-import type { InputOf, OutputOf, StandardSchema } from "./schema.ts"
+import { omitUndefined } from "../core/values/omit-undefined.ts"
+import { checkSchema, type InputOf, type OutputOf, type StandardSchema } from "./schema.ts"
 import type { StepTools } from "./durable/step-tools.ts"
 import type { AnyGraph } from "./graph/graph.ts"
 import type { SqlTransaction } from "../store/contract/transactions.ts"
@@ -134,6 +137,8 @@ export type JsonResult<T> = T extends string | number | boolean | null | undefin
       : T
 
 export const DEFAULT_TIMEOUT_MS = 3_600_000
+const MAX_ATTEMPTS = 100
+const BACKOFFS = ["fixed", "linear", "exponential"] as const
 const DEFAULT_RETRY: Required<RetryOptions> = {
   attempts: 3,
   delay: "1s",
@@ -143,10 +148,9 @@ const DEFAULT_RETRY: Required<RetryOptions> = {
 }
 
 export const retryPolicyOf = (given: RetryOptions = {}, what: string, defaults = DEFAULT_RETRY): RetryPolicy => {
-  const { attempts, delay, maxDelay, backoff, jitter } = { ...defaults, ...given }
-  if (!Number.isInteger(attempts) || attempts < 1 || attempts > 100) {
-    throw new TypeError(`${what}: retry.attempts is ${attempts}, but must be a whole number from 1 to 100`)
-  }
+  const { attempts, delay, maxDelay, backoff, jitter } = { ...defaults, ...omitUndefined(given) }
+  checkCount(attempts, `${what}: retry.attempts`, MAX_ATTEMPTS)
+  checkOneOf(backoff, BACKOFFS, `${what}: retry.backoff`)
   const baseDelayMs = toMs(delay, `${what}: retry.delay`)
   const maxDelayMs = Math.max(baseDelayMs, toMs(maxDelay, `${what}: retry.maxDelay`))
   return { maxAttempts: attempts, backoff, baseDelayMs, maxDelayMs, jitter }
@@ -162,9 +166,24 @@ const versionedName = (name: string, version: string | undefined): string => {
   throw new TypeError(`${name}: version is ${JSON.stringify(version)}; use at most 64 letters, digits, "_", "." and "-"`)
 }
 
-const checkPriority = (priority: number, what: string): number => {
-  if (Number.isInteger(priority) && priority >= 1 && priority <= 10) return priority
-  throw new TypeError(`${what}: priority is ${priority}, but must be a whole number from 1 to 10`)
+const checkQueue = (queue: string, what: string): string => {
+  if (QUEUE_NAME.test(queue)) return queue
+  throw new TypeError(`${what}: ${JSON.stringify(queue)} is not a valid queue name: ${QUEUE_NAME_HINT}`)
+}
+
+/** Returns the milliseconds of a limit, which is longer than nothing. */
+const spanOf = (value: Duration, what: string): number => {
+  const ms = toMs(value, what)
+  if (ms > 0) return ms
+  throw new TypeError(`${what} must be more than 0`)
+}
+
+const rateOf = (rate: LimitOptions["rate"], what: string): TaskDefinition<never, unknown>["limit"]["rate"] => {
+  if (rate === undefined) return null
+  if (!Array.isArray(rate) || rate.length !== 2)
+    throw new TypeError(`${what} must be a number of starts and a period, such as [100, "1s"]`)
+  const [starts, period] = rate
+  return { limit: checkCount(starts, what), periodMs: spanOf(period, what) }
 }
 
 /** Declares a task: a typed handler for jobs. */
@@ -195,21 +214,26 @@ const defineTask = <Schema extends StandardSchema | undefined, Output>(
 ): TaskDefinition<InputOf<Schema>, Output> => {
   checkFunction(name, handler)
   const what = `task ${name}`
-  const { limit = {}, group = null } = options
-  if (limit.perGroup !== undefined && group === null) throw new TypeError(`${what}: limit.perGroup requires group`)
-  const rate = limit.rate === undefined ? null : { limit: limit.rate[0], periodMs: toMs(limit.rate[1], `${what}: limit.rate`) }
+  const { limit: { concurrency, perGroup, ...limit } = {}, group = null, timeout = DEFAULT_TIMEOUT_MS, expires } = options
+  if (group !== null && typeof group !== "function") throw new TypeError(`${what}: group is not a function of the input`)
+  if (perGroup !== undefined && group === null) throw new TypeError(`${what}: limit.perGroup requires group`)
+  const rate = rateOf(limit.rate, `${what}: limit.rate`)
   return {
     kind: "task",
     name,
     functionName: versionedName(name, options.version),
-    schema: options.input,
-    queue: options.queue ?? (rate === null ? "default" : dedicatedQueue(name)),
-    priority: checkPriority(options.priority ?? 5, what),
+    schema: checkSchema(options.input, `${what}: input`),
+    queue: checkQueue(options.queue ?? (rate === null ? "default" : dedicatedQueue(name)), what),
+    priority: checkPriority(options.priority ?? 5, `${what}: priority`),
     retry: retryPolicyOf(options.retry, what),
-    timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),
-    expiresMs: optionalMs(options.expires, `${what}: expires`),
+    timeoutMs: spanOf(timeout, `${what}: timeout`),
+    expiresMs: expires === undefined ? null : spanOf(expires, `${what}: expires`),
     group,
-    limit: { concurrency: limit.concurrency ?? null, perGroup: limit.perGroup ?? null, rate },
+    limit: {
+      concurrency: concurrency === undefined ? null : checkCount(concurrency, `${what}: limit.concurrency`),
+      perGroup: perGroup === undefined ? null : checkCount(perGroup, `${what}: limit.perGroup`),
+      rate,
+    },
     transactional,
     handler: handler as TaskDefinition<InputOf<Schema>, Output>["handler"],
   }
@@ -227,17 +251,18 @@ export const workflow = <Schema extends StandardSchema | undefined = undefined, 
     kind: "workflow",
     name,
     functionName: versionedName(name, options.version),
-    schema: options.input,
-    queue: options.queue ?? "default",
-    priority: checkPriority(options.priority ?? 5, what),
+    schema: checkSchema(options.input, `${what}: input`),
+    queue: checkQueue(options.queue ?? "default", what),
+    priority: checkPriority(options.priority ?? 5, `${what}: priority`),
     retry: retryPolicyOf(options.retry, what, { ...DEFAULT_RETRY, attempts: 1 }),
-    timeoutMs: options.timeout === undefined ? DEFAULT_TIMEOUT_MS : toMs(options.timeout, `${what}: timeout`),
+    timeoutMs: spanOf(options.timeout ?? DEFAULT_TIMEOUT_MS, `${what}: timeout`),
     handler: handler as WorkflowDefinition<InputOf<Schema>, Output>["handler"],
   }
 }
 
 /** Declares a signal, which a durable function waits for. */
 export const signal = <Payload = unknown>(name: string, schema?: StandardSchema<Payload>): SignalDefinition<Payload> => {
-  if (isReservedSignal(name)) throw new TypeError(`"${name}" is no name of a signal: ${SIGNAL_NAME_HINT}`)
-  return { kind: "signal", name, schema }
+  if (isReservedSignal(checkText(name, "the name of a signal")))
+    throw new TypeError(`"${name}" is no name of a signal: ${SIGNAL_NAME_HINT}`)
+  return { kind: "signal", name, schema: checkSchema(schema, `signal ${name}: schema`) }
 }

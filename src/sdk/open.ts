@@ -12,6 +12,7 @@ import { createDurableFolder } from "../objects/shared/durable-file.ts"
 import { processIdentity, processIsDead } from "../store/sqlite/connection/process-identity.ts"
 import type { ServerStore } from "../store/contract/server-store.ts"
 import { SchemaTooNew } from "../store/contract/errors.ts"
+import { checkCount } from "./checks.ts"
 import { retentionLimitsOf } from "./embedded/retention-limits.ts"
 import { stallMsOf } from "./stall-limit.ts"
 import { NewerDatabaseError } from "./errors.ts"
@@ -22,11 +23,13 @@ import { stderrLog } from "./stderr-log.ts"
 
 const SQLITE = "sqlite:"
 const DEFAULT_CONCURRENCY = 100
+const MAX_CONCURRENCY = 10_000
 
 export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
   const { env } = process
   const database = options.database ?? (env["ORK_DATABASE_URL"] || "sqlite:.ork/ork.db")
   const objectStore = options.objects ?? (env["ORK_OBJECT_STORE"] || "file:.ork/objects")
+  const concurrency = checkCount(options.concurrency ?? DEFAULT_CONCURRENCY, "concurrency", MAX_CONCURRENCY)
   const stallMs = stallMsOf(options.stallLimit)
   const retention = retentionLimitsOf(options.retention)
   const objects = await openObjects(objectStore)
@@ -48,7 +51,7 @@ export const openParts = async (options: OrkOptions): Promise<OrkParts> => {
     process: processIdentity(),
     name: options.name ?? processName(),
     holder: "server",
-    concurrency: options.concurrency ?? DEFAULT_CONCURRENCY,
+    concurrency,
     stallMs,
     retention,
     version: orkVersion(),

@@ -11,10 +11,11 @@ import { Housekeeping } from "../engine/services/housekeeping.ts"
 import { answerFunction } from "../engine/waiting/function-approvals.ts"
 import type { NewJob } from "../store/contract/jobs.ts"
 import { Conflict } from "../store/contract/errors.ts"
-import { checkDefinitions } from "./check-definitions.ts"
+import { checkDefinitions, checkIsDefinition, checkIsTask, checkRun } from "./check-definitions.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { checkNotInTransaction } from "./durable/transactions.ts"
+import { checkEnqueueOptions } from "./enqueue-options.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { ConflictError, NotFoundError, StoppedError } from "./errors.ts"
 import { withCalledDefinitions } from "./graph/graph.ts"
@@ -104,6 +105,7 @@ export class Ork implements Orkable {
 
   /** Opens the database, creates or migrates its tables, and starts the engine. */
   static async open(options: OrkOptions): Promise<Ork> {
+    checkRun(options.run)
     checkDefinitions(withCalledDefinitions(options.run))
     const { openParts } = await import("./open.ts")
     return await Ork.start(await openParts(options), options.run)
@@ -177,8 +179,10 @@ export class Ork implements Orkable {
     options: EnqueueOptions | TransactionOptions = {},
   ): Promise<Work<Result>> {
     this.#checkOpen(options)
+    checkIsDefinition(definition, "enqueue")
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind !== "task") return await this.#runs.start(definition, input, options)
+    checkEnqueueOptions(options)
     const [work] = await this.#jobs.create([this.#jobs.newJob(definition, input, options)], options)
     return work as Work<Result>
   }
@@ -189,6 +193,8 @@ export class Ork implements Orkable {
     options: Omit<EnqueueOptions, "key"> | Omit<TransactionOptions, "key"> = {},
   ): Promise<Work<Result>[]> {
     this.#checkOpen(options)
+    checkIsTask(definition)
+    checkEnqueueOptions(options)
     const jobs: NewJob[] = []
     const { schema, name } = definition
     for (const [i, input] of inputs.entries()) {

@@ -26,6 +26,17 @@ export type InputOf<Schema> = Schema extends StandardSchema ? NonNullable<Schema
 /** The values that a schema returns; unknown without a schema. */
 export type OutputOf<Schema> = Schema extends StandardSchema ? NonNullable<Schema["~standard"]["types"]>["output"] : unknown
 
+/** Returns the schema. Throws for what does not implement Standard Schema. */
+export const checkSchema = <Schema extends StandardSchema>(schema: Schema | undefined, what: string): Schema | undefined => {
+  const given: unknown = schema
+  if (
+    given === undefined ||
+    (((typeof given === "object" && given !== null) || typeof given === "function") && "~standard" in given)
+  )
+    return schema
+  throw new TypeError(`${what} is no Standard Schema; use a schema of zod 3.24, valibot 1.0, arktype 2.0, or newer`)
+}
+
 /** Returns the validated value. Throws an InvalidInputError that names the path of each problem. */
 export const validate = async <Output>(
   schema: StandardSchema<unknown, Output> | undefined,

@@ -10,7 +10,7 @@ import type { ServerStore } from "../store/contract/server-store.ts"
 import { openSqlite } from "../store/sqlite/sqlite.ts"
 import type { RunId } from "../core/model/ids.ts"
 import type { CompiledWorkflow } from "../core/model/workflow.ts"
-import { checkDefinitions } from "./check-definitions.ts"
+import { checkDefinitions, checkRun } from "./check-definitions.ts"
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import type { EventOptions, OrkEvent } from "./events.ts"
@@ -94,6 +94,7 @@ export interface KitOptions extends TestOptions {
 }
 
 export const openKit = async (options: KitOptions): Promise<TestOrk> => {
+  checkRun(options.run)
   checkDefinitions(withCalledDefinitions(options.run))
   const kit = new TestKit(options)
   await kit.open()

@@ -12,10 +12,10 @@ const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
 
 /** Parses seconds, or numbers with units (`90s`, `1h30m`), to milliseconds. */
 export const parseDuration = (value: unknown): number | null => {
-  if (typeof value === "number") return inRange(value * 1000)
+  if (typeof value === "number") return durationInMs(value * 1000)
   if (typeof value !== "string" || value.length > 40) return null
   const text = value.trim()
-  if (/^\d+(\.\d+)?$/.test(text)) return inRange(Number(text) * 1000)
+  if (/^\d+(\.\d+)?$/.test(text)) return durationInMs(Number(text) * 1000)
   const parts = text.match(/\d+(?:\.\d+)?[a-z]+/g)
   if (parts === null || parts.join("") !== text) return null
   let total = 0
@@ -28,7 +28,7 @@ export const parseDuration = (value: unknown): number | null => {
     smallest = unit
     total += Number(match[1]) * unit
   }
-  return inRange(total)
+  return durationInMs(total)
 }
 
 /**
@@ -43,7 +43,9 @@ export const formatDuration = (ms: number): string => {
   return ms < UNITS_MS.s ? `${ms}ms` : `${ms / UNITS_MS.s}s`
 }
 
-const inRange = (ms: number): number | null => (Number.isFinite(ms) && ms >= 0 && ms <= MAX_MS ? Math.round(ms) : null)
+/** Returns whole milliseconds; null for what is no duration. */
+export const durationInMs = (ms: number): number | null =>
+  Number.isFinite(ms) && ms >= 0 && ms <= MAX_MS ? Math.round(ms) : null
 
 const UNITS_BYTES: Readonly<Record<string, number>> = {
   "": 1,

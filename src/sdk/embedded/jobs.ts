@@ -13,7 +13,7 @@ import { optionalMs } from "../duration.ts"
 import type { ParentFunction } from "../durable/program-executor.ts"
 import { asTransactionError } from "../durable/transactions.ts"
 import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
-import { jobLimitsOf } from "../job-limits.ts"
+import { groupOf, jobLimitsOf } from "../job-limits.ts"
 import type { EnqueueOptions, JobState, ListOptions, Work } from "../orkable.ts"
 import { toJson } from "../to-json.ts"
 import { taskNode } from "./function-workflow.ts"
@@ -38,7 +38,7 @@ export class Jobs {
   newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
     const { clock, random } = this.#context.parts
     const { name, queue, retry, timeoutMs, expiresMs } = definition
-    const group = definition.group === null ? null : String(definition.group(input as never))
+    const group = groupOf(definition, input)
     return {
       id: uuidv7(clock.now(), random.hex128()),
       name,

@@ -10,6 +10,7 @@ import type { ServerStore } from "../../store/contract/server-store.ts"
 import type { RunRow } from "../../store/contract/store.ts"
 import type { AnyWorkflow } from "../definitions.ts"
 import type { ParentFunction } from "../durable/program-executor.ts"
+import { checkIsNew, checkRunOptions } from "../enqueue-options.ts"
 import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from "../errors.ts"
 import type { AnyGraph } from "../graph/graph.ts"
 import { valueAt } from "../graph/refs.ts"
@@ -46,9 +47,7 @@ export class Runs {
         `${definition.kind} ${definition.name} cannot start in a transaction: enqueue a task in it, which starts the run`,
       )
     }
-    if (options.delay !== undefined || options.at !== undefined) {
-      throw new TypeError(`${definition.kind} ${definition.name} cannot be delayed: begin it with a sleep`)
-    }
+    checkRunOptions(options, `${definition.kind} ${definition.name}`)
     const { workflowId, versionId, workflow } = await this.#versions.of(definition)
     const { run, created } = await this.#create({
       id: newRunId(clock.now(), random.hex128()),
@@ -59,9 +58,7 @@ export class Runs {
       priority: options.priority ?? (definition.kind === "workflow" ? definition.priority : null),
       idempotencyKey: options.key ?? null,
     })
-    if (!created && options.onConflict === "error") {
-      throw new ConflictError(`no run of ${definition.name} was created: the key is taken by run ${run.id}`)
-    }
+    checkIsNew({ id: run.id, created }, options, definition.name)
     const maySkipFirstRead =
       created && this.#context.runsDefinition(definition.name) ? this.#context.results.maySkipFirstRead() : undefined
     return this.#toWork(run, created, maySkipFirstRead) as Work<Result>
