@@ -424,6 +424,28 @@ it("a server that is late for a tick does not cancel the run that another one cr
   expect((await fixture.runs()).map(({ status }) => status)).toEqual(["cancelled", "success"])
 })
 
+it("a tick fires once it has come again, when the clock is set back below it while it is due", async () => {
+  const fixture = await setup()
+  const { clock, store } = fixture
+  await fixture.deploy('{ cron: "*/10 * * * *", catchup: all }')
+  let isSetBack = false
+  const scheduler = fixture.newScheduler(clock, {
+    dueSchedules: async (limit) => {
+      const due = await store.dueSchedules(limit)
+      if (due.length > 0 && !isSetBack) {
+        isSetBack = true
+        clock.stepTimeOfDay(-MINUTE)
+      }
+      return due
+    },
+  })
+  scheduler.start()
+  await fixture.pass(25 * MINUTE)
+  void scheduler.stop()
+  expect(isSetBack).toBe(true)
+  expect(await fixture.ticks()).toEqual(["00:10:00", "00:20:00"])
+})
+
 it("all of hundreds of schedules that are due at once fire", async () => {
   const fixture = await setup()
   for (let i = 0; i < 450; i++) await fixture.deploy('"0 * * * *"', "", `w${i}`)

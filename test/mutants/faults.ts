@@ -31,7 +31,7 @@ export const FAULT_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/engine/services/scheduler.ts",
-        find: "const now = due.length === 0 ? 0 : await store.currentTime()",
+        find: "const now = found.length === 0 ? 0 : await store.currentTime()",
         replace: "const now = this.#options.clock.now()",
       },
     ],

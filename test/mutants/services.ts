@@ -34,6 +34,18 @@ export const SERVICE_BUGS: PlantedBug[] = [
     foundBy: SIM_ON_SQLITE,
   },
   {
+    name: "service-passes-tick-of-clock-set-back",
+    bug: "A tick that was due before the clock was set back counts as passed when it comes again.",
+    edits: [
+      {
+        file: "src/engine/services/scheduler.ts",
+        find: "found.filter(({ nextAt }) => Date.parse(nextAt!) <= now)",
+        replace: "found.filter(({ nextAt }) => nextAt !== null)",
+      },
+    ],
+    foundBy: { tests: ["test/engine/schedules.test.ts"] },
+  },
+  {
     name: "service-failure-starts-follower",
     bug: "A workflow that starts after successes of others starts after a failure too.",
     edits: [
