@@ -64,4 +64,28 @@ export const FUNCTION_BUGS: PlantedBug[] = [
     ],
     foundBy: { tests: ["src/sdk/durable/interruption.test.ts"] },
   },
+  {
+    name: "function-begins-late-transaction",
+    bug: "A transaction that waits for others begins although its function was cancelled meanwhile.",
+    edits: [
+      {
+        file: "src/sdk/durable/transactions.ts",
+        find: "checkNotCancelled(code.signal)\n        value",
+        replace: "value",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/durable/cancel.test.ts"] },
+  },
+  {
+    name: "function-begins-transaction-after-end",
+    bug: "A transaction that waits for others begins although its function has ended meanwhile.",
+    edits: [
+      {
+        file: "src/sdk/durable/activation.ts",
+        find: "if (this.#hasEnded) throw new LostFunction",
+        replace: "if (this.#active < 0) throw new LostFunction",
+      },
+    ],
+    foundBy: { tests: ["src/sdk/durable/interruption.test.ts"] },
+  },
 ]

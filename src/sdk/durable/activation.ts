@@ -150,7 +150,10 @@ export class Activation implements StepTools {
   ): Promise<Result> =>
     this.#try("tx", name, options, async (step, context) => {
       await this.#records.flush()
-      const run = async (tx: SqlTransaction): Promise<Json> => toJson(await code(tx, context), `the result of step ${name}`)
+      const run = async (tx: SqlTransaction): Promise<Json> => {
+        if (this.#hasEnded) throw new LostFunction("the function ended while the transaction waited for others")
+        return toJson(await code(tx, context), `the result of step ${name}`)
+      }
       const value = await this.#ports.transact(step, run, context.signal)
       return async () => ({ value: value as Result })
     })

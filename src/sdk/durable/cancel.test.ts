@@ -98,6 +98,29 @@ describe("a function that is cancelled", () => {
     expect(ran).toEqual([])
   })
 
+  it("begins no transaction that it has to wait for", async () => {
+    const ran: string[] = []
+    const free = Promise.withResolvers<void>()
+    const flow = workflow("flow", {}, async (_, step) => {
+      await step.tx("pay", () => void ran.push("pay"))
+    })
+    const kit = intercepted((store) => ({
+      recordInTransaction: async (step, work) => {
+        await free.promise
+        return await store.recordInTransaction(step, work)
+      },
+    }))
+    await using ork = await openKit({ run: [flow], store: kit.bind })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1s")
+    await run.cancel()
+    await ork.advance("1s")
+    free.resolve()
+    await ork.advance("1s")
+    expect((await run.refresh()).status).toBe("cancelled")
+    expect(ran).toEqual([])
+  })
+
   it("and is suspended before the cancel is committed, runs the steps of its finally block", async () => {
     const ran: string[] = []
     const busy = Promise.withResolvers<void>()

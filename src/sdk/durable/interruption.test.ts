@@ -111,6 +111,30 @@ describe("a durable function", () => {
     expect(ran).toEqual(["work", "work"])
   })
 
+  it("that has ended begins no transaction of a branch that it does not await", async () => {
+    const ran: string[] = []
+    const free = Promise.withResolvers<void>()
+    const flow = workflow("flow", {}, async (_, step) => {
+      void step.tx("pay", () => void ran.push("pay"))
+      return await step.run("work", () => ran.push("work"))
+    })
+    const ended = Promise.withResolvers<void>()
+    const store = (real: ServerStore): ServerStore => ({
+      ...real,
+      recordInTransaction: async (step, work) => {
+        await free.promise
+        return await real.recordInTransaction(step, work).finally(ended.resolve)
+      },
+    })
+    await using ork = await openKit({ run: [flow], store })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1s")
+    expect(await run.result()).toBe(1)
+    free.resolve()
+    await ended.promise
+    expect(ran).toEqual(["work"])
+  })
+
   it("whose process shuts down goes on elsewhere, and its code does not see the shutdown", async () => {
     const database = `sqlite:${temporaryFolder()}/ork.db`
     const began = Promise.withResolvers<void>()

@@ -31,8 +31,10 @@ export class Transactions {
     let value: Json = null
     const isRecorded = await this.#store
       .recordInTransaction(step, async (tx) => {
+        // The transaction may have waited for others.
+        checkNotCancelled(code.signal)
         value = await inTransaction.run(this.#store.kind, () => code.run(tx))
-        if (code.signal.aborted) throw new CancelledError("the function was cancelled: its transaction is rolled back")
+        checkNotCancelled(code.signal)
         return await code.writeOutput(step, value)
       })
       .catch(asTransactionError)
@@ -48,6 +50,10 @@ export class Transactions {
     const found = steps.find((step) => step.name === name && step.occurrence === occurrence && step.state === "success")
     return found === undefined ? null : (found.output ?? { inline: null })
   }
+}
+
+const checkNotCancelled = (signal: AbortSignal): void => {
+  if (signal.aborted) throw new CancelledError("the function was cancelled: its transaction is rolled back")
 }
 
 const inTransaction = new AsyncLocalStorage<ServerStore["kind"]>()
