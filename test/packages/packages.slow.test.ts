@@ -10,7 +10,7 @@ import { install, measure, packAll, run, workFolder } from "./installed.ts"
 import { PRINTED, PROGRAM } from "./program.ts"
 
 /** Installing needs the network when npm's cache is empty. */
-const PATIENCE_MS = 900_000
+const TIMEOUT_MS = 900_000
 
 let folder: string
 /** Folders with ork alone, ork and pg, ork-server alone, and both packages. */
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await install(withPg, tarballs.ork, "pg")
   await install(server, tarballs.server)
   await install(both, tarballs.ork, tarballs.server)
-}, PATIENCE_MS)
+}, TIMEOUT_MS)
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -80,7 +80,7 @@ describe.skipIf(process.platform !== "linux" || process.arch !== "x64")("a progr
       const { stdout } = await run(join(runtime, "node_modules", program), [...args, "program.mjs"], { cwd, timeout: 120_000 })
       expect(JSON.parse(stdout)).toEqual(PRINTED)
     },
-    PATIENCE_MS,
+    TIMEOUT_MS,
   )
 })
 

@@ -12,7 +12,7 @@ import { ask, createDatabase } from "../support/components/postgres.ts"
 import { temporaryFolder } from "../support/ork.ts"
 
 const run = promisify(execFile)
-const PATIENCE_MS = 240_000
+const TIMEOUT_MS = 240_000
 
 const printedIn = (language: string): string => {
   const found = codeBlocks().filter((block) => block.file === "docs/sdk.md" && block.language === language)
@@ -43,7 +43,7 @@ const play = async (program: (url: string) => Promise<unknown>): Promise<unknown
   return await ask(database.url, "SELECT o.id, l.cents FROM orders o LEFT JOIN ledger l ON l.id = o.id")
 }
 
-it("psql runs the printed statements, and the job runs", { timeout: PATIENCE_MS }, async () => {
+it("psql runs the printed statements, and the job runs", { timeout: TIMEOUT_MS }, async () => {
   await installPackages(["psql"], ["postgresql-client"])
   const program = (url: string): Promise<unknown> =>
     run("psql", [
@@ -58,7 +58,7 @@ it("psql runs the printed statements, and the job runs", { timeout: PATIENCE_MS 
   expect(await play(program)).toEqual([{ id: "o1", cents: 4200 }])
 })
 
-it("Python runs the printed program, and the job runs", { timeout: PATIENCE_MS }, async () => {
+it("Python runs the printed program, and the job runs", { timeout: TIMEOUT_MS }, async () => {
   await installPsycopg()
   const program = (url: string): Promise<unknown> =>
     run(DEBIAN_PYTHON, ["-c", printedIn("python")], { env: { ...process.env, DATABASE_URL: url } })

@@ -10,7 +10,7 @@ import { ork, ORK, REPO, temporaryFolder } from "../support/ork.ts"
 
 const run = promisify(execFile)
 /** The compiler takes a second alone, and much longer on a busy machine. */
-const PATIENCE_MS = 240_000
+const TIMEOUT_MS = 240_000
 
 /** Returns a folder with the TypeScript template, which uses the packages of this checkout. */
 const template = async (): Promise<string> => {
@@ -31,7 +31,7 @@ it(
     expect(stdout).toMatch(/^# pass 2$/m)
     expect(stdout).toMatch(/^# fail 0$/m)
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 )
 
 it(
@@ -53,7 +53,7 @@ await ork.enqueue(yaml("a.yaml"), { day: 1 })
     writeFileSync(join(cwd, "typed.ts"), program)
     await run(join(REPO, "node_modules/.bin/tsc"), [], { cwd })
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 )
 
 it(
@@ -86,7 +86,7 @@ it(
     child.kill("SIGINT")
     expect(await ended).toEqual([0, null])
   },
-  PATIENCE_MS,
+  TIMEOUT_MS,
 )
 
 it("ork dev rejects a file that does not exist", async () => {

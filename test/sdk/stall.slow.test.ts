@@ -8,7 +8,7 @@ import { expect, it, onTestFinished, vi } from "vitest"
 import { REPO, temporaryFolder } from "../support/ork.ts"
 import { createDatabase } from "../support/components/postgres.ts"
 
-const PATIENCE = { timeout: 120_000, interval: 50 }
+const TIMEOUT = { timeout: 120_000, interval: 50 }
 /** Longer than the lease of a program on Postgres, and than the time in which another one notices its end. */
 const BLOCKED_MS = 14_000
 
@@ -49,12 +49,12 @@ const setup = async (kind: "sqlite" | "postgres", env: { BLOCK_MS: string; STALL
   onTestFinished(async () => await created?.drop())
   const database = created?.url ?? `sqlite:${join(folder, "app.db")}`
   const program = start(folder, { ...env, DATABASE: database })
-  await vi.waitUntil(() => program.output().includes("open"), PATIENCE)
+  await vi.waitUntil(() => program.output().includes("open"), TIMEOUT)
   const work = task("work", {}, () => "second")
   const objects = `file:${join(folder, "objects")}`
   const producer = await Ork.open({ database, objects, run: [] })
   const job = await producer.enqueue(work, {})
-  await vi.waitUntil(() => program.output().includes("begun"), PATIENCE)
+  await vi.waitUntil(() => program.output().includes("begun"), TIMEOUT)
   await producer.stop()
   const second = await Ork.open({ database, objects, run: [work] })
   onTestFinished(() => second.stop())
@@ -81,7 +81,7 @@ it.each(["sqlite", "postgres"] as const)(
     expect(await job.result()).toBe("second")
     expect(program.output()).toContain("ork: error: the event loop has been blocked for 2 s, the stall limit")
     // The result of the program comes too late, and the program goes on.
-    await vi.waitUntil(() => program.output().includes("the lease was lost; registering under a new id"), PATIENCE)
+    await vi.waitUntil(() => program.output().includes("the lease was lost; registering under a new id"), TIMEOUT)
     expect(await (await job.refresh()).result()).toBe("second")
     expect(program.child.exitCode).toBeNull()
   },

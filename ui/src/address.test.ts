@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { placeAfter } from "./address.ts"
+import { addressAfterSignIn } from "./address.ts"
 
-const next = (place: string | undefined): URL => new URL(`/ui${placeAfter(place)}`, "http://ork.example")
+const next = (place: string | undefined): URL => new URL(`/ui${addressAfterSignIn(place)}`, "http://ork.example")
 
 test("the address after signing in is inside of the web UI", () => {
   expect(next("/jobs?queue=mail").href).toBe("http://ork.example/ui/jobs?queue=mail")

@@ -15,5 +15,5 @@ export const compact = <T extends object>(fields: T): Partial<T> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 
 /** Returns the internal address to open after signing in; any other address leads to the start page. */
-export const placeAfter = (next: string | undefined): string =>
+export const addressAfterSignIn = (next: string | undefined): string =>
   next !== undefined && /^\/(?![/\\])/.test(next) && !next.startsWith("/welcome") ? next : "/"

@@ -16,7 +16,8 @@ export const code =
     })
 
 /** A reload that did not help is not repeated within this time, in milliseconds. */
-const AGAIN_MS = 15_000
+const MIN_RELOAD_INTERVAL_MS = 15_000
 
 /** Returns whether the page may reload itself: not if it did so a moment ago. `last` is the time of the last reload, as text. */
-export const mayReload = (last: string | null, now: number): boolean => last === null || !(now - Number(last) < AGAIN_MS)
+export const mayReload = (last: string | null, now: number): boolean =>
+  last === null || !(now - Number(last) < MIN_RELOAD_INTERVAL_MS)

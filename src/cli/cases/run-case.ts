@@ -7,7 +7,7 @@ import { HOOK_EVENTS } from "../../core/model/workflow.ts"
 import { FatalError } from "../../executors/errors.ts"
 import { openKit, type MockContext, type TaskState, type TestOrk } from "../../sdk/test.ts"
 import type { CaseFile, MockedAttempt, TestCase } from "./read-cases.ts"
-import { playedWorkflow } from "./played-workflow.ts"
+import { mockableWorkflow } from "./mockable-workflow.ts"
 import { keyOf } from "./task-keys.ts"
 
 /** The record of a run: the states of its tasks, their order and attempts. */
@@ -37,7 +37,7 @@ export const runCase = async ({ definition, workflow }: CaseFile, given: TestCas
     run: [definition],
     now: given.now ?? DEFAULT_NOW,
     otherwise: () => call,
-    prepare: (compiled) => playedWorkflow(compiled, (approval) => approval in given.mocks),
+    prepare: (compiled) => mockableWorkflow(compiled, (approval) => approval in given.mocks),
   })
   const startedAt = ork.now().getTime()
   const run = await ork.enqueue(definition, given.params)

@@ -121,9 +121,9 @@ export class AttemptSimulator {
     const usual = this.#options.usual(context, key)
     const usualMs = usual.usualMs ?? this.#shortMs(key, usual.timeoutMs)
     const fault = this.#faults.get(key)
-    if (fault?.kind === "outage") await this.#sufferOutage(fault, context, usual.error)
-    const suffered = attempt === 1 ? fault : undefined
-    switch (suffered?.kind) {
+    if (fault?.kind === "outage") await this.#failDuringOutage(fault, context, usual.error)
+    const firstFault = attempt === 1 ? fault : undefined
+    switch (firstFault?.kind) {
       case "failure":
         this.note(`fault: ${key} fails`)
         await context.sleep(usualMs)
@@ -134,14 +134,14 @@ export class AttemptSimulator {
         break
       case "slowness":
         this.note(`fault: ${key} is slow`)
-        await context.sleep(slowMs(suffered.factor, usual))
+        await context.sleep(slowMs(firstFault.factor, usual))
         break
       case "lost_worker":
         this.note(
-          `fault: the worker of ${key} is lost ${suffered.afterWork ? "after its work, before the result is recorded" : "during its work"}`,
+          `fault: the worker of ${key} is lost ${firstFault.afterWork ? "after its work, before the result is recorded" : "during its work"}`,
         )
-        await context.sleep(suffered.afterWork ? usualMs : Math.floor(usualMs / 2))
-        record.workDone = suffered.afterWork
+        await context.sleep(firstFault.afterWork ? usualMs : Math.floor(usualMs / 2))
+        record.workDone = firstFault.afterWork
         await context.sleep(LEASE_MS)
         throw new LostWorker()
       default:
@@ -152,7 +152,7 @@ export class AttemptSimulator {
   }
 
   /** Fails while the outage lasts. */
-  async #sufferOutage({ key, ms }: Extract<Fault, { kind: "outage" }>, context: MockContext, error: string): Promise<void> {
+  async #failDuringOutage({ key, ms }: Extract<Fault, { kind: "outage" }>, context: MockContext, error: string): Promise<void> {
     const first = this.attempts.find((record) => record.key === key)!
     if (this.#options.elapsed() >= first.startedMs + ms) return
     if (first.attempt === context.attempt) this.note(`fault: what ${key} needs is down for ${Math.round(ms / 1000)}s`)

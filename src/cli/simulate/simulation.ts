@@ -9,7 +9,7 @@ import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { GraphDefinition } from "../../sdk/graph/graph.ts"
 import { type MockContext, openKit, type TaskState, type TestOrk } from "../../sdk/test.ts"
 import { seededRandom } from "../../sdk/test-kit/seeded-random.ts"
-import { playedWorkflow } from "../cases/played-workflow.ts"
+import { mockableWorkflow } from "../cases/mockable-workflow.ts"
 import type { TestCase } from "../cases/read-cases.ts"
 import { mockOf, untilEnd } from "../cases/run-case.ts"
 import { keyOf } from "../cases/task-keys.ts"
@@ -132,7 +132,7 @@ const injectTimedFaults = async (
 
 /** Leaves out what would let one run change another: schedules and caches. */
 const simulatedWorkflow = (workflow: CompiledWorkflow): CompiledWorkflow => {
-  const { nodes, ...played } = playedWorkflow(workflow, () => true)
+  const { nodes, ...played } = mockableWorkflow(workflow, () => true)
   return { ...played, schedules: [], nodes: nodes.map(withoutCache) }
 }
 

@@ -15,10 +15,10 @@ import { type Execution, idOf, type JobName, type RunRequest } from "./shapes.ts
 /** Cloud Run lets a project start a few executions a second. */
 const MAX_CONCURRENT_STARTS = 8
 /** Time that a service gets to become available. */
-const PATIENCE_MS = 600_000
+const AVAILABLE_TIMEOUT_MS = 600_000
 const MAX_PAUSE_MS = 30_000
 /** Time that a service gets to show what it has started, after the attempt was stopped. The sweep cancels what appears later. */
-const STOPPED_PATIENCE_MS = 10_000
+const STOPPED_TIMEOUT_MS = 10_000
 /** Polls within which a new execution is in the list. */
 const MAX_POLLS = 2
 /** Polls for an execution that is known to exist. */
@@ -94,7 +94,7 @@ export class Starter {
   async #run(start: StartRequest, since: number): Promise<Execution | null> {
     const { clock } = this.#parts
     const { signal, handedOver, request } = start
-    const until = clock.monotonic() + PATIENCE_MS
+    const until = clock.monotonic() + AVAILABLE_TIMEOUT_MS
     for (let tries = 0; ; tries++) {
       const response = await this.#queue(request, signal)
       if (response === null) return null
@@ -151,15 +151,15 @@ export class Starter {
    */
   async #find({ job, assignment, handedOver, signal }: StartRequest, since: number, polls: number): Promise<Execution | null> {
     const { poller, clock } = this.#parts
-    const until = clock.monotonic() + PATIENCE_MS
+    const until = clock.monotonic() + AVAILABLE_TIMEOUT_MS
     return await new Promise((resolve, reject) => {
-      let cancelPatience = (): void => {}
+      let cancelTimeout = (): void => {}
       const onAbort = (): void => {
-        cancelPatience = clock.after(STOPPED_PATIENCE_MS, () => end(() => resolve(null)))
+        cancelTimeout = clock.after(STOPPED_TIMEOUT_MS, () => end(() => resolve(null)))
       }
       const end = (settle: () => void): void => {
         watch.close()
-        cancelPatience()
+        cancelTimeout()
         signal.removeEventListener("abort", onAbort)
         settle()
       }

@@ -8,7 +8,7 @@ import { type FunctionFixture, type Language, launcherFor } from "./function-fix
 import { allLines, assignment, launch } from "./fixture.ts"
 
 /** Timeout for a change of code, which the executor checks every 50 ms. */
-const PATIENCE = { timeout: 20_000 }
+const TIMEOUT = { timeout: 20_000 }
 
 export const functionTests = (language: Language, make: () => Promise<FunctionFixture>): void => {
   const file = `functions.${language.extension}`
@@ -260,7 +260,7 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       await vi.waitUntil(async () => {
         const { output } = await run(null, { node: { file: name } })
         return output !== undefined && "inline" in output && output.inline === 22
-      }, PATIENCE)
+      }, TIMEOUT)
     })
 
     test("a change of an imported file is noticed too, but not in a bundle", async () => {
@@ -275,7 +275,7 @@ export const functionTests = (language: Language, make: () => Promise<FunctionFi
       await vi.waitUntil(async () => {
         const { output } = await run(null, { node: { file: name } })
         return output !== undefined && "inline" in output && output.inline === 22
-      }, PATIENCE)
+      }, TIMEOUT)
       expect((await run(null, { node: { file: name }, code: bundle })).output).toEqual({ inline: 1 })
     })
   })

@@ -11,7 +11,7 @@ import type { ContainerEnd, WatchOptions } from "./exec.ts"
 import type { StatusListener } from "./status-poller.ts"
 
 /** Time after the grace period of a stopped attempt for its container to end and to be seen so. */
-const STOP_PATIENCE_MS = 30_000
+const STOP_TIMEOUT_MS = 30_000
 
 export class ExecAttempt implements StatusListener {
   readonly key: string
@@ -133,7 +133,7 @@ export class ExecAttempt implements StatusListener {
   #limitStop(): void {
     const { clock, assignment, containerEnd } = this.#options
     if (containerEnd !== undefined) return
-    this.#cancelStopLimit = clock.after(assignment.graceMs + STOP_PATIENCE_MS, () => this.#finish(this.#stopped()))
+    this.#cancelStopLimit = clock.after(assignment.graceMs + STOP_TIMEOUT_MS, () => this.#finish(this.#stopped()))
   }
 
   #finish(result: AttemptResult): void {

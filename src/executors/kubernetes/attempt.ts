@@ -26,8 +26,8 @@ import type { ObjectStore } from "../../objects/objects.ts"
 import type { Assignment } from "../executor.ts"
 import { NO_OUTPUT, outputFromLog, type OutputResult, outputTarget, parseOutput } from "../output.ts"
 
-/** Patience with trouble that may pass: a registry that is overloaded, a Secret that does not exist yet. */
-const STUCK_MS = 30_000
+/** Time for a problem to pass that keeps a pod from starting: a registry that is overloaded, a Secret that does not exist yet. */
+const RECOVERY_TIMEOUT_MS = 30_000
 /** Delay with which a watch reports a change, at most. */
 const JUST_NOW_MS = 2000
 /** Time for the cluster to report why a pod was removed. */
@@ -56,8 +56,8 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
   #log: PodLog | null = null
   /** An outcome that no later deletion of the pod can change. */
   #certain: JobOutcome | null = null
-  /** The current trouble, with the longest message seen for it: the first message is often more specific than later ones. */
-  #trouble: { phase: JobState["phase"]; since: number; message: string } | null = null
+  /** The present problem that may pass, with its longest message: the first message is often more specific than later ones. */
+  #passingProblem: { phase: JobState["phase"]; since: number; message: string } | null = null
 
   constructor(launch: KubernetesLaunch) {
     super(launch)
@@ -116,7 +116,7 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
       return removed ? { end: this.#certain ?? outcome } : { recheckMs: null }
     }
     if (state.phase === "ended") return { end: state.outcome }
-    return outcome === null ? this.#untroubled() : await this.#inTrouble(state, outcome)
+    return outcome === null ? this.#withoutProblem() : await this.#awaitRecovery(state, outcome)
   }
 
   /**
@@ -129,26 +129,27 @@ export class KubernetesAttempt extends RemoteAttempt<TrackedAttempt, JobOutcome>
     return Math.max(time, this.startedAt ?? this.#launchedAt)
   }
 
-  #untroubled(): Observation<JobOutcome> {
-    this.#trouble = null
+  #withoutProblem(): Observation<JobOutcome> {
+    this.#passingProblem = null
     return { recheckMs: null }
   }
 
-  /** Waits for the trouble to pass, as long as that is likely; then removes the Job, so that it does not start later. */
-  async #inTrouble(state: JobState, outcome: JobOutcome): Promise<Observation<JobOutcome>> {
-    if (this.#trouble?.phase !== state.phase) this.#trouble = { phase: state.phase, since: this.clock.monotonic(), message: "" }
-    const trouble = this.#trouble
+  /** Waits for the problem to pass, as long as that is likely; then removes the Job, so that it does not start later. */
+  async #awaitRecovery(state: JobState, outcome: JobOutcome): Promise<Observation<JobOutcome>> {
+    if (this.#passingProblem?.phase !== state.phase)
+      this.#passingProblem = { phase: state.phase, since: this.clock.monotonic(), message: "" }
+    const problem = this.#passingProblem
     const { error } = outcome
-    if (error !== null && error.length > trouble.message.length) trouble.message = error
-    const recheckMs = trouble.since + this.#patience(state) - this.clock.monotonic()
+    if (error !== null && error.length > problem.message.length) problem.message = error
+    const recheckMs = problem.since + this.#recoveryTimeoutMs(state) - this.clock.monotonic()
     if (recheckMs > 0) return { recheckMs }
     const { object, gone } = this.#tracked.job
     if (object !== null && !gone && !isSettled(object)) await this.#remove()
-    return { end: { ...outcome, error: trouble.message || null } }
+    return { end: { ...outcome, error: problem.message || null } }
   }
 
-  #patience(state: JobState): number {
-    if (state.phase === "stuck") return state.permanent ? 0 : STUCK_MS
+  #recoveryTimeoutMs(state: JobState): number {
+    if (state.phase === "stuck") return state.permanent ? 0 : RECOVERY_TIMEOUT_MS
     const { object, gone } = podOf(this.#tracked)
     const over = object === null || gone || isOver(object)
     return over ? SETTLE_MS : this.assignment.graceMs + TERMINATING_MS

@@ -262,10 +262,10 @@ export class WorkerPool {
     set.busy.clear()
   }
 
-  /** Makes a worker exit, and kills it after `patienceMs`. Resolves when it has exited. */
-  #retire(worker: PoolWorker, patienceMs = RETIRE_MS): Promise<unknown> {
+  /** Makes a worker exit, and kills it after `timeoutMs`. Resolves when it has exited. */
+  #retire(worker: PoolWorker, timeoutMs = RETIRE_MS): Promise<unknown> {
     worker.closeInput()
-    const cancel = this.#options.clock.after(patienceMs, () => worker.kill())
+    const cancel = this.#options.clock.after(timeoutMs, () => worker.kill())
     const exiting = worker.exited.finally(() => {
       cancel()
       this.#pending.delete(exiting)

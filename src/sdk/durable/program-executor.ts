@@ -47,7 +47,7 @@ export interface ProgramExecutorOptions extends Pick<ActivationPorts, "newChild"
 }
 
 /** Repeats a call of the store until the store is available. `ofCode`: errors of a user's code within the call. */
-type Patient = <Value>(call: () => Promise<Value>, ofCode?: ReadonlySet<unknown>) => Promise<Value>
+type RetryUntilAvailable = <Value>(call: () => Promise<Value>, ofCode?: ReadonlySet<unknown>) => Promise<Value>
 
 export interface ParentFunction {
   runId: RunId
@@ -137,12 +137,12 @@ export class ProgramExecutor implements Executor {
       const input = await validate(workflow.schema, await inputValue(assignment), `the input of ${workflow.name}`)
       for (;;) {
         const graceOver = new AbortController()
-        const patient: Patient = (call, ofCode = new Set()) =>
+        const retryUntilAvailable: RetryUntilAvailable = (call, ofCode = new Set()) =>
           untilAvailable(call, { clock, isStopped: () => isStopped(signal) || graceOver.signal.aborted, ofCode })
-        const state = await patient(() => this.#journal.load(assignment.row!))
-        if (await patient(() => this.#wasAskedToEnd(state, assignment)))
+        const state = await retryUntilAvailable(() => this.#journal.load(assignment.row!))
+        if (await retryUntilAvailable(() => this.#wasAskedToEnd(state, assignment)))
           signal = AbortSignal.abort("cancel" satisfies StopReason)
-        const ports = this.#ports(assignment, output, { signal, graceOver: graceOver.signal }, patient)
+        const ports = this.#ports(assignment, output, { signal, graceOver: graceOver.signal }, retryUntilAvailable)
         const activation = new Activation(assignment.runId, state, ports)
         const running = activation.start((step) => workflow.handler(input as never, step))
         const end = await untilStopped(running, { signal, graceOver, clock, graceMs: assignment.graceMs })
@@ -196,7 +196,7 @@ export class ProgramExecutor implements Executor {
     assignment: Assignment,
     output: AttemptOutput,
     stops: Pick<ActivationPorts, "signal" | "graceOver">,
-    patient: Patient,
+    retryUntilAvailable: RetryUntilAvailable,
   ): ActivationPorts {
     const { clock, random, objects, store, newChild, startChild, childEnd, cancelChild } = this.#options
     const row = assignment.row!
@@ -209,7 +209,7 @@ export class ProgramExecutor implements Executor {
       random,
       ...stops,
       log: createLog((stream, text) => void output.output(stream, text)),
-      record: (steps) => patient(() => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId })))),
+      record: (steps) => retryUntilAvailable(() => this.#journal.record(steps.map((step) => ({ ...step, row, attemptId })))),
       transact: ({ name, occurrence, position, failures, startedAt }, code, signal) => {
         const ofCode = new Set<unknown>()
         const run: typeof code = (tx) =>
@@ -219,16 +219,16 @@ export class ProgramExecutor implements Executor {
           })
         const step = { row, attemptId, name, occurrence, position, failures, startedAt }
         const options = { run, signal, readOutput: readStored, writeOutput: write }
-        return patient(() => this.#transactions.run(step, options), ofCode)
+        return retryUntilAvailable(() => this.#transactions.run(step, options), ofCode)
       },
       readOutput: readStored,
       writeOutput: write,
       newChild,
-      startChild: (child, definition, input) => patient(() => startChild(parent, child, definition, input)),
-      childEnd: (child) => patient(() => childEnd(child)),
-      cancelChild: (child) => patient(() => cancelChild(child)),
+      startChild: (child, definition, input) => retryUntilAvailable(() => startChild(parent, child, definition, input)),
+      childEnd: (child) => retryUntilAvailable(() => childEnd(child)),
+      cancelChild: (child) => retryUntilAvailable(() => cancelChild(child)),
       answer: (request, answer) =>
-        patient(async () => {
+        retryUntilAvailable(async () => {
           const signal = approvalSignal(request)
           const outcome = await store.sendSignal({ runId: parent.runId, ...signal, payload: { ...answer } })
           if (outcome === "sent") return answer

@@ -33,14 +33,14 @@ const beat = (servers: string[], everyMs: number, stallMs = 60_000): HeartbeatMe
 const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 
 /** Threads start slowly on a busy machine. */
-const PATIENCE = { timeout: 15_000 }
+const TIMEOUT = { timeout: 15_000 }
 
 const DEAD = "http://127.0.0.1:1"
 
 test("the lease is renewed while the main thread is busy", async () => {
   const server = await serve(200, { stop: [] })
   beat([DEAD, server.url], 40)
-  await vi.waitUntil(() => server.count() > 0, PATIENCE)
+  await vi.waitUntil(() => server.count() > 0, TIMEOUT)
   const before = server.count()
   block(1000)
   expect(server.count() - before).toBeGreaterThan(4)
@@ -49,12 +49,12 @@ test("the lease is renewed while the main thread is busy", async () => {
 test("the lease is not renewed while the main thread has been blocked for longer than the stall limit", async () => {
   const server = await serve(200, { stop: [] })
   beat([server.url], 50, 200)
-  await vi.waitUntil(() => server.count() > 0, PATIENCE)
+  await vi.waitUntil(() => server.count() > 0, TIMEOUT)
   block(2000)
   const stalled = server.count()
   block(500)
   expect(server.count()).toBe(stalled)
-  await vi.waitUntil(() => server.count() > stalled, PATIENCE)
+  await vi.waitUntil(() => server.count() > stalled, TIMEOUT)
 })
 
 test("stop requests and an eviction are passed on", async () => {
@@ -62,23 +62,23 @@ test("stop requests and an eviction are passed on", async () => {
   const conflict = { error: { code: "CONFLICT", message: "register again" } }
   const [alive, evicting] = await Promise.all([serve(200, { stop }), serve(409, conflict)])
   const stops = beat([alive.url], 20)
-  await vi.waitUntil(() => stops.length > 0, PATIENCE)
+  await vi.waitUntil(() => stops.length > 0, TIMEOUT)
   expect(stops[0]).toEqual({ stop })
   const evictions = beat([evicting.url], 20)
-  await vi.waitUntil(() => evictions.length > 0, PATIENCE)
+  await vi.waitUntil(() => evictions.length > 0, TIMEOUT)
   expect(evictions[0]).toEqual({ evicted: true })
 })
 
 test("after a response that is not from an Ork server, the next server is asked", async () => {
   const [proxy, server] = await Promise.all([serve(404, { message: "no such backend" }), serve(200, { stop: [] })])
   const messages = beat([proxy.url, server.url], 20)
-  await vi.waitUntil(() => server.count() > 1, PATIENCE)
+  await vi.waitUntil(() => server.count() > 1, TIMEOUT)
   expect([proxy.count() > 0, messages]).toEqual([true, []])
 })
 
 test("servers that hang do not keep the next one from being asked in time", async () => {
   const [first, second, alive] = await Promise.all([serve(null, {}), serve(null, {}), serve(200, { stop: [] })])
   beat([first.url, second.url, alive.url], 1000)
-  await vi.waitUntil(() => alive.count() > 0, PATIENCE)
+  await vi.waitUntil(() => alive.count() > 0, TIMEOUT)
   expect([first.count(), second.count()]).toEqual([0, 0])
 })

@@ -17,7 +17,7 @@ import { proofOf } from "../../protocol/wire/push-proof.ts"
 
 const KEY = "a key of the server"
 /** Generous, because the machine may be busy. */
-const PATIENCE = { timeout: 15_000 }
+const TIMEOUT = { timeout: 15_000 }
 
 /** An executor whose tasks end when the test ends them, or when they are stopped. */
 class ManualExecutor implements Executor {
@@ -33,7 +33,7 @@ class ManualExecutor implements Executor {
 
   /** Ends the task of this token. */
   async end(token: string, result: Partial<AttemptResult> = {}, log = ""): Promise<void> {
-    await vi.waitUntil(() => this.launched.at(-1) === `task of ${token}`, PATIENCE)
+    await vi.waitUntil(() => this.launched.at(-1) === `task of ${token}`, TIMEOUT)
     this.#end(result, log)
   }
 
@@ -117,7 +117,7 @@ test("a repeated task gets the same response, also after its end, and runs once"
   expect((await send("/execute", body, replayed)).status).toBe(202)
   expect((await send("/execute", body, replayed)).status).toBe(202)
   await executor.end("one", { output: { inline: 7 } })
-  await vi.waitUntil(() => received.length > 0, PATIENCE)
+  await vi.waitUntil(() => received.length > 0, TIMEOUT)
   expect(received[0]).toMatchObject({ task_instance_id: "task of one", status: "success", output: 7 })
   expect((await send("/execute", body, replayed)).status).toBe(202)
   expect(executor.launched).toEqual(["task of one"])
@@ -189,11 +189,11 @@ test("the worker lists its running tasks, and stops one that its server does not
   const [first] = leases
   expect((await post("/alive", { tokens: ["one", "two"] })).body).toEqual({ unknown: ["two"] })
   expect([leases.size, leases.has(first!)], "its lease is renewed").toEqual([1, false])
-  await vi.waitUntil(() => executor.launched.length > 0, PATIENCE)
+  await vi.waitUntil(() => executor.launched.length > 0, TIMEOUT)
   for (const expire of leases) expire()
-  await vi.waitUntil(() => received.length > 0, PATIENCE)
+  await vi.waitUntil(() => received.length > 0, TIMEOUT)
   expect([executor.stopped, received[0]!["status"]]).toEqual([["lost"], "lost"])
-  await vi.waitUntil(async () => (await post("/alive", { tokens: ["one"] })).body.unknown?.length === 1, PATIENCE)
+  await vi.waitUntil(async () => (await post("/alive", { tokens: ["one"] })).body.unknown?.length === 1, TIMEOUT)
 })
 
 test("a result that the server cannot parse is reported as a failure, and a rejected one is not sent again", async () => {
@@ -201,12 +201,12 @@ test("a result that the server cannot parse is reported as a failure, and a reje
   statuses.push(400, 503, 204, 409)
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "odd" } })
-  await vi.waitUntil(() => received.length === 3, PATIENCE)
+  await vi.waitUntil(() => received.length === 3, TIMEOUT)
   expect(received.map(({ status }) => status)).toEqual(["success", "failed", "failed"])
   expect(received[2]!["error"]).toMatch(/^its result cannot be reported to the server/)
   await send("/execute", task("two"))
   await executor.end("two")
-  await vi.waitUntil(async () => (await post("/alive", { tokens: ["two"] })).body.unknown?.length === 1, PATIENCE)
+  await vi.waitUntil(async () => (await post("/alive", { tokens: ["two"] })).body.unknown?.length === 1, TIMEOUT)
   expect(received).toHaveLength(4)
   expect(log.warn).toHaveBeenCalledWith(expect.objectContaining({ status: 409 }), "the server rejected the result of a task")
 })
@@ -215,13 +215,13 @@ test("a result always fits into the server's limit", async () => {
   const { send, task, executor, received } = await setup()
   await send("/execute", task("one"))
   await executor.end("one", { output: { inline: "ü".repeat(300_000) } }, "\u0001".repeat(200_000))
-  await vi.waitUntil(() => received.length === 1, PATIENCE)
+  await vi.waitUntil(() => received.length === 1, TIMEOUT)
   expect([received[0]!["status"], (received[0]!["output"] as string).length]).toEqual(["success", 300_000])
   expect(JSON.stringify(received[0]).length).toBeGreaterThan(400_000)
   expect(Buffer.byteLength(JSON.stringify(received[0]))).toBeLessThan(1_048_576)
   await send("/execute", task("two"))
   await executor.end("two", { output: { inline: "ü".repeat(600_000) } })
-  await vi.waitUntil(() => received.length === 2, PATIENCE)
+  await vi.waitUntil(() => received.length === 2, TIMEOUT)
   expect(received[1]).toMatchObject({ status: "failed", error: expect.stringContaining("too large") as string })
 })
 

@@ -19,14 +19,14 @@ import type {
 const part = encodeURIComponent
 
 /** One instance of a task: `path` is empty without fan-out. */
-export interface TaskAt {
+export interface TaskRef {
   runId: string
   name: string
   path: string
 }
 
-const taskUrl = ({ runId, name }: TaskAt, verb: string): string => `/runs/${runId}/tasks/${part(name)}/${verb}`
-const instance = ({ path }: TaskAt) => (path === "" ? {} : { path })
+const taskUrl = ({ runId, name }: TaskRef, verb: string): string => `/runs/${runId}/tasks/${part(name)}/${verb}`
+const instance = ({ path }: TaskRef) => (path === "" ? {} : { path })
 
 export const calls = {
   signIn: (key: string): Promise<void> => json("/ui/sign-in", { method: "POST", body: { key } }),
@@ -46,12 +46,12 @@ export const calls = {
   planRetry: (id: string, start: RetryStart): Promise<RetryPlan> =>
     json(`/runs/${id}/retry`, { method: "POST", body: { plan: true, ...start } }),
 
-  planRetryTask: (at: TaskAt): Promise<RetryPlan> =>
+  planRetryTask: (at: TaskRef): Promise<RetryPlan> =>
     json(taskUrl(at, "retry"), { method: "POST", query: instance(at), body: { plan: true } }),
-  retryTask: (at: TaskAt): Promise<Run> => json(taskUrl(at, "retry"), { method: "POST", query: instance(at) }),
-  markTask: (at: TaskAt, status: "success" | "failed", reason: string): Promise<Task> =>
+  retryTask: (at: TaskRef): Promise<Run> => json(taskUrl(at, "retry"), { method: "POST", query: instance(at) }),
+  markTask: (at: TaskRef, status: "success" | "failed", reason: string): Promise<Task> =>
     json(taskUrl(at, "mark"), { method: "POST", query: instance(at), body: { status, reason } }),
-  answerTask: (at: TaskAt, verb: "approve" | "reject", comment: string): Promise<unknown> =>
+  answerTask: (at: TaskRef, verb: "approve" | "reject", comment: string): Promise<unknown> =>
     json(taskUrl(at, verb), { method: "POST", body: { ...instance(at), ...(comment !== "" && { comment }) } }),
 
   submitJob: (job: NewJob): Promise<Job> => json("/jobs", { method: "POST", body: job }),

@@ -130,10 +130,10 @@ export const gridQuery = (workflow: string, run: string) =>
     refetchInterval: 10_000,
   })
 
-/** Reads an explanation. `standing` is the task's state; another state has another explanation. */
-export const explainQuery = (id: string, task?: string, standing = "") =>
+/** Reads an explanation. `stateKey` is the task's state; another state has another explanation. */
+export const explainQuery = (id: string, task?: string, stateKey = "") =>
   queryOptions({
-    queryKey: ["explain", id, task ?? null, standing],
+    queryKey: ["explain", id, task ?? null, stateKey],
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/runs/${id}/explain`, { query: { task }, signal }),
   })
 
@@ -146,16 +146,16 @@ export const readyQuery = queryOptions({
   retry: false,
 })
 
-export const explainJobQuery = (id: string, standing: string) =>
+export const explainJobQuery = (id: string, stateKey: string) =>
   queryOptions({
-    queryKey: ["explain job", id, standing],
+    queryKey: ["explain job", id, stateKey],
     queryFn: ({ signal }) => json<{ items: Explanation[] }>(`/jobs/${id}/explain`, { signal }),
   })
 
-/** Reads an instance. `standing` is its state; a change of state causes a new read. */
-export const taskQuery = (runId: string, name: string, path: string, standing = "") =>
+/** Reads an instance. `stateKey` is its state; a change of state causes a new read. */
+export const taskQuery = (runId: string, name: string, path: string, stateKey = "") =>
   queryOptions({
-    queryKey: ["task", runId, name, path, standing],
+    queryKey: ["task", runId, name, path, stateKey],
     queryFn: ({ signal }) => json<Task>(`/runs/${runId}/tasks/${part(name)}`, { query: path === "" ? {} : { path }, signal }),
   })
 

@@ -2,7 +2,7 @@ import { type ReactElement, useEffect, useEffectEvent, useId, useState } from "r
 import { Icon } from "./icon.tsx"
 
 /** Delay after the last keystroke before the text is applied, in milliseconds. */
-const REST_MS = 200
+const DEBOUNCE_MS = 200
 
 /** A search field. The shortcut `/` focuses it (found by its attribute). */
 export const SearchBox = ({
@@ -28,7 +28,7 @@ export const SearchBox = ({
     if (typed.trim() !== (value ?? "")) onChange(typed.trim() === "" ? undefined : typed.trim())
   })
   useEffect(() => {
-    const timer = setTimeout(() => take(text), REST_MS)
+    const timer = setTimeout(() => take(text), DEBOUNCE_MS)
     return () => clearTimeout(timer)
   }, [text])
   return (

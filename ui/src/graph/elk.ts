@@ -6,18 +6,18 @@ import workerUrl from "elkjs/lib/elk-worker.min.js?url"
 import { elkGraph, type Places, placesOf } from "./layout.ts"
 import type { Shape } from "./model.ts"
 
-const PATIENCE_MS = 2000
+const TIMEOUT_MS = 2000
 /** Timeout of the first layout, which includes loading the worker's code. */
-const FIRST_PATIENCE_MS = 5000
+const FIRST_TIMEOUT_MS = 5000
 
 let elk: Elk | null = null
 
 /** Returns null if the layout was aborted. */
 export const elkPlaces = async (shape: Shape, signal: AbortSignal): Promise<Places | null> => {
-  const patience = elk === null ? FIRST_PATIENCE_MS : PATIENCE_MS
+  const timeoutMs = elk === null ? FIRST_TIMEOUT_MS : TIMEOUT_MS
   elk ??= new ELK({ workerFactory: () => new Worker(workerUrl, { name: "layout" }) })
   const asked = elk
-  const late = AbortSignal.any([signal, AbortSignal.timeout(patience)])
+  const late = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
   try {
     const given = new Promise<null>((resolve) => late.addEventListener("abort", () => resolve(null), { once: true }))
     const laidOut = await Promise.race([asked.layout(elkGraph(shape)), given])

@@ -52,7 +52,7 @@ export class LiveCache {
     void this.#client.invalidateQueries({ queryKey: key })
     const entry: Waiting = {
       again: false,
-      cancel: this.#after(this.#patience(key), () => {
+      cancel: this.#after(this.#refetchDelay(key), () => {
         this.#waiting.delete(name)
         if (entry.again) this.refetchSoon(...key)
       }),
@@ -60,7 +60,7 @@ export class LiveCache {
     this.#waiting.set(name, entry)
   }
 
-  #patience(key: readonly string[]): number {
+  #refetchDelay(key: readonly string[]): number {
     const lists = this.#client.getQueriesData<Partial<Pages<unknown>>>({ queryKey: key })
     const pages = Math.max(1, ...lists.map(([, list]) => list?.pages?.length ?? 1))
     return Math.min(MAX_MS, REFETCH_MS * pages)

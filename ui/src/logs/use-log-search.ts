@@ -5,7 +5,7 @@ import type { LogPort } from "./log-port.ts"
 import { nextFound, type Scan, searchLog } from "./scan.ts"
 
 /** Delay after the last keystroke before the search starts, in milliseconds. */
-const REST_MS = 250
+const DEBOUNCE_MS = 250
 
 export interface LogSearch {
   text: string
@@ -48,7 +48,7 @@ export const useLogSearch = (port: LogPort, onGo: (offset: number) => void): Log
         if (!stop.signal.aborted) setHeld((last) => last && { ...last, scan: { ...last.scan, done: true, more: true } })
       })
     }
-    const timer = setTimeout(search, REST_MS)
+    const timer = setTimeout(search, DEBOUNCE_MS)
     return () => {
       clearTimeout(timer)
       stop.abort()

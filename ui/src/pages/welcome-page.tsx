@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"
 import { type ReactElement, useEffect, useState, type SyntheticEvent } from "react"
-import { placeAfter } from "../address.ts"
+import { addressAfterSignIn } from "../address.ts"
 import { calls } from "../api/calls.ts"
 import { problemText } from "../api/http.ts"
 import { sessionQuery, signInMethodsQuery } from "../api/queries.ts"
@@ -39,7 +39,7 @@ export const WelcomePage = (): ReactElement => {
       await calls.signIn(key.trim())
       client.clear()
       await client.query(sessionQuery)
-      router.history.push(`/ui${placeAfter(next)}`)
+      router.history.push(`/ui${addressAfterSignIn(next)}`)
     } catch (error) {
       setRefused(problemText(error))
     } finally {

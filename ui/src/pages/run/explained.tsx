@@ -13,9 +13,9 @@ export const Explained = ({ runId, task, path }: { runId: string; task: string; 
   const node = state?.byName.get(task)
   // Do not show the explanation of an earlier state.
   const status = node?.instances.get(path)?.status ?? (state === null || node === undefined ? undefined : statusOf(state, node))
-  const standing = [query.data?.status, query.data?.paused, status]
+  const stateKey = [query.data?.status, query.data?.paused, status]
   const asked = useQuery({
-    ...explainQuery(runId, task, standing.join(" ")),
+    ...explainQuery(runId, task, stateKey.join(" ")),
     refetchInterval: query.data?.finished_at === null ? ASK_AGAIN_MS : false,
   })
   const items = asked.data?.items ?? []

@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query"
 import type { ReactElement } from "react"
-import { calls, type TaskAt } from "../../api/calls.ts"
+import { calls, type TaskRef } from "../../api/calls.ts"
 import type { RetryPlan, RetryStart, Run } from "../../api/types.ts"
 import { ConfirmDialog } from "../../components/dialog.tsx"
 import { Icon, type IconName } from "../../components/icon.tsx"
@@ -17,7 +17,7 @@ import { plural } from "../../format/time.ts"
 export type Retried =
   | { kind: "run"; id: string }
   | { kind: "from"; id: string; task: string }
-  | { kind: "instance"; at: TaskAt }
+  | { kind: "instance"; at: TaskRef }
   | { kind: "step"; id: string; step: { name: string; occurrence: number } }
 
 const runOf = (retried: Retried): string => (retried.kind === "instance" ? retried.at.runId : retried.id)

@@ -2,7 +2,7 @@
 
 import { useMutation, useQueryClient } from "@tanstack/react-query"
 import { type ReactElement, useState } from "react"
-import { calls, type TaskAt } from "../../api/calls.ts"
+import { calls, type TaskRef } from "../../api/calls.ts"
 import type { Task } from "../../api/types.ts"
 import { Button } from "../../components/button.tsx"
 import { ConfirmDialog } from "../../components/dialog.tsx"
@@ -16,7 +16,7 @@ import { type Retried, RetryDialog } from "./retry-dialog.tsx"
 export type Outcome = "success" | "failed"
 
 /** Buttons for a whole task (empty `path`, no `task`) or one instance. */
-export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | null; fanned: boolean }): ReactElement | null => {
+export const TaskActions = ({ at, task, fanned }: { at: TaskRef; task: Task | null; fanned: boolean }): ReactElement | null => {
   const [retried, setRetried] = useState<Retried | null>(null)
   const [outcome, setOutcome] = useState<Outcome | null>(null)
   const { query } = useThisRun()
@@ -61,14 +61,14 @@ export const TaskActions = ({ at, task, fanned }: { at: TaskAt; task: Task | nul
   )
 }
 
-const useChanged = ({ runId }: TaskAt): (() => Promise<void>) => {
+const useChanged = ({ runId }: TaskRef): (() => Promise<void>) => {
   const client = useQueryClient()
   return async () => {
     await Promise.all(["task", "run", "explain", "steps"].map((kind) => client.invalidateQueries({ queryKey: [kind, runId] })))
   }
 }
 
-const OverrideDialog = ({ at, outcome, onClose }: { at: TaskAt; outcome: Outcome; onClose: () => void }): ReactElement => {
+const OverrideDialog = ({ at, outcome, onClose }: { at: TaskRef; outcome: Outcome; onClose: () => void }): ReactElement => {
   const [reason, setReason] = useState("")
   const [tried, setTried] = useState(false)
   const changed = useChanged(at)
@@ -111,7 +111,7 @@ const OverrideDialog = ({ at, outcome, onClose }: { at: TaskAt; outcome: Outcome
 export type ApprovalRequest = Pick<NonNullable<Task["waiting"]>, "message" | "default" | "until">
 
 /** Buttons for a task, or a step of a durable function, that waits for an approval. */
-export const ApprovalBox = ({ at, waiting }: { at: TaskAt; waiting: ApprovalRequest }): ReactElement => {
+export const ApprovalBox = ({ at, waiting }: { at: TaskRef; waiting: ApprovalRequest }): ReactElement => {
   const [comment, setComment] = useState("")
   const may = useMayFor(useThisRun().query.data?.workflow, "trigger")
   const changed = useChanged(at)

@@ -104,9 +104,9 @@ const InstancePanel = ({
   const instance = node.instances.get(path)
   const status = instance?.status ?? statusOf(state, node)
   const live = status === "running" || status === "dispatched"
-  const standing = `${status} ${instance?.attempt ?? 0} ${instance?.waiting === true}`
+  const stateKey = `${status} ${instance?.attempt ?? 0} ${instance?.waiting === true}`
   const query = useQuery({
-    ...taskQuery(runId, node.name, path, standing),
+    ...taskQuery(runId, node.name, path, stateKey),
     placeholderData: (last) => last,
     refetchInterval: live ? LIVE_MS : false,
   })

@@ -1,13 +1,13 @@
-// A workflow whose tasks can all be played by mocks.
+// A workflow all tasks of which mocks can replace.
 
 import { FUNCTION_EXECUTOR } from "../../core/model/function.ts"
 import type { CompiledWorkflow, Node } from "../../core/model/workflow.ts"
 
 /**
- * Lets a mock play what a test does not have: functions, other workflows, and approvals and `wait` tasks that have a mock. Secrets have
- * any value, and every label is there.
+ * Returns the workflow with tasks that mocks can replace: functions, other workflows, and approvals and `wait` tasks that have a mock.
+ * Secrets have any value, and no task requires a label.
  */
-export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (waiting: string) => boolean): CompiledWorkflow => ({
+export const mockableWorkflow = (workflow: CompiledWorkflow, hasMock: (waiting: string) => boolean): CompiledWorkflow => ({
   ...workflow,
   nodes: workflow.nodes.map((node) => {
     const { secretFields: _, ...rest } = node
@@ -17,8 +17,8 @@ export const playedWorkflow = (workflow: CompiledWorkflow, hasMock: (waiting: st
 
 const executorOf = ({ executor, name }: Node, hasMock: (waiting: string) => boolean): string => {
   const mayWait = executor === "approval" || executor === "wait"
-  const isPlayed = executor === FUNCTION_EXECUTOR || executor === "workflow" || (mayWait && hasMock(name))
-  return isPlayed ? "process" : executor
+  const isMocked = executor === FUNCTION_EXECUTOR || executor === "workflow" || (mayWait && hasMock(name))
+  return isMocked ? "process" : executor
 }
 
 const withoutSecrets = (env: Node["env"]): Node["env"] =>
