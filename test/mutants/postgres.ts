@@ -22,7 +22,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/claim/candidates.ts",
-        find: 'claimable: "(r.cancelling IS NULL OR k.hook)"',
+        find: 'claimable: "r.cancelling IS NULL"',
         replace: 'claimable: "true"',
       },
     ],

@@ -86,8 +86,8 @@ export const SQLITE_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/sqlite/claim/candidates.ts",
-        find: "mustPark: run.cancelling === null ? run.paused : !isGathering,",
-        replace: "mustPark: run.cancelling === null ? false : !isGathering,",
+        find: 'childrenPending: c[14] }) !== "claim",',
+        replace: 'childrenPending: c[14] }) === "leave",',
       },
     ],
     foundBy: SIM_ON_SQLITE,

@@ -29,6 +29,9 @@ export const isDeletedJob = (path: string): boolean => path.includes(" ")
 export const hasNotStarted = ({ status, attempt }: { status: TaskStatus; attempt: number }): boolean =>
   status === "pending" && attempt === 0
 
+/** The same condition in SQL, for the row `t`. */
+export const HAS_NOT_STARTED = "t.status = 'pending' AND t.attempt = 0"
+
 const STATUS = {
   pending: "READY",
   dispatched: "RUNNING",

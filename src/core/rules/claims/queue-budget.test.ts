@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { availableStarts, freeSlots, nextStartMs, openBucket, refill, tokenWaitMs } from "./queue-budget.ts"
+import { availableStarts, nextStartMs, openBucket, refill, tokenWaitMs } from "./queue-budget.ts"
 
 const rate = { limit: 10, periodMs: 1000 }
 
@@ -39,10 +39,6 @@ describe("a queue", () => {
     expect(availableStarts({ paused: false, bucket: null }, Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)
     expect(availableStarts(open(2.9), 5)).toBe(2)
     expect(availableStarts(open(9), 5)).toBe(5)
-  })
-
-  it("has no free slot, rather than a negative number, after its cap was lowered", () => {
-    expect(freeSlots({ cap: 2, used: 5 })).toBe(0)
   })
 
   it("reports a wait only when its rate holds it back", () => {

@@ -2,8 +2,6 @@
 // has tokens. The rate is a token bucket: at most `limit` starts at once, then `limit` per period. Both stores keep the slots and
 // tokens in rows, lock them for a claim and write them back with it.
 
-import type { LimitState } from "./admit.ts"
-
 export interface Rate {
   limit: number
   periodMs: number
@@ -19,7 +17,10 @@ export interface QueueBudget {
   bucket: TokenBucket | null
 }
 
-/** Returns the tokens after this time, at most the size of the bucket. A clock that went back adds none. */
+/**
+ * Returns the tokens after this time, at most the size of the bucket. A clock that went back adds none. Postgres also evaluates this rule
+ * and `availableStarts` in SQL, to find the lanes of a claim (store/postgres/claim/queue-budget.ts).
+ */
 export const refill = (rate: Rate, tokens: number, passedMs: number): number =>
   Math.min(rate.limit, tokens + (Math.max(0, passedMs) * rate.limit) / rate.periodMs)
 
@@ -30,12 +31,6 @@ export const openBucket = (
   passedMs: number,
 ): TokenBucket | null =>
   limit === null || periodMs === null ? null : { limit, periodMs, tokens: refill({ limit, periodMs }, tokens, passedMs) }
-
-/**
- * Returns how many slots of a limit are free. A lowered cap can leave more slots used than it allows. Postgres also evaluates the
- * rule in SQL, inside the statements that unpark rows (store/postgres/claim/limits.ts).
- */
-export const freeSlots = ({ cap, used }: LimitState): number => Math.max(0, cap - used)
 
 /** Returns how many rows of the queue may start now. `slots`: free slots of its limit, infinite without one. */
 export const availableStarts = ({ paused, bucket }: QueueBudget, slots: number): number => {

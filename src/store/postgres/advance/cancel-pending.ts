@@ -5,6 +5,7 @@
 import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
+import { IS_CANCELLABLE, IS_HALF_CREATED } from "../../shared/cancellable.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
 import type { CancelReason, RowKind } from "../../contract/store.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
@@ -14,11 +15,11 @@ import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { resumeCancelled } from "./waiting.ts"
 
-/** Last part of a statement: cancels the pending rows of the CTE `doomed` (id, parked). */
-export const CANCEL_DOOMED = `finished AS (
+/** Last part of a statement: cancels the pending rows of the CTE `to_cancel` (id, parked). */
+export const CANCEL_ROWS = `finished AS (
      UPDATE tasks t SET status = 'cancelled', parked = NULL, available_at = NULL, inner_run = NULL,
        finished_at = ${NOW}
-     FROM doomed d WHERE t.id = d.id
+     FROM to_cancel d WHERE t.id = d.id
      RETURNING ${ENTRY("t")}, t.node, t.path, t.parent_id, t.hook, t.kind, t.status, false AS allowed_failure, t.attempt, t.limits,
        d.parked IS NULL AND t.upstream_pending = 0 AS was_ready
    ), dequeued AS (
@@ -26,22 +27,11 @@ export const CANCEL_DOOMED = `finished AS (
    ), ${COUNT_CONTAINERS}, ${COUNT_RUNS}
    SELECT run_seq, node, path, kind, attempt, limits, was_ready FROM finished ORDER BY id`
 
-/**
- * Condition for the row `t`: pending, unclaimed, and no container with children. A retried group that waits for its slots has children
- * too: it is cancelled after them.
- */
-export const IS_CANCELLABLE = `t.status = 'pending' AND t.attempt_id IS NULL
-  AND NOT (t.kind <> 'task' AND (t.started_at IS NOT NULL OR COALESCE(t.children_pending, 0) > 0))`
-
-/** Condition for the container `t` that its gate's holder died while it created the children. It is ready, or parked. */
-const HALF_CREATED = `t.status = 'pending' AND t.attempt_id IS NULL AND t.kind <> 'task' AND t.started_at IS NOT NULL
-  AND t.children_created < t.children_total AND t.children_pending > 0`
-
 /** Returns the last part of a statement: containers of this set (id) that are half created wait only for the children that exist. */
 export const STOP_CREATING = (containers: string): string => `stopped AS (
      UPDATE tasks t SET children_pending = t.children_pending - (t.children_total - t.children_created),
        status = CASE WHEN t.children_pending = t.children_total - t.children_created THEN 'pending' ELSE 'running' END, parked = NULL
-     FROM ${containers} c WHERE t.id = c.id AND ${HALF_CREATED}
+     FROM ${containers} c WHERE t.id = c.id AND ${IS_HALF_CREATED}
      RETURNING ${READINESS("t")}
    ), dequeued AS (
      ${deleteFrom("ready_queue", "stopped")}
@@ -99,18 +89,18 @@ const CANCEL_PENDING = statement(
      SELECT t.id, t.parked FROM unnest(:nodeRuns::bigint[], :nodes::int[]) AS n (seq, node)
      JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = ''
      WHERE ${IS_CANCELLABLE} FOR UPDATE OF t SKIP LOCKED
-   ), doomed AS (
+   ), to_cancel AS (
      SELECT * FROM (SELECT * FROM instances UNION ALL SELECT * FROM top) x LIMIT ${MAX_CANCEL}
-   ), ${CANCEL_DOOMED}`,
+   ), ${CANCEL_ROWS}`,
 )
 
 const STOP_CREATING_CHILDREN = statement(
   "cancel_stop_creating",
   `WITH containers AS (
      SELECT t.id FROM unnest(:nodeRuns::bigint[], :nodes::int[]) AS n (seq, node)
-     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND ${HALF_CREATED}
+     JOIN tasks t ON t.run_seq = n.seq AND t.node = n.node AND t.path = '' AND ${IS_HALF_CREATED}
      UNION ALL
-     SELECT t.id FROM unnest(:runs::bigint[]) AS r (seq) JOIN tasks t ON t.inner_run = r.seq AND ${HALF_CREATED}
+     SELECT t.id FROM unnest(:runs::bigint[]) AS r (seq) JOIN tasks t ON t.inner_run = r.seq AND ${IS_HALF_CREATED}
    ), ${STOP_CREATING("containers")}`,
 )
 

@@ -4,6 +4,7 @@
 // Instances of an earlier expansion (before a user's retry) are reset in place; those beyond the new total are deleted.
 
 import type { LimitState } from "../../../core/rules/claims/admit.ts"
+import { readyUnderLimits } from "../../../core/rules/claims/slots.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
@@ -15,7 +16,7 @@ import type { Expand } from "./coalesce-changes.ts"
 import { COUNT_CHILDREN } from "./container.ts"
 
 /**
- * The first `slots` instances of the chunk are ready, the others parked under the limit `full`. `pathPrefix`: path of an instance
+ * The first `ready` instances of the chunk are ready, the others parked under the limit `parkedUnder`. `pathPrefix`: path of an instance
  * without its index.
  */
 const EXPAND = statement(
@@ -30,7 +31,7 @@ const EXPAND = statement(
      INSERT INTO tasks (run_seq, workflow_id, hook, node, kind, parent_id, path, upstream_pending, lane, priority, limits, item, label, parked,
        inner_run)
      SELECT c.run_seq, c.workflow_id, c.hook, c.node, :kind::text, c.id, :pathPrefix || (:offset + i.number - 1), 0, :lane::text, :priority::smallint,
-       :limits::bigint[], i.item, nullif(concat_ws(' / ', c.label, i.label), ''), CASE WHEN i.number > :slots::int THEN :full::bigint END, c.run_seq
+       :limits::bigint[], i.item, nullif(concat_ws(' / ', c.label, i.label), ''), CASE WHEN i.number > :ready::int THEN :parkedUnder::bigint END, c.run_seq
      FROM container c CROSS JOIN unnest(:items::text[], :labels::text[]) WITH ORDINALITY AS i (item, label, number) ORDER BY i.number
      ON CONFLICT (run_seq, node, path) DO UPDATE SET ${RESET_COLUMNS}, ${CHILDLESS}, parent_id = excluded.parent_id, lane = excluded.lane,
        priority = excluded.priority, limits = excluded.limits, item = excluded.item, label = excluded.label, parked = excluded.parked,
@@ -55,12 +56,12 @@ const DELETE_OLD_CHILDREN = statement(
        WHEN 'fan' THEN EXISTS (
          SELECT 1 FROM tasks t WHERE t.run_seq = c.run_seq AND t.node = c.node AND t.path = p.prefix || c.children_created)
        ELSE c.children_created = 0 END
-   ), doomed AS (
+   ), to_delete AS (
      SELECT t.id FROM container c JOIN tasks t ON t.parent_id = c.id
      WHERE c.kind = 'group' OR substr(t.path, length(c.prefix) + 1)::int >= c.children_created
-     UNION ALL SELECT t.id FROM doomed d JOIN tasks t ON t.parent_id = d.id
+     UNION ALL SELECT t.id FROM to_delete d JOIN tasks t ON t.parent_id = d.id
    ), deleted AS (
-     DELETE FROM tasks t USING doomed d WHERE t.id = d.id RETURNING ${ENTRY("t")}, t.hook, t.kind, t.status
+     DELETE FROM tasks t USING to_delete d WHERE t.id = d.id RETURNING ${ENTRY("t")}, t.hook, t.kind, t.status
    ), dequeued AS (
      ${deleteFrom("ready_queue", "deleted")}
    ), deleted_attempts AS (
@@ -86,7 +87,7 @@ export interface ExpandInput {
 export const expandRow = async (tx: Tx, { inFlight, change, limits, states, kind }: ExpandInput): Promise<boolean> => {
   const { total, offset, items } = change
   if (items.length === 0 || offset + items.length > total) return false
-  const { slots, full } = freeSlots(limits, states, items.length)
+  const { ready, parkedUnder } = readyUnderLimits(limits, (id) => states.get(id)!, items.length)
   const texts = items.map(toJson)
   const containers = await tx.run(EXPAND, {
     row: change.row,
@@ -101,8 +102,8 @@ export const expandRow = async (tx: Tx, { inFlight, change, limits, states, kind
     lane: change.lane,
     priority: change.priority,
     limits: limits.length === 0 ? null : limits,
-    slots,
-    full,
+    ready,
+    parkedUnder,
     gateLane: gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }),
     kind,
   })
@@ -111,20 +112,4 @@ export const expandRow = async (tx: Tx, { inFlight, change, limits, states, kind
 
 export const deleteOldChildren = async (tx: Tx, containers: readonly number[]): Promise<void> => {
   if (containers.length > 0) await tx.run(DELETE_OLD_CHILDREN, { containers })
-}
-
-/** Returns how many of the new instances get a slot, and the limit that is full for the others. */
-const freeSlots = (
-  limits: readonly number[],
-  states: ReadonlyMap<number, LimitState>,
-  wanted: number,
-): { slots: number; full: number | null } => {
-  let slots = wanted
-  let full: number | null = null
-  for (const id of limits) {
-    const state = states.get(id)
-    const free = state === undefined ? 0 : Math.max(0, state.cap - state.used)
-    if (free < slots) [slots, full] = [free, id]
-  }
-  return { slots, full }
 }

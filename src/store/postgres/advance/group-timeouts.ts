@@ -5,6 +5,7 @@
 import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import { MAX_CANCEL, MAX_DUE } from "../../shared/bounds.ts"
+import { IS_CANCELLABLE } from "../../shared/cancellable.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
 import { type AmendedChange, amendOverdueChange } from "../../../core/rules/changes/amend-change.ts"
 import type { Workflows } from "../cache/workflows.ts"
@@ -12,14 +13,7 @@ import type { CachedAttempt } from "../cache/cache.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
-import {
-  CANCEL_DOOMED,
-  type Cancelled,
-  type CancelledRow,
-  cancelRows,
-  IS_CANCELLABLE,
-  STOP_CREATING,
-} from "./cancel-pending.ts"
+import { CANCEL_ROWS, type Cancelled, type CancelledRow, cancelRows, STOP_CREATING } from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { removeStopRequests } from "./stop-requests.ts"
 
@@ -173,9 +167,9 @@ const STOP_BELOW = statement(
 
 const CANCEL_BELOW = statement(
   "group_timeouts_cancel",
-  `WITH RECURSIVE ${BELOW}, doomed AS MATERIALIZED (
+  `WITH RECURSIVE ${BELOW}, to_cancel AS MATERIALIZED (
      SELECT t.id, t.parked FROM below b JOIN tasks t ON t.id = b.id WHERE ${IS_CANCELLABLE} LIMIT ${MAX_CANCEL} FOR UPDATE OF t SKIP LOCKED
-   ), ${CANCEL_DOOMED}`,
+   ), ${CANCEL_ROWS}`,
 )
 
 /** Sets the timeout again while rows are left: at once, or after the others had a moment to unlock them. */

@@ -5,6 +5,7 @@
 // exist, and are held back until it has its slots again.
 
 import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
+import { firstFull } from "../../../core/rules/claims/slots.ts"
 import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import type { Limit } from "../../../core/model/row.ts"
@@ -99,7 +100,7 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
   const { row, attemptId: attempt, total, offset, rows } = change
   const continues = rows.length === 0 && offset === total
   if (!continues && (rows.length === 0 || offset + rows.length > total)) return "rejected"
-  const full = usesSlots(change) ? useSlots(idsOf(change.limits), states) : undefined
+  const full = usesSlots(change) ? takeSlots(idsOf(change.limits), states) : undefined
   if (full !== undefined) return (await tx.run(PARK, { row, attempt, full })).length > 0 ? "parked" : "rejected"
   const lane = gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId })
   const containers = await (continues
@@ -125,9 +126,9 @@ export const openGroup = async (tx: Tx, { inFlight, change, idsOf, states }: Ope
 /** Returns whether the change uses the slots of its group: with its first rows, or when it continues with existing ones. */
 export const usesSlots = ({ offset, rows }: OpenGroup): boolean => offset === 0 || rows.length === 0
 
-/** Uses one slot of each limit, unless one is full; returns that one. */
-const useSlots = (ids: readonly number[], states: Map<number, LimitState>): number | undefined => {
-  const full = ids.find((id) => states.get(id)!.used >= states.get(id)!.cap)
+/** Counts one slot of each limit as used, unless one is full; returns that one. */
+const takeSlots = (ids: readonly number[], states: Map<number, LimitState>): number | undefined => {
+  const full = firstFull(ids, (id) => states.get(id)!)
   if (full === undefined) for (const id of ids) states.set(id, { ...states.get(id)!, used: states.get(id)!.used + 1 })
   return full
 }

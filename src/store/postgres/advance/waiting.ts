@@ -9,7 +9,7 @@ import { gateLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
-import { type ClaimRequest, RUN_COLUMNS } from "../claim/candidates.ts"
+import { type ClaimRequest, IS_PAUSED, RUN_COLUMNS } from "../claim/candidates.ts"
 import { CLAIM_COLUMNS, type ClaimedRow } from "../claim/claimed-row.ts"
 import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
@@ -78,7 +78,10 @@ export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Prom
 
 const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms))
 
-/** Rows of a paused run are parked until it is resumed. */
+/** Condition of core `decideResume` for the due row `d` of the run `r`: it is parked. */
+export const MUST_PARK_RESUMED = `(${IS_PAUSED} AND NOT d.must_end)`
+
+/** Rows of a paused run are parked until the run continues. */
 const CLAIM_RESUMED = statement(
   "claim_resumed",
   `WITH due AS MATERIALIZED (
@@ -89,7 +92,7 @@ const CLAIM_RESUMED = statement(
      ) d WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead) LIMIT :maxClaims
    ), k AS MATERIALIZED (
      SELECT d.id, d.limits, ${RUN_COLUMNS},
-       r.paused AND r.status = 'running' AND r.cancelling IS NULL AND NOT d.must_end AS paused, d.attempt_id, NULL::bool AS enqueued_here
+       ${MUST_PARK_RESUMED} AS paused, d.attempt_id, NULL::bool AS enqueued_here
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (
      UPDATE tasks t SET parked = ${PARKED_BY_PAUSE}, resume_at = NULL FROM k WHERE t.id = k.id AND k.paused

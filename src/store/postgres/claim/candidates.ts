@@ -55,24 +55,27 @@ export const READY_ORDER = `q.lane, ${readyOrder("q")}`
 
 /** Locks the first entries `q` of the ready queue that match. `stale`: the row of the entry is not ready any more. */
 export const LOCK_CANDIDATES = (where: string, limit: string): string =>
-  `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.hook, t.children_created,
+  `SELECT q.lane, q.ctid AS entry, t.id, t.run_seq, t.workflow_id, t.priority, t.limits, t.kind, t.children_created,
     t.children_pending, NOT (${READY("t")}) AS stale, q.xmin = pg_current_xact_id_if_assigned()::xid AS enqueued_here
   FROM ready_queue q JOIN tasks t ON t.id = q.id WHERE ${where}
   ORDER BY ${READY_ORDER} LIMIT ${limit} FOR UPDATE OF t SKIP LOCKED`
 
 /**
- * In a run that is being cancelled, the gate claims only containers whose children have ended. Other rows stay in the ready queue until
- * `cancelPending` finishes them; SQLite parks them (sqlite/claim/claim.ts). Hooks begin after the run has closed. The gate uses no slots.
+ * Conditions that core `decideStart` does not leave the row `k` of the run `r` to the cancel. Such a row stays in the ready queue until
+ * `cancelPending` finishes it; SQLite parks it (sqlite/claim/claim.ts). Claims for work meet no containers. The gate uses no slots.
  */
 const KINDS = {
-  work: { claimable: "(r.cancelling IS NULL OR k.hook)", limits: "k.limits" },
+  work: { claimable: "r.cancelling IS NULL", limits: "k.limits" },
   gate: {
-    claimable: "(r.cancelling IS NULL OR k.hook OR k.children_created > 0 AND k.children_pending = 0)",
+    claimable: "(r.cancelling IS NULL OR k.children_created > 0 AND k.children_pending = 0)",
     limits: "NULL::bigint[]",
   },
 } as const
 
-/** Condition: the run `r` is paused, so its rows are not claimed. */
+/** Condition that a claim of this kind may take the row `k` of the run `r`, unless the run is paused. */
+export const IS_CLAIMABLE = (kind: ClaimKind): string => KINDS[kind].claimable
+
+/** Condition of core `isPaused` for the run `r`; false for a job. `admitRows` parks the rows of such a run. */
 export const IS_PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
 /** Returns the columns of the run `r` that a claim carries. */
@@ -83,7 +86,7 @@ export const RUN_COLUMNS =
 export const CHOOSE = (kind: ClaimKind, order = ""): string => `
     SELECT k.id, k.entry, k.stale, k.enqueued_here, ${KINDS[kind].limits} AS limits, ${RUN_COLUMNS}, ${IS_PAUSED} AS paused,
       ${ATTEMPT_ID(`row_number() OVER (${order})`)} AS attempt_id
-    FROM candidates k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${KINDS[kind].claimable} OR k.stale)`
+    FROM candidates k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${IS_CLAIMABLE(kind)} OR k.stale)`
 
 /** Assignments of a row that is claimed for work by the holder with this name. */
 export const DISPATCH = (holderName: string): string =>

@@ -6,13 +6,8 @@ import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import { RESTRICTED_LANES, wildcardRequirements, wildcardRange, isExactLane, queueOfLane } from "../../../core/routing/lanes.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
 import type { LimitState } from "../../../core/rules/claims/admit.ts"
-import {
-  availableStarts,
-  freeSlots,
-  nextStartMs,
-  openBucket,
-  type QueueBudget,
-} from "../../../core/rules/claims/queue-budget.ts"
+import { availableStarts, nextStartMs, openBucket, type QueueBudget } from "../../../core/rules/claims/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/slots.ts"
 import { tryLockLimits } from "./limits.ts"
 import { LANES_AFTER, REQUIREMENT_OF, WANTS_RESTRICTED } from "./wanted-lanes.ts"
 import { statement } from "../connection/statement.ts"
@@ -24,9 +19,12 @@ const QUEUE_OF = (lane: string): string => `split_part(substr(${lane}.lane, 3), 
 /** Joins the limit of the queue `q`. */
 const WITH_LIMIT = `LEFT JOIN limits l ON q.concurrency IS NOT NULL AND l.key = '${LIMIT_PREFIX.queue}' || q.name`
 
-/** Core `refill` of the rate of the queue `q` gives less than one token. */
-const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
+/** Condition: core `refill` of the rate of the queue `q` gives less than one token. */
+export const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
      + GREATEST(COALESCE(EXTRACT(epoch FROM ${NOW} - q.refilled_at) * 1000, 0), 0) * q.rate_limit / q.rate_period_ms < 1)`
+
+/** Condition: core `availableStarts` of the queue `q` with the limit `l` is 0. NULL without a limit means that it is not. */
+export const ALLOWS_NO_START = `(q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS})`
 
 /**
  * The first lanes, `ahead` and then `behind`, whose queue allows a start. The settings are looked up lane by lane: a join could lose the
@@ -35,7 +33,7 @@ const OUT_OF_TOKENS = `(q.rate_limit IS NOT NULL AND q.tokens
 const OPEN_LANES = (ahead: string, behind: string, condition: string): string =>
   `SELECT w.lane FROM (SELECT lane FROM ${ahead} UNION ALL SELECT lane FROM ${behind}) w
      WHERE ${condition} AND NOT COALESCE((
-       SELECT q.paused OR l.used >= l.cap OR ${OUT_OF_TOKENS} FROM queues q ${WITH_LIMIT} WHERE q.name = ${QUEUE_OF("w")}
+       SELECT ${ALLOWS_NO_START} FROM queues q ${WITH_LIMIT} WHERE q.name = ${QUEUE_OF("w")}
      ), false) LIMIT ${MAX_SERVED}`
 
 const ANY_LANE = (condition: string): string => `(SELECT r.lane FROM ready_queue r WHERE ${condition} ORDER BY r.lane LIMIT 1)`

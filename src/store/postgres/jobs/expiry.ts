@@ -3,6 +3,7 @@
 import { JOB_EXPIRED } from "../../../core/rules/messages.ts"
 import type { StoreEvent } from "../../contract/store.ts"
 import { type EventJob, jobEvent } from "../../shared/events.ts"
+import { HAS_NOT_STARTED } from "../../shared/job-rows.ts"
 import { deleteFrom, ENTRY } from "../claim/ready-queue.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -17,7 +18,7 @@ const EXPIRE = statement(
      DELETE FROM deadlines d USING due u WHERE d.task_id = u.id
    ), expired AS (
      UPDATE tasks t SET status = 'failed', error = :error, finished_at = ${NOW}, parked = NULL, available_at = NULL
-     FROM due u WHERE t.id = u.id AND t.status = 'pending' AND t.attempt = 0 AND t.attempt_id IS NULL
+     FROM due u WHERE t.id = u.id AND ${HAS_NOT_STARTED}
      RETURNING ${ENTRY("t")}, t.limits
    ), dequeued AS (
      ${deleteFrom("ready_queue", "expired")}

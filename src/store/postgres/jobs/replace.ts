@@ -2,7 +2,7 @@
 
 import type { NewJob } from "../../contract/jobs.ts"
 import { jobEvent } from "../../shared/events.ts"
-import { groupId, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
+import { groupId, HAS_NOT_STARTED, jobLane, jobLimits, settingsColumn } from "../../shared/job-rows.ts"
 import { ensureLimits, FreedSlots } from "../claim/limits.ts"
 import { deleteFrom, ENTRY, insertInto, READINESS } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
@@ -10,10 +10,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { AVAILABLE_AT, deleteExpiry, setExpiry } from "./times.ts"
 
-const LOCK = statement(
-  "job_replace_lock",
-  `SELECT t.limits FROM tasks t WHERE t.id = :row AND t.status = 'pending' AND t.attempt = 0 AND t.attempt_id IS NULL FOR UPDATE`,
-)
+const LOCK = statement("job_replace_lock", `SELECT t.limits FROM tasks t WHERE t.id = :row AND ${HAS_NOT_STARTED} FOR UPDATE`)
 
 const WRITE = statement(
   "job_replace",

@@ -5,6 +5,8 @@ import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
 import type { HolderId } from "../../../core/model/ids.ts"
 import { rootNodes } from "../../../core/model/workflow.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
+import { IS_AFFECTED_BY_CANCEL } from "../../shared/cancellable.ts"
+import { cancelEffect } from "../../../core/rules/changes/cancel-effect.ts"
 import { timedOut } from "../../../core/rules/messages.ts"
 import type { Advanced, CancelReason, RowKind } from "../../contract/store.ts"
 import { emitTask } from "./events.ts"
@@ -41,9 +43,9 @@ export const beginCancel = (tx: Tx, seq: number, reason: CancelReason): void => 
   tx.db.run(UNPARK_CONTAINERS, seq)
 }
 
-/** Columns of a row `t` for `cancelRow`, in the order of `CancellableColumns`. */
+/** Columns of a row `t` for `cancelOrStopCreating`, in the order of `CancellableColumns`. */
 export const CANCELLABLE_COLUMNS =
-  "t.id, t.node, t.path, t.kind, t.hook, t.parent_id, t.limits, t.parked, t.attempt, t.started_at IS NOT NULL"
+  "t.id, t.node, t.path, t.kind, t.hook, t.parent_id, t.limits, t.parked, t.attempt, t.started_at IS NOT NULL, t.children_created, t.children_total, t.children_pending"
 
 export type CancellableColumns = [
   id: number,
@@ -55,23 +57,18 @@ export type CancellableColumns = [
   limits: string | null,
   parked: number | null,
   attempt: number,
-  started: number,
+  isOpened: number,
+  childrenCreated: number,
+  childrenTotal: number | null,
+  childrenPending: number | null,
 ]
-
-/**
- * Condition: the row `t` is pending and unclaimed, and no container to gather. A retried group that waits for its slots has children:
- * it is cancelled after them.
- */
-export const IS_CANCELLABLE = `
-t.status = 'pending' AND t.attempt_id IS NULL AND NOT (t.kind <> 'task' AND t.started_at IS NOT NULL AND t.children_pending = 0)
-  AND NOT (t.kind <> 'task' AND t.started_at IS NULL AND coalesce(t.children_pending, 0) > 0)`
 
 /** Top-level rows are found by their nodes; rows inside containers have an index of pending ones. */
 const ROWS = `
 SELECT ${CANCELLABLE_COLUMNS} FROM json_each(?2) AS top CROSS JOIN tasks t INDEXED BY tasks_key ON t.run_seq = ?1 AND t.node = top.value AND t.path = ''
-WHERE ${IS_CANCELLABLE}
+WHERE ${IS_AFFECTED_BY_CANCEL}
 UNION ALL
-SELECT ${CANCELLABLE_COLUMNS} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${IS_CANCELLABLE}
+SELECT ${CANCELLABLE_COLUMNS} FROM tasks t INDEXED BY tasks_pending WHERE t.run_seq = ?1 AND t.parent_id IS NOT NULL AND ${IS_AFFECTED_BY_CANCEL}
 LIMIT ?3 + 0`
 
 /** Cancels pending rows and resumes waiting ones, up to a bound. Returns whether rows are left for the next transaction. */
@@ -85,7 +82,7 @@ export const cancelPending = (tx: Tx, effects: BatchEffects, runs: readonly Canc
     const top = JSON.stringify(rootNodes(tx.workflows.get(tx.runs.get(run.seq).versionId)))
     for (let found = -1; found !== 0 && left > 0; left -= found) {
       const rows = tx.db.all<CancellableColumns>(ROWS, run.seq, top, left)
-      for (const row of rows) cancelRow(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
+      for (const row of rows) cancelOrStopCreating(tx, effects, run.seq, row, (limits) => tx.limits.shared(limits))
       effects.apply()
       found = rows.length
     }
@@ -103,15 +100,34 @@ UPDATE tasks SET children_pending = children_pending - (children_total - childre
   status = iif(children_pending = children_total - children_created, 'pending', 'running'), parked = NULL
 WHERE id = ?`
 
-/** Cancels a pending row. `usable`: selects those of its limits whose slots other rows can use now. */
-export const cancelRow = (
+/**
+ * Cancels a pending row, or lets a half created container wait for the children that exist. `usable`: selects those of its limits whose
+ * slots other rows can use now.
+ */
+export const cancelOrStopCreating = (
   tx: Tx,
   effects: BatchEffects,
   runSeq: number,
-  [id, node, path, kind, hook, parent, limits, parked, attempt, started]: CancellableColumns,
+  columns: CancellableColumns,
   usable: (limits: readonly number[]) => readonly number[],
 ): void => {
-  if (kind !== "task" && started === 1) {
+  const [
+    id,
+    node,
+    path,
+    kind,
+    hook,
+    parent,
+    limits,
+    parked,
+    attempt,
+    isOpened,
+    childrenCreated,
+    childrenTotal,
+    childrenPending,
+  ] = columns
+  const effect = cancelEffect({ kind, isOpened: isOpened === 1, childrenCreated, childrenTotal, childrenPending })
+  if (effect === "stop_creating") {
     tx.db.run(STOP_CREATING, id)
     return
   }

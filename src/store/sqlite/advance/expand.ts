@@ -5,7 +5,7 @@
 
 import type { Change } from "../../../core/model/change.ts"
 import { isGroup } from "../../../core/model/task-path.ts"
-import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
+import { readyUnderLimits } from "../../../core/rules/claims/slots.ts"
 import { instancePath, toJson } from "../../shared/codec.ts"
 import { countChunk, isNextChunk, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
@@ -31,7 +31,7 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
 
   const prefix = instancePath(row.path, 0).slice(0, -1)
   const limits = tx.limits.ensure(change.limits)
-  const { ready, parkedUnder } = readyInstances(tx, limits, items.length)
+  const { ready, parkedUnder } = readyUnderLimits(limits, (id) => tx.limits.state(id), items.length)
   const isTask = !isGroup(tx.workflows.get(tx.runs.get(row.runSeq).versionId).nodes[row.node]!)
   const chunk = { prefix, offset, length: items.length }
   const reset = exists(tx, row, prefix + offset) ? supersede(tx, effects, row, chunk) : 0
@@ -55,17 +55,6 @@ export const expand = (tx: Tx, effects: BatchEffects, row: LoadedRow, change: Ex
   if (isTask && !row.hook) effects.runDelta(row.runSeq).total += items.length - reset
   if (countChunk(tx, row, change, items.length)) deleteChildren(tx, effects, row, change.total)
   return true
-}
-
-/** Returns how many of the new instances start ready, and the limit under which the others are parked. */
-const readyInstances = (tx: Tx, limits: readonly number[], count: number): { ready: number; parkedUnder: number | null } => {
-  let ready = count
-  let parkedUnder: number | null = null
-  for (const id of limits) {
-    const free = freeSlots(tx.limits.state(id))
-    if (free < ready) [ready, parkedUnder] = [free, id]
-  }
-  return { ready, parkedUnder }
 }
 
 const EXISTS = "SELECT 1 FROM tasks WHERE run_seq = ? AND node = ? AND path = ?"

@@ -8,7 +8,8 @@ import type { Change } from "../../../core/model/change.ts"
 import { hasGroupTimeout } from "../../../core/model/task-path.ts"
 import type { TaskStatus } from "../../../core/model/status.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
-import { CANCELLABLE_COLUMNS, type CancellableColumns, cancelRow, IS_CANCELLABLE } from "./cancel-pending.ts"
+import { IS_AFFECTED_BY_CANCEL } from "../../shared/cancellable.ts"
+import { CANCELLABLE_COLUMNS, type CancellableColumns, cancelOrStopCreating } from "./cancel-pending.ts"
 import type { BatchEffects } from "./batch-effects.ts"
 import type { LoadedRow } from "../cache/load-rows.ts"
 import { deleteStopRequest, requestStop, requestStopOfHeld } from "./stop-requests.ts"
@@ -68,7 +69,7 @@ WITH RECURSIVE below (id, is_container) AS (
   FROM below b CROSS JOIN tasks t INDEXED BY tasks_children ON t.parent_id = b.id WHERE b.is_container AND t.finished_at IS NULL
 )
 SELECT ${CANCELLABLE_COLUMNS}, t.status, t.waiting_on IS NOT NULL FROM below b CROSS JOIN tasks t ON t.id = b.id
-WHERE ${IS_CANCELLABLE} OR t.waiting_on IS NOT NULL AND t.must_end = 0
+WHERE ${IS_AFFECTED_BY_CANCEL} OR t.waiting_on IS NOT NULL AND t.must_end = 0
   OR t.kind = 'task' AND t.status IN ('dispatched', 'running') AND t.waiting_on IS NULL
     AND NOT EXISTS (SELECT 1 FROM stop_requests s WHERE s.task_id = t.id)
 LIMIT ?2 + 0`
@@ -103,7 +104,7 @@ const cancelBelow = (tx: Tx, effects: BatchEffects, { id, runSeq }: Pick<Row, "i
       resumeStopped(tx, row[0])
       requestStopOfHeld(tx, row[0])
     } else if (rowStatus === "pending")
-      cancelRow(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
+      cancelOrStopCreating(tx, effects, runSeq, row.slice(0, -2) as CancellableColumns, (limits) => limits)
     else requestStop(tx, row[0])
   }
   if (rows.length === 0) return 0

@@ -7,7 +7,7 @@
 import { PARKED_BY_GROUP } from "../../../core/rules/claims/admit.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
-import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
+import { firstFull } from "../../../core/rules/claims/slots.ts"
 import { countChunk, isNextChunk, startContainer, type StatusCount, uncount } from "./container.ts"
 import { limitText } from "../connection/limit-column.ts"
 import type { BatchEffects } from "./batch-effects.ts"
@@ -79,7 +79,7 @@ const PARK = "UPDATE tasks SET parked = ?, attempt_id = NULL, holder = NULL WHER
 /** Takes a slot of each limit. Parks the group and returns false while one is full. */
 const takeSlots = (tx: Tx, row: LoadedRow, { limits, attemptId }: OpenGroup): boolean => {
   const ids = tx.limits.ensure(limits)
-  const full = ids.find((id) => freeSlots(tx.limits.state(id)) === 0)
+  const full = firstFull(ids, (id) => tx.limits.state(id))
   if (full === undefined) {
     for (const id of ids) tx.limits.use(id, 1)
     return true

@@ -2,6 +2,7 @@
 // (`resume_at`); the gate then claims it under the attempt id that it has. `holder` is NULL while nobody has claimed it.
 
 import { PARKED_BY_PAUSE } from "../../../core/rules/claims/admit.ts"
+import { decideResume } from "../../../core/rules/claims/startable.ts"
 import type { Change } from "../../../core/model/change.ts"
 import { gateLane } from "../../../core/routing/lanes.ts"
 import { renewalEmitsEvent, waitingView, type WaitingOn } from "../../../core/model/waiting-on.ts"
@@ -118,7 +119,7 @@ export const claimResumed = (tx: Tx, claimer: Claimer, request: ClaimRequest): R
       seen++
       const [attemptId, waitingOn, startedAt, resumes, lane, mustEnd] = columns.slice(-6) as WaitingColumns
       const row = candidateOf(columns as unknown as CandidateColumns, lane, stateOf(columns[1]))
-      if (row.run.paused && row.run.cancelling === null && mustEnd === 0) {
+      if (decideResume(row.run, { mustEnd: mustEnd === 1 }) === "park") {
         tx.db.run(PARK, row.row)
         continue
       }

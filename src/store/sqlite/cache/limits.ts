@@ -4,7 +4,7 @@
 import type { LimitState } from "../../../core/rules/claims/admit.ts"
 import { LIMIT_PREFIX } from "../../../core/routing/limit-keys.ts"
 import type { Limit } from "../../../core/model/row.ts"
-import { freeSlots } from "../../../core/rules/claims/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/slots.ts"
 import { claimOrder } from "../../shared/claim-order.ts"
 import type { Database } from "../connection/database.ts"
 

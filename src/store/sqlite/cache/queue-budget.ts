@@ -6,12 +6,12 @@ import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import { iso } from "../../../core/model/ports.ts"
 import {
   availableStarts,
-  freeSlots,
   nextStartMs,
   openBucket,
   type QueueBudget,
   type TokenBucket,
 } from "../../../core/rules/claims/queue-budget.ts"
+import { freeSlots } from "../../../core/rules/claims/slots.ts"
 import { soonest } from "../../../core/time/soonest.ts"
 import type { Database } from "../connection/database.ts"
 import type { LimitUsage } from "./limits.ts"

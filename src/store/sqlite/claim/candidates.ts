@@ -2,6 +2,7 @@
 
 import type { AttemptId } from "../../../core/model/ids.ts"
 import { queueOfLane } from "../../../core/routing/lanes.ts"
+import { decideStart } from "../../../core/rules/claims/startable.ts"
 import { compareReady } from "../../../core/rules/claims/claim-order.ts"
 import type { RunStatus } from "../../../core/model/status.ts"
 import { MAX_SERVED } from "../../shared/bounds.ts"
@@ -32,7 +33,7 @@ export interface Candidate {
   childrenPending: number | null
   childrenFailed: number
   upstream: { failed: number; unmet: number; waived: number }
-  /** The run is paused, or is being cancelled and the row is not a container to gather: the claim parks the row (see claim.ts). */
+  /** Core `decideStart` does not let the row start: the claim parks it, also until a cancel finishes it (see claim.ts). */
   mustPark: boolean
   run: RunState
   /** null until the row is claimed. */
@@ -191,7 +192,6 @@ export const readState = (tx: Tx, seq: number): RunState => {
 const JOB_STATE: RunState = { status: "running", cancelling: null, error: null, paused: false }
 
 export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): Candidate => {
-  const isGathering = c[4] !== "task" && c[12] > 0 && c[14] === 0
   return {
     row: c[0],
     runSeq: c[1],
@@ -211,7 +211,7 @@ export const candidateOf = (c: CandidateColumns, lane: string, run: RunState): C
     childrenPending: c[14],
     childrenFailed: c[15],
     upstream: { failed: c[16], unmet: c[17], waived: c[18] },
-    mustPark: run.cancelling === null ? run.paused : !isGathering,
+    mustPark: decideStart(run, { kind: c[4], childrenCreated: c[12], childrenPending: c[14] }) !== "claim",
     run,
     attemptId: null,
     wait: null,

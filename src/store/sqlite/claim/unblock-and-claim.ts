@@ -11,6 +11,7 @@ import {
   wildcardRequirements,
   workLane,
 } from "../../../core/routing/lanes.ts"
+import { decideStart } from "../../../core/rules/claims/startable.ts"
 import { compareReady, precedesReady, type ReadyRow, needsRoundRobin } from "../../../core/rules/claims/claim-order.ts"
 import { taskPriority } from "../../../core/rules/runs/new-rows.ts"
 import { MAX_CANDIDATES } from "../../shared/bounds.ts"
@@ -30,6 +31,8 @@ export interface RowToUnblock {
   path: ""
   finished: number
 }
+
+const CHILDLESS = { kind: "task", childrenCreated: 0, childrenPending: null } as const
 
 type ReadyRowToUnblock = RowToUnblock & ReadyRow
 
@@ -54,7 +57,8 @@ export const unblockAndClaim = (
   const isRequested = requestedLanes(lanes)
   for (const [i, row] of rows.entries()) {
     const run = stateOf(row.runSeq)
-    const isStartable = run.status === "running" && run.cancelling === null && !run.paused
+    // Hooks, whose run has closed, are left to a claim.
+    const isStartable = run.status === "running" && decideStart(run, CHILDLESS) === "claim"
     // A row that cannot be claimed counts toward the limit: a claim would have considered it too.
     const mayClaim =
       isStartable && i < limit && isRequested(row.lane) && precedesReady(row, head) && hasNoSettings(tx, row.lane)
