@@ -5,8 +5,8 @@ import { inlineEvaluator } from "../engine/gate/evaluator.ts"
 import { systemClock, systemRandom } from "../engine/system.ts"
 import { openSqlite } from "../store/sqlite/sqlite.ts"
 import { OrkClient } from "./client.ts"
-import { type Definition, task, workflow } from "./definitions.ts"
-import { CancelledError, ConflictError, InvalidInputError, NotFoundError, OrkError } from "./errors.ts"
+import { type Definition, signal, task, workflow } from "./definitions.ts"
+import { CancelledError, ConflictError, InvalidInputError, NotFoundError, NotJsonError, OrkError } from "./errors.ts"
 import type { OrkEvent } from "./events.ts"
 import { compileGraph } from "./graph/compile-graph.ts"
 import { graph } from "./graph/graph.ts"
@@ -28,6 +28,79 @@ const openBoth = async (run: readonly Definition[]) => {
   const url = await api.server.app.listen({ host: "127.0.0.1", port: 0 })
   return { api, program, client: new OrkClient({ url, key: ADMIN_KEY }) }
 }
+
+const count = task("count", {}, (input) => input)
+const LARGE = "x".repeat(100_000)
+
+it("returns results that are objects in the object store, of jobs and of functions", async () => {
+  const large = task("large", {}, () => LARGE)
+  const flow = workflow("flow", {}, async (_, step) => await step.run("large", () => LARGE))
+  const { client } = await openBoth([large, flow])
+  expect(await (await client.enqueue(large, null)).result()).toBe(LARGE)
+  expect(await (await client.enqueue(flow, {})).result()).toBe(LARGE)
+})
+
+it("says why a function, or a task of a graph, has failed", async () => {
+  const fails = task("fails", { retry: { attempts: 1 } }, () => {
+    throw new Error("no paper")
+  })
+  const flow = workflow("flow", {}, async (_, step) => await step.call(fails, {}))
+  const printing = graph("printing", {}, (g) => g.task("print", fails, {}))
+  const { client } = await openBoth([fails, flow, printing])
+  await expect((await client.enqueue(flow, {})).result()).rejects.toThrow(/^flow \S+ failed: fails \S+ failed: no paper$/)
+  await expect((await client.enqueue(printing, {})).result()).rejects.toThrow(/failed: task print failed: no paper$/)
+})
+
+it("rejects what a program rejects, and writes nothing", async () => {
+  const flow = workflow("flow", {}, () => null)
+  const { client, program } = await openBoth([count, flow])
+  for (const ork of [client, program]) {
+    await expect(ork.enqueue(count, 1n)).rejects.toThrow(NotJsonError)
+    await expect(ork.enqueue(count, () => 1)).rejects.toThrow(NotJsonError)
+    await expect(ork.enqueue(flow, [1])).rejects.toThrow(InvalidInputError)
+    await expect(ork.enqueue(flow, {}, { delay: "1s" })).rejects.toThrow("cannot be delayed")
+    await expect(ork.enqueue(flow, {}, { key: "k", onConflict: "replace" })).rejects.toThrow("cannot be replaced")
+    await expect(ork.enqueue(count, 1, { priority: 11 })).rejects.toThrow(TypeError)
+    await expect(ork.enqueue("count" as never, 1)).rejects.toThrow(TypeError)
+    await expect(ork.signal("none", signal("paid"), 1n)).rejects.toThrow(NotJsonError)
+    expect(await ork.enqueueAll(count, [])).toEqual([])
+    expect(await ork.get("none")).toBeNull()
+    await ork.unschedule("none")
+    expect(await Array.fromAsync(ork.list({ def: count }))).toEqual([])
+    expect(await Array.fromAsync(ork.list({ def: flow }))).toEqual([])
+  }
+  await client.enqueue(flow, {}, { key: "k" })
+  await expect(client.enqueue(flow, {}, { key: "k", onConflict: "error" })).rejects.toThrow(ConflictError)
+})
+
+it("says that work was created when it is read again, and not when it is found", async () => {
+  const { client, program } = await openBoth([count])
+  for (const ork of [client, program]) {
+    const created = await ork.enqueue(count, 1)
+    expect(await created.refresh()).toMatchObject({ created: true })
+    expect(await ork.get(created.id)).toMatchObject({ created: false })
+  }
+})
+
+it("schedules tasks with their retries, and durable functions, whose inputs are no expressions", async () => {
+  const inputs: unknown[] = []
+  const flaky = task("flaky", { retry: { attempts: 2, delay: "1ms" } }, (input, { attempt }) => {
+    if (attempt === 1) throw new Error("once more")
+    inputs.push(input)
+  })
+  const flow = workflow("flow", {}, async (input, step) => {
+    await step.sleep("a while", "1ms")
+    inputs.push(input)
+  })
+  const { client } = await openBoth([flaky, flow])
+  const input = { text: "${{ params.none }}", list: ["$${{ 1 }}"] }
+  await client.schedule("every-second", "* * * * * *", flaky, input)
+  await client.schedule("every-second-too", "* * * * * *", flow, input)
+  await vi.waitFor(() => expect(inputs.length).toBeGreaterThanOrEqual(2), { timeout: 10_000 })
+  await client.unschedule("every-second")
+  await client.unschedule("every-second-too")
+  expect(inputs.slice(0, 2)).toEqual([input, input])
+})
 
 const numbers = graph("numbers", {}, (g) => {
   const all = g.eachGroup("all", [1, 2], (inner) => inner.define("one", { command: "echo" }))

@@ -2,6 +2,7 @@
 // through the client that the command line uses.
 
 import type { Json, JsonObject } from "../core/values/json.ts"
+import { isUuid } from "../core/model/ids.ts"
 import { JOB_CANCELLED } from "../core/rules/messages.ts"
 import { isJobFinished } from "../core/rules/jobs/jobs.ts"
 import { isRunClosed } from "../core/model/status.ts"
@@ -17,7 +18,10 @@ import {
   type StreamItem,
 } from "../protocol/client/client.ts"
 import type { AnyTask, RetryOptions, SignalDefinition, TaskDefinition } from "./definitions.ts"
+import { checkIsDefinition, checkIsTask } from "./check-definitions.ts"
+import { checkText } from "./checks.ts"
 import { type Duration, toMs } from "./duration.ts"
+import { checkEnqueueOptions, checkIsNew, checkRunOptions } from "./enqueue-options.ts"
 import {
   CancelledError,
   ConflictError,
@@ -29,8 +33,10 @@ import {
 } from "./errors.ts"
 import { type EventOptions, eventsAreGone, isWanted, type OrkEvent, type Progress, RunNames } from "./events.ts"
 import type { GraphResult } from "./graph/graph.ts"
+import { functionFields, workflowFields } from "./graph/call-fields.ts"
+import { literalJson } from "./graph/literal.ts"
 import { valueAt } from "./graph/refs.ts"
-import { jobLimitsOf } from "./job-limits.ts"
+import { groupOf, jobLimitsOf } from "./job-limits.ts"
 import {
   idOf,
   type AnswerOptions,
@@ -45,6 +51,7 @@ import {
   type WorkRef,
 } from "./orkable.ts"
 import { validate } from "./schema.ts"
+import { paramsOf, toJson } from "./to-json.ts"
 
 export type { Orkable, Work } from "./orkable.ts"
 export { signal, task, workflow } from "./definitions.ts"
@@ -81,20 +88,24 @@ export class OrkClient implements Orkable {
     input: NoInfer<Input>,
     options: EnqueueOptions = {},
   ): Promise<Work<Output>> {
+    checkIsDefinition(definition, "enqueue")
     await validate(definition.schema, input, `the input of ${definition.name}`)
     if (definition.kind === "task") {
+      checkEnqueueOptions(options)
       const query = { on_conflict: options.onConflict }
       const { job, created } = await unwrap(this.#api.submitJob(this.#newJob(definition, input, options), query))
       return this.#job(job, created) as Work<Output>
     }
+    checkRunOptions(options, `${definition.kind} ${definition.name}`)
     const priority = options.priority ?? (definition.kind === "workflow" ? definition.priority : undefined)
     const { run, created } = await unwrap(
       this.#api.trigger(definition.name, {
-        params: input ?? {},
+        params: paramsOf(input, definition.name),
         ...(priority !== undefined && { priority }),
         ...(options.key !== undefined && { idempotency_key: options.key }),
       }),
     )
+    checkIsNew({ id: run.id, created }, options, definition.name)
     const result = definition.kind === "graph" ? definition.result : MAIN
     return this.#run(run, created, result) as Work<Output>
   }
@@ -104,21 +115,24 @@ export class OrkClient implements Orkable {
     inputs: readonly NoInfer<Input>[],
     options: Omit<EnqueueOptions, "key"> = {},
   ): Promise<Work<Output>[]> {
+    checkIsTask(definition)
+    checkEnqueueOptions(options)
     for (const [i, input] of inputs.entries()) await validate(definition.schema, input, `input ${i} of ${definition.name}`)
     const jobs = inputs.map((input) => this.#newJob(definition, input, options))
+    if (jobs.length === 0) return []
     const created = await unwrap(this.#api.submitJobs(jobs, { on_conflict: options.onConflict }))
     return created.map((job) => this.#job(job, true) as Work<Output>)
   }
 
   #newJob(definition: AnyTask, input: unknown, options: EnqueueOptions): NewJob {
     const { name, functionName, queue, retry, timeoutMs, expiresMs } = definition
-    const group = definition.group === null ? null : String(definition.group(input as never))
+    const group = groupOf(definition, input)
     const limits = jobLimitsOf(definition, group)
     return {
       name,
       queue,
       function: functionName,
-      payload: input ?? null,
+      payload: toJson(input, `the input of ${name}`),
       priority: options.priority ?? definition.priority,
       retry: {
         max_attempts: retry.maxAttempts,
@@ -138,6 +152,7 @@ export class OrkClient implements Orkable {
   }
 
   async get(id: string): Promise<Work<unknown> | null> {
+    if (!isUuid(id)) return null
     const job = await orNull(this.#api.getJob(id))
     if (job !== null) return this.#job(job, false)
     const run = await orNull(this.#api.getRun(id))
@@ -196,8 +211,8 @@ export class OrkClient implements Orkable {
     { key }: { key?: string } = {},
   ): Promise<boolean> {
     await validate(schema, payload, `the signal ${name}`)
-    const id = idOf(run)
-    return await unwrap(this.#api.sendSignal(id, name, { payload: payload as Json, ...(key !== undefined && { key }) }))
+    const sent = { payload: toJson(payload, `the signal ${name}`), ...(key !== undefined && { key: checkText(key, "key") }) }
+    return await unwrap(this.#api.sendSignal(idOf(run), name, sent))
   }
 
   approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void> {
@@ -222,20 +237,17 @@ export class OrkClient implements Orkable {
     { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
   ): Promise<void> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
-    const main =
-      definition.kind === "graph"
-        ? { executor: "workflow", workflow: definition.name }
-        : { executor: "node", function: definition.functionName, queue: definition.queue }
-    const workflow: JsonObject = {
+    const main = definition.kind === "task" ? functionFields(definition) : workflowFields(definition.name)
+    const workflow = {
       name,
       schedule: { cron, timezone, catchup, overlap },
-      tasks: { main: { ...main, input: (input ?? {}) as JsonObject } },
+      tasks: { [MAIN_TASK]: { ...main, input: literalJson(paramsOf(input, definition.name)) } },
     }
     await unwrap(this.#api.deploy({ text: JSON.stringify(workflow), format: "json" }))
   }
 
   async unschedule(name: string): Promise<void> {
-    await unwrap(this.#api.deleteWorkflow(name))
+    await orNull(this.#api.deleteWorkflow(name))
   }
 
   // -- jobs and runs -----------------------------------------------------------------------------------------------------------------
@@ -256,7 +268,7 @@ export class OrkClient implements Orkable {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
         await unwrap(this.#api.retryJob(job.id))
       },
-      refresh: async () => this.#job(await unwrap(this.#api.getJob(job.id)), false),
+      refresh: async () => this.#job(await unwrap(this.#api.getJob(job.id)), created),
     }
   }
 
@@ -266,7 +278,7 @@ export class OrkClient implements Orkable {
       return isJobFinished(result.status) ? result : null
     }
     const ended = await this.#wait(id, read, options)
-    if (ended.status === "COMPLETED") return ended.output
+    if (ended.status === "COMPLETED") return ended.output_object === null ? ended.output : await unwrap(this.#api.jobOutput(id))
     if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${id} of ${name} was cancelled`)
     throw new TaskFailedError(name, id, ended.error ?? "no reason is known")
   }
@@ -286,7 +298,7 @@ export class OrkClient implements Orkable {
       cancel: async () => void (await unwrap(this.#api.cancelRun(run.id))),
       retry: async ({ from } = {}) =>
         void (await unwrap(this.#api.retryRun(run.id, from === undefined ? {} : { step: { name: from } }))),
-      refresh: async () => this.#run(await unwrap(this.#api.getRun(run.id)), false, result),
+      refresh: async () => this.#run(await unwrap(this.#api.getRun(run.id)), created, result),
     }
   }
 
@@ -300,7 +312,7 @@ export class OrkClient implements Orkable {
     }
     const ended = await this.#wait(id, read, options)
     if (ended.status === "cancelled") throw new CancelledError(`run ${id} of ${workflow} was cancelled`)
-    if (ended.status === "failed") throw new TaskFailedError(workflow, id, ended.error ?? "no reason is known")
+    if (ended.status === "failed") throw new TaskFailedError(workflow, id, await this.#failureOf(ended))
     if (result !== null) return valueAt(await this.#output(id, result.task), result.segments)
     const { tasks } = await unwrap(this.#api.runGraph(id))
     const names = tasks.flatMap(({ name, group, hook }) => (group === null && hook === null ? [name] : []))
@@ -308,6 +320,16 @@ export class OrkClient implements Orkable {
     const outputs: JsonObject = {}
     for (const name of names) outputs[name] = await this.#output(id, name)
     return outputs
+  }
+
+  /** Returns why a run failed: the error of a function, or which task of a graph failed and why. */
+  async #failureOf({ id, error }: Run): Promise<string> {
+    const page = (cursor: string | undefined) => unwrap(this.#api.listTasks(id, cursor === undefined ? {} : { cursor }))
+    for await (const task of everyItem(page)) {
+      if (task.status !== "failed" || task.error === null) continue
+      return task.name === MAIN_TASK || error === null ? task.error : `${error}: ${task.error}`
+    }
+    return error ?? "no reason is known"
   }
 
   async #output(runId: string, task: string): Promise<Json> {

@@ -15,6 +15,7 @@ import { checkDefinitions, checkIsDefinition, checkIsTask, checkRun } from "./ch
 import type { Definition, SignalDefinition, TaskDefinition } from "./definitions.ts"
 import { type Duration, toMs } from "./duration.ts"
 import { checkNotInTransaction } from "./durable/transactions.ts"
+import { checkText } from "./checks.ts"
 import { checkEnqueueOptions } from "./enqueue-options.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { ConflictError, NotFoundError, StoppedError } from "./errors.ts"
@@ -228,7 +229,11 @@ export class Ork implements Orkable {
     await validate(schema, payload, `the signal ${name}`)
     const id = idOf(run)
     const runId = parseRunId(id)
-    const sent = { name, payload: toJson(payload, `the signal ${name}`), key: key ?? null }
+    const sent = {
+      name,
+      payload: toJson(payload, `the signal ${name}`),
+      key: key === undefined ? null : checkText(key, "key"),
+    }
     const found = runId === null ? null : await this.#parts.store.getRun(runId)
     const isDurable = found !== null && (await this.#parts.store.compiled(found.versionId)).nodes[0]?.durable === true
     const outcome = isDurable ? await this.#parts.store.sendSignal({ runId: found.id, ...sent }) : "unknown"

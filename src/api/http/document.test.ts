@@ -188,6 +188,7 @@ test("every response matches the document", async () => {
   await call("PUT", "/jobs/{job_id}", jobAt, { body: { priority: 9 } })
   await call("GET", "/jobs/{job_id}/explain", jobAt)
   await call("GET", "/jobs/{job_id}/result", jobAt)
+  await call("GET", "/jobs/{job_id}/output", jobAt)
   await call("GET", "/jobs/{job_id}/changes", jobAt)
   await call("GET", "/jobs/{job_id}/logs", jobAt)
   await call("GET", "/jobs/{job_id}/logs/times", jobAt)

@@ -334,6 +334,11 @@ export class Client {
     return this.#http.json({ path: `/jobs/${id}/result`, query: { wait }, ...options })
   }
 
+  /** Returns the whole output of a job. */
+  jobOutput(id: string): Promise<Json> {
+    return this.#http.json({ path: `/jobs/${id}/output` })
+  }
+
   /** Returns the log of a job; with `follow`, until the job finishes. */
   async jobLog(id: string, options: { offset?: number; follow?: boolean } = {}): Promise<ByteStream> {
     return (await this.#http.open({ path: `/jobs/${id}/logs`, query: options })).body!

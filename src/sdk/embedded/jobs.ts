@@ -110,7 +110,7 @@ export class Jobs {
 
   async get(id: string): Promise<Work<unknown> | null> {
     const job = await this.#context.parts.store.getJob(id)
-    return job === null ? null : this.#toWork(job)
+    return job === null ? null : this.#toWork({ ...job, created: false })
   }
 
   async *list(name: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
@@ -123,7 +123,7 @@ export class Jobs {
         limit: PAGE,
         ...(after !== null && { after }),
       })
-      for (const job of page) yield this.#toWork(job)
+      for (const job of page) yield this.#toWork({ ...job, created: false })
       if (page.length < PAGE) return
       after = page.at(-1)!
     }
@@ -152,7 +152,7 @@ export class Jobs {
         const rejected = await store.retryJob(job.id).finally(() => this.#context.engine?.wake())
         if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be retried: ${rejected.rejected}`)
       },
-      refresh: async () => this.#toWork(await this.#find(job.id)),
+      refresh: async () => this.#toWork({ ...(await this.#find(job.id)), created: job.created }),
     }
   }
 

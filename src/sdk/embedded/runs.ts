@@ -15,11 +15,12 @@ import { CancelledError, ConflictError, NotFoundError, TaskFailedError } from ".
 import type { AnyGraph } from "../graph/graph.ts"
 import { valueAt } from "../graph/refs.ts"
 import type { EnqueueOptions, ListOptions, TransactionOptions, Work } from "../orkable.ts"
+import { paramsOf } from "../to-json.ts"
 import { isInTransaction } from "./in-transaction.ts"
 import { failureOf, readOutput, resultOf } from "./outcomes.ts"
 import { throwPublicError } from "./public-errors.ts"
 import type { WaitOptions } from "./results.ts"
-import { boundParams, paramsOf } from "./run-params.ts"
+import { boundParams } from "./run-params.ts"
 import type { WorkContext } from "./work-context.ts"
 import type { WorkflowVersions } from "./workflow-versions.ts"
 
@@ -139,7 +140,7 @@ export class Runs {
         const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })
         await engine.retry(id, (await fromStep?.catch(throwPublicError))?.request ?? {}).catch(throwPublicError)
       },
-      refresh: async () => this.#toWork(await find(), false),
+      refresh: async () => this.#toWork(await find(), created),
     }
   }
 

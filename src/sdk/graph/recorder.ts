@@ -5,6 +5,7 @@ import { formatPath } from "../../core/expressions/expression-path.ts"
 import type { Json, JsonObject } from "../../core/values/json.ts"
 import type { Definition } from "../definitions.ts"
 import { InvalidDefinitionError } from "../errors.ts"
+import { literal } from "./literal.ts"
 import { isReference, type Origin, originOf, type RefOf, pathText } from "./refs.ts"
 
 /** A task, fan-out or group of a graph. */
@@ -184,9 +185,6 @@ export class Recorder {
     throw this.problem(task.place, task.name, message)
   }
 }
-
-/** Writes a text of the program: `${{` in it is not an expression. */
-const literal = (text: string): string => text.replaceAll("${{", () => "$${{")
 
 const shadowed = ({ name, place }: GraphTask, found: GraphTask): string =>
   `refers to ${name} of ${place}, but a nearer task has the same name, at ${found.place}; give one of them another name`

@@ -3,17 +3,11 @@
 import type { TaskDefinition as TaskFields } from "../../core/model/definition.ts"
 import { MAIN_TASK } from "../../core/model/function.ts"
 import { formatDuration } from "../../core/values/quantities.ts"
-import { DEFAULT_PRIORITY, type RetryPolicy, type RunWhen } from "../../core/model/workflow.ts"
-import {
-  type AnyTask,
-  type RetryOptions,
-  retryPolicyOf,
-  type TaskDefinition,
-  type WorkflowDefinition,
-  DEFAULT_TIMEOUT_MS,
-} from "../definitions.ts"
+import type { RunWhen } from "../../core/model/workflow.ts"
+import { type RetryOptions, retryPolicyOf, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, toMs } from "../duration.ts"
 import type { GraphDefinition } from "./graph.ts"
+import { functionFields, retryFields, workflowFields } from "./call-fields.ts"
 import { callerLocation } from "./caller-location.ts"
 import type { GraphScope, GraphTask, Recorder } from "./recorder.ts"
 import { type Origin, originOf, type Ref, reference, type REFERENCE, type RefOf, type PathSegment, type Value } from "./refs.ts"
@@ -81,15 +75,6 @@ interface RunInfo {
   /** Day of the logical date. */
   date: string | null
   logical_date: string | null
-}
-
-/** Retry policy of a task of a definition without `retry`. */
-const RETRY_IF_OMITTED: RetryPolicy = {
-  maxAttempts: 1,
-  backoff: "exponential",
-  baseDelayMs: 1000,
-  maxDelayMs: 300_000,
-  jitter: false,
 }
 
 export class GraphTools<Params> {
@@ -283,33 +268,6 @@ const partsOf = (
   write: (value: Insertable) => string,
 ): (string | Origin<GraphTask>)[] =>
   texts.flatMap((text, i) => (i === values.length ? [text] : [text, originOf<GraphTask>(values[i]) ?? write(values[i]!)]))
-
-/** Returns the fields of a task that calls a function of the program, with the settings of its definition. */
-const functionFields = ({ functionName, retry, timeoutMs, queue, priority }: AnyTask): TaskFields => {
-  const written = retryFields(retry)
-  return {
-    executor: "node",
-    function: functionName,
-    ...(written !== undefined && { retry: written }),
-    ...(timeoutMs !== null && timeoutMs !== DEFAULT_TIMEOUT_MS && { timeout: formatDuration(timeoutMs) }),
-    ...(queue !== "default" && { queue }),
-    ...(priority !== DEFAULT_PRIORITY && { priority }),
-  }
-}
-
-const workflowFields = (workflow: string): TaskFields => ({ executor: "workflow", workflow })
-
-const retryFields = (policy: RetryPolicy): TaskFields["retry"] => {
-  const { maxAttempts, backoff, baseDelayMs, maxDelayMs, jitter } = policy
-  const fields = {
-    ...(maxAttempts !== RETRY_IF_OMITTED.maxAttempts && { max_attempts: maxAttempts }),
-    ...(backoff !== RETRY_IF_OMITTED.backoff && { backoff }),
-    ...(baseDelayMs !== RETRY_IF_OMITTED.baseDelayMs && { base_delay: formatDuration(baseDelayMs) }),
-    ...(maxDelayMs !== Math.max(RETRY_IF_OMITTED.maxDelayMs, baseDelayMs) && { max_delay: formatDuration(maxDelayMs) }),
-    ...(jitter && { jitter }),
-  }
-  return Object.keys(fields).length === 0 ? undefined : fields
-}
 
 /**
  * Returns the segments from the output of a task to the result of the definition that it calls. A sub-workflow outputs those of its

@@ -15,7 +15,7 @@ import {
   newJobQuery,
   newJobs,
 } from "../../../protocol/api/jobs.ts"
-import { durationMs } from "../../../protocol/api/common.ts"
+import { durationMs, json } from "../../../protocol/api/common.ts"
 import { explanations } from "../../../protocol/api/runs.ts"
 import { isJobFinished, type JobStatus } from "../../../core/rules/jobs/jobs.ts"
 import { ChangeWatcher, type WatchTarget } from "../../streams/change-watcher.ts"
@@ -24,7 +24,8 @@ import { pageOf, parseTimeCursor, timeCursor } from "../../http/cursors.ts"
 import { conflict, invalidField, notFound } from "../../shared/errors.ts"
 import type { Api } from "../../http/ports.ts"
 import { describeAction } from "../../../store/contract/audit-scope.ts"
-import { route } from "../../http/route.ts"
+import { sendOutput } from "../../streams/output-stream.ts"
+import { route, STREAMED } from "../../http/route.ts"
 import { toJobEdit } from "./job-edit.ts"
 import { toNewJob } from "./new-job.ts"
 import { jobResultShape, jobShape } from "../../views/service-json.ts"
@@ -266,6 +267,21 @@ export const jobRoutes = [
     async handle({ params, query, reply, api }) {
       const waitMs = query.wait === undefined ? 0 : durationMs(query.wait)
       return { status: 200, body: jobResultShape(await finishedJob(api, params.job_id, waitMs, reply)) }
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/jobs/{job_id}/output",
+    summary: "Get the output of a job, whatever its size",
+    scope: "read",
+    concerns: "server",
+    params: jobParams,
+    responses: { 200: { description: "The output", schema: json } },
+    async handle({ params, request, reply, api }) {
+      const { id, output } = await findJob(api, params.job_id)
+      if (output === null) throw notFound(`job ${id} has no output`)
+      await sendOutput({ api, request, reply }, output)
+      return STREAMED
     },
   }),
 ]
