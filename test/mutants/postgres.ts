@@ -197,7 +197,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
     edits: [
       {
         file: "src/store/postgres/advance/hints.ts",
-        find: "gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateLimit <= 0),",
+        find: "gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateMaxClaims <= 0),",
         replace: "gateReady: gateReady || gatesClaimed > 0,",
       },
     ],
@@ -280,7 +280,7 @@ export const POSTGRES_BUGS: PlantedBug[] = [
   {
     name: "postgres-keeps-created-jobs-to-itself",
     bug: "A turn that creates jobs does not wake other stores for those that it leaves.",
-    edits: [{ file: "src/store/postgres/advance/advance.ts", find: "    created.length +\n", replace: "" }],
+    edits: [{ file: "src/store/postgres/advance/advance.ts", find: "created.length + unparked +", replace: "unparked +" }],
     foundBy: { tests: ["src/store/postgres/jobs/jobs.test.ts"] },
   },
 ]

@@ -12,7 +12,7 @@ import { type Access, bindNow, newTx, type StoreContext, type Tx } from "./tx.ts
 import { catalog } from "./admin/catalog.ts"
 import { requestCancel, setPaused } from "./runs/control.ts"
 import { createRuns } from "./runs/create.ts"
-import { eventLog, logEvents } from "./advance/event-log.ts"
+import { eventLog, appendEvents } from "./advance/event-log.ts"
 import { CallBatcher } from "./connection/call-batcher.ts"
 import { adopt, readClaims } from "./admin/read-claims.ts"
 import {
@@ -41,7 +41,7 @@ import { migrate, MIGRATIONS } from "./schema/migrations.ts"
 import { dump } from "./transfer/dump.ts"
 import { isBlank, load } from "./transfer/load.ts"
 import { notificationStore } from "./admin/notifications.ts"
-import { Listener, NOTIFY } from "./connection/listener.ts"
+import { Listener, WAKE_STORES } from "./connection/listener.ts"
 import { runView } from "./runs/run-view.ts"
 import { queueStore } from "./admin/queues.ts"
 import { removableRuns, isMessageUsed, removeRun, trimLimits } from "./runs/retention.ts"
@@ -141,21 +141,21 @@ const openParts = ({ url, clock, random, schema = "ork", silenceMs }: PostgresOp
   }
   const workflows = new Workflows(pools.versions)
   const context: StoreContext = { clock: new StoreClock(clock, random), workflows, cache: new Cache() }
-  const notifyParams = { channel: `ork_${schema}`.slice(0, MAX_CHANNEL), sender: random.hex128() }
-  const listener = new Listener(target, notifyParams.channel, notifyParams.sender)
+  const wakeParams = { channel: `ork_${schema}`.slice(0, MAX_CHANNEL), sender: random.hex128() }
+  const listener = new Listener(target, wakeParams.channel, wakeParams.sender)
   const creations = new JointCreations()
-  const advancing = new AdvanceConnections(target, { context, notifyParams, creations, left: { hints: FIRST_HINTS } })
-  return { target, pools, workflows, context, notifyParams, listener, creations, advancing }
+  const advancing = new AdvanceConnections(target, { context, wakeParams, creations, shared: { hints: FIRST_HINTS } })
+  return { target, pools, workflows, context, wakeParams, listener, creations, advancing }
 }
 
-const accessTo = ({ pools, workflows, context, notifyParams }: Parts): Access => {
+const accessTo = ({ pools, workflows, context, wakeParams }: Parts): Access => {
   /** Sends the events, NOTIFY and COMMIT together. */
   const transact = <T>(work: (tx: Tx) => Promise<T>, { notify }: { notify: boolean }): Promise<T> =>
     pools.writers.transaction(async (transaction) => {
       const tx = newTx(transaction, context)
       const result = await work(tx)
-      const logged = pipelined(logEvents(tx))
-      const notified = notify ? tx.run(NOTIFY, notifyParams) : null
+      const logged = pipelined(appendEvents(tx))
+      const notified = notify ? tx.run(WAKE_STORES, wakeParams) : null
       void tx.commit()
       await logged
       await notified

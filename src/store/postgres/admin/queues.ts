@@ -5,7 +5,7 @@ import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
 import type { QueueRow, QueueSettings, QueueStore } from "../../contract/queues.ts"
 import { IN_QUEUE, type LaneCount, QUEUE_COLUMNS, type QueueColumns, queuesOf, settingsOf } from "../../shared/queue-rows.ts"
 import type { Access, Tx } from "../tx.ts"
-import { excludeTaskWrites } from "../claim/queue-limits.ts"
+import { lockTasksAgainstWrites } from "../claim/queue-limits.ts"
 import { oldestReady, type ReadyLane } from "./ready-age.ts"
 import { IN_FLIGHT_ROWS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
@@ -92,7 +92,7 @@ const DELETE_LIMIT = statement("queue_delete_limit", "DELETE FROM limits WHERE k
  */
 const putQueue = async (tx: Tx, name: string, change: Partial<QueueSettings>): Promise<QueueRow> => {
   const ofRateOnly = Object.keys(change).every((setting) => setting === "rate")
-  if (!ofRateOnly) await excludeTaskWrites(tx)
+  if (!ofRateOnly) await lockTasksAgainstWrites(tx)
   const [before] = await tx.run<QueueColumns>(GET, { name })
   const { concurrency, rate, paused } = { ...settingsOf(before), ...change }
   await tx.run(PUT, { name, concurrency, limit: rate?.limit ?? null, periodMs: rate?.periodMs ?? null, paused })

@@ -12,14 +12,14 @@ import { asInvalidValue } from "../connection/connection.ts"
 import type { ConnectionPool } from "../connection/connection-pool.ts"
 import { pipelined } from "../connection/statement.ts"
 import { newTx, type StoreContext, type Tx } from "../tx.ts"
-import { advance, type NotifyParams, type CommittedTurn, type TurnInput } from "./advance.ts"
+import { advance, type WakeParams, type CommittedTurn, type TurnInput } from "./advance.ts"
 import { coalesceChanges } from "./coalesce-changes.ts"
-import { FenceLost, finishSuccesses, planSuccesses } from "./finish-successes.ts"
+import { OutdatedPlan, finishSuccesses, planSuccesses } from "./finish-successes.ts"
 import { allowsOneRoundTrip, type LoopHints, nextHints } from "./hints.ts"
 import type { JointCreations } from "./joint-creations.ts"
 import { advanceInOneRoundTrip } from "./one-round-trip.ts"
 
-/** Milliseconds without turns of one round trip after one was rejected: the reason mostly lasts, as a queue with a limit does. */
+/** Milliseconds without turns of one round trip after one was rejected: the reason, such as a queue with a limit, usually remains. */
 const REJECTED_MS = 10_000
 
 const NO_LANES = { gateLanes: [], freedLimitKeys: [] } as const
@@ -30,10 +30,10 @@ const MISSED_MS = 20
 /** Parts of the store that its turns use. */
 export interface AdvanceParts {
   context: StoreContext
-  notifyParams: NotifyParams
+  wakeParams: WakeParams
   creations: JointCreations
-  /** What the last turn of any connection leaves for the next one. */
-  left: { hints: LoopHints }
+  /** What the last turn of any connection has found out for the next one, of any connection. */
+  shared: { hints: LoopHints }
 }
 
 /** Most changes of a turn that creates jobs, which would wait for a large one longer than for a commit of their own. */
@@ -42,9 +42,9 @@ const MAX_JOINT_CHANGES = 64
 export class AdvanceConnection {
   readonly #pool: ConnectionPool
   readonly #context: StoreContext
-  readonly #notifyParams: NotifyParams
+  readonly #wakeParams: WakeParams
   readonly #creations: JointCreations
-  readonly #left: AdvanceParts["left"]
+  readonly #shared: AdvanceParts["shared"]
   readonly #claims = new Claims()
   /** Local time until which no turn of one round trip is tried. */
   #oneRoundTripBlockedUntil = 0
@@ -54,12 +54,12 @@ export class AdvanceConnection {
   /** Whether the connection has run a turn or a warm-up. */
   #warm = false
 
-  constructor(pool: ConnectionPool, { context, notifyParams, creations, left }: AdvanceParts) {
+  constructor(pool: ConnectionPool, { context, wakeParams, creations, shared }: AdvanceParts) {
     this.#pool = pool
     this.#context = context
-    this.#notifyParams = notifyParams
+    this.#wakeParams = wakeParams
     this.#creations = creations
-    this.#left = left
+    this.#shared = shared
   }
 
   async advance(batch: Batch): Promise<Advanced> {
@@ -69,10 +69,9 @@ export class AdvanceConnection {
     this.busy = true
     this.#warm = true
     try {
-      const turn =
-        (await this.#tryWithCreations(input)) ?? (await this.#tryOneRoundTrip(input)) ?? (await this.#runVerified(input))
+      const turn = (await this.#tryWithCreations(input)) ?? (await this.#tryOneRoundTrip(input)) ?? (await this.#runTurn(input))
       const { advanced } = turn
-      this.#left.hints = nextHints(this.#left.hints, turn.observed)
+      this.#shared.hints = nextHints(this.#shared.hints, turn.observed)
       this.#updateCache(turn)
       advanced.closed.unshift(...this.#closedByOverrides.splice(0))
       if (missedLimits.size > 0) advanced.nextDueMs = soonest(advanced.nextDueMs, MISSED_MS)
@@ -95,7 +94,7 @@ export class AdvanceConnection {
       await claimHead(tx, "work", nothing)
       await finishing
     })
-    // A turn finds out what is wrong.
+    // Ignored: the next turn meets the same error and reports it.
     planning.catch(() => {})
   }
 
@@ -121,24 +120,25 @@ export class AdvanceConnection {
 
   async #tryOneRoundTrip(input: TurnInput): Promise<CommittedTurn | null> {
     const now = this.#context.clock.localNow()
-    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#left.hints, now) || this.#claims.byQueue) return null
+    if (now < this.#oneRoundTripBlockedUntil || !allowsOneRoundTrip(this.#shared.hints, now) || this.#claims.byQueue)
+      return null
     if (input.missedLimits.length > 0 || input.batch.changes.some(({ auditEntry }) => auditEntry !== undefined)) return null
     const onRejected = (): void => void (this.#oneRoundTripBlockedUntil = now + REJECTED_MS)
     return this.#transact((tx) => advanceInOneRoundTrip(tx, input, onRejected))
   }
 
   /** Runs the turn, and repeats it with a check of each fence when one was lost. */
-  #runVerified(input: TurnInput): Promise<CommittedTurn> {
+  #runTurn(input: TurnInput): Promise<CommittedTurn> {
     return this.#transact((tx) => advance(tx, input)).catch((error: unknown) => {
-      if (!(error instanceof FenceLost)) throw error
+      if (!(error instanceof OutdatedPlan)) throw error
       return this.#transact((tx) => advance(tx, { ...input, verifyEachFence: true }))
     })
   }
 
   #input(batch: Batch, missedLimits: readonly number[]): TurnInput {
-    const [{ hints }, claims, notifyParams] = [this.#left, this.#claims, this.#notifyParams]
-    const changes = coalesceChanges(batch.changes)
-    return { batch, changes, missedLimits, hints, claims, notifyParams, verifyEachFence: false, creating: null }
+    const [{ hints }, claims, wakeParams] = [this.#shared, this.#claims, this.#wakeParams]
+    const coalesced = coalesceChanges(batch.changes)
+    return { batch, coalesced, missedLimits, hints, claims, wakeParams, verifyEachFence: false, creating: null }
   }
 
   #transact<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -154,9 +154,9 @@ export class AdvanceConnection {
   #updateCache({ advanced, updates, applied, results, rows }: CommittedTurn): void {
     const { inFlight, finished } = this.#context.cache
     for (const [key, result] of results) finished.set(key, result)
-    for (const { inFlight: attempt, changes } of updates) {
-      if (!applied.has(changes) || changes.last !== null) inFlight.delete(attempt.attemptId)
-      else inFlight.set(attempt.attemptId, { ...attempt, started: attempt.started || changes.start !== null })
+    for (const { inFlight: cached, attempt } of updates) {
+      if (!applied.has(attempt) || attempt.last !== null) inFlight.delete(cached.attemptId)
+      else inFlight.set(cached.attemptId, { ...cached, started: cached.started || attempt.start !== null })
     }
     const claims: readonly Claim[] = [...advanced.gates, ...advanced.claims]
     rows.forEach((row, i) => {

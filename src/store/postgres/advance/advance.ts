@@ -19,7 +19,7 @@ import { type ClaimRequest, claimRequest } from "../claim/candidates.ts"
 import type { ClaimedRow } from "../claim/claimed-row.ts"
 import { loadRuns } from "../cache/run-info.ts"
 import { toClaims, toTaskClaims } from "../claim/to-claims.ts"
-import { NOTIFY } from "../connection/listener.ts"
+import { WAKE_STORES } from "../connection/listener.ts"
 import { pipelined } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
 import {
@@ -41,7 +41,7 @@ import {
 import { type Cancelled, cancelPending } from "./cancel-pending.ts"
 import { type Closed, closeRuns } from "./close-runs.ts"
 import type { CoalescedChanges } from "./coalesce-changes.ts"
-import { logEvents } from "./event-log.ts"
+import { appendEvents } from "./event-log.ts"
 import { emitCancelled, emitChanges, emitClaims, emitClosed } from "./events.ts"
 import { findInFlight } from "./find-in-flight.ts"
 import type { Finish } from "./finish.ts"
@@ -49,27 +49,27 @@ import { planFinishes } from "./finish-attempts.ts"
 import { amendOverdue, cancelOverdue } from "./group-timeouts.ts"
 import { expectsPendingWork, type LoopHints, type Observed } from "./hints.ts"
 import { areJobSuccesses } from "./finish-job-successes.ts"
-import { finishJobs, lockJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
+import { finishJobs, lockAndAmendJobs, lockRows, updatedRows } from "./jobs-in-turn.ts"
 import { notifyOfCancelled, notifyOfFinishes } from "./notify-tasks.ts"
 import { type ExpiredJobs, NOTHING_EXPIRED } from "../jobs/expiry.ts"
-import { type FiredTimers, fireTimers, type PendingWork, pollPendingWork } from "./timers.ts"
+import { type FiredTimers, fireTimers, type PendingWork, readPendingWork } from "./timers.ts"
 import { claimResumed } from "./waiting.ts"
 
 /** Parameters of NOTIFY: the channel of the stores on one database, and this store's name. */
-export interface NotifyParams {
+export interface WakeParams {
   channel: string
   sender: string
 }
 
 export interface TurnInput {
   batch: Batch
-  changes: CoalescedChanges
+  coalesced: CoalescedChanges
   /** Limits of which earlier transactions could not unpark a row. */
   missedLimits: readonly number[]
   hints: LoopHints
   claims: Claims
-  notifyParams: NotifyParams
-  /** Whether an earlier try of the turn lost a fence (`FenceLost`). */
+  wakeParams: WakeParams
+  /** Whether an earlier try of the turn lost a fence (`OutdatedPlan`). */
   verifyEachFence: boolean
   /** Jobs that the transaction creates before the turn, which claims them. Their statements were sent. */
   creating: Promise<readonly JobRow[]> | null
@@ -80,61 +80,75 @@ export interface CommittedTurn {
   advanced: Advanced
   observed: Observed
   updates: readonly AttemptUpdate[]
-  applied: AppliedChanges["applied"]
+  applied: AppliedChanges["outcomes"]
   results: ReadonlyMap<string, FinishedTask>
   /** Rows of the claims for the gate, then of those for work, in their order. */
   rows: readonly ClaimedRow[]
 }
 
 export const advance = async (tx: Tx, input: TurnInput): Promise<CommittedTurn> => {
-  const { batch, hints, claims } = input
+  const { batch, hints } = input
   const prepared = await prepareUpdates(tx, input)
   const { plan, overdue } = prepared
-  const localNow = tx.clock.localNow()
-  const inOrder = expectsPendingWork(hints, localNow) || usesLimits(plan) || overdue.size > 0
+  const inOrder = expectsPendingWork(hints, tx.clock.localNow()) || usesLimits(plan) || overdue.size > 0
   const first = await (inOrder ? applyInOrder(tx, input, prepared) : applyTogether(tx, input, prepared))
-  const { changes, dependents } = first
-  const recorded = pipelined(notifyOfFinishes(tx, appliedFinishes(plan, changes)))
+  const recorded = pipelined(notifyOfFinishes(tx, appliedFinishes(plan, first.applied)))
   const cancelling = first.pending.cancelling.map(({ runSeq }) => runSeq)
   const cancelled = cancelling.length === 0 ? null : await cancelPending(tx, cancelling)
   const overdueCancelled = overdue.size === 0 ? null : await cancelOverdue(tx, overdue)
-  for (const row of rowsOf(cancelled, overdueCancelled)) if (row.was_ready) changes.freed.passOn(row.limits)
-  for (const limits of first.expiredJobs.limits) changes.freed.passOn(limits)
-  changes.freed.passOn(input.missedLimits, MAX_CANDIDATES)
-  const closed = await closeRuns(tx, [...new Set([...changes.finish.closableRuns, ...cancelling])])
-  const canClaim = first.claimed.work.length < batch.claim.maxClaims
-  const unparked = await (canClaim ? changes.freed.applyForClaim(tx, batch.claim.lanes) : changes.freed.apply(tx))
+  const closed = await closeRuns(tx, [...new Set([...first.applied.finish.closableRuns, ...cancelling])])
+  const ends: Ends = { cancelled, overdueCancelled, closed }
+  const { claimed, unparked } = await freeSlotsAndClaimRest(tx, input, first, ends)
+  const pending = await readPendingWorkAgain(tx, batch, first, ends)
+  await recorded
+  const created = (await input.creating) ?? []
+  const outcome: Outcome = { ...first, ...ends, pending, claimed }
+  await emitEvents(tx, plan, outcome)
+  return finishTurn(tx, input, prepared, outcome, created.length + unparked + countReady(outcome))
+}
+
+/** Frees the slots that the turn gives back, unparks rows for them, and claims the rows that the first steps did not claim. */
+const freeSlotsAndClaimRest = async (
+  tx: Tx,
+  { batch, claims, missedLimits }: TurnInput,
+  { applied, dependents, claimed: claimedFirst, ...first }: FirstSteps,
+  { cancelled, overdueCancelled, closed }: Ends,
+): Promise<{ claimed: Claimed; unparked: number }> => {
+  const { freed } = applied
+  for (const row of rowsOf(cancelled, overdueCancelled)) if (row.was_ready) freed.unparkInPlaceOf(row.limits)
+  for (const limits of first.expiredJobs.limits) freed.unparkInPlaceOf(limits)
+  freed.unparkInPlaceOf(missedLimits, MAX_CANDIDATES)
+  const { maxClaims, lanes } = batch.claim
+  const canClaim = claimedFirst.work.length < maxClaims
+  const unparked = await (canClaim ? freed.applyForClaim(tx, lanes) : freed.apply(tx))
   const becameReady =
     cancelled !== null ||
     overdueCancelled !== null ||
-    changes.queueFreed ||
+    applied.queueFreed ||
     dependents.ready.length + unparked + closed.rows > 0
-  const gateMissed = first.pending.gateReady && !first.gateTried
-  const nowClaimed =
-    becameReady || first.claimLater || gateMissed || claims.byQueue
-      ? await claims.claimRest(tx, batch, first.claimed)
-      : first.claimed
-  const unparkedRest = await changes.freed.unparkRest(tx, nowClaimed.work)
-  const mayClaimMore = unparkedRest > 0 && nowClaimed.work.length < batch.claim.maxClaims
-  const claimed = { ...nowClaimed, more: nowClaimed.more || mayClaimMore }
-  const changesTimers =
-    cancelled !== null || overdueCancelled !== null || changes.timeoutStarted || closed.resumed || closed.started.length > 0
-  const pending = changesTimers || first.timersFired ? await pollPendingWork(tx, batch) : first.pending
-  await recorded
-  const created = (await input.creating) ?? []
-  const outcome: Outcome = { ...first, pending, claimed, cancelled, overdueCancelled, closed }
-  await emitEvents(tx, plan, outcome)
-  const ready =
-    created.length +
-    first.timersReady +
-    changes.ready +
-    dependents.ready.length +
-    unparked +
-    unparkedRest +
-    closed.rows +
-    (overdueCancelled === null ? 0 : 1)
-  return finishTurn(tx, input, prepared, outcome, ready)
+  const isGateUnclaimed = first.pending.gateReady && !first.gateClaimSent
+  const claimsRest = becameReady || first.readyRowsMayBeLeft || isGateUnclaimed || claims.byQueue
+  const claimed = claimsRest ? await claims.claimRest(tx, batch, claimedFirst) : claimedFirst
+  const unparkedRest = await freed.unparkRest(tx, claimed.work)
+  const mayClaimMore = unparkedRest > 0 && claimed.work.length < maxClaims
+  return { claimed: { ...claimed, more: claimed.more || mayClaimMore }, unparked: unparked + unparkedRest }
 }
+
+/** Reads the pending work again if the turn has changed it since the first steps read it. */
+const readPendingWorkAgain = async (
+  tx: Tx,
+  batch: Batch,
+  { applied, pending, timersFired }: FirstSteps,
+  { cancelled, overdueCancelled, closed }: Ends,
+): Promise<PendingWork> => {
+  const isChanged =
+    cancelled !== null || overdueCancelled !== null || applied.timeoutStarted || closed.resumed || closed.started.length > 0
+  return isChanged || timersFired ? readPendingWork(tx, batch) : pending
+}
+
+/** Returns how many rows the turn made ready, apart from unparked and created ones. */
+const countReady = ({ timersReady, applied, dependents, closed, overdueCancelled }: Outcome): number =>
+  timersReady + applied.ready + dependents.ready.length + closed.rows + (overdueCancelled === null ? 0 : 1)
 
 interface Prepared {
   plan: ChangePlan
@@ -146,32 +160,32 @@ interface Prepared {
 }
 
 /** Finds the rows of the changes, locks jobs, and replaces changes that passed timeouts overrule. */
-const prepareUpdates = async (tx: Tx, { changes: { attempts, rejected }, verifyEachFence }: TurnInput): Promise<Prepared> => {
+const prepareUpdates = async (tx: Tx, { coalesced: { attempts, rejected }, verifyEachFence }: TurnInput): Promise<Prepared> => {
   const { updates: found, lost } = await findInFlight(tx, attempts)
   if (!verifyEachFence && areJobSuccesses(found)) {
     const lockingJobs = pipelined(lockRows(tx, updatedRows(found)))
     return { plan: planChanges(found), rejected: [...rejected, ...lost], overdue: new Set(), lockingJobs }
   }
-  const locked = await lockJobs(tx, found)
+  const locked = await lockAndAmendJobs(tx, found)
   await tx.workflows.load(locked.flatMap(({ inFlight }) => (isJobRow(inFlight.runSeq) ? [] : inFlight.versionId)))
   const { updates, overdue } = await amendOverdue(tx, locked)
   return { plan: planChanges(updates), rejected: [...rejected, ...lost], overdue, lockingJobs: null }
 }
 
 /** Returns the rows of a plan whose updates are all successes of jobs. */
-const completed = ({ updates }: ChangePlan): FinishedJobs => ({ completed: updatedRows(updates), failed: [] })
+const completedRows = ({ updates }: ChangePlan): FinishedJobs => ({ completed: updatedRows(updates), failed: [] })
 
 /** State of the turn after its changes were applied. */
 interface FirstSteps {
-  changes: AppliedChanges
+  applied: AppliedChanges
   /** The jobs that depend on jobs that ended in this turn. */
   dependents: DependentChanges
   /** Its rows for the gate include resumed rows. */
   claimed: Claimed
   /** Whether this turn has asked for rows for the gate, or leaves that to `claimRest`. */
-  gateTried: boolean
+  gateClaimSent: boolean
   /** Whether rows may be ready that were not claimed yet. */
-  claimLater: boolean
+  readyRowsMayBeLeft: boolean
   pending: PendingWork
   /** Whether timers fired after the poll. */
   timersFired: boolean
@@ -192,18 +206,18 @@ const applyInOrder = async (tx: Tx, { batch, verifyEachFence }: TurnInput, prepa
     plan.finishes.map(({ finish }) => finish),
     { verifyEachFence, claim: null, jobSuccesses: lockingJobs !== null },
   )
-  const changes = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
+  const applied = await applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes })
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims))
-  const polling = pipelined(pollPendingWork(tx, batch))
+  const polling = pipelined(readPendingWork(tx, batch))
   const dependents = await (lockingJobs === null
-    ? finishJobs(tx, plan.updates, changes)
-    : propagateFinishes(tx, completed(plan)))
+    ? finishJobs(tx, plan.updates, applied)
+    : propagateFinishes(tx, completedRows(plan)))
   return {
-    changes,
+    applied,
     dependents,
     claimed: { ...NOTHING_CLAIMED, gates: resumed },
-    gateTried: true,
-    claimLater: true,
+    gateClaimSent: true,
+    readyRowsMayBeLeft: true,
     pending: await polling,
     timersFired: false,
     timersReady,
@@ -227,23 +241,23 @@ const applyTogether = async (tx: Tx, input: TurnInput, prepared: Prepared): Prom
   const claimsUnblocked = finishPlan.successes !== null && finishPlan.successes.claim !== null
   const locked = pipelined(lockRuns(tx, plan))
   const applying = pipelined(applyChanges(tx, plan, { finishPlan, gateLanes: batch.gate.lanes }))
-  const lockingDependents = lockingJobs === null ? null : pipelined(lockDependents(tx, completed(plan)))
+  const lockingDependents = lockingJobs === null ? null : pipelined(lockDependents(tx, completedRows(plan)))
   const sent = claims.send(tx, batch, { gate: hints.gateReady, work: !claimsUnblocked })
-  const polling = pipelined(pollPendingWork(tx, batch))
+  const polling = pipelined(readPendingWork(tx, batch))
   await lockingJobs
   await locked
-  const changes = await applying
+  const applied = await applying
   const dependents = await (lockingDependents === null
-    ? finishJobs(tx, plan.updates, changes)
-    : propagateFinishes(tx, completed(plan), lockingDependents))
-  const claimed = await completeClaims(tx, input, sent, changes)
-  const { claimedOnUnblock, claimable } = changes.finish
+    ? finishJobs(tx, plan.updates, applied)
+    : propagateFinishes(tx, completedRows(plan), lockingDependents))
+  const claimed = await completeClaims(tx, input, sent, applied)
+  const { claimedOnUnblock, claimable } = applied.finish
   const first: FirstSteps = {
-    changes,
+    applied,
     dependents,
     claimed,
-    gateTried: sent.gate !== null,
-    claimLater: claimsUnblocked && claimable && claimedOnUnblock.length < batch.claim.maxClaims,
+    gateClaimSent: sent.gate !== null,
+    readyRowsMayBeLeft: claimsUnblocked && claimable && claimedOnUnblock.length < batch.claim.maxClaims,
     pending: await polling,
     timersFired: false,
     timersReady: 0,
@@ -256,19 +270,19 @@ const completeClaims = async (
   tx: Tx,
   { batch, claims }: TurnInput,
   sent: SentClaims,
-  changes: AppliedChanges,
+  applied: AppliedChanges,
 ): Promise<Claimed> => {
   const claimed = await claims.complete(tx, batch, sent)
-  return { ...claimed, work: [...changes.finish.claimedOnUnblock, ...claimed.work] }
+  return { ...claimed, work: [...applied.finish.claimedOnUnblock, ...claimed.work] }
 }
 
 /** Fires timers that the loop did not expect, and polls again. */
 const fireUnexpected = async (tx: Tx, { batch }: TurnInput, { overdue }: Prepared, first: FirstSteps): Promise<FirstSteps> => {
   const { ready: timersReady, expiredJobs } = await fire(tx, overdue)
   const resumed = await claimResumed(tx, resumeRequest(batch, batch.gate.maxClaims - first.claimed.gates.length))
-  const pending = await pollPendingWork(tx, batch)
+  const pending = await readPendingWork(tx, batch)
   const claimed = { ...first.claimed, gates: [...first.claimed.gates, ...resumed] }
-  return { ...first, claimed, pending, claimLater: true, timersFired: true, timersReady, expiredJobs }
+  return { ...first, claimed, pending, readyRowsMayBeLeft: true, timersFired: true, timersReady, expiredJobs }
 }
 
 const fire = async (tx: Tx, overdue: Set<number>): Promise<FiredTimers> => {
@@ -284,19 +298,24 @@ const resumeRequest = ({ holder, gate }: Batch, available: number): ClaimRequest
   maxClaims: Math.min(resumedShare(gate.maxClaims), available),
 })
 
-interface Outcome extends FirstSteps {
+/** The rows and runs that the turn has ended beside the changes of the batch. */
+interface Ends {
+  /** Rows of runs that are being cancelled; null: there are none. */
   cancelled: Cancelled | null
+  /** Rows below groups whose timeout has passed; null: there are none. */
   overdueCancelled: Cancelled | null
   closed: Closed
 }
 
+interface Outcome extends FirstSteps, Ends {}
+
 const rowsOf = (...cancels: (Cancelled | null)[]): Cancelled["rows"] => cancels.flatMap((cancel) => cancel?.rows ?? [])
 
 const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Promise<void> => {
-  const { changes, dependents, cancelled, overdueCancelled, closed, claimed, pending } = outcome
+  const { applied, dependents, cancelled, overdueCancelled, closed, claimed, pending } = outcome
   const { at } = pending
   tx.events.push(...outcome.expiredJobs.events)
-  emitChanges(tx, at, updates, changes)
+  emitChanges(tx, at, updates, applied)
   tx.events.push(...dependentEvents(dependents, at))
   const rows = rowsOf(cancelled, overdueCancelled)
   if (rows.length > 0) {
@@ -314,8 +333,8 @@ const emitEvents = async (tx: Tx, { updates }: ChangePlan, outcome: Outcome): Pr
 }
 
 /** Returns the finishes whose fence held. */
-const appliedFinishes = ({ finishes }: ChangePlan, { applied }: AppliedChanges): Finish[] =>
-  finishes.flatMap(({ update, finish }) => (applied.has(update.changes) ? finish : []))
+const appliedFinishes = ({ finishes }: ChangePlan, { outcomes }: AppliedChanges): Finish[] =>
+  finishes.flatMap(({ update, finish }) => (outcomes.has(update.attempt) ? finish : []))
 
 /** Logs the events, wakes other stores, builds the claims and commits. `ready`: how many rows the turn made ready. */
 const finishTurn = async (
@@ -327,25 +346,25 @@ const finishTurn = async (
 ): Promise<CommittedTurn> => {
   const { plan, rejected } = prepared
   const { batch } = input
-  const { changes, claimed, pending, closed, cancelled, overdueCancelled } = outcome
-  const applied = plan.updates.filter((update) => changes.applied.has(update.changes))
-  const results = cacheableResults(appliedFinishes(plan, changes))
-  const logged = pipelined(logEvents(tx))
-  const notified = leavesWork(outcome, plan, ready) ? tx.run(NOTIFY, { ...input.notifyParams }) : null
+  const { applied, claimed, pending, closed, cancelled, overdueCancelled } = outcome
+  const updates = plan.updates.filter((update) => applied.outcomes.has(update.attempt))
+  const results = cacheableResults(appliedFinishes(plan, applied))
+  const logged = pipelined(appendEvents(tx))
+  const notified = leavesWork(outcome, plan, ready) ? tx.run(WAKE_STORES, { ...input.wakeParams }) : null
   const gates = pipelined(toTaskClaims(tx, claimed.gates, results))
   const claims = pipelined(toClaims(tx, claimed.work, results))
   await appendAudit(
     tx,
-    applied.flatMap(({ changes: { last } }) => last?.auditEntry ?? []),
+    updates.flatMap(({ attempt: { last } }) => last?.auditEntry ?? []),
   )
   void tx.commit()
   await logged
   await notified
-  const finished = new Set(applied.flatMap(({ changes: { last, fence } }) => (last === null ? [] : fence.attemptId)))
+  const finished = new Set(updates.flatMap(({ attempt: { last, fence } }) => (last === null ? [] : fence.attemptId)))
   const cancelling = pending.cancelling.filter(({ runSeq }) => !closed.runs.some((run) => run.runSeq === runSeq))
   const isDue = pending.dueMs !== null && pending.dueMs <= 0
   const advanced: Advanced = {
-    rejected: distinct([...rejected, ...changes.rejected]),
+    rejected: distinct([...rejected, ...applied.rejected]),
     gates: await gates,
     claims: await claims,
     cancelling: cancelling.filter(({ ours }) => ours).map(({ runSeq, reason }) => ({ runSeq, reason })),
@@ -361,20 +380,20 @@ const finishTurn = async (
     cancelling: cancelling.length,
     gateReady: pending.gateReady,
     gatesClaimed: claimed.gates.length,
-    gateLimit: batch.gate.maxClaims,
+    gateMaxClaims: batch.gate.maxClaims,
     readyDrained: !advanced.more && claimed.work.length < batch.claim.maxClaims,
   }
   return {
     advanced,
     observed,
     updates: plan.updates,
-    applied: changes.applied,
+    applied: applied.outcomes,
     results,
     rows: [...claimed.gates, ...claimed.work],
   }
 }
 
-/** Returns whether rows that became ready are left for other stores; or may be, where more rows were enqueued than are counted. */
+/** Returns whether other stores must be woken: rows are ready that this turn did not claim, or may be. */
 const leavesWork = ({ claimed, cancelled, overdueCancelled }: Outcome, plan: ChangePlan, ready: number): boolean => {
   const own = [...claimed.gates, ...claimed.work].filter(({ enqueued_here }) => enqueued_here === true).length
   const uncounted = usesLimits(plan) || cancelled !== null || overdueCancelled !== null || claimed.unparked

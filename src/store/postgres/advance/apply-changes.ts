@@ -34,7 +34,7 @@ import { type WaitingAttempt, type WaitingRow, waitRows } from "./waiting.ts"
 /** The changes of one attempt, and its row. */
 export interface AttemptUpdate {
   inFlight: CachedAttempt
-  changes: AttemptChanges
+  attempt: AttemptChanges
   /** Whether it is a job that was deleted while it ran. */
   deleted?: boolean
 }
@@ -49,7 +49,7 @@ export interface ChangePlan {
   releases: Fence[]
   requeues: Fence[]
   enqueues: Enqueue[]
-  retries: { changes: AttemptChanges; last: Retry }[]
+  retries: { attempt: AttemptChanges; last: Retry }[]
   finishes: { update: AttemptUpdate; finish: Finish }[]
   /** Limits of rows that the changes enqueue or create. */
   limits: Limit[]
@@ -58,9 +58,9 @@ export interface ChangePlan {
 export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
   const plan: ChangePlan = {
     updates,
-    starts: updates.filter(({ changes }) => changes.last === null && changes.start !== null),
-    progress: updates.filter(({ changes }) => changes.progress !== null),
-    expands: updates.filter(({ changes }) => changes.expands.length > 0),
+    starts: updates.filter(({ attempt }) => attempt.last === null && attempt.start !== null),
+    progress: updates.filter(({ attempt }) => attempt.progress !== null),
+    expands: updates.filter(({ attempt }) => attempt.expands.length > 0),
     waits: [],
     releases: [],
     requeues: [],
@@ -72,21 +72,21 @@ export const planChanges = (updates: readonly AttemptUpdate[]): ChangePlan => {
   for (const update of updates) addLast(plan, update)
   plan.limits.push(
     ...plan.enqueues.flatMap((change) => change.limits),
-    ...plan.expands.flatMap(({ changes }) => changes.expands.flatMap(limitsOfChildren)),
+    ...plan.expands.flatMap(({ attempt }) => attempt.expands.flatMap(limitsOfChildren)),
   )
   return plan
 }
 
 const addLast = (plan: ChangePlan, update: AttemptUpdate): void => {
-  const { inFlight, changes } = update
-  const { last } = changes
+  const { inFlight, attempt } = update
+  const { last } = attempt
   if (last === null) return
-  const finish = toFinish(inFlight, changes, last)
+  const finish = toFinish(inFlight, attempt, last)
   if (finish !== null) plan.finishes.push({ update, finish })
-  else if (last.kind === "retry") plan.retries.push({ changes, last })
-  else if (last.kind === "wait") plan.waits.push({ inFlight, changes, wait: last })
-  else if (last.kind === "release") plan.releases.push(changes.fence)
-  else if (last.kind === "requeue") plan.requeues.push(changes.fence)
+  else if (last.kind === "retry") plan.retries.push({ attempt, last })
+  else if (last.kind === "wait") plan.waits.push({ inFlight, attempt, wait: last })
+  else if (last.kind === "release") plan.releases.push(attempt.fence)
+  else if (last.kind === "requeue") plan.requeues.push(attempt.fence)
   else if (last.kind === "enqueue") plan.enqueues.push(last)
 }
 
@@ -115,7 +115,7 @@ export interface AppliedUpdate {
 
 export interface AppliedChanges {
   /** Updates whose fence held. */
-  applied: Map<AttemptChanges, AppliedUpdate>
+  outcomes: Map<AttemptChanges, AppliedUpdate>
   /** Updates with which the last children of a container were created. */
   expanded: Set<AttemptChanges>
   rejected: Fence[]
@@ -137,24 +137,24 @@ export const applyChanges = async (
   { finishPlan, gateLanes }: { finishPlan: FinishPlan; gateLanes: readonly string[] },
 ): Promise<AppliedChanges> => {
   const { idsOf, states } = plan.limits.length === 0 ? NO_LIMITS : await lockNamedLimits(tx, plan.limits)
-  const freedLanes = plan.updates.flatMap(({ inFlight, changes }) =>
-    !inFlight.holdsSlots || changes.last === null ? [] : inFlight.lane,
+  const freedLanes = plan.updates.flatMap(({ inFlight, attempt }) =>
+    !inFlight.holdsSlots || attempt.last === null ? [] : inFlight.lane,
   )
   const sent = {
     updated: [
       startRows(
         tx,
-        plan.starts.flatMap(({ changes }) => changes.start ?? []),
+        plan.starts.flatMap(({ attempt }) => attempt.start ?? []),
       ),
       progressRows(
         tx,
-        plan.progress.flatMap(({ changes }) => changes.progress ?? []),
+        plan.progress.flatMap(({ attempt }) => attempt.progress ?? []),
       ),
     ].map(pipelined),
     waits: pipelined(waitRows(tx, plan.waits)),
-    chunks: plan.expands.map(({ inFlight, changes }) => ({
-      changes,
-      results: changes.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
+    chunks: plan.expands.map(({ inFlight, attempt }) => ({
+      attempt,
+      results: attempt.expands.map((change) => pipelined(createChildren(tx, { inFlight, change, idsOf, states }))),
     })),
     returned: [releaseRows(tx, plan.releases), requeueRows(tx, plan.requeues), enqueueRows(tx, plan.enqueues, idsOf)].map(
       pipelined,
@@ -172,7 +172,7 @@ export const applyChanges = async (
   const retries = new Map((await sent.retries).map((row) => [row.attempt_id, row.available_at ?? null]))
   const finish = await sent.finish
   const chunks = new Map<AttemptChanges, ChunkResult[]>()
-  for (const { changes, results } of sent.chunks) chunks.set(changes, await Promise.all(results))
+  for (const { attempt, results } of sent.chunks) chunks.set(attempt, await Promise.all(results))
   const limitOf = sent.queueLimits === null ? limitsByLane(finish.queueLimits) : await sent.queueLimits
   const applied = readReplies(plan, { fenceHeld, retries, waits, finish, chunks })
   giveBackSlots(plan, applied, limitOf)
@@ -216,7 +216,7 @@ interface Replies {
 const readReplies = (plan: ChangePlan, replies: Replies): AppliedChanges => {
   const finishing = changesThatFinish(plan)
   const result: AppliedChanges = {
-    applied: new Map(),
+    outcomes: new Map(),
     expanded: new Set(),
     rejected: [],
     finish: replies.finish,
@@ -225,30 +225,30 @@ const readReplies = (plan: ChangePlan, replies: Replies): AppliedChanges => {
     ready: replies.finish.ready,
     timeoutStarted: false,
   }
-  for (const { changes } of plan.updates) {
-    const { fence, last, expands } = changes
+  for (const { attempt } of plan.updates) {
+    const { fence, last, expands } = attempt
     const { attemptId } = fence
-    const chunks = replies.chunks.get(changes) ?? []
+    const chunks = replies.chunks.get(attempt) ?? []
     const created = expands.filter((_, i) => chunks[i] === "created")
     result.ready += created.reduce((n, change) => n + Math.max(1, childrenOf(change)), 0)
-    if (created.some((change) => change.offset + childrenOf(change) === change.total)) result.expanded.add(changes)
-    if (chunks.includes("rejected") || (writesRow(changes) && !isHeld(attemptId, replies))) {
+    if (created.some((change) => change.offset + childrenOf(change) === change.total)) result.expanded.add(attempt)
+    if (chunks.includes("rejected") || (writesRow(attempt) && !isHeld(attemptId, replies))) {
       result.rejected.push(fence)
       continue
     }
     const availableAt = replies.retries.get(attemptId) ?? null
     const wait = replies.waits.get(attemptId)
-    result.applied.set(changes, {
+    result.outcomes.set(attempt, {
       availableAt,
       ...(wait !== undefined && { wait: { startedAt: wait.started_at, resumeAt: wait.resume_at } }),
     })
-    if (last !== null && !finishing.has(changes) && last.kind !== "wait" && availableAt === null) result.ready += 1
+    if (last !== null && !finishing.has(attempt) && last.kind !== "wait" && availableAt === null) result.ready += 1
   }
   return result
 }
 
 const changesThatFinish = ({ finishes }: ChangePlan): ReadonlySet<AttemptChanges> =>
-  new Set(finishes.map(({ update }) => update.changes))
+  new Set(finishes.map(({ update }) => update.attempt))
 
 /** Returns whether a change other than the creation of children wrote the row. */
 const writesRow = ({ last, start, progress }: AttemptChanges): boolean => last !== null || start !== null || progress !== null
@@ -262,8 +262,8 @@ const giveBackSlots = (
   result: AppliedChanges,
   queueLimitsOf: (lane: string) => readonly number[],
 ): void => {
-  for (const { inFlight, changes } of updates) {
-    if (!result.applied.has(changes) || changes.last === null || !inFlight.holdsSlots) continue
+  for (const { inFlight, attempt } of updates) {
+    if (!result.outcomes.has(attempt) || attempt.last === null || !inFlight.holdsSlots) continue
     const ofQueue = queueLimitsOf(inFlight.lane)
     result.freed.free(inFlight.limits)
     result.freed.free(ofQueue)
@@ -271,7 +271,7 @@ const giveBackSlots = (
   }
   for (const { limits, opened } of result.finish.groups) {
     if (opened) result.freed.free(limits)
-    else result.freed.passOn(limits)
+    else result.freed.unparkInPlaceOf(limits)
   }
 }
 
@@ -281,9 +281,9 @@ const useGroupSlots = async (
   chunks: ReadonlyMap<AttemptChanges, ChunkResult[]>,
   idsOf: NamedLimits["idsOf"],
 ): Promise<void> => {
-  const used = expands.flatMap(({ changes }) =>
-    changes.expands.flatMap((change, i) =>
-      change.kind === "open_group" && usesSlots(change) && chunks.get(changes)![i] === "created" ? idsOf(change.limits) : [],
+  const used = expands.flatMap(({ attempt }) =>
+    attempt.expands.flatMap((change, i) =>
+      change.kind === "open_group" && usesSlots(change) && chunks.get(attempt)![i] === "created" ? idsOf(change.limits) : [],
     ),
   )
   if (used.length > 0) await useSlots(tx, used)
@@ -291,15 +291,15 @@ const useGroupSlots = async (
 
 /** Writes that only updates whose fence held may cause: timeouts of groups, old children, cached outputs. */
 const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promise<void> => {
-  const { applied, expanded } = result
+  const { outcomes, expanded } = result
   const finishing = changesThatFinish(plan)
   const containers = plan.updates.filter(
-    ({ inFlight, changes }) =>
-      expanded.has(changes) || (inFlight.kind !== "task" && applied.has(changes) && finishing.has(changes)),
+    ({ inFlight, attempt }) =>
+      expanded.has(attempt) || (inFlight.kind !== "task" && outcomes.has(attempt) && finishing.has(attempt)),
   )
   const groups = containers.filter(({ inFlight }) => inFlight.kind === "group")
   const rowsOf = (opened: boolean): CachedAttempt[] =>
-    groups.filter(({ changes }) => expanded.has(changes) === opened).map(({ inFlight }) => inFlight)
+    groups.filter(({ attempt }) => expanded.has(attempt) === opened).map(({ inFlight }) => inFlight)
   result.timeoutStarted = await startGroupTimeouts(tx, rowsOf(true))
   await deleteGroupTimeouts(tx, rowsOf(false))
   await deleteOldChildren(
@@ -308,9 +308,9 @@ const followUp = async (tx: Tx, plan: ChangePlan, result: AppliedChanges): Promi
   )
   await cacheOutputs(
     tx,
-    plan.finishes.flatMap(({ update: { inFlight, changes }, finish }) => {
-      const { last } = changes
-      if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !applied.has(changes)) return []
+    plan.finishes.flatMap(({ update: { inFlight, attempt }, finish }) => {
+      const { last } = attempt
+      if (last?.kind !== "finish" || last.cache === undefined || last.status !== "success" || !outcomes.has(attempt)) return []
       const task = tx.workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!.name
       const [inline, key, bytes] = last.cache.output === undefined ? finish.output : outputColumns(last.cache.output)
       const output: Finish["output"] = inline === null && key === null ? ["null", null, null] : [inline, key, bytes]

@@ -168,7 +168,7 @@ const isoOrNull = (ms: number | null | undefined): string | null => (ms === null
 
 export const retryRows = (
   tx: Tx,
-  retries: readonly { changes: AttemptChanges; last: Retry }[],
+  retries: readonly { attempt: AttemptChanges; last: Retry }[],
 ): Promise<readonly HeldAttempt[]> => {
   const lastChanges = retries.map(({ last }) => last)
   return runFor(lastChanges, () =>
@@ -177,12 +177,12 @@ export const retryRows = (
       delays: lastChanges.map(({ delayMs }) => Math.ceil(delayMs)),
       lost: lastChanges.map(({ lost }) => lost),
       states: lastChanges.map(({ result }) => result.state),
-      startedAts: retries.map(({ changes, last }) => isoOrNull(last.result.startedAt ?? changes.start?.at)),
+      startedAts: retries.map(({ attempt, last }) => isoOrNull(last.result.startedAt ?? attempt.start?.at)),
       finishedAts: lastChanges.map(({ result }) => isoOrNull(result.finishedAt)),
       errors: lastChanges.map(({ result }) => result.error ?? null),
       exitCodes: lastChanges.map(({ result }) => result.exitCode ?? null),
       usages: lastChanges.map(({ result }) => (result.usage === undefined ? null : JSON.stringify(result.usage))),
-      externalIds: retries.map(({ changes, last }) => last.result.externalId ?? changes.start?.externalId ?? null),
+      externalIds: retries.map(({ attempt, last }) => last.result.externalId ?? attempt.start?.externalId ?? null),
     }),
   )
 }

@@ -23,7 +23,7 @@ const APPEND = statement("events_append", `INSERT INTO events (at, size, runs, e
  * Appends the events of the transaction to the log, once, by its last statement, whose snapshot contains all that the transaction has
  * read. Sends its statement before it returns.
  */
-export const logEvents = async (tx: Tx): Promise<void> => {
+export const appendEvents = async (tx: Tx): Promise<void> => {
   const { events } = tx
   if (events.length === 0) return
   const { runs, text } = encodeEvents(events)

@@ -46,11 +46,11 @@ export const emitChanges = (
   tx: Tx,
   at: string,
   updates: readonly AttemptUpdate[],
-  { applied, expanded }: Pick<AppliedChanges, "applied" | "expanded">,
+  { outcomes, expanded }: Pick<AppliedChanges, "outcomes" | "expanded">,
 ): void => {
   const format = isoMemo()
   for (const update of updates) {
-    const { inFlight, changes, deleted } = update
+    const { inFlight, attempt: changes, deleted } = update
     const { attempt } = inFlight
     const emit: Emit = (event) => {
       if (!isJobRow(inFlight.runSeq)) emitTask(tx, inFlight, event)
@@ -60,7 +60,7 @@ export const emitChanges = (
       const { kind, total } = changes.expands[0]!
       emit({ status: "running", at, attempt, ...(kind === "expand" && { total }) })
     }
-    const outcome = applied.get(changes)
+    const outcome = outcomes.get(changes)
     if (outcome === undefined) continue
     if (changes.start !== null && !inFlight.started) emit({ status: "running", at: format(changes.start.at), attempt })
     if (changes.progress !== null) {
@@ -74,7 +74,7 @@ export const emitChanges = (
 
 const emitLast = (
   emit: Emit,
-  { inFlight, changes: { start, last } }: AttemptUpdate,
+  { inFlight, attempt: { start, last } }: AttemptUpdate,
   { at, format, outcome }: { at: string; format: (ms: number) => string; outcome: AppliedUpdate },
 ): void => {
   const { attempt, holdsSlots, started } = inFlight

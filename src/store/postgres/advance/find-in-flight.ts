@@ -40,10 +40,10 @@ export const findInFlight = async (
   }
   const updates: AttemptUpdate[] = []
   const lost: Fence[] = []
-  for (const changes of attempts) {
-    const inFlight = found.get(changes.fence.attemptId)
-    if (inFlight === undefined || inFlight.row !== changes.fence.row) lost.push(changes.fence)
-    else updates.push({ inFlight, changes })
+  for (const attempt of attempts) {
+    const inFlight = found.get(attempt.fence.attemptId)
+    if (inFlight === undefined || inFlight.row !== attempt.fence.row) lost.push(attempt.fence)
+    else updates.push({ inFlight, attempt })
   }
   return { updates, lost }
 }

@@ -16,7 +16,7 @@ import type { Tx } from "../tx.ts"
 import { COUNT_CONTAINERS, COUNT_RUNS } from "./count-down.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED, RESULT_COLUMNS } from "./finish.ts"
 import { finishJobSuccesses } from "./finish-job-successes.ts"
-import { finishSuccesses, isPlainSuccess, planSuccesses, type SuccessesPlan } from "./finish-successes.ts"
+import { finishSuccesses, isTopLevelSuccess, planSuccesses, type SuccessesPlan } from "./finish-successes.ts"
 
 const FINISH_ATTEMPTS = statement(
   "finish_attempts",
@@ -97,7 +97,7 @@ export const planFinishes = (
 ): FinishPlan => {
   if (jobSuccesses) return { finishes, edges: [], successes: null, jobSuccesses }
   const edges = finishes.map((finish) => edgesOfFinish(finish, workflows))
-  const plain = !verifyEachFence && finishes.length > 0 && finishes.every((finish) => isPlainSuccess(finish, workflows))
+  const plain = !verifyEachFence && finishes.length > 0 && finishes.every((finish) => isTopLevelSuccess(finish, workflows))
   return { finishes, edges, successes: plain ? planSuccesses(workflows, finishes, edges, claim) : null, jobSuccesses }
 }
 
@@ -112,7 +112,7 @@ const isAllowed = ({ inFlight, status }: Finish, workflows: Workflows): boolean 
   !isJobRow(inFlight.runSeq) &&
   isAllowedFailure(workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!, inFlight.kind, status)
 
-/** Sends its statement before it returns. Throws FenceLost when successes lost a fence. */
+/** Sends its statement before it returns. Throws OutdatedPlan when successes lost a fence. */
 export const finishAttempts = async (
   tx: Tx,
   { finishes, edges, successes, jobSuccesses }: FinishPlan,

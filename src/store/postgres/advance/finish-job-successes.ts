@@ -1,6 +1,6 @@
 // Finishes successful jobs under no limit, all of a batch in one statement. Nothing of them is read beforehand: what their end needs is
-// known since their claim. When somebody has changed one of them meanwhile, the caller rolls the transaction back (FenceLost) and
-// repeats it with `lockJobs` and `finishJobs` (jobs-in-turn.ts).
+// known since their claim. When somebody has changed one of them meanwhile, the caller rolls the transaction back (OutdatedPlan) and
+// repeats it with `lockAndAmendJobs` and `finishJobs` (jobs-in-turn.ts).
 
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -11,7 +11,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, NOTHING_FINISHED } from "./finish.ts"
-import { FenceLost, ROW_ESTIMATE, SUCCESS } from "./finish-successes.ts"
+import { OutdatedPlan, ROW_ESTIMATE, SUCCESS } from "./finish-successes.ts"
 
 /** `unchanged`: every fence held, and no job was renamed, moved to another queue, deleted or asked to stop since its claim. */
 const FINISH_JOB_SUCCESSES = statement(
@@ -30,7 +30,7 @@ const FINISH_JOB_SUCCESSES = statement(
      ${FREED_QUEUE_LIMITS} AS queue_limits`,
 )
 
-const isJobSuccess = ({ inFlight, changes: { last } }: AttemptUpdate): boolean =>
+const isJobSuccess = ({ inFlight, attempt: { last } }: AttemptUpdate): boolean =>
   isJobRow(inFlight.runSeq) &&
   typeof inFlight.jobName === "string" &&
   inFlight.limits === null &&
@@ -41,7 +41,7 @@ const isJobSuccess = ({ inFlight, changes: { last } }: AttemptUpdate): boolean =
 /** Returns whether the statement can finish the rows of all these updates. */
 export const areJobSuccesses = (updates: readonly AttemptUpdate[]): boolean => updates.length > 0 && updates.every(isJobSuccess)
 
-/** Finishes rows that the caller has locked. Sends its statement before it returns. Throws FenceLost. */
+/** Finishes rows that the caller has locked. Sends its statement before it returns. Throws OutdatedPlan. */
 export const finishJobSuccesses = async (
   tx: Tx,
   finishes: readonly Finish[],
@@ -54,7 +54,7 @@ export const finishJobSuccesses = async (
     freedLimitKeys,
   })
   const { unchanged, queue_limits } = reply!
-  if (!unchanged) throw new FenceLost()
+  if (!unchanged) throw new OutdatedPlan()
   return {
     ...NOTHING_FINISHED,
     finished: new Set(finishes.map(({ inFlight }) => inFlight.attemptId)),

@@ -1,5 +1,5 @@
 // Finishes successful tasks outside of groups and fan-outs, as most are, all of a batch in one statement. Their effects on downstream
-// rows and runs are summed up beforehand, as if every fence held. When one does not, the caller rolls the transaction back (FenceLost) and
+// rows and runs are summed up beforehand, as if every fence held. When one does not, the caller rolls the transaction back (OutdatedPlan) and
 // repeats it with finish-attempts.ts, which verifies each fence.
 //
 // The statement also claims rows that it unblocks, when a claim would choose them first: no ready row outranks them, and no other
@@ -26,7 +26,7 @@ import type { Workflows } from "../cache/workflows.ts"
 import { type Finish, finishParams, type FinishResult, FREED_QUEUE_LIMITS, RESULT_COLUMNS } from "./finish.ts"
 
 /** An attempt of the batch does not hold its row any more: the transaction must not be committed. */
-export class FenceLost extends Error {}
+export class OutdatedPlan extends Error {}
 
 /**
  * Limits a set to as many rows as it has. Postgres assumes that an unknown limit is small, and looks the rows up one by one, even
@@ -170,7 +170,7 @@ export type Reply = Summary & (UnblockedRow | { id: null })
 const hasClaim = (row: Reply): row is Summary & UnblockedRow => row.id !== null
 
 /** Returns whether the statement can finish this row. */
-export const isPlainSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
+export const isTopLevelSuccess = ({ inFlight, from, status, error }: Finish, workflows: Workflows): boolean => {
   if (from !== "in_flight" || status !== "success" || error !== null || inFlight.kind !== "task") return false
   if (isJobRow(inFlight.runSeq)) return true
   const { group, fan } = workflows.getLoaded(inFlight.versionId).nodes[inFlight.node]!
@@ -255,7 +255,7 @@ export const planSuccesses = (
   return { finishes, effects, claim: claim !== null && mayClaim(effects, claim) ? claim : null }
 }
 
-const claimParams = (tx: Tx, claim: ClaimRequest | null) => ({
+const unblockedClaimParams = (tx: Tx, claim: ClaimRequest | null) => ({
   holder: claim?.holder ?? null,
   attemptIdPrefix: tx.clock.newAttemptIdPrefix(),
   ...laneParams(claim?.lanes ?? []),
@@ -281,18 +281,18 @@ export const successesParams = (tx: Tx, { finishes, effects, claim }: SuccessesP
     downstreamFinished: downstream.map(({ finished }) => finished),
     downstreamQueues: [...queues],
     ...lanes,
-    ...claimParams(tx, claim),
+    ...unblockedClaimParams(tx, claim),
   }
 }
 
-/** Sends its statement before it returns. Throws FenceLost. */
+/** Sends its statement before it returns. Throws OutdatedPlan. */
 export const finishSuccesses = async (tx: Tx, plan: SuccessesPlan, lanes: FinishLanes): Promise<FinishResult> =>
   toResult(plan, await tx.run<Reply>(FINISH_SUCCESSES, successesParams(tx, plan, lanes)))
 
-/** Reads the reply. Throws FenceLost. */
+/** Reads the reply. Throws OutdatedPlan. */
 export const toResult = ({ finishes, effects }: SuccessesPlan, reply: readonly Reply[]): FinishResult => {
   const { all_held, done_runs, enqueued, gate_ready, queue_limits, claimable } = reply[0]!
-  if (!all_held) throw new FenceLost()
+  if (!all_held) throw new OutdatedPlan()
   return {
     finished: new Set(finishes.map(({ inFlight }) => inFlight.attemptId)),
     closableRuns: done_runs ?? [],

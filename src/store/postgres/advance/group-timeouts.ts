@@ -15,7 +15,7 @@ import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
 import { CANCEL_ROWS, type Cancelled, type CancelledRow, cancelRows, STOP_CREATING } from "./cancel-pending.ts"
 import type { AttemptUpdate } from "./apply-changes.ts"
-import { removeStopRequests } from "./stop-requests.ts"
+import { deleteStopRequests } from "./stop-requests.ts"
 
 type GroupRow = Pick<CachedAttempt, "row" | "versionId" | "node">
 
@@ -82,7 +82,7 @@ export const amendOverdue = async (tx: Tx, updates: AttemptUpdate[]): Promise<Am
   if (passed.size === 0) return { updates, overdue }
   const finished: number[] = []
   const replaced = updates.map((update) => {
-    const { inFlight, changes } = update
+    const { inFlight, attempt: changes } = update
     const groups = passed.get(inFlight.row)
     if (groups === undefined) return update
     const row = {
@@ -96,9 +96,9 @@ export const amendOverdue = async (tx: Tx, updates: AttemptUpdate[]): Promise<Am
     if (last?.kind === "finish") finished.push(inFlight.row)
     if (amended?.leavesOpenRow === true || changes.expands.some((change) => amend(change).leavesOpenRow))
       for (const group of groups) overdue.add(group)
-    return { ...update, changes: { ...changes, last } }
+    return { ...update, attempt: { ...changes, last } }
   })
-  if (finished.length > 0) await removeStopRequests(tx, finished)
+  if (finished.length > 0) await deleteStopRequests(tx, finished)
   return { updates: replaced, overdue }
 }
 

@@ -8,7 +8,7 @@ const NOTHING: Observed = {
   cancelling: 0,
   gateReady: false,
   gatesClaimed: 0,
-  gateLimit: 10,
+  gateMaxClaims: 10,
   readyDrained: false,
 }
 
@@ -23,8 +23,8 @@ describe("nextHints", () => {
     ["a run that is being cancelled is pending work", {}, { cancelling: 1 }, { ...QUIET, pendingWork: true }],
     ["rows for the gate are expected again", {}, { gateReady: true }, { ...QUIET, gateReady: true }],
     ["a gate that claimed may claim more", {}, { gatesClaimed: 1 }, { ...QUIET, gateReady: true }],
-    ["a gate without room keeps its expectation", { gateReady: true }, { gateLimit: 0 }, { ...QUIET, gateReady: true }],
-    ["a gate without room expects nothing new", {}, { gateLimit: 0 }, QUIET],
+    ["a gate without room keeps its expectation", { gateReady: true }, { gateMaxClaims: 0 }, { ...QUIET, gateReady: true }],
+    ["a gate without room expects nothing new", {}, { gateMaxClaims: 0 }, QUIET],
     ["a drained queue is remembered", {}, { readyDrained: true }, { ...QUIET, readyDrained: true }],
     ["a drained queue is forgotten", { readyDrained: true }, {}, QUIET],
     ["a gate with room that found nothing expects nothing", { gateReady: true }, {}, QUIET],

@@ -26,17 +26,17 @@ export interface Observed {
   gateReady: boolean
   gatesClaimed: number
   /** Number of rows that the turn was allowed to claim for the gate. */
-  gateLimit: number
+  gateMaxClaims: number
   /** Whether the turn claimed all rows for work that were ready. */
   readyDrained: boolean
 }
 
 export const nextHints = (previous: LoopHints, observed: Observed): LoopHints => {
-  const { localNow, dueMs, cancelling, gateReady, gatesClaimed, gateLimit, readyDrained } = observed
+  const { localNow, dueMs, cancelling, gateReady, gatesClaimed, gateMaxClaims, readyDrained } = observed
   return {
     pendingWork: cancelling > 0 || (dueMs !== null && dueMs <= 0),
     // A turn that could not claim for the gate leaves the expectation to the next one.
-    gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateLimit <= 0),
+    gateReady: gateReady || gatesClaimed > 0 || (previous.gateReady && gateMaxClaims <= 0),
     dueAt: dueMs === null ? null : localNow + dueMs,
     readyDrained,
   }

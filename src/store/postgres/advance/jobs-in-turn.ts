@@ -3,7 +3,7 @@
 
 import { amendJobChange } from "../../../core/rules/changes/amend-change.ts"
 import { isJobRow, jobStatus } from "../../shared/job-rows.ts"
-import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { lockTasksForWrite } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
 import type { Tx } from "../tx.ts"
@@ -11,7 +11,7 @@ import { deleteRows } from "../jobs/delete-rows.ts"
 import { type DependentChanges, propagateFinishes } from "../jobs/dependents.ts"
 import type { AppliedChanges, AttemptUpdate } from "./apply-changes.ts"
 import type { LastChange } from "./coalesce-changes.ts"
-import { removeStopRequests } from "./stop-requests.ts"
+import { deleteStopRequests } from "./stop-requests.ts"
 
 /** The count is the reply, which is shorter than the rows. */
 const LOCK = statement(
@@ -43,14 +43,14 @@ export const updatedRows = (updates: readonly AttemptUpdate[]): number[] => upda
 
 /** Locks the rows of jobs. Sends its statements before it returns. */
 export const lockRows = async (tx: Tx, rows: readonly number[]): Promise<void> => {
-  const announced = announceTaskWrites(tx)
+  const tableLocked = lockTasksForWrite(tx)
   const locked = tx.run(LOCK, { rows })
-  await announced
+  await tableLocked
   await locked
 }
 
 /** Locks jobs and returns their updates with the current state of the job: others may have moved, cancelled or deleted it. */
-export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<AttemptUpdate[]> => {
+export const lockAndAmendJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<AttemptUpdate[]> => {
   if (!updates.some(isJob)) return updates
   const rows = updatedRows(updates.filter(isJob))
   const locked = pipelined(lockRows(tx, rows))
@@ -61,10 +61,10 @@ export const lockJobs = async (tx: Tx, updates: AttemptUpdate[]): Promise<Attemp
     const job = isJob(update) ? jobs.get(update.inFlight.row) : undefined
     if (job === undefined) return update
     const { path, item: jobName, lane, limits, deleted, stopped } = job
-    const { last } = update.changes
-    const changes =
-      last === null ? update.changes : { ...update.changes, last: amendJobChange(last, stopped, tx.clock.localNow()) }
-    return { inFlight: { ...update.inFlight, path, lane, limits, jobName }, changes, deleted }
+    const { last } = update.attempt
+    const attempt =
+      last === null ? update.attempt : { ...update.attempt, last: amendJobChange(last, stopped, tx.clock.localNow()) }
+    return { inFlight: { ...update.inFlight, path, lane, limits, jobName }, attempt, deleted }
   })
 }
 
@@ -80,15 +80,15 @@ const isAttemptFinish = (last: LastChange | null): last is Extract<LastChange, {
 export const finishJobs = async (
   tx: Tx,
   updates: readonly AttemptUpdate[],
-  { applied }: Pick<AppliedChanges, "applied">,
+  { outcomes }: Pick<AppliedChanges, "outcomes">,
 ): Promise<DependentChanges> => {
-  const ended = updates.filter((update) => isJob(update) && update.changes.last !== null && applied.has(update.changes))
+  const ended = updates.filter((update) => isJob(update) && update.attempt.last !== null && outcomes.has(update.attempt))
   if (ended.length === 0) return { ready: [], blocked: [] }
   const rows = updatedRows(ended)
-  const statuses = ended.map(({ changes: { last } }) => jobStatus(isAttemptFinish(last) ? last.status : "pending"))
+  const statuses = ended.map(({ attempt: { last } }) => jobStatus(isAttemptFinish(last) ? last.status : "pending"))
   const updated = tx.run(SET_STATUS, { rows, statuses })
-  const unstopped = removeStopRequests(tx, rows)
-  const finished = ended.flatMap(({ inFlight, changes: { last }, deleted }) =>
+  const unstopped = deleteStopRequests(tx, rows)
+  const finished = ended.flatMap(({ inFlight, attempt: { last }, deleted }) =>
     isAttemptFinish(last) ? [{ row: inFlight.row, success: last.status === "success", deleted: deleted === true }] : [],
   )
   const dependents = pipelined(

@@ -1,7 +1,7 @@
 // A turn of one round trip, for a few plain successes of one run while nothing else is ready, as in a chain of tasks. One statement
 // finishes the rows, claims what they unblock and logs the events of both; the poll and COMMIT are sent with it. The statement writes
-// nothing when a fence is lost, the run ends or slots of a queue are freed: the loop then repeats the turn as usual. Everything that
-// the turn finds besides is left to the next one (`more`).
+// nothing when a fence is lost, the run ends or slots of a queue are freed: the loop then repeats the turn as usual. Everything
+// else that the poll reports is left to the next turn (`more`).
 
 import { encodeEvents, withDispatched } from "../../shared/event-codec.ts"
 import { isJobRow } from "../../shared/job-rows.ts"
@@ -23,7 +23,7 @@ import { planFinishes } from "./finish-attempts.ts"
 import { type Reply, SUCCESSES, successesParams, type SuccessesPlan, toResult } from "./finish-successes.ts"
 import type { Observed } from "./hints.ts"
 import { notificationsOfFinish } from "./notify-tasks.ts"
-import { type PendingWork, pollPendingWork } from "./timers.ts"
+import { type PendingWork, readPendingWork } from "./timers.ts"
 
 /** Whether all fences hold, the run has other open tasks, and no slots of queues are freed. Locks the rows. */
 const GUARD = `
@@ -53,8 +53,8 @@ export const ADVANCE_IN_ONE_ROUND_TRIP = statement(
 const MAX_ROWS = 32
 
 /** Returns null when the changes need another kind of turn. */
-const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [AttemptUpdate[], SuccessesPlan] | null => {
-  const { attempts, rejected } = changes
+const planTurn = ({ cache, workflows }: Tx, { batch, coalesced }: TurnInput): [AttemptUpdate[], SuccessesPlan] | null => {
+  const { attempts, rejected } = coalesced
   if (rejected.length > 0 || attempts.length === 0 || attempts.length > MAX_ROWS) return null
   const updates: AttemptUpdate[] = []
   const finishes: Finish[] = []
@@ -67,7 +67,7 @@ const planTurn = ({ cache, workflows }: Tx, { batch, changes }: TurnInput): [Att
       return null
     const finish = toFinish(inFlight, attempt, last)!
     if (notificationsOfFinish(workflows, finish).notifications.length > 0) return null
-    updates.push({ inFlight, changes: attempt })
+    updates.push({ inFlight, attempt: attempt })
     finishes.push(finish)
   }
   const claim = claimRequest(batch.holder, batch.claim)
@@ -86,11 +86,11 @@ export const advanceInOneRoundTrip = async (
   const planned = planTurn(tx, input)
   if (planned === null) return null
   const [updates, plan] = planned
-  const applied = new Map(updates.map(({ changes }) => [changes, { availableAt: null }]))
+  const applied = new Map(updates.map(({ attempt }) => [attempt, { availableAt: null }]))
   // Finishes carry their own instants.
-  emitChanges(tx, "", updates, { applied, expanded: new Set() })
+  emitChanges(tx, "", updates, { outcomes: applied, expanded: new Set() })
   const sent = sendTurn(tx, input, updates, plan)
-  const polling = pipelined(pollPendingWork(tx, input.batch))
+  const polling = pipelined(readPendingWork(tx, input.batch))
   void tx.commit()
   const reply = await sent
   const pending = await polling
@@ -114,7 +114,7 @@ export const advanceInOneRoundTrip = async (
 
 const sendTurn = (
   tx: Tx,
-  { batch, notifyParams }: TurnInput,
+  { batch, wakeParams }: TurnInput,
   updates: readonly AttemptUpdate[],
   plan: SuccessesPlan,
 ): Promise<(Reply & { ok: boolean })[]> => {
@@ -131,7 +131,7 @@ const sendTurn = (
     eventCount: tx.events.length,
     eventRuns: JSON.stringify(log.runs),
     events: log.text,
-    ...notifyParams,
+    ...wakeParams,
   })
 }
 
@@ -166,6 +166,6 @@ const observe = (tx: Tx, { gate }: Batch, pending: PendingWork, { claimable, gat
   cancelling: pending.cancelling.length,
   gateReady: gateReady || pending.gateReady,
   gatesClaimed: 0,
-  gateLimit: gate.maxClaims,
+  gateMaxClaims: gate.maxClaims,
   readyDrained: !claimable,
 })

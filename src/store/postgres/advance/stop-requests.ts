@@ -1,5 +1,5 @@
 // Requests to stop attempts in flight: of jobs that were cancelled or deleted, and of groups past their timeout. Their holder gets them
-// with each turn (`pollPendingWork`) until they have ended.
+// with each turn (`readPendingWork`) until they have ended.
 
 import { type SqlRunner, statement } from "../connection/statement.ts"
 
@@ -13,4 +13,4 @@ export const requestStop = (tx: SqlRunner, row: number): Promise<unknown> => tx.
 
 const REMOVE = statement("stop_requests_remove", "DELETE FROM stop_requests WHERE task_id = ANY (:rows::bigint[])")
 
-export const removeStopRequests = (tx: SqlRunner, rows: readonly number[]): Promise<unknown> => tx.run(REMOVE, { rows })
+export const deleteStopRequests = (tx: SqlRunner, rows: readonly number[]): Promise<unknown> => tx.run(REMOVE, { rows })

@@ -93,7 +93,7 @@ export interface PendingWork {
  * Polls for timers, cancels and rows for the gate. Sends its statement before it returns. An idle turn, and turns after it, measure the
  * table, which is cheap while it is small.
  */
-export const pollPendingWork = async (
+export const readPendingWork = async (
   tx: Tx,
   { holder, gate, changes }: Pick<Batch, "holder" | "gate" | "changes">,
 ): Promise<PendingWork> => {

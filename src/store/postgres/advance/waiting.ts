@@ -9,7 +9,7 @@ import { gateLane } from "../../../core/routing/lanes.ts"
 import { MAX_CANCEL } from "../../shared/bounds.ts"
 import { sourceState } from "../../shared/source-state.ts"
 import type { CachedAttempt } from "../cache/cache.ts"
-import { type ClaimRequest, IS_PAUSED, RUN_COLUMNS } from "../claim/candidates.ts"
+import { type ClaimRequest, IS_PAUSED, CLAIMED_RUN_COLUMNS } from "../claim/candidates.ts"
 import { CLAIM_COLUMNS, type ClaimedRow } from "../claim/claimed-row.ts"
 import { deleteFrom, insertInto } from "../claim/ready-queue.ts"
 import { statement } from "../connection/statement.ts"
@@ -54,7 +54,7 @@ export interface WaitingRow {
 
 export interface WaitingAttempt {
   inFlight: CachedAttempt
-  changes: AttemptChanges
+  attempt: AttemptChanges
   wait: Wait
 }
 
@@ -70,7 +70,7 @@ export const waitRows = async (tx: Tx, waiting: readonly WaitingAttempt[]): Prom
     lanes: waiting.map(({ inFlight }) =>
       gateLane({ id: inFlight.runId, private: inFlight.private, rootRunId: inFlight.rootRunId }),
     ),
-    startedAts: waiting.map(({ changes, wait }) => isoOrNull(wait.startedAt ?? changes.start?.at)),
+    startedAts: waiting.map(({ attempt, wait }) => isoOrNull(wait.startedAt ?? attempt.start?.at)),
     resumes: waits.map(({ resumes }) => resumes ?? 0),
     seenRequests: waits.map(({ seenRequests }) => seenRequests ?? null),
   })
@@ -91,7 +91,7 @@ const CLAIM_RESUMED = statement(
        ORDER BY t.resume_lane, t.resume_at LIMIT :maxClaims::int FOR UPDATE SKIP LOCKED
      ) d WHERE EXISTS (SELECT 1 FROM holders h WHERE h.id = :holder::uuid AND NOT h.dead) LIMIT :maxClaims
    ), k AS MATERIALIZED (
-     SELECT d.id, d.limits, ${RUN_COLUMNS},
+     SELECT d.id, d.limits, ${CLAIMED_RUN_COLUMNS},
        ${MUST_PARK_RESUMED} AS paused, d.attempt_id, NULL::bool AS enqueued_here
      FROM due d JOIN runs r ON r.seq = d.run_seq
    ), parked AS (

@@ -8,7 +8,7 @@ import { isJobRow } from "../../shared/job-rows.ts"
 import type { ClaimedRun } from "../../contract/claim.ts"
 import type { RowKind } from "../../contract/store.ts"
 
-/** A row in flight, as far as its changes need it. Nothing of it changes while it is in flight, except for jobs (`lockJobs`). */
+/** A row in flight, as far as its changes need it. Nothing of it changes while it is in flight, except for jobs (`lockAndAmendJobs`). */
 export interface CachedAttempt {
   row: number
   attemptId: AttemptId

@@ -79,12 +79,12 @@ export const IS_CLAIMABLE = (kind: ClaimKind): string => KINDS[kind].claimable
 export const IS_PAUSED = "COALESCE(r.paused AND r.status = 'running' AND r.cancelling IS NULL, false)"
 
 /** Returns the columns of the run `r` that a claim carries. */
-export const RUN_COLUMNS =
+export const CLAIMED_RUN_COLUMNS =
   "r.id AS run_id, r.version_id, r.generation, r.cancelling, r.status AS run_status, r.error AS run_error"
 
 /** Chooses the rows of `candidates` that may be claimed, and the stale ones, in that order. Follow with further conditions. */
 export const CHOOSE = (kind: ClaimKind, order = ""): string => `
-    SELECT k.id, k.entry, k.stale, k.enqueued_here, ${KINDS[kind].limits} AS limits, ${RUN_COLUMNS}, ${IS_PAUSED} AS paused,
+    SELECT k.id, k.entry, k.stale, k.enqueued_here, ${KINDS[kind].limits} AS limits, ${CLAIMED_RUN_COLUMNS}, ${IS_PAUSED} AS paused,
       ${ATTEMPT_ID(`row_number() OVER (${order})`)} AS attempt_id
     FROM candidates k LEFT JOIN runs r ON r.seq = k.run_seq WHERE (${IS_CLAIMABLE(kind)} OR k.stale)`
 

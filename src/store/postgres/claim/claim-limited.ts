@@ -4,7 +4,7 @@
 import { admit } from "../../../core/rules/claims/admit.ts"
 import { statement } from "../connection/statement.ts"
 import type { Tx } from "../tx.ts"
-import { type ClaimReply, DISPATCH, IS_PAUSED, RUN_COLUMNS } from "./candidates.ts"
+import { type ClaimReply, DISPATCH, IS_PAUSED, CLAIMED_RUN_COLUMNS } from "./candidates.ts"
 import { CLAIM_COLUMNS, type ClaimedRow, needsNoAdmission, ATTEMPT_ID } from "./claimed-row.ts"
 import { runUnpark, tryLockLimits, UNPARK } from "./limits.ts"
 import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
@@ -12,7 +12,7 @@ import { deleteFrom, ENTRY, insertInto } from "./ready-queue.ts"
 const READ_LIMITED = statement(
   "claim_read_limited",
   `WITH k AS MATERIALIZED (
-     SELECT t.id, t.limits, ${RUN_COLUMNS}, ${IS_PAUSED} AS paused, ${ATTEMPT_ID("c.number")} AS attempt_id, NULL::bool AS enqueued_here
+     SELECT t.id, t.limits, ${CLAIMED_RUN_COLUMNS}, ${IS_PAUSED} AS paused, ${ATTEMPT_ID("c.number")} AS attempt_id, NULL::bool AS enqueued_here
      FROM unnest(:rows::bigint[]) WITH ORDINALITY AS c (id, number) JOIN tasks t ON t.id = c.id LEFT JOIN runs r ON r.seq = t.run_seq
    )
    SELECT ${CLAIM_COLUMNS} FROM k JOIN tasks t ON t.id = k.id`,
@@ -52,7 +52,7 @@ const CLAIM_LIMITED = statement(
 export interface Admitted {
   claimed: ClaimedRow[]
   /** Rows remain whose limit another transaction has locked; they can be claimed after it ends. */
-  left: boolean
+  hasLockedRows: boolean
   /** Parked rows were enqueued in place of others. */
   unparked: boolean
 }
@@ -60,7 +60,7 @@ export interface Admitted {
 /** Claims or parks the rows that core `admit` must decide about; the others are claimed already. */
 export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: string): Promise<Admitted> => {
   const limited = rows.filter((row) => !needsNoAdmission(row))
-  if (limited.length === 0) return { claimed: [...rows], left: false, unparked: false }
+  if (limited.length === 0) return { claimed: [...rows], hasLockedRows: false, unparked: false }
   const limits = await tryLockLimits(
     tx,
     limited.flatMap((row) => row.limits ?? []),
@@ -83,5 +83,5 @@ export const admitRows = async (tx: Tx, rows: readonly ClaimedRow[], holder: str
   const claimed = rows.flatMap((row) =>
     needsNoAdmission(row) ? [row] : admitted.has(row.id) ? [{ ...row, attempt: row.attempt + 1 }] : [],
   )
-  return { claimed, left: claim.length + park.length < limited.length, unparked: unpark.size > 0 }
+  return { claimed, hasLockedRows: claim.length + park.length < limited.length, unparked: unpark.size > 0 }
 }

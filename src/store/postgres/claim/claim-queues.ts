@@ -10,8 +10,8 @@ import type { ClaimRequest } from "./candidates.ts"
 import { admitRows, rowsOfReply } from "./claim-limited.ts"
 import { claimRoundRobin } from "./claim-round-robin.ts"
 import { type ClaimedRow, needsNoAdmission } from "./claimed-row.ts"
-import { isCut, type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
-import { announceTaskWrites } from "./queue-limits.ts"
+import { mayHaveMoreLanes, type Lane, QueueBudgets, readLanes } from "./queue-budget.ts"
+import { lockTasksForWrite } from "./queue-limits.ts"
 
 export interface QueueClaimed {
   claimed: ClaimedRow[]
@@ -19,7 +19,7 @@ export interface QueueClaimed {
   /** Milliseconds until the rate of a queue lets more of it start, or null. */
   rateWaitMs: number | null
   /** No queue has settings or needed round robin: the next claim may come from the head of the ready queue. */
-  headSuffices: boolean
+  headIsEnough: boolean
 }
 
 export class QueueClaims {
@@ -27,10 +27,10 @@ export class QueueClaims {
   #last = { workflow: 0, lane: "", restricted: "" }
 
   async claim(tx: Tx, request: ClaimRequest): Promise<QueueClaimed> {
-    if (request.maxClaims <= 0) return { claimed: [], more: false, rateWaitMs: null, headSuffices: false }
-    const announced = announceTaskWrites(tx)
+    if (request.maxClaims <= 0) return { claimed: [], more: false, rateWaitMs: null, headIsEnough: false }
+    const tableLocked = lockTasksForWrite(tx)
     const lanes = await readLanes(tx, request.lanes, this.#last)
-    await announced
+    await tableLocked
     const budget = await QueueBudgets.open(tx, lanes)
     const { claimed, more, candidates } = await this.#claimWithin(tx, request, lanes, budget)
     await budget.save(tx)
@@ -41,12 +41,12 @@ export class QueueClaims {
     const isSettled = lanes.length === 0 || lanes.length > 1 || workflows.size > 1 || lanes[0]!.settings
     const usedRoundRobin = hasWildcard(request.lanes) && isSettled
     // The next claim reads on behind the lanes whose rows this one claimed or parked.
-    const lanesLeft = candidates > 0 && claimed.length < request.maxClaims && isCut(lanes)
+    const lanesLeft = candidates > 0 && claimed.length < request.maxClaims && mayHaveMoreLanes(lanes)
     return {
       claimed,
       more: more || lanesLeft || budget.missed,
       rateWaitMs: await rateWaitMs(tx, budget, lanes),
-      headSuffices: !budget.any && !usedRoundRobin,
+      headIsEnough: !budget.any && !usedRoundRobin,
     }
   }
 
@@ -74,7 +74,7 @@ export class QueueClaims {
       if (claimed.length >= request.maxClaims) return { claimed, candidates, more: false }
       if (rows.length === 0) return { claimed, candidates, more }
       if (!more && rows.every(needsNoAdmission)) return { claimed, candidates, more: false }
-      if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, candidates, more: true }
+      if (admitted.hasLockedRows || candidates >= MAX_CANDIDATES) return { claimed, candidates, more: true }
     }
   }
 }

@@ -71,7 +71,7 @@ export class Claims {
     const next = await this.complete(tx, remaining, this.send(tx, remaining, { gate: true, work: true }))
     const maxClaims = remaining.claim.maxClaims - next.work.length
     const byQueue = this.byQueue ? await this.#queues.claim(tx, { holder, lanes: claim.lanes, maxClaims }) : null
-    if (byQueue?.headSuffices === true) this.#work.byQueue = false
+    if (byQueue?.headIsEnough === true) this.#work.byQueue = false
     const queued = byQueue?.claimed ?? []
     return {
       gates: [...claimed.gates, ...next.gates],
@@ -140,7 +140,7 @@ class KindClaims {
       if (claimed.length >= request.maxClaims) return { claimed, more: false, unparked }
       if (rows.length === 0) return { claimed, more, unparked }
       if (!more && rows.every(needsNoAdmission)) return { claimed, more: false, unparked }
-      if (admitted.left || candidates >= MAX_CANDIDATES) return { claimed, more: true, unparked }
+      if (admitted.hasLockedRows || candidates >= MAX_CANDIDATES) return { claimed, more: true, unparked }
     }
   }
 }

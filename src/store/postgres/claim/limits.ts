@@ -202,11 +202,11 @@ export class FreedSlots {
   /** Gives back one slot of each limit. */
   free(limits: readonly number[] | null): void {
     for (const id of limits ?? []) this.#slots.set(id, (this.#slots.get(id) ?? 0) + 1)
-    this.passOn(limits)
+    this.unparkInPlaceOf(limits)
   }
 
   /** Unparks the next rows of each limit, in place of rows that left without using their slots. */
-  passOn(limits: readonly number[] | null, rows = 1): void {
+  unparkInPlaceOf(limits: readonly number[] | null, rows = 1): void {
     for (const id of limits ?? []) this.#unparks.set(id, (this.#unparks.get(id) ?? 0) + rows)
   }
 

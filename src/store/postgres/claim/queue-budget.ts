@@ -108,7 +108,7 @@ export const readLanes = (tx: Tx, wanted: readonly string[], { lane, restricted 
 }
 
 /** Returns whether further lanes may have ready rows: there are as many of one kind as a claim reads. */
-export const isCut = (lanes: readonly Lane[]): boolean =>
+export const mayHaveMoreLanes = (lanes: readonly Lane[]): boolean =>
   lanes.some(({ position }) => position === MAX_SERVED || position === 2 * MAX_SERVED)
 
 const LOCK_TOKENS = statement(

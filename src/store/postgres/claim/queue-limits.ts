@@ -1,5 +1,5 @@
-// The limits that count how many rows of a queue run. `putQueue` changes them while no transaction writes to `tasks`; a transaction that
-// reads them has written there, or announces that it will, so that each row counts exactly once.
+// The limits that count how many rows of a queue run. A transaction that counts rows against a queue's limit first takes a lock on the
+// table `tasks` that `putQueue` excludes. So a change of the setting and a claim never overlap, and each row counts exactly once.
 
 import { queueOfLane } from "../../../core/routing/lanes.ts"
 import { queueLimitKey } from "../../../core/routing/limit-keys.ts"
@@ -8,11 +8,11 @@ import { type SqlRunner, statement } from "../connection/statement.ts"
 const ANNOUNCE = statement("queues_announce_writes", "LOCK TABLE tasks IN ROW EXCLUSIVE MODE")
 const EXCLUDE = statement("queues_exclude_writes", "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE")
 
-/** Announces writes to `tasks`. Call it before row locks: in the other order, `excludeTaskWrites` could deadlock with this transaction. */
-export const announceTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(ANNOUNCE)
+/** Locks the table `tasks` as a write does, which other writes do not wait for. Call it before row locks: in the other order, `lockTasksAgainstWrites` could deadlock with this transaction. */
+export const lockTasksForWrite = (tx: SqlRunner): Promise<unknown> => tx.run(ANNOUNCE)
 
 /** Waits for transactions that have written to `tasks`, and blocks those that will. */
-export const excludeTaskWrites = (tx: SqlRunner): Promise<unknown> => tx.run(EXCLUDE)
+export const lockTasksAgainstWrites = (tx: SqlRunner): Promise<unknown> => tx.run(EXCLUDE)
 
 const FIND = statement("queues_limits", "SELECT id, key FROM limits WHERE key = ANY (:keys::text[])")
 

@@ -5,7 +5,7 @@ import { Connection, SILENCE_MS, type Target } from "./connection.ts"
 import { statement } from "./statement.ts"
 
 /** The payload `sender` identifies the store that notifies: its own notifications do not wake it. */
-export const NOTIFY = statement("notify", "SELECT pg_notify(:channel, :sender)")
+export const WAKE_STORES = statement("notify", "SELECT pg_notify(:channel, :sender)")
 
 /** Finds a connection that died silently: its reply is missed (`Connection`). */
 const PING = statement("listen_ping", "SELECT 1")

@@ -11,7 +11,7 @@ import { replaceJob } from "./replace.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { readJobs } from "./reads.ts"
 import { ensureLimits } from "../claim/limits.ts"
-import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { lockTasksForWrite } from "../claim/queue-limits.ts"
 import { pipelined, statement } from "../connection/statement.ts"
 
 export interface CreateOptions {
@@ -29,7 +29,7 @@ export const createJobs = async (
   const plan = planKeys(given, await findKeys(tx, given), onConflict)
   if ("rejected" in plan) return plan
   const jobs = plan.fresh
-  const announced = pipelined(announceTaskWrites(tx))
+  const tableLocked = pipelined(lockTasksForWrite(tx))
   const existing = await findJobs(tx, [
     ...plan.results.flatMap(({ id, created }) => (created ? [] : id)),
     ...jobs.flatMap(({ id, dependencies }) => (checkIds ? [id, ...dependencies] : dependencies)),
@@ -38,7 +38,7 @@ export const createJobs = async (
   if (rejection !== null) return rejection
   const limits = await ensureLimits(tx, jobs.flatMap(jobLimits))
   const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, statusesOf(existing)), limits))
-  await announced
+  await tableLocked
   const created = await inserting
   const rowOf = (id: string): number => created.get(id)?.row ?? existing.get(id)!.row
   await insertEdges(
@@ -59,9 +59,9 @@ const createdEvent = (job: JobRow): StoreEvent => jobEvent(job, job.status, { at
 
 /** Creates jobs without keys, dependencies and limits, which therefore need no checks. Sends its statements before it returns. */
 export const createPlainJobs = async (tx: Tx, jobs: readonly NewJob[]): Promise<JobRow[]> => {
-  const announced = pipelined(announceTaskWrites(tx))
+  const tableLocked = pipelined(lockTasksForWrite(tx))
   const inserting = pipelined(insertJobs(tx, planNewJobs(jobs, new Map()), new Map()))
-  await announced
+  await tableLocked
   const created = [...(await inserting).values()]
   tx.events.push(...created.map(createdEvent))
   return created

@@ -8,7 +8,7 @@ import type { StoreEvent } from "../../contract/store.ts"
 import { jobEvent } from "../../shared/events.ts"
 import { dependentEvents, propagateFinishes } from "./dependents.ts"
 import { setExpiry } from "./times.ts"
-import { announceTaskWrites } from "../claim/queue-limits.ts"
+import { lockTasksForWrite } from "../claim/queue-limits.ts"
 import { insertInto, READINESS } from "../claim/ready-queue.ts"
 import { pipelined, type SqlRunner, statement } from "../connection/statement.ts"
 import { NOW } from "../connection/store-clock.ts"
@@ -27,10 +27,10 @@ export type FoundJobs = Map<string, { row: number; status: JobStatus }>
 export const findJobs = async (tx: SqlRunner, ids: readonly string[]): Promise<FoundJobs> => {
   if (ids.length === 0) return new Map()
   const wanted = { ids: [...new Set(ids)] }
-  const announced = announceTaskWrites(tx)
+  const tableLocked = lockTasksForWrite(tx)
   const locked = tx.run(LOCK, wanted)
   const found = tx.run<{ id: string; row: number; status: JobStatus }>(FIND, wanted)
-  await announced
+  await tableLocked
   await locked
   return new Map((await found).map(({ id, row, status }) => [id, { row, status }]))
 }

@@ -14,7 +14,7 @@ import { setExpiry } from "./times.ts"
 import { getJob, readJobs } from "./reads.ts"
 import { searchJobs } from "./search.ts"
 import { ensureLimits, FreedSlots, lockLimits, useSlots } from "../claim/limits.ts"
-import { announceTaskWrites, queueLimits } from "../claim/queue-limits.ts"
+import { lockTasksForWrite, queueLimits } from "../claim/queue-limits.ts"
 import { ENTRY, insertInto, READINESS, deleteFrom } from "../claim/ready-queue.ts"
 import { isDuplicate } from "../connection/connection.ts"
 import { type SqlRunner, statement } from "../connection/statement.ts"
@@ -76,10 +76,10 @@ type Row = Pick<Found, "lane" | "limits"> & { status: string; now: string }
 
 /** Locks and reads a job: it does not change until the end of this transaction. */
 const find = async (tx: SqlRunner, id: string): Promise<Found | null> => {
-  const announced = announceTaskWrites(tx)
+  const tableLocked = lockTasksForWrite(tx)
   const locked = tx.run(LOCK, { id })
   const read = tx.run<Row>(ROW, { id })
-  await announced
+  await tableLocked
   await locked
   const [row] = await read
   const job = row === undefined ? null : await getJob(tx, id)
@@ -166,7 +166,7 @@ const changeQueue = async (tx: Tx, { isInFlight, lane: oldLane, limits }: Found,
     freed.free(old)
     await lockLimits(tx, [...old, ...used])
     await useSlots(tx, used)
-  } else freed.passOn(limits)
+  } else freed.unparkInPlaceOf(limits)
   await tx.run(SET_QUEUE, { row: job.row, lane, limits: newLimits.length === 0 ? null : newLimits })
   await freed.apply(tx)
 }
@@ -196,7 +196,7 @@ const cancelJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => 
   await tx.run(CANCEL, { row: job.row, error: JOB_CANCELLED })
   const dependents = await propagateFinishes(tx, { completed: [], failed: [job.row] })
   tx.events.push(jobEvent(job, "FAILED", { at, error: JOB_CANCELLED }), ...dependentEvents(dependents, at))
-  await passOn(tx, limits)
+  await unparkInPlaceOf(tx, limits)
   return (await readJobs(tx, [job.row]))[0]!
 }
 
@@ -228,9 +228,9 @@ const retryJob = async (tx: Tx, id: string): Promise<JobRow | JobRejection> => {
 }
 
 /** Unparks the next row of each limit in place of a row that left without using its slots. */
-const passOn = async (tx: Tx, limits: readonly number[] | null): Promise<void> => {
+const unparkInPlaceOf = async (tx: Tx, limits: readonly number[] | null): Promise<void> => {
   const freed = new FreedSlots()
-  freed.passOn(limits)
+  freed.unparkInPlaceOf(limits)
   await freed.apply(tx)
 }
 
@@ -268,7 +268,7 @@ const deleteJob = async (tx: Tx, id: string): Promise<JobRejection | null> => {
     return null
   }
   await deleteRows(tx, [row])
-  if (found.isPending) await passOn(tx, found.limits)
+  if (found.isPending) await unparkInPlaceOf(tx, found.limits)
   return null
 }
 

@@ -31,13 +31,13 @@ const WRITE = statement(
 
 type Written = { id: string; status: "PENDING" | "READY"; ready: boolean; available_at: string | null; at: string }
 
-/** Gives a job new settings. Does nothing when it has started or finished. The caller has announced writes to `tasks`. */
+/** Gives a job new settings. Does nothing when it has started or finished. The caller has called `lockTasksForWrite`. */
 export const replaceJob = async (tx: Tx, row: number, by: NewJob): Promise<void> => {
   const [before] = await tx.run<{ limits: number[] | null }>(LOCK, { row })
   if (before === undefined) return
   const limits = [...(await ensureLimits(tx, jobLimits(by))).values()]
   const freed = new FreedSlots()
-  freed.passOn(before.limits)
+  freed.unparkInPlaceOf(before.limits)
   const [written] = await tx.run<Written>(WRITE, {
     row,
     lane: jobLane(by),

@@ -143,7 +143,7 @@ const finishPending = async (tx: Tx, row: Row, override: Override, allowedFailur
     allowedFailure,
   })
   const freed = new FreedSlots()
-  if (row.was_ready) freed.passOn(row.limits)
+  if (row.was_ready) freed.unparkInPlaceOf(row.limits)
   await freed.apply(tx)
   return counted!.done
 }

@@ -305,7 +305,7 @@ const finishAtGate = (tx: Tx, effects: BatchEffects, row: LoadedRow, decision: D
   if (row.kind === "group") {
     // A group holds slots from its opening on, or from the moment when a retry continues it.
     if (row.hasStartTime) effects.free(row)
-    else effects.passOn(row.limits)
+    else effects.unparkInPlaceOf(row.limits)
     deleteGroupTimeout(tx, row)
   }
   effects.finish(row, status, skipReason)

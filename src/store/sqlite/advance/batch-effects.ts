@@ -134,7 +134,7 @@ export class BatchEffects {
   }
 
   /** Records a ready row that finished without using its slots: the next parked row may use them. */
-  passOn(limits: readonly number[]): void {
+  unparkInPlaceOf(limits: readonly number[]): void {
     for (const id of limits) add(this.#unusedSlots, id, 1)
   }
 

@@ -133,7 +133,7 @@ export const cancelOrStopCreating = (
   }
   tx.db.run(CANCEL, tx.at, id)
   const row = { id, runSeq, node, path, kind, hook: hook === 1, parent, limits: limitIds(limits) }
-  if (parked === null) effects.passOn(usable(row.limits))
+  if (parked === null) effects.unparkInPlaceOf(usable(row.limits))
   effects.cancel(row)
   notifyOfTask(tx, row, "cancelled")
   emitTask(tx, row, { status: "cancelled", at: tx.at, attempt })

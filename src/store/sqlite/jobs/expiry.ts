@@ -18,7 +18,7 @@ export const expireJobs = (tx: Tx, effects: BatchEffects, rows: readonly number[
     if (!hasNotStarted(row)) continue
     tx.db.run(EXPIRE, JOB_EXPIRED, tx.at, row.id)
     emitJob(tx, row, "FAILED", { error: JOB_EXPIRED })
-    effects.passOn(row.limits)
+    effects.unparkInPlaceOf(row.limits)
     effects.finish(row, "failed", null)
   }
 }

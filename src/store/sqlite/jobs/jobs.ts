@@ -94,7 +94,7 @@ const changeQueue = (tx: Tx, row: LoadedRow, job: JobRow): void => {
   const effects = new BatchEffects(tx)
   const lane = jobLane(job)
   const limits = tx.limits.ensure(jobLimits(job))
-  if (row.status === "pending") effects.passOn(row.limits)
+  if (row.status === "pending") effects.unparkInPlaceOf(row.limits)
   else {
     effects.free(row)
     for (const slot of [...limits, tx.queues.limitOf(lane)]) if (slot !== null) tx.limits.use(slot, 1)
@@ -117,7 +117,7 @@ const cancelJob = (tx: Tx, id: string): JobRow | JobRejection => {
     const effects = new BatchEffects(tx)
     tx.db.run(CANCEL, JOB_CANCELLED, tx.at, row.id)
     emitJob(tx, row, "FAILED", { error: JOB_CANCELLED })
-    effects.passOn(row.limits)
+    effects.unparkInPlaceOf(row.limits)
     effects.finish(row, "cancelled", null)
     effects.apply()
     effects.unpark()
@@ -165,7 +165,7 @@ const deleteJob = (tx: Tx, id: string): JobRejection | null => {
   }
   deleteRow(tx, row.id)
   const effects = new BatchEffects(tx)
-  if (row.status === "pending") effects.passOn(row.limits)
+  if (row.status === "pending") effects.unparkInPlaceOf(row.limits)
   effects.unpark()
   return null
 }

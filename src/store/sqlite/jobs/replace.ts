@@ -34,7 +34,7 @@ export const replaceJob = (tx: Tx, row: number, by: NewJob): void => {
     row,
   )
   const effects = new BatchEffects(tx)
-  effects.passOn(before.limits)
+  effects.unparkInPlaceOf(before.limits)
   const lane = jobLane(by)
   const availableMs = availableAtMs(by, tx.now)
   const availableAt = availableMs === null ? null : tx.iso(availableMs)

@@ -72,7 +72,7 @@ UPDATE tasks SET status = ?, error = ?, finished_at = ?, parked = NULL, availabl
 const finishPending = (tx: Tx, effects: BatchEffects, row: LoadedRow, override: Override): void => {
   const [isReady] = tx.db.get<[number]>(IS_READY, row.id)!
   tx.db.run(FINISH_PENDING, override.status, overrideError(override), tx.at, row.id)
-  if (isReady === 1) effects.passOn(row.limits)
+  if (isReady === 1) effects.unparkInPlaceOf(row.limits)
   effects.finish(row, override.status, null)
 }
 
