@@ -188,7 +188,10 @@ test("every response matches the document", async () => {
   await call("PUT", "/jobs/{job_id}", jobAt, { body: { priority: 9 } })
   await call("GET", "/jobs/{job_id}/explain", jobAt)
   await call("GET", "/jobs/{job_id}/result", jobAt)
-  await call("GET", "/jobs/{job_id}/output", jobAt)
+  const echo = await call("POST", "/jobs", {}, { body: { name: "e", queue: "default", task: { command: "echo" } } })
+  const echoAt = { job_id: echo.body["id"] as string }
+  await call("GET", "/jobs/{job_id}/result", { ...echoAt, query: "?wait=30s" })
+  await call("GET", "/jobs/{job_id}/output", echoAt)
   await call("GET", "/jobs/{job_id}/changes", jobAt)
   await call("GET", "/jobs/{job_id}/logs", jobAt)
   await call("GET", "/jobs/{job_id}/logs/times", jobAt)
