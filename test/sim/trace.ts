@@ -3,11 +3,15 @@
 import { createHash } from "node:crypto"
 
 const TAIL_LINES = 60
+/** Lines are hashed together up to about this length: a call of the hash costs more than a line. */
+const BLOCK_LENGTH = 1 << 14
 
 export class Trace {
   readonly #hash = createHash("sha256")
   readonly #print: ((line: string) => void) | null
   #tail: string[] = []
+  /** Lines that are not hashed yet. */
+  #block = ""
   #lines = 0
 
   constructor(print: ((line: string) => void) | null) {
@@ -17,7 +21,8 @@ export class Trace {
   add(ms: number, text: string): void {
     const line = `${String(ms).padStart(8)} ${text}`
     this.#lines += 1
-    this.#hash.update(`${line}\n`)
+    this.#block += `${line}\n`
+    if (this.#block.length > BLOCK_LENGTH) this.#hashBlock()
     this.#print?.(line)
     this.#tail.push(line)
     if (this.#tail.length > 2 * TAIL_LINES) this.#tail = this.#tail.slice(-TAIL_LINES)
@@ -31,7 +36,13 @@ export class Trace {
     return this.#tail.slice(-TAIL_LINES)
   }
 
+  #hashBlock(): void {
+    this.#hash.update(this.#block)
+    this.#block = ""
+  }
+
   digest(): string {
+    this.#hashBlock()
     return this.#hash.copy().digest("hex").slice(0, 16)
   }
 }

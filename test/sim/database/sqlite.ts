@@ -81,7 +81,7 @@ class SqliteDatabase implements SimDatabase {
   readonly #shared: SharedConnection
   readonly #wakeFile: number
   readonly #buffer = Buffer.alloc(WAKE_BYTES)
-  #wakes = ""
+  #wakes = Buffer.alloc(0)
 
   constructor(path: string, { shared, tables, wakeFile }: Parts) {
     this.#path = path
@@ -106,10 +106,10 @@ class SqliteDatabase implements SimDatabase {
   async refresh(): Promise<string | null> {
     if (this.#shared.owner !== null) throw new Error("a store call returns before its transaction has ended")
     this.tables.refresh()
-    const written = this.#buffer.toString("utf8", 0, readSync(this.#wakeFile, this.#buffer, 0, WAKE_BYTES, 0))
-    if (written === this.#wakes) return null
-    this.#wakes = written
-    return written
+    const written = this.#buffer.subarray(0, readSync(this.#wakeFile, this.#buffer, 0, WAKE_BYTES, 0))
+    if (written.equals(this.#wakes)) return null
+    this.#wakes = Buffer.from(written)
+    return written.toString()
   }
 
   async close(): Promise<void> {}

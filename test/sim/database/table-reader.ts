@@ -61,7 +61,6 @@ export interface TaskRecord {
   output: string | null
   output_key: string | null
   error: string | null
-  outcome: string | null
   finished_at: string | null
   children_total: number | null
   children_pending: number | null
@@ -114,6 +113,67 @@ export interface StepRecord {
   details: string
 }
 
+const RUN_COLUMNS = [
+  "seq",
+  "id",
+  "status",
+  "open_tasks",
+  "failed",
+  "hooks_pending",
+  "tasks_total",
+  "tasks_success",
+  "tasks_failed",
+  "tasks_skipped",
+  "tasks_cancelled",
+  "paused",
+  "cancelling",
+  "params",
+  "private",
+  "idempotency_key",
+  "started_at",
+  "finished_at",
+  "error",
+  "logical_date",
+  "cause",
+] as const satisfies (keyof RunRecord)[]
+
+const TASK_COLUMNS = [
+  "id",
+  "run_seq",
+  "node",
+  "path",
+  "kind",
+  "hook",
+  "status",
+  "skip_reason",
+  "upstream_pending",
+  "upstream_failed",
+  "upstream_unmet",
+  "upstream_waived",
+  "lane",
+  "priority",
+  "parked",
+  "limits",
+  "attempt",
+  "failures",
+  "losses",
+  "attempt_id",
+  "holder",
+  "available_at",
+  "parent_id",
+  "item",
+  "output",
+  "output_key",
+  "error",
+  "finished_at",
+  "children_total",
+  "children_pending",
+  "children_failed",
+  "children_created",
+  "waiting_on",
+  "started_at",
+] as const satisfies (keyof TaskRecord)[]
+
 const OPEN_TASK_COLUMNS = [
   "id",
   "run_seq",
@@ -154,7 +214,10 @@ FROM tasks t JOIN runs r ON r.seq = t.run_seq
 WHERE r.status IN ('pending', 'running') OR r.hooks_pending > 0
 ORDER BY t.id`
 
-const RUN = "SELECT r.*, w.name AS workflow FROM runs r JOIN workflows w ON w.id = r.workflow_id"
+const RUN = `SELECT ${RUN_COLUMNS.map((name) => `r.${name}`).join(", ")}, w.name AS workflow
+FROM runs r JOIN workflows w ON w.id = r.workflow_id`
+
+const TASK = `SELECT ${TASK_COLUMNS.join(", ")} FROM tasks`
 
 const READY_ROW = `t.status = 'pending' AND t.attempt_id IS NULL AND t.upstream_pending = 0 AND t.parked IS NULL
   AND t.available_at IS NULL`
@@ -238,6 +301,7 @@ export class TableReader {
     return this.#all<{ n: number }>(sql)[0]!.n
   }
 
+  /** The rows of a run with all columns, to find any that has changed. */
   tasksOf(runSeq: number): TaskRecord[] {
     return this.#all("SELECT * FROM tasks WHERE run_seq = ? ORDER BY id", runSeq)
   }
@@ -275,15 +339,15 @@ export class TableReader {
   }
 
   task(runSeq: number, node: number, path: string): TaskRecord | undefined {
-    return this.#all<TaskRecord>("SELECT * FROM tasks WHERE run_seq = ? AND node = ? AND path = ?", runSeq, node, path)[0]
+    return this.#all<TaskRecord>(`${TASK} WHERE run_seq = ? AND node = ? AND path = ?`, runSeq, node, path)[0]
   }
 
   taskByRow(row: number): TaskRecord | undefined {
-    return this.#all<TaskRecord>("SELECT * FROM tasks WHERE id = ?", row)[0]
+    return this.#all<TaskRecord>(`${TASK} WHERE id = ?`, row)[0]
   }
 
   childrenOf(containerRow: number): TaskRecord[] {
-    return this.#all("SELECT * FROM tasks WHERE parent_id = ? ORDER BY id", containerRow)
+    return this.#all(`${TASK} WHERE parent_id = ? ORDER BY id`, containerRow)
   }
 
   attempts(row: number): AttemptRecord[] {
