@@ -1,4 +1,6 @@
-import { expect, test } from "vitest"
+import { once } from "node:events"
+import { type AddressInfo, connect, createServer } from "node:net"
+import { expect, onTestFinished, test } from "vitest"
 import { ask, createDatabase } from "./postgres.ts"
 import { startPostgres } from "./postgres-server.ts"
 
@@ -23,4 +25,22 @@ test("a durable server, as for benchmarks, has the settings of production", asyn
   expect(await ask(server.url, "SHOW fsync")).toEqual([{ fsync: "on" }])
   expect(await ask(server.url, "SHOW synchronous_commit")).toEqual([{ synchronous_commit: "on" }])
   await server.stop()
+})
+
+test("a connection that is reset during a statement rejects that statement, and ends nothing else", async () => {
+  const { url, drop } = await createDatabase()
+  const proxy = createServer((client) => {
+    const server = connect(Number(new URL(url).port), "127.0.0.1")
+    server.pipe(client)
+    client.on("data", (data) => (data.includes("pg_sleep") ? client.resetAndDestroy() : server.write(data)))
+    client.on("close", () => server.destroy())
+  })
+  await once(proxy.listen(0, "127.0.0.1"), "listening")
+  onTestFinished(async () => {
+    proxy.close()
+    await drop()
+  })
+  const through = new URL(url)
+  through.port = String((proxy.address() as AddressInfo).port)
+  await expect(ask(through.href, "SELECT pg_sleep(60)")).rejects.toThrow("ECONNRESET")
 })

@@ -46,6 +46,8 @@ const findServer = async (): Promise<string> => {
 /** Runs one statement on its own connection. */
 export const ask = async <Row extends QueryResultRow>(url: string, sql: string, values: unknown[] = []): Promise<Row[]> => {
   const client = new Client({ connectionString: url })
+  // The statement rejects too; without a listener the event would end the process.
+  client.on("error", () => {})
   await client.connect()
   try {
     return (await client.query<Row>(sql, values)).rows
