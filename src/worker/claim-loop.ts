@@ -86,7 +86,7 @@ export class ClaimLoop {
       } catch (error) {
         if (signal.aborted || !(error instanceof ClientError)) return
         if (isEvicted(error)) return onEvicted()
-        if (this.#failures === 0) log.warn({ error: error.message }, "could not claim tasks; retrying")
+        if (this.#failures === 0) log.warn({ error: error.message }, "failed to claim tasks; trying again")
         await client.backOff(Math.min(this.#failures, MAX_BACKOFF), signal)
         this.#failures += 1
       }

@@ -115,7 +115,7 @@ export class TaskRunner {
       }
       if (wire.job && !this.#isFolderless(task)) await folders.remove(work.runId)
     } catch (error) {
-      log.warn({ run: work.runId, error: messageOf(error) }, "could not remove the files of an attempt")
+      log.warn({ run: work.runId, error: messageOf(error) }, "failed to remove the files of an attempt")
     }
   }
 }

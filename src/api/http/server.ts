@@ -92,7 +92,9 @@ const buildApi = (options: ServerOptions): Api => {
     auth,
     keys: new ApiKeys({ store, clock, random, changed: () => auth.clearCache() }),
     audit: new AuditLog(store, clock, (count) => log.error({ count }, "lost audit entries: the store is unavailable")),
-    feed: new EventFeed(store, clock, (error) => log.warn({ error: String(error) }, "failed to read the event log; retrying")),
+    feed: new EventFeed(store, clock, (error) =>
+      log.warn({ error: String(error) }, "failed to read the event log; trying again"),
+    ),
     streams: new Streams(clock, {
       heartbeatMs: config.heartbeatMs ?? HEARTBEAT_MS,
       bufferBytes: config.streamBuffer ?? STREAM_BUFFER,

@@ -284,7 +284,7 @@ test("a container of a dead process that cannot be removed keeps no other from b
   }, fastClock)
   await vi.waitUntil(() => engine.containers.size === 0, { timeout: 10_000 })
   expect(engine.requests.filter((request) => request === "DELETE /containers/ID").length).toBe(5)
-  expect(logged).toEqual(["could not remove containers of ended attempts; trying again"])
+  expect(logged).toEqual(["failed to remove containers of ended attempts; trying again"])
 })
 
 test("an attempt whose container cannot be removed ends, and the container is removed later", async () => {

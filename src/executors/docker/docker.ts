@@ -139,7 +139,7 @@ export class DockerExecutor implements Executor {
 
   /** Repeats a sweep that failed, with growing pauses, and logs the first failure. */
   #sweepAgain(error: string): void {
-    const message = "could not remove containers of ended attempts; trying again"
+    const message = "failed to remove containers of ended attempts; trying again"
     if (this.#failedSweeps === 0) this.#options.log.warn({ error }, message)
     this.#sweepLater(Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#failedSweeps))
     this.#failedSweeps += 1

@@ -131,7 +131,7 @@ describe("watches", () => {
     harness.cluster.watches.drop()
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
-    expect(harness.fixture.logged).toEqual(["cannot watch the cluster; retrying", "watching the cluster again"])
+    expect(harness.fixture.logged).toEqual(["failed to watch the cluster; trying again", "watching the cluster again"])
     expect(harness.cluster.count("LIST pods")).toBe(1)
   })
 

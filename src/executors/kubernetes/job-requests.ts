@@ -189,7 +189,7 @@ export class JobRequests {
     let failures = 0
     const isTransient = (error: unknown): boolean => {
       if (isStatus(error, 404)) return false
-      if (++failures === WARN_AFTER) this.#log.warn({ error: describeError(error) }, `cannot ${what}; retrying`)
+      if (++failures === WARN_AFTER) this.#log.warn({ error: describeError(error) }, `failed to ${what}; trying again`)
       return true
     }
     return await this.#retry(isTransient, signal, call)

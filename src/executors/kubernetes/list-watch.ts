@@ -106,7 +106,7 @@ export class ListWatch<T extends Watched> {
       if (this.#failures++ === 0) return
     } else {
       // A connection that broke once is resumed silently.
-      if (this.#failures === 1) log.warn({ path, error: describeError(error) }, "cannot watch the cluster; retrying")
+      if (this.#failures === 1) log.warn({ path, error: describeError(error) }, "failed to watch the cluster; trying again")
       this.#failures += 1
       // A cluster that was recreated or restored from a backup may not know the version.
       if (!isTransient(error) || this.#failures % MAX_FAILURES === 0) this.#version = null

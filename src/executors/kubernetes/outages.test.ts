@@ -62,7 +62,7 @@ describe("an unreachable cluster", () => {
     cluster.down = false
     task.go()
     expect(await task.result).toMatchObject({ state: "success" })
-    expect(harness.fixture.logged).toContain("cannot watch the cluster; retrying")
+    expect(harness.fixture.logged).toContain("failed to watch the cluster; trying again")
   })
 
   test("a task that no request has left for ends at its start timeout with the reason", async () => {

@@ -70,7 +70,7 @@ export const register = async (options: RegistrationOptions): Promise<Registrati
       if (signal.aborted) return null
       if (!(error instanceof ClientError)) throw error
       if (!isRejected(error)) {
-        if (failures === 0) log.warn({ error: error.message }, "could not register at any server; retrying")
+        if (failures === 0) log.warn({ error: error.message }, "failed to register at any server; trying again")
         await client.backOff(failures++, signal)
         continue
       }
@@ -78,7 +78,7 @@ export const register = async (options: RegistrationOptions): Promise<Registrati
       client.useNextServer()
       if (rejections < client.serverCount) continue
       if (first) throw error
-      log.error({ error: error.message }, "every server rejects this worker; retrying")
+      log.error({ error: error.message }, "every server rejects this worker; trying again")
       await client.backOff(LONGEST_BACKOFF, signal)
       rejections = 0
     }

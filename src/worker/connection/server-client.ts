@@ -101,8 +101,7 @@ export class ServerClient {
         return await request()
       } catch (error) {
         if (!(error instanceof ClientError) || !isTransient(error) || signal.aborted) throw error
-        if (failures === 0)
-          this.#options.log.warn({ purpose, error: error.message }, "a request failed; retrying on all servers")
+        if (failures === 0) this.#options.log.warn({ purpose, error: error.message }, "a request failed; trying all servers")
         await this.backOff(failures, signal)
       }
     }

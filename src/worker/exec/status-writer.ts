@@ -94,7 +94,7 @@ export class StatusWriter {
     try {
       await this.#write()
     } catch (error) {
-      this.#warn(`could not write the status; retrying: ${String(error)}`)
+      this.#warn(`failed to write the status; trying again: ${String(error)}`)
     }
     if (this.#status.status === "running") this.#schedule(HEARTBEAT_MS)
   }

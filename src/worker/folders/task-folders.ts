@@ -30,7 +30,7 @@ export class TaskFolders {
   readonly #bundles: BundleCache
   readonly #runs: RunFolders
   readonly #logCleanupError = (error: unknown): void =>
-    this.#options.log.warn({ error: messageOf(error) }, "could not remove files of a run")
+    this.#options.log.warn({ error: messageOf(error) }, "failed to remove files of a run")
   readonly #downloads = new Map<string, Promise<void>>()
   #sweptAt = 0
 

@@ -208,7 +208,7 @@ export class PushListener {
       const message = await resultMessage(objects, prefix, result)
       await deliverResult(pushed, message, { clock, log, signal: this.#stopped.signal })
     } catch (error) {
-      log.warn({ task: pushed.task_id, error: messageOf(error) }, "could not report the result of a task")
+      log.warn({ task: pushed.task_id, error: messageOf(error) }, "failed to report the result of a task")
     } finally {
       task.end()
       this.#tasks.delete(pushed.token)

@@ -83,7 +83,7 @@ export const deliverResult = async (
     }
     await sleep(clock, Math.min(FIRST_DELAY_MS * 2 ** failures, MAX_DELAY_MS), signal)
   }
-  log.warn({ task }, "could not deliver the result of a task; the server will retry the task")
+  log.warn({ task }, "failed to deliver the result of a task; the server will retry the task")
 }
 
 /** Returns null if no server responded. */

@@ -129,9 +129,9 @@ export const signInRoutes = [
   route({
     method: "GET",
     path: "/ui/sign-in/methods",
-    summary: "Get the ways to sign in besides a key",
+    summary: "List the sign-in methods besides a key",
     scope: null,
-    responses: { 200: { description: "The ways", schema: signInMethods } },
+    responses: { 200: { description: "The methods", schema: signInMethods } },
     handle({ api }) {
       return { status: 200, body: { oidc: api.oidc !== null } }
     },

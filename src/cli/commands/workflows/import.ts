@@ -72,7 +72,7 @@ const convert = async (
       return importCrontab(text, { timezone, home: context.env["HOME"] ?? homedir(), hasUsers })
     }
     case "dagu": {
-      const { importDagu } = await import("../../../import/dagu.ts")
+      const { importDagu } = await import("../../../import/dagu/dagu.ts")
       return importDagu(text, { name: basename(file).replace(/\.ya?ml$/, ""), timezone })
     }
     case "airflow": {

@@ -1,11 +1,25 @@
 // Converts a Dagu file: one workflow per YAML document. Fields may be written in camelCase or snake_case. What has no counterpart, or
 // would mean something else, becomes a problem of its line.
 
-import { type Document, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, type YAMLMap } from "yaml"
-import type { EnvDefinition, RetryDefinition, TaskDefinition, WorkflowDefinition } from "../core/model/definition.ts"
-import type { Json, JsonObject } from "../core/values/json.ts"
-import { convertMails, type DaguMails } from "./dagu-mails.ts"
-import { type Imported, type ImportProblem, literalText, notImported, UniqueNames } from "./imported.ts"
+import { type Document, isMap, isSeq, LineCounter, parseAllDocuments, type YAMLMap } from "yaml"
+import type { EnvDefinition, RetryDefinition, TaskDefinition, WorkflowDefinition } from "../../core/model/definition.ts"
+import type { Json } from "../../core/values/json.ts"
+import {
+  camelCase,
+  type Field,
+  FieldReader,
+  type Fields,
+  fieldTaker,
+  isObject,
+  listOf,
+  optional,
+  plain,
+  secondsOf,
+  textOf,
+  toText,
+} from "./fields.ts"
+import { convertMails, type DaguMails } from "./mails.ts"
+import { type Imported, type ImportProblem, literalText, notImported, UniqueNames } from "../imported.ts"
 
 export interface DaguOptions {
   /** Name of a workflow without a `name`: that of the file. */
@@ -31,14 +45,6 @@ export const importDagu = (text: string, options: DaguOptions): Imported => {
   return imported
 }
 
-/** A field of a Dagu file: its value, and its line for problems. */
-interface Field {
-  value: Json
-  line: number
-}
-
-type Fields = Map<string, Field>
-
 interface Step {
   name: string
   /** The whole step as JSON, in which variables are searched for. */
@@ -58,7 +64,7 @@ const HOOKS: Record<string, "on_success" | "on_failure" | "on_cancel" | "on_exit
 }
 
 class Dag {
-  readonly #lines: LineCounter
+  readonly #fields: FieldReader
   readonly #options: DaguOptions
   readonly #root: YAMLMap | null
   readonly #names: UniqueNames
@@ -70,7 +76,7 @@ class Dag {
   #mails: DaguMails | null = null
 
   constructor(document: Document.Parsed, lines: LineCounter, options: DaguOptions, names: UniqueNames) {
-    this.#lines = lines
+    this.#fields = new FieldReader(lines)
     this.#options = options
     this.#names = names
     this.#root = isMap(document.contents) ? document.contents : null
@@ -81,10 +87,10 @@ class Dag {
       problems.push({ line: 1, message: "a workflow must be a map with steps" })
       return
     }
-    const fields = this.#fieldsOf(this.#root)
+    const fields = this.#fields.fieldsOf(this.#root)
     const definition = this.#convert(fields)
     if (definition !== null) {
-      const line = this.#lineOf(this.#root)
+      const line = this.#fields.lineOf(this.#root)
       workflows.push({ definition, line, source: `Dagu workflow ${definition.name}` })
     }
     problems.push(...this.#problems)
@@ -133,21 +139,6 @@ class Dag {
 
   #problem(line: number, message: string): void {
     this.#problems.push({ line, message })
-  }
-
-  #lineOf(node: unknown): number {
-    const range = (node as { range?: [number, number, number] | null } | null)?.range
-    return range === undefined || range === null ? 1 : this.#lines.linePos(range[0]).line
-  }
-
-  /** Returns the fields of a map, with names in camelCase. */
-  #fieldsOf(map: YAMLMap): Fields {
-    const fields: Fields = new Map()
-    for (const { key, value } of map.items) {
-      const name = String(isScalar(key) ? key.value : key).replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-      fields.set(name, { value: (value as { toJSON?: () => Json } | null)?.toJSON?.() ?? null, line: this.#lineOf(key) })
-    }
-    return fields
   }
 
   // -- root fields -----------------------------------------------------------------------------------------------------------------
@@ -258,13 +249,13 @@ class Dag {
     const isChain = type === "chain"
     const add = (item: unknown, name: string | null, upstream: string[]): string => {
       const fields: Fields = isMap(item)
-        ? this.#fieldsOf(item)
-        : new Map([["run", { value: plain(item), line: this.#lineOf(item) }]])
+        ? this.#fields.fieldsOf(item)
+        : new Map([["run", { value: plain(item), line: this.#fields.lineOf(item) }]])
       const take = fieldTaker(fields)
       const [id, title] = [textOf(take("id")), textOf(take("name"))]
       const own = names.add(name ?? title ?? id ?? `step${steps.length + 1}`)
       for (const each of [id, title, name]) if (typeof each === "string") given.set(each, own)
-      steps.push({ name: own, text: JSON.stringify(plain(item)), fields, line: this.#lineOf(item), upstream })
+      steps.push({ name: own, text: JSON.stringify(plain(item)), fields, line: this.#fields.lineOf(item), upstream })
       return own
     }
     let previous: string[] = []
@@ -431,39 +422,6 @@ const stepsBefore = (step: Step, steps: readonly Step[]): Set<string> => {
   visit(step)
   return before
 }
-
-/** Returns a function that removes and returns a field: what is left has no counterpart. */
-const fieldTaker =
-  (fields: Fields) =>
-  (name: string): Field | undefined => {
-    const field = fields.get(name)
-    fields.delete(name)
-    return field
-  }
-
-const camelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-const isObject = (value: Json | undefined): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const plain = (node: unknown): Json => (node as { toJSON?: () => Json } | null)?.toJSON?.() ?? (node as Json)
-
-const toText = (value: Json): string => (typeof value === "string" ? value : JSON.stringify(value))
-
-const textOf = (field: Field | undefined): string | undefined =>
-  field === undefined || field.value === null || typeof field.value === "object" ? undefined : String(field.value)
-
-const secondsOf = (field: Field | undefined): number | undefined =>
-  typeof field?.value === "number" && field.value > 0 ? field.value : undefined
-
-const listOf = (field: Field | undefined): string[] | undefined => {
-  if (field === undefined || field.value === null) return undefined
-  if (Array.isArray(field.value)) return field.value.map((each) => toText(each))
-  return typeof field.value === "string" ? field.value.split(/[,\s]+/).filter((each) => each !== "") : undefined
-}
-
-const optional = <K extends string, V>(name: K, value: V | undefined): { [key in K]?: V } =>
-  value === undefined ? {} : ({ [name]: value } as { [key in K]?: V })
 
 const executorName = (value: Json): string => (isObject(value) ? toText(value["type"] ?? "") : toText(value))
 

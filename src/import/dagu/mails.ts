@@ -1,14 +1,10 @@
 // Converts the mails of a Dagu file: `mailOn` and `mailOnError` say when to send one, `errorMail` and `infoMail` to whom. The mail server
 // is a setting of the server in Ork.
 
-import type { NotifyDefinition } from "../core/model/definition.ts"
-import type { Json } from "../core/values/json.ts"
-import { literalText } from "./imported.ts"
-
-interface Field {
-  value: Json
-  line: number
-}
+import type { NotifyDefinition } from "../../core/model/definition.ts"
+import type { Json } from "../../core/values/json.ts"
+import type { Field } from "./fields.ts"
+import { literalText } from "../imported.ts"
 
 export interface MailFields {
   mailOn: Field | undefined

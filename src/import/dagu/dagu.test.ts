@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { importDagu } from "./dagu.ts"
-import type { WorkflowDefinition } from "../core/model/definition.ts"
-import { parseDefinition } from "../definition/parse.ts"
+import type { WorkflowDefinition } from "../../core/model/definition.ts"
+import { parseDefinition } from "../../definition/parse.ts"
 
 const convert = (text: string) => importDagu(text, { name: "etl", timezone: "UTC" })
 
