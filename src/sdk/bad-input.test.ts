@@ -185,10 +185,28 @@ it("a database of a newer Ork is left as it is", async () => {
 
 it("an engine that was stopped does nothing more", async () => {
   const file = join(temporaryFolder(), "app.db")
-  const ork = await Ork.open({ database: `sqlite:${file}`, objects: `file:${file}-objects`, run: [plain] })
+  const flow = workflow("flow", {}, async (_, step) => await step.sleep("a while", "1h"))
+  const ork = await Ork.open({ database: `sqlite:${file}`, objects: `file:${file}-objects`, run: [plain, flow] })
+  const run = await ork.enqueue(flow, {})
+  // More than one page.
+  const page = await ork.enqueueAll(
+    plain,
+    Array.from({ length: 101 }, () => null),
+  )
+  const job = page[0]!
+  const listing = ork.list({ def: plain })
+  await listing.next()
   await ork.stop()
   await expect(ork.enqueue(plain, null)).rejects.toThrow(StoppedError)
   await expect(ork.get("01890a5d-ac96-774b-bcce-b302099a8057")).rejects.toThrow("call Ork.open again")
+  for (const work of [job, run]) {
+    await expect(work.result()).rejects.toThrow(StoppedError)
+    await expect(work.refresh()).rejects.toThrow(StoppedError)
+    await expect(work.cancel()).rejects.toThrow(StoppedError)
+    await expect(work.retry()).rejects.toThrow(StoppedError)
+  }
+  await expect(listing.next()).resolves.toMatchObject({ done: false })
+  await expect(Array.fromAsync(listing)).rejects.toThrow(StoppedError)
   expect(() => ork.events()).toThrow(StoppedError)
 })
 
@@ -206,6 +224,54 @@ it("unknown runs, steps and names are named", async () => {
     expect.objectContaining({ function: "plain" }),
     "no live process runs the function of a job; it waits until one does",
   )
+})
+
+it("a status that the listed work never has is rejected", async () => {
+  const flow = workflow("flow", {}, () => null)
+  await using ork = await testOrk({ run: [plain, flow] })
+  await ork.enqueue(flow, {})
+  const listed = (def: typeof plain | typeof flow, status: never) => Array.fromAsync(ork.list({ def, status }))
+  await expect(listed(plain, given(["cancelled"]))).rejects.toThrow(
+    'no job has the status "cancelled"; its statuses are pending, ready, running, completed, failed, blocked',
+  )
+  await expect(listed(flow, given(["completed"]))).rejects.toThrow('no run has the status "completed"')
+  await expect(listed(plain, given("failed"))).rejects.toThrow('status must be a list, such as ["failed"]')
+})
+
+it("a job that has not failed is not retried, and one that has ended is not cancelled", async () => {
+  await using ork = await testOrk({ run: [plain] })
+  const job = await ork.enqueue(plain, null)
+  await ork.advance("1s")
+  await expect(job.retry()).rejects.toThrow(`job ${job.id} is completed; only a failed job can be retried`)
+  await expect(job.cancel()).rejects.toThrow(`job ${job.id} has ended as completed and cannot be cancelled`)
+})
+
+it.each([
+  ["a name that no workflow has", "a b", "0 8 * * 1", {}, 'the schedule "a b": use a name of at most 128 letters'],
+  ["a text that is no schedule", "s", "at eight", {}, 'the schedule "s": it needs five fields'],
+  ["an unknown time zone", "s", "0 8 * * 1", { timezone: "Mars/X" }, '"Mars/X" is not a time zone'],
+  ["an unknown overlap", "s", "0 8 * * 1", { overlap: given("never") }, "must be one of allow, skip, queue, cancel"],
+  ["an unknown catchup", "s", "0 8 * * 1", { catchup: given(true) }, "must be one of none, latest, all"],
+])("a schedule with %s is rejected", async (_, name, cron, options, reason) => {
+  await using ork = await testOrk({ run: [plain] })
+  await expect(ork.schedule(name, cron, plain, {}, options)).rejects.toThrow(TypeError)
+  await expect(ork.schedule(name, cron, plain, {}, options)).rejects.toThrow(reason)
+})
+
+it("a schedule does not replace the workflow of its name, and does not remove it", async () => {
+  const nightly = workflow("nightly", {}, () => "done")
+  await using ork = await testOrk({ run: [nightly, plain] })
+  for (const definition of [nightly, plain]) {
+    await expect(ork.schedule("nightly", "0 2 * * *", given(definition), {})).rejects.toThrow(ConflictError)
+    await expect(ork.schedule("nightly", "0 2 * * *", given(definition), {})).rejects.toThrow("such as nightly-daily")
+  }
+  await expect(ork.unschedule("nightly")).rejects.toThrow(ConflictError)
+  await ork.schedule("every-night", "0 2 * * *", plain, {})
+  await ork.schedule("every-night", "0 3 * * *", nightly, {})
+  const run = await ork.enqueue(nightly, {})
+  await ork.advance("1d")
+  expect(await run.result()).toBe("done")
+  expect(await Array.fromAsync(ork.list({ def: "every-night" }))).toMatchObject([{ status: "success" }])
 })
 
 it("errors of the SDK are recognised across copies of the package", () => {

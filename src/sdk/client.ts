@@ -37,6 +37,7 @@ import { functionFields, workflowFields } from "./graph/call-fields.ts"
 import { literalJson } from "./graph/literal.ts"
 import { valueAt } from "./graph/refs.ts"
 import { groupOf, jobLimitsOf } from "./job-limits.ts"
+import { checkStatuses } from "./list-options.ts"
 import {
   idOf,
   type AnswerOptions,
@@ -162,6 +163,7 @@ export class OrkClient implements Orkable {
   async *list({ def, status = [] }: ListOptions): AsyncGenerator<Work<unknown>> {
     const name = typeof def === "string" ? def : def.name
     const isWorkflow = typeof def === "string" ? (await orNull(this.#api.getWorkflow(def))) !== null : def.kind !== "task"
+    checkStatuses(status, isWorkflow ? "run" : "job")
     yield* isWorkflow ? this.#listRuns(name, status) : this.#listJobs(name, status)
   }
 
@@ -237,6 +239,7 @@ export class OrkClient implements Orkable {
     { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions = {},
   ): Promise<void> {
     await validate(definition.schema, input, `the input of ${definition.name}`)
+    await this.#checkIsSchedule(name)
     const main = definition.kind === "task" ? functionFields(definition) : workflowFields(definition.name)
     const workflow = {
       name,
@@ -247,7 +250,15 @@ export class OrkClient implements Orkable {
   }
 
   async unschedule(name: string): Promise<void> {
+    await this.#checkIsSchedule(name)
     await orNull(this.#api.deleteWorkflow(name))
+  }
+
+  /** Throws for the name of a workflow that has no schedule: it would be replaced or removed. */
+  async #checkIsSchedule(name: string): Promise<void> {
+    const workflow = await orNull(this.#api.getWorkflow(name))
+    if (workflow === null || workflow.schedules.length > 0) return
+    throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)
   }
 
   // -- jobs and runs -----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 // The engine in a user's program: opens a database, runs the given definitions, and enqueues work.
 
 import { newRunId, parseRunId, type RunId } from "../core/model/ids.ts"
-import { cronProblem } from "../core/time/cron.ts"
 import type { Engine } from "../engine/engine.ts"
 import type { Logger } from "../engine/ports.ts"
 import { cancelChild } from "../engine/waiting/cancel-run.ts"
@@ -20,6 +19,7 @@ import { checkEnqueueOptions } from "./enqueue-options.ts"
 import { EventReader, type EventOptions, type OrkEvent } from "./events.ts"
 import { ConflictError, NotFoundError, StoppedError } from "./errors.ts"
 import { withCalledDefinitions } from "./graph/graph.ts"
+import { checkStatuses } from "./list-options.ts"
 import {
   idOf,
   type AnswerOptions,
@@ -39,6 +39,7 @@ import { functionWorkflow } from "./embedded/function-workflow.ts"
 import { childEnd } from "./embedded/outcomes.ts"
 import { Results } from "./embedded/results.ts"
 import { boundParams } from "./embedded/run-params.ts"
+import { checkSchedule } from "./embedded/schedule-options.ts"
 import { isInTransaction } from "./embedded/in-transaction.ts"
 import { Jobs } from "./embedded/jobs.ts"
 import { throwPublicError } from "./embedded/public-errors.ts"
@@ -216,6 +217,7 @@ export class Ork implements Orkable {
     this.#checkOpen()
     const name = typeof def === "string" ? def : def.name
     const isWorkflow = typeof def === "string" ? (await this.#parts.store.getWorkflow(name)) !== null : def.kind !== "task"
+    checkStatuses(status, isWorkflow ? "run" : "job")
     yield* isWorkflow ? this.#runs.list(name, status) : this.#jobs.list(name, status)
   }
 
@@ -281,24 +283,33 @@ export class Ork implements Orkable {
     options: ScheduleOptions = {},
   ): Promise<void> {
     this.#checkOpen()
+    checkIsDefinition(definition, "schedule")
     await validate(definition.schema, input, `the input of ${definition.name}`)
-    const { timezone = "UTC", catchup = "none", overlap = "skip" } = options
-    const problem = cronProblem(cron)
-    if (problem !== null) throw new TypeError(`the schedule ${name}: ${problem}`)
+    const schedule = checkSchedule(name, cron, options)
+    await this.#checkIsSchedule(name)
     const workflow =
       definition.kind === "graph" ? (await this.#versions.of(definition)).workflow : functionWorkflow(name, definition)
     const params = boundParams(workflow, input, definition.name)
     await this.#versions.deploy({
       ...workflow,
       name,
-      schedules: [{ cron, timezone, catchup, overlap, params: { lit: params } }],
+      schedules: [{ ...schedule, params: { lit: params } }],
     })
     this.#scheduler?.wake()
   }
 
   async unschedule(name: string): Promise<void> {
     this.#checkOpen()
+    await this.#checkIsSchedule(name)
     await this.#parts.store.removeWorkflow(name)
+  }
+
+  /** Throws for the name of a workflow that has no schedule: it would be replaced or removed. */
+  async #checkIsSchedule(name: string): Promise<void> {
+    const { store } = this.#parts
+    const found = await store.getWorkflow(name)
+    if (found === null || (await store.compiled(found.versionId)).schedules.length > 0) return
+    throw new ConflictError(`${name} is the name of a workflow; give its schedule another name, such as ${name}-daily`)
   }
 
   // -- parts -----------------------------------------------------------------------------------------------------------------------
@@ -321,6 +332,7 @@ export class Ork implements Orkable {
       parts: this.#parts,
       engine,
       results: this.#results,
+      checkOpen: () => this.#checkOpen(),
       runsDefinition: (name) => this.#definitions.some((definition) => definition.name === name),
       createThenClaim: (work, call) => {
         const create = (): ReturnType<typeof call> => (engine === null ? call() : engine.create(work, call))

@@ -22,7 +22,7 @@ import type { FunctionState, NewStep, Step, StepKind } from "../../store/contrac
 import type { SqlTransaction } from "../../store/contract/transactions.ts"
 import { retryPolicyOf, type SignalDefinition, type TaskDefinition, type WorkflowDefinition } from "../definitions.ts"
 import { type Duration, optionalMs, toMs } from "../duration.ts"
-import { CancelledError, NotJsonError, TaskFailedError } from "../errors.ts"
+import { CancelledError, NonDeterminismError, NotJsonError, TaskFailedError } from "../errors.ts"
 import { validate } from "../schema.ts"
 import { toJson } from "../to-json.ts"
 import { Cancellation, isStopped } from "./cancellation.ts"
@@ -139,7 +139,7 @@ export class Activation implements StepTools {
     options?: StepOptions,
   ): Promise<Result> =>
     this.#try("run", name, options, async (step, context) => {
-      const value = toJson(await code(context), `the result of step ${name}`)
+      const value = toJson(await this.#records.callCode(step, () => code(context)), `the result of step ${name}`)
       return async () => await this.#records.succeed(step, value as Result & Json)
     })
 
@@ -152,7 +152,7 @@ export class Activation implements StepTools {
       await this.#records.flush()
       const run = async (tx: SqlTransaction): Promise<Json> => {
         if (this.#hasEnded) throw new LostFunction("the function ended while the transaction waited for others")
-        return toJson(await code(tx, context), `the result of step ${name}`)
+        return toJson(await this.#records.callCode(step, () => code(tx, context)), `the result of step ${name}`)
       }
       const value = await this.#ports.transact(step, run, context.signal)
       return async () => ({ value: value as Result })
@@ -183,8 +183,8 @@ export class Activation implements StepTools {
           if (signal.aborted) throw this.#cancellation.isRequested ? this.#cancellation.error({ cause: error }) : error
           const { terminal, retryAfterMs } = markOf(error)
           const failures = step.failures + 1
-          const isFinal = terminal === true || error instanceof NotJsonError || failures >= policy.maxAttempts
-          if (isFinal) return await this.#records.fail(step, error)
+          const isFault = error instanceof NotJsonError || error instanceof NonDeterminismError
+          if (terminal === true || isFault || failures >= policy.maxAttempts) return await this.#records.fail(step, error)
           const delayMs = retryAfterMs ?? retryDelayMs(policy, failures, this.#ports.random.next())
           step = { ...step, failures, error: messageOf(error), details: { until: this.#ports.clock.now() + delayMs } }
           await this.#records.record(step)
@@ -269,6 +269,8 @@ export class Activation implements StepTools {
   ): Promise<Out> =>
     this.#begin("call", name, async (step) => {
       const target = definition as unknown as ChildDefinition
+      if (target.kind !== "task" && target.kind !== "workflow")
+        throw new TypeError(`step.call of ${name}: only what task, txTask and workflow returned can be called`)
       const ended = await this.#ended(step)
       if (ended !== null) return ended.value as Out
       const recorded = childOf(step.details)

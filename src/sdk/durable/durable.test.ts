@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { signal, task, workflow } from "../definitions.ts"
 import { CancelledError, InvalidInputError, TaskFailedError } from "../errors.ts"
+import { graph } from "../graph/graph.ts"
 import { testOrk } from "../test.ts"
+import type { StepTools } from "./step-tools.ts"
 
 const Order = z.object({ id: z.string() })
 const paid = signal("paid", z.object({ cents: z.int() }))
@@ -132,6 +134,66 @@ describe("a durable function", () => {
       refused: expect.stringMatching(/^refuse .* failed: never$/) as string,
     })
     expect(tries).toBe(2)
+  })
+
+  it("fails when it uses one name for steps of two kinds", async () => {
+    const flow = workflow("flow", {}, async (_, step) => {
+      await step.run("pay", () => 1)
+      await step.sleep("pay", "1s")
+    })
+    await using ork = await testOrk({ run: [flow] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1m")
+    await expect(run.result()).rejects.toThrow(/the step "pay" is step\.sleep in this code, but was recorded as step\.run at/)
+  })
+
+  it.each<[string, (step: StepTools) => unknown]>([
+    ["a step that waits", async (step) => await step.sleep("inner", "1h")],
+    ["a step that runs code", async (step) => await step.run("inner", () => 1)],
+    ["the time", (step) => step.now().getTime()],
+  ])("fails at once when the code of a step begins %s", async (_, begin) => {
+    let tries = 0
+    const flow = workflow("flow", {}, async (_input, step) => {
+      await step.run("outer", () => {
+        tries++
+        return begin(step)
+      })
+    })
+    await using ork = await testOrk({ run: [flow] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1m")
+    await expect(run.result()).rejects.toThrow('begins in the code of the step "outer"')
+    expect(tries).toBe(1)
+  })
+
+  it("has steps with names of 1 to 500 characters, whatever the size of their results", async () => {
+    const large = "x".repeat(100_000)
+    const named = workflow("named", { input: z.object({ name: z.string() }) }, async ({ name }, step) => {
+      const { length } = await step.run(name, () => large)
+      await step.sleep("a while", "1s")
+      return length
+    })
+    await using ork = await testOrk({ run: [named] })
+    for (const name of ["", "n".repeat(501), "a\0b", "\ud800"]) {
+      const run = await ork.enqueue(named, { name })
+      await ork.advance("1m")
+      await expect(run.result()).rejects.toThrow("the name of a step is")
+    }
+    for (const name of ["n".repeat(500), "注".repeat(500), "../../x"]) {
+      const run = await ork.enqueue(named, { name })
+      await ork.advance("1m")
+      expect(await run.result()).toBe(large.length)
+    }
+  })
+
+  it("calls no graph", async () => {
+    const print = task("print", {}, () => null)
+    const printing = graph("printing", {}, (g) => g.task("print", print, {}))
+    const flow = workflow("flow", {}, async (_, step) => await step.call(printing as never, {}))
+    await using ork = await testOrk({ run: [flow, printing] })
+    const run = await ork.enqueue(flow, {})
+    await ork.advance("1m")
+    await expect(run.result()).rejects.toThrow("only what task, txTask and workflow returned can be called")
   })
 
   it("fails when its code uses a recorded name for something else", async () => {

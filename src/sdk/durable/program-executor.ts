@@ -1,5 +1,6 @@
 // The executor of a program's own functions: handlers of tasks run once, durable functions are replayed.
 
+import { hash } from "node:crypto"
 import { type AttemptResult, type Output } from "../../core/model/change.ts"
 import { storeJson } from "../../engine/attempts/outputs.ts"
 import { type AnyFunction, FUNCTION_EXECUTOR, type FunctionContext } from "../../core/model/function.ts"
@@ -296,7 +297,15 @@ const writeOutput = (
   { prefix }: Assignment,
   { name, occurrence }: { name: string; occurrence: number },
   value: Json,
-): Promise<Output> => storeJson(objects, `${prefix}steps/${encodeURIComponent(name)}-${occurrence}.json`, value)
+): Promise<Output> => storeJson(objects, `${prefix}steps/${fileNameOf(name)}-${occurrence}.json`, value)
+
+/** Longer names, with the rest of a file name, exceed what file systems take. */
+const MAX_FILE_NAME = 200
+
+const fileNameOf = (name: string): string => {
+  const encoded = encodeURIComponent(name)
+  return encoded.length <= MAX_FILE_NAME ? encoded : hash("sha256", name)
+}
 
 /** Resolves with null when the function has not ended within the grace period of a stop. */
 const untilStopped = async (

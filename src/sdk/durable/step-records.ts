@@ -6,7 +6,11 @@ import type { Json } from "../../core/values/json.ts"
 import { type Clock, iso } from "../../core/model/ports.ts"
 import type { Output } from "../../core/model/change.ts"
 import type { NewStep, Step, StepKind } from "../../store/contract/functions.ts"
+import { checkText } from "../checks.ts"
 import { NonDeterminismError } from "../errors.ts"
+
+/** Indexes of databases hold names of this length, whatever their characters. */
+const MAX_NAME = 500
 
 type StepRecord = Omit<NewStep, "row" | "attemptId">
 
@@ -20,6 +24,10 @@ interface RecordPorts {
 export class StepRecords {
   readonly #ports: RecordPorts
   readonly #recorded: Map<string, Step>
+  /** The first step of each name: all of them are of its kind. */
+  readonly #firsts = new Map<string, Step>()
+  /** Name of the step whose code is being called. */
+  #caller: string | null = null
   /** Number of steps of each name so far. */
   readonly #occurrences = new Map<string, number>()
   /** Position of the next new step. */
@@ -32,18 +40,23 @@ export class StepRecords {
   constructor(steps: readonly Step[], ports: RecordPorts) {
     this.#ports = ports
     this.#recorded = new Map(steps.map((step) => [keyOf(step), step]))
+    for (const step of steps) if (!this.#firsts.has(step.name)) this.#firsts.set(step.name, step)
     this.#position = steps.reduce((last, { position }) => Math.max(last, position + 1), 0)
     this.#unreached = steps.length
   }
 
   /** Returns the record of the next step of this name; a new one when there is none. */
   next(kind: StepKind, name: string): Step {
+    checkText(name, "the name of a step", MAX_NAME)
+    if (this.#caller !== null) throw nestedStep(this.#caller, kind, name)
+    const first = this.#firsts.get(name)
+    if (first !== undefined && first.kind !== kind) throw nonDeterminism(first, kind)
     const occurrence = this.#occurrences.get(name) ?? 0
     this.#occurrences.set(name, occurrence + 1)
     const recorded = this.#recorded.get(keyOf({ name, occurrence }))
     if (recorded === undefined) {
       const startedAt = iso(this.#ports.clock.now())
-      return {
+      const step: Step = {
         name,
         occurrence,
         position: this.#position++,
@@ -56,10 +69,21 @@ export class StepRecords {
         startedAt,
         finishedAt: null,
       }
+      if (first === undefined) this.#firsts.set(name, step)
+      return step
     }
-    if (recorded.kind !== kind) throw nonDeterminism(recorded, kind)
     this.#unreached--
     return recorded
+  }
+
+  /** Calls the code of a step, which begins no step: it is not called when the function runs again. */
+  callCode<Result>({ name }: Step, code: () => Result): Result {
+    this.#caller = name
+    try {
+      return code()
+    } finally {
+      this.#caller = null
+    }
   }
 
   /** Returns whether the step was recorded before this activation. */
@@ -120,6 +144,12 @@ const KIND_TEXT = {
   value: "step.now or step.random",
   patch: "step.patch",
 } as const satisfies Record<StepKind, string>
+
+const nestedStep = (caller: string, kind: StepKind, name: string): NonDeterminismError =>
+  new NonDeterminismError(
+    `${KIND_TEXT[kind]} ("${name}") begins in the code of the step "${caller}", which does not run again when the function is resumed: ` +
+      "begin it in the function, and pass its result on",
+  )
 
 const nonDeterminism = ({ name, occurrence, kind, startedAt }: Step, wanted: StepKind): NonDeterminismError => {
   const what = occurrence === 0 ? `"${name}"` : `"${name}" (number ${occurrence + 1})`

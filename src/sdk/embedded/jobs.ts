@@ -118,6 +118,7 @@ export class Jobs {
     const filter = { name, ...(statuses !== undefined && { status: statuses }) }
     let after: { createdAt: string; id: string } | null = null
     for (;;) {
+      this.#context.checkOpen()
       const page: JobRow[] = await this.#context.parts.store.searchJobs({
         filter,
         limit: PAGE,
@@ -143,20 +144,23 @@ export class Jobs {
       progress: job.progress ?? null,
       result: (options) => this.#result(job, { ...options, maySkipFirstRead }),
       cancel: async () => {
+        this.#context.checkOpen()
         const rejected = await store.cancelJob(job.id).finally(() => this.#context.engine?.wake())
         this.#context.results.recheck(job.id)
-        if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be cancelled: ${rejected.rejected}`)
+        if ("rejected" in rejected) throw rejectionError(job.id, rejected)
       },
       retry: async ({ from } = {}) => {
         if (from !== undefined) throw new ConflictError(`job ${job.id} has no steps to retry from`)
+        this.#context.checkOpen()
         const rejected = await store.retryJob(job.id).finally(() => this.#context.engine?.wake())
-        if ("rejected" in rejected) throw new ConflictError(`job ${job.id} cannot be retried: ${rejected.rejected}`)
+        if ("rejected" in rejected) throw rejectionError(job.id, rejected)
       },
       refresh: async () => this.#toWork({ ...(await this.#find(job.id)), created: job.created }),
     }
   }
 
   async #find(id: string): Promise<JobRow> {
+    this.#context.checkOpen()
     const job = await this.#context.parts.store.getJob(id)
     if (job === null) throw new NotFoundError(`there is no job ${id}`)
     return job
@@ -177,4 +181,15 @@ export class Jobs {
     if (ended.error === JOB_CANCELLED) throw new CancelledError(`job ${job.id} of ${job.name} was cancelled`)
     throw new TaskFailedError(job.name, job.id, ended.error ?? "no reason is known")
   }
+}
+
+/** Returns the error for a cancel or retry that the state of the job does not allow. */
+const rejectionError = (id: string, rejection: JobRejection): Error => {
+  if (rejection.rejected === "terminal")
+    return new ConflictError(`job ${id} has ended as ${rejection.status.toLowerCase()} and cannot be cancelled`)
+  if (rejection.rejected === "not_failed")
+    return new ConflictError(`job ${id} is ${rejection.status.toLowerCase()}; only a failed job can be retried`)
+  return rejection.rejected === "not_found"
+    ? new NotFoundError(`there is no job ${id}`)
+    : new ConflictError(`job ${id}: ${rejection.rejected}`)
 }

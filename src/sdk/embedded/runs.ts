@@ -98,6 +98,7 @@ export class Runs {
   async *list(workflow: string, status: ListOptions["status"]): AsyncGenerator<Work<unknown>> {
     let before: { createdAt: string; id: RunId } | null = null
     for (;;) {
+      this.#context.checkOpen()
       const page: RunRow[] = await this.#context.parts.store.listRuns({
         workflow,
         limit: PAGE,
@@ -116,6 +117,7 @@ export class Runs {
     const { store } = this.#context.parts
     const { id, workflow: name } = run
     const find = async (): Promise<RunRow> => {
+      this.#context.checkOpen()
       const found = await store.getRun(id)
       if (found === null) throw new NotFoundError(`there is no run ${id}`)
       return found
@@ -131,11 +133,13 @@ export class Runs {
       progress: null,
       result: (options) => this.#result(run, { ...options, maySkipFirstRead }),
       cancel: async () => {
+        this.#context.checkOpen()
         if (!(await cancelRun(store, id).finally(() => this.#context.engine?.wake()))) {
           throw new ConflictError(`run ${id} has ended and cannot be cancelled`)
         }
       },
       retry: async ({ from } = {}) => {
+        this.#context.checkOpen()
         const engine = this.engineOf("retry")
         const fromStep = from === undefined ? null : planStepRetry(store, id, { name: from, occurrence: 0 })
         await engine.retry(id, (await fromStep?.catch(throwPublicError))?.request ?? {}).catch(throwPublicError)
@@ -153,6 +157,7 @@ export class Runs {
   async #result({ id, workflow: name }: RunRow, options: WaitOptions): Promise<unknown> {
     const { store, objects } = this.#context.parts
     const read = async (): Promise<RunRow> => {
+      this.#context.checkOpen()
       const run = await store.getRun(id)
       if (run === null) throw new NotFoundError(`there is no run ${id}`)
       return run

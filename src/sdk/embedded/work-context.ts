@@ -10,6 +10,8 @@ export interface WorkContext {
   /** null: this process only creates work. */
   engine: Engine | null
   results: Results
+  /** Throws when the engine was stopped, or excludes operations during a transaction. */
+  checkOpen(): void
   /** Returns whether this process runs work of the definition with this name. */
   runsDefinition(name: string): boolean
   /** Runs a call that creates work, and a turn of the engine of this process, if there is one, that claims it. */

@@ -1,0 +1,29 @@
+// Checks what a program gives for a schedule.
+
+import { NAME } from "../../core/model/names.ts"
+import { cronProblem, isTimezone } from "../../core/time/cron.ts"
+import { checkOneOf } from "../checks.ts"
+import type { ScheduleOptions } from "../orkable.ts"
+
+const CATCHUP = ["none", "latest", "all"] as const
+const OVERLAP = ["allow", "skip", "queue", "cancel"] as const
+
+/** Returns the options with their defaults. */
+export const checkSchedule = (
+  name: string,
+  cron: string,
+  { timezone = "UTC", catchup = "none", overlap = "skip" }: ScheduleOptions,
+): Required<ScheduleOptions> & { cron: string } => {
+  const what = `the schedule ${JSON.stringify(name)}`
+  if (!NAME.test(name))
+    throw new TypeError(
+      `${what}: use a name of at most 128 letters, digits, "_", "." and "-", beginning with a letter or digit`,
+    )
+  const problem = cronProblem(cron)
+  if (problem !== null) throw new TypeError(`${what}: ${problem}`)
+  if (!isTimezone(timezone))
+    throw new TypeError(`${what}: ${JSON.stringify(timezone)} is not a time zone; use an IANA name such as Europe/Berlin`)
+  checkOneOf(catchup, CATCHUP, `${what}: catchup`)
+  checkOneOf(overlap, OVERLAP, `${what}: overlap`)
+  return { cron, timezone, catchup, overlap }
+}
