@@ -56,43 +56,55 @@ export const RunTable = ({
     }
   >
     {runs.map((run) => (
-      <tr key={run.id} data-row="">
-        {selection === undefined ? null : (
-          <td className="fit">
-            <input
-              type="checkbox"
-              className="check"
-              aria-label={`Select run ${runName(run)}`}
-              checked={selection.ids.has(run.id)}
-              onChange={(event) => selection.set(run.id, event.target.checked)}
-            />
-          </td>
-        )}
-        <td>
-          <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
-            {workflow ? run.workflow : null}
-            <span className="run-number">#{run.number}</span>
-          </Link>
-          <span className="faint mono small run-id roomy" title={run.id}>
-            {shortId(run.id)}
-          </span>
-        </td>
-        <td className="fit">
-          <StatusBadge status={run.paused ? "paused" : run.status} />
-        </td>
-        <td className="fit wide">
-          <Progress tasks={run.tasks} />
-        </td>
-        <td className="fit soft wide">{run.trigger}</td>
-        <td className="fit soft">
-          <Time at={run.created_at} />
-        </td>
-        <td className="fit end">
-          <RunDuration run={run} />
-        </td>
-      </tr>
+      <RunRow key={run.id} run={run} workflow={workflow} selection={selection} />
     ))}
   </Table>
+)
+
+const RunRow = ({
+  run,
+  workflow,
+  selection,
+}: {
+  run: Run
+  workflow: boolean
+  selection: Selection | undefined
+}): ReactElement => (
+  <tr data-row="">
+    {selection === undefined ? null : (
+      <td className="fit">
+        <input
+          type="checkbox"
+          className="check"
+          aria-label={`Select run ${runName(run)}`}
+          checked={selection.ids.has(run.id)}
+          onChange={(event) => selection.set(run.id, event.target.checked)}
+        />
+      </td>
+    )}
+    <td>
+      <Link to="/runs/$runId" params={{ runId: run.id }} className="row-link">
+        {workflow ? run.workflow : null}
+        <span className="run-number">#{run.number}</span>
+      </Link>
+      <span className="faint mono small run-id roomy" title={run.id}>
+        {shortId(run.id)}
+      </span>
+    </td>
+    <td className="fit">
+      <StatusBadge status={run.paused ? "paused" : run.status} />
+    </td>
+    <td className="fit wide">
+      <Progress tasks={run.tasks} />
+    </td>
+    <td className="fit soft wide">{run.trigger}</td>
+    <td className="fit soft">
+      <Time at={run.created_at} />
+    </td>
+    <td className="fit end">
+      <RunDuration run={run} />
+    </td>
+  </tr>
 )
 
 const ORDER: readonly TaskStatus[] = ["success", "failed", "cancelled", "skipped", "running", "dispatched", "pending"]

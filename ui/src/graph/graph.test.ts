@@ -1,6 +1,7 @@
 import { expect, test } from "vitest"
 import { stateOf } from "../run/testing.ts"
 import { besideHooks, elkGraph, fastLayout, isForElk, placesOf } from "./layout.ts"
+import { absolutePlaces, boxOf } from "./positions.ts"
 import { HOOKS_ID, neighbour, type Opened, shapeOf } from "./model.ts"
 
 const ALL: Opened = { closed: new Set(), fans: new Map() }
@@ -127,4 +128,20 @@ test("arrow keys move to the nearest box in their direction", () => {
   expect(neighbour(at(0, 0), others, "right")).toBe("right")
   expect(neighbour(at(0, 0), others, "down")).toBe("below")
   expect(neighbour(at(0, 0), others, "left")).toBeNull()
+})
+
+test("boxes inside groups have absolute positions", () => {
+  const shape = shapeOf(FLOW, ALL)
+  const places = fastLayout(shape)
+  const where = absolutePlaces(shape, places)
+  const [group, inside] = [places.get("g")!, places.get("g.x")!]
+  expect(where.get("a")).toEqual(places.get("a"))
+  expect(where.get("g.x")).toEqual({ ...inside, x: group.x + inside.x, y: group.y + inside.y })
+})
+
+test("an instance is selected by its own box if its fan-out is open, and by that of its task otherwise", () => {
+  const open = shapeOf(FLOW, { ...ALL, fans: new Map([["g.y", ["0", "1"]]]) })
+  expect(boxOf(shapeOf(FLOW, ALL), { task: "g.y", path: "1" })).toBe("g.y")
+  expect(boxOf(open, { task: "g.y", path: "1" })).toBe("g.y[1]")
+  expect(boxOf(shapeOf(FLOW, { ...ALL, closed: new Set(["g"]) }), { task: "g.y", path: "1" })).toBeNull()
 })

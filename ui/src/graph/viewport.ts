@@ -20,7 +20,7 @@ const MARGIN = 24
 const TOOLS: Size = { width: 148, height: 60 }
 /** Height of a box that must be visible. */
 const VISIBLE_HEIGHT = 30
-/** Of a tall box, the top is centred. */
+/** Height of the part of a tall box that is centred: its top. */
 const MAX_HEIGHT = 200
 
 const boundsOf = (places: Iterable<Place>): Size => {

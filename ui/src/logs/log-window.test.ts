@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest"
 import type { LogPort } from "./log-port.ts"
-import { LogWindow, PIECE_BYTES } from "./log-window.ts"
+import { lineAt, LogWindow, PIECE_BYTES } from "./log-window.ts"
 import { firstError, landmarkBefore, MAX_FOUND, nextFound, type Scan, searchLog } from "./scan.ts"
 
 /** A log that can grow; bytes from `stderrFrom` on are stderr. */
@@ -163,4 +163,15 @@ test("next and previous wrap around", () => {
   expect([nextFound(found, null, 1), nextFound(found, 5, 1), nextFound(found, 20, 1)]).toEqual([0, 1, 0])
   expect([nextFound(found, null, -1), nextFound(found, 5, -1), nextFound(found, 12, -1)]).toEqual([2, 2, 1])
   expect(nextFound([], 3, 1)).toBe(-1)
+})
+
+test("a line is found by its offset if it is loaded", async () => {
+  const { port } = logOf(numbered(1000))
+  const window = new LogWindow(port)
+  await window.openEnd()
+  const { lines } = window.snapshot()
+  for (const index of [0, 1, lines.length - 1]) expect(lineAt(lines, lines[index]!.offset)).toBe(index)
+  expect(lineAt(lines, lines[1]!.offset + 1)).toBe(-1)
+  expect(lineAt(lines, lines.at(-1)!.offset + 1000)).toBe(-1)
+  expect(lineAt([], 0)).toBe(-1)
 })

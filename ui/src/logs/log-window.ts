@@ -245,3 +245,14 @@ const joined = (pieces: readonly Held[], next: Held): readonly Held[] => {
 }
 
 export const writtenOf = (snapshot: Snapshot, line: Line): Written | null => writtenAt(snapshot.times, line.offset)
+
+/** Returns the index of the line at a byte offset; -1 if it is not loaded. */
+export const lineAt = (lines: readonly Line[], offset: number): number => {
+  let [low, high] = [0, lines.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (lines[middle]!.offset < offset) low = middle + 1
+    else high = middle
+  }
+  return lines[low]?.offset === offset ? low : -1
+}

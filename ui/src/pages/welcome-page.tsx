@@ -20,23 +20,17 @@ const PROBLEMS = {
   role: "None of your groups has a role here. Ask the administrator, or sign in with a key.",
 } as const
 
-export const WelcomePage = (): ReactElement => {
-  const { next, problem } = route.useSearch()
+/** Signs in with a key, and opens the wanted address. `refused`: why the last try failed. */
+const useSignIn = (next: string | undefined) => {
   const router = useRouter()
   const client = useQueryClient()
-  const [key, setKey] = useState("")
   const [busy, setBusy] = useState(false)
-  const { data: methods } = useQuery(signInMethodsQuery)
   const [refused, setRefused] = useState<string | null>(null)
-  useEffect(() => {
-    document.title = "Sign in · Ork"
-  }, [])
-
-  const signIn = async (): Promise<void> => {
+  const signIn = async (key: string): Promise<void> => {
     setBusy(true)
     setRefused(null)
     try {
-      await calls.signIn(key.trim())
+      await calls.signIn(key)
       client.clear()
       await client.query(sessionQuery)
       router.history.push(`/ui${addressAfterSignIn(next)}`)
@@ -46,9 +40,21 @@ export const WelcomePage = (): ReactElement => {
       setBusy(false)
     }
   }
+  return { signIn, busy, refused }
+}
+
+export const WelcomePage = (): ReactElement => {
+  const { next, problem } = route.useSearch()
+  const [key, setKey] = useState("")
+  const { signIn, busy, refused } = useSignIn(next)
+  const { data: methods } = useQuery(signInMethodsQuery)
+  useEffect(() => {
+    document.title = "Sign in · Ork"
+  }, [])
+
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault()
-    void signIn()
+    void signIn(key.trim())
   }
 
   return (

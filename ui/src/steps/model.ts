@@ -13,7 +13,7 @@ export interface StepLine {
   status: AnyStatus
   attempts: string | null
   duration: string
-  /** What a waiting step waits for. */
+  /** Event or time that a waiting step waits for. */
   waitsFor: string | null
   /** Start and length, as parts of the time of the function. */
   place: number

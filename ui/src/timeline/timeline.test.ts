@@ -2,6 +2,7 @@ import { expect, test } from "vitest"
 import { applyEvents } from "../run/events.ts"
 import { at, stateOf, taskEvent } from "../run/testing.ts"
 import { rangeOf, scrollAfterZoom, stepFor, ticksOf, zoomBy } from "./axis.ts"
+import { axisMarks, BREAK_WIDTH, middleOf } from "./axis-marks.ts"
 import { criticalInstances, instanceKey } from "./critical-path.ts"
 import { breaksOf } from "./breaks.ts"
 import { drawingOf, timelineModel } from "./model.ts"
@@ -255,4 +256,21 @@ test("zooming keeps the time under the pointer and has limits", () => {
   expect(scrollAfterZoom(100, 50, 1, 2)).toBe(250)
   expect(zoomBy(1, 0.5, 800)).toBe(1)
   expect(zoomBy(4000, 1e9, 800)).toBe(5000)
+})
+
+test("only ticks of the visible part are drawn, and the text of a break covers those around it", () => {
+  const hour = 3_600_000
+  const scale = scaleOf({ from: 0, to: 10 * hour }, [{ from: 2 * hour, to: 9 * hour }])
+  const whole = axisMarks(scale, { width: 1200, lane: 1200, left: 0 })
+  expect(whole.breaks).toHaveLength(1)
+  const middle = middleOf(whole.breaks[0]!)
+  const isNear = (left: number): boolean => left > middle - BREAK_WIDTH / 2 - 64 && left < middle + BREAK_WIDTH / 2
+  expect(whole.ticks.filter(({ covered }) => covered).length).toBeGreaterThan(0)
+  for (const { left, covered } of whole.ticks) expect(covered, String(left)).toBe(isNear(left))
+  const zoomed = axisMarks(scale, { width: 12_000, lane: 600, left: 9000 })
+  expect(zoomed.ticks.length).toBeGreaterThan(0)
+  for (const { left } of zoomed.ticks) {
+    expect(left).toBeGreaterThanOrEqual(8799)
+    expect(left).toBeLessThanOrEqual(10_001)
+  }
 })

@@ -58,36 +58,7 @@ const JobDetails = ({ job }: { job: Job }): ReactElement => (
       {job.status === "PENDING" || job.status === "READY" || job.status === "BLOCKED" ? <WhyItWaits job={job} /> : null}
     </PageHead>
     <section className="card card-body" aria-label="Facts">
-      <Facts
-        facts={[
-          [
-            "Queue",
-            <Link key="queue" to="/jobs" search={{ queue: job.queue }}>
-              {job.queue}
-            </Link>,
-          ],
-          ["Priority", job.priority],
-          ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
-          ["Retries", retryText(job)],
-          ["Created", <ExactTime key="created" at={job.created_at} />],
-          job.created_by === null ? null : ["By", job.created_by],
-          job.available_at === null || ended(job) ? null : ["Due", <Time key="due" at={job.available_at} />],
-          ["Duration", <Duration key="duration" from={job.started_at} to={job.finished_at} />],
-          job.worker === null ? null : ["Worker", job.worker],
-          job.progress === null || job.progress.fraction === null
-            ? null
-            : ["Progress", `${Math.floor(job.progress.fraction * 100)} %`],
-          job.concurrency_key === null
-            ? null
-            : ["Concurrency key", `${job.concurrency_key} (${job.concurrency_limit} at once)`],
-          job.limits.length === 0 ? null : ["Limits", job.limits.map(({ key, cap }) => `${key} (${cap} at once)`).join(", ")],
-          job.group === null ? null : ["Group", job.group],
-          job.idempotency_key === null ? null : ["Key", job.idempotency_key],
-          job.timeout === null ? null : ["Timeout", job.timeout],
-          job.expires === null ? null : ["Expires", `${job.expires} after it is available`],
-          ["Id", <code key="id">{job.id}</code>],
-        ]}
-      />
+      <JobFacts job={job} />
       <Changes path={`/jobs/${job.id}`} state={`${job.status} ${job.updated_at}`} />
     </section>
     <Dependencies ids={job.dependencies} />
@@ -109,6 +80,37 @@ const JobDetails = ({ job }: { job: Job }): ReactElement => (
     </div>
     <JobLog job={job} live={!ended(job)} />
   </>
+)
+
+const JobFacts = ({ job }: { job: Job }): ReactElement => (
+  <Facts
+    facts={[
+      [
+        "Queue",
+        <Link key="queue" to="/jobs" search={{ queue: job.queue }}>
+          {job.queue}
+        </Link>,
+      ],
+      ["Priority", job.priority],
+      ["Attempts", `${job.attempt_count} of ${job.max_attempts}`],
+      ["Retries", retryText(job)],
+      ["Created", <ExactTime key="created" at={job.created_at} />],
+      job.created_by === null ? null : ["By", job.created_by],
+      job.available_at === null || ended(job) ? null : ["Due", <Time key="due" at={job.available_at} />],
+      ["Duration", <Duration key="duration" from={job.started_at} to={job.finished_at} />],
+      job.worker === null ? null : ["Worker", job.worker],
+      job.progress === null || job.progress.fraction === null
+        ? null
+        : ["Progress", `${Math.floor(job.progress.fraction * 100)} %`],
+      job.concurrency_key === null ? null : ["Concurrency key", `${job.concurrency_key} (${job.concurrency_limit} at once)`],
+      job.limits.length === 0 ? null : ["Limits", job.limits.map(({ key, cap }) => `${key} (${cap} at once)`).join(", ")],
+      job.group === null ? null : ["Group", job.group],
+      job.idempotency_key === null ? null : ["Key", job.idempotency_key],
+      job.timeout === null ? null : ["Timeout", job.timeout],
+      job.expires === null ? null : ["Expires", `${job.expires} after it is available`],
+      ["Id", <code key="id">{job.id}</code>],
+    ]}
+  />
 )
 
 const ASK_AGAIN_MS = 5000
@@ -167,7 +169,7 @@ const Dependencies = ({ ids }: { ids: readonly string[] }): ReactNode => {
 
 type Verb = "cancel" | "retry" | "delete"
 
-/** What happened to the job, for the message. */
+/** The end of the message after an action. */
 const DONE = { cancel: "is being cancelled", retry: "runs again", delete: "is deleted" } as const satisfies Record<Verb, string>
 
 const Actions = ({ job }: { job: Job }): ReactNode => {

@@ -36,15 +36,10 @@ const route = getRouteApi("/shell/jobs")
 
 export const JobsPage = (): ReactElement => {
   const filter = route.useSearch()
-  const navigate = route.useNavigate()
   const { after, before, ...rest } = filter
   const query = useInfiniteQuery(jobsQuery({ ...rest, created_after: after, created_before: before }))
-  const { data: queues = [] } = useQuery(queuesQuery)
   const maySubmit = useMay("trigger")
   useListKeys()
-  const set = (change: Parameters<typeof jobsSearch>[0]): void =>
-    void navigate({ search: (old) => jobsSearch({ ...old, ...change }), replace: true })
-  const priorities = PRIORITIES.map((each) => ({ value: each, text: each }))
   return (
     <div className="page">
       <PageHead
@@ -59,36 +54,7 @@ export const JobsPage = (): ReactElement => {
         }
       />
       <QueueTable />
-      <div className="filters">
-        <SearchBox
-          label="Queue"
-          value={filter.queue}
-          choices={queues.map(({ name }) => name)}
-          onChange={(queue) => set({ queue })}
-        />
-        <SelectFilter
-          label="Status"
-          value={filter.status}
-          all="Any status"
-          choices={JOB_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
-          onChange={(status) => set({ status })}
-        />
-        <SelectFilter
-          label="Priority from"
-          value={filter.priority_min}
-          all="Any"
-          choices={priorities}
-          onChange={(least) => set({ priority_min: least })}
-        />
-        <SelectFilter
-          label="Priority to"
-          value={filter.priority_max}
-          all="Any"
-          choices={priorities}
-          onChange={(most) => set({ priority_max: most })}
-        />
-        <TimeRange after={after} before={before} onChange={set} />
-      </div>
+      <JobFilters />
       <Listed
         query={query}
         noun="job"
@@ -108,6 +74,47 @@ export const JobsPage = (): ReactElement => {
       >
         {(jobs) => <JobTable jobs={jobs} />}
       </Listed>
+    </div>
+  )
+}
+
+const JobFilters = (): ReactElement => {
+  const filter = route.useSearch()
+  const navigate = route.useNavigate()
+  const { data: queues = [] } = useQuery(queuesQuery)
+  const set = (change: Parameters<typeof jobsSearch>[0]): void =>
+    void navigate({ search: (old) => jobsSearch({ ...old, ...change }), replace: true })
+  const priorities = PRIORITIES.map((each) => ({ value: each, text: each }))
+  return (
+    <div className="filters">
+      <SearchBox
+        label="Queue"
+        value={filter.queue}
+        choices={queues.map(({ name }) => name)}
+        onChange={(queue) => set({ queue })}
+      />
+      <SelectFilter
+        label="Status"
+        value={filter.status}
+        all="Any status"
+        choices={JOB_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
+        onChange={(status) => set({ status })}
+      />
+      <SelectFilter
+        label="Priority from"
+        value={filter.priority_min}
+        all="Any"
+        choices={priorities}
+        onChange={(least) => set({ priority_min: least })}
+      />
+      <SelectFilter
+        label="Priority to"
+        value={filter.priority_max}
+        all="Any"
+        choices={priorities}
+        onChange={(most) => set({ priority_max: most })}
+      />
+      <TimeRange after={filter.after} before={filter.before} onChange={set} />
     </div>
   )
 }

@@ -36,14 +36,23 @@ export const NewJobPage = (): ReactElement => {
   )
 }
 
+interface JobFields {
+  /** Returns the properties of the input of a field. */
+  input: (field: keyof JobTexts) => {
+    className: string
+    name: string
+    value: string
+    onChange: (event: { target: { value: string } }) => void
+  }
+  problemOf: (field: keyof JobTexts) => string | null
+}
+
 const JobForm = (): ReactElement => {
   const [texts, setTexts] = useState<JobTexts>(NO_TEXTS)
   const [tried, setTried] = useState(false)
-  const queues = useQuery(queuesQuery)
   const mayCommand = useMay("author")
   const navigate = useNavigate()
   const client = useQueryClient()
-  const list = useId()
   const { job, problems } = readJob(texts)
   const submit = useMutation({
     mutationFn: () => calls.submitJob(job),
@@ -61,6 +70,7 @@ const JobForm = (): ReactElement => {
     onChange: (event: { target: { value: string } }) => setTexts((old) => ({ ...old, [field]: event.target.value })),
   })
   const problemOf = (field: keyof JobTexts): string | null => (tried ? (problems[field] ?? null) : null)
+  const fields: JobFields = { input, problemOf }
   const send = (event: SyntheticEvent): void => {
     event.preventDefault()
     setTried(true)
@@ -71,31 +81,7 @@ const JobForm = (): ReactElement => {
       <Field label="Name" required problem={problemOf("name")}>
         {(names) => <input {...names} {...input("name")} type="text" />}
       </Field>
-      <div className="columns">
-        <Field label="Queue" required problem={problemOf("queue")}>
-          {(names) => (
-            <>
-              <input {...names} {...input("queue")} type="text" list={list} autoComplete="off" />
-              <datalist id={list}>
-                {queues.data?.map(({ name }) => (
-                  <option key={name} value={name}>
-                    {name}
-                  </option>
-                ))}
-              </datalist>
-            </>
-          )}
-        </Field>
-        <Field label="Priority" hint="10 goes first.">
-          {(names) => (
-            <select {...names} {...input("priority")}>
-              {PRIORITIES.map((each) => (
-                <option key={each}>{each}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-      </div>
+      <QueueFields fields={fields} />
       <Field label="Payload" hint="JSON. The input of the job." problem={problemOf("payload")}>
         {(names) => <textarea {...names} {...input("payload")} rows={5} spellCheck={false} />}
       </Field>
@@ -107,22 +93,7 @@ const JobForm = (): ReactElement => {
       <Field label="Depends on" hint="Ids of jobs that must complete first, one per line." problem={problemOf("dependencies")}>
         {(names) => <textarea {...names} {...input("dependencies")} rows={2} spellCheck={false} />}
       </Field>
-      <div className="columns">
-        <Field label="Attempts" problem={problemOf("attempts")}>
-          {(names) => <input {...names} {...input("attempts")} type="number" min={1} max={10} />}
-        </Field>
-        <Field label="Delays between attempts">
-          {(names) => (
-            <select {...names} {...input("backoff")}>
-              {BACKOFFS.map(({ value, text }) => (
-                <option key={value} value={value}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-      </div>
+      <RetryFields fields={fields} />
       <div className="row">
         <Button type="submit" kind="primary" icon="plus" busy={submit.isPending}>
           Submit
@@ -131,3 +102,54 @@ const JobForm = (): ReactElement => {
     </form>
   )
 }
+
+const QueueFields = ({ fields: { input, problemOf } }: { fields: JobFields }): ReactElement => {
+  const queues = useQuery(queuesQuery)
+  const list = useId()
+  return (
+    <div className="columns">
+      <Field label="Queue" required problem={problemOf("queue")}>
+        {(names) => (
+          <>
+            <input {...names} {...input("queue")} type="text" list={list} autoComplete="off" />
+            <datalist id={list}>
+              {queues.data?.map(({ name }) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+            </datalist>
+          </>
+        )}
+      </Field>
+      <Field label="Priority" hint="10 goes first.">
+        {(names) => (
+          <select {...names} {...input("priority")}>
+            {PRIORITIES.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        )}
+      </Field>
+    </div>
+  )
+}
+
+const RetryFields = ({ fields: { input, problemOf } }: { fields: JobFields }): ReactElement => (
+  <div className="columns">
+    <Field label="Attempts" problem={problemOf("attempts")}>
+      {(names) => <input {...names} {...input("attempts")} type="number" min={1} max={10} />}
+    </Field>
+    <Field label="Delays between attempts">
+      {(names) => (
+        <select {...names} {...input("backoff")}>
+          {BACKOFFS.map(({ value, text }) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  </div>
+)

@@ -111,24 +111,7 @@ const InstancePanel = ({
     refetchInterval: live ? LIVE_MS : false,
   })
   const at = { runId, name: node.name, path }
-  const choice = chooseLog(state, { task: node.name, path })
   const waiting = query.data?.waiting ?? null
-  const log =
-    choice === null || choice.attempt === 0 ? null : (
-      <section className="stack" aria-label="Log">
-        <div className="row">
-          <h3>Log</h3>
-          <Link
-            to="."
-            search={(search) => ({ ...search, tab: "logs" as const, task: node.name, ...(path !== "" && { path }) })}
-            className="small"
-          >
-            Open in full
-          </Link>
-        </div>
-        <ChosenLog runId={runId} choice={choice} small />
-      </section>
-    )
   return (
     <div className="task-panel">
       {path === "" ? null : (
@@ -154,9 +137,39 @@ const InstancePanel = ({
           <ProblemState error={query.error} retry={() => void query.refetch()} />
         ) : null
       ) : (
-        <TaskDetails task={query.data} log={log} />
+        <TaskDetails task={query.data} log={<InstanceLog runId={runId} state={state} task={node.name} path={path} />} />
       )}
     </div>
+  )
+}
+
+const InstanceLog = ({
+  runId,
+  state,
+  task,
+  path,
+}: {
+  runId: string
+  state: RunState
+  task: string
+  path: string
+}): ReactElement | null => {
+  const choice = chooseLog(state, { task, path })
+  if (choice === null || choice.attempt === 0) return null
+  return (
+    <section className="stack" aria-label="Log">
+      <div className="row">
+        <h3>Log</h3>
+        <Link
+          to="."
+          search={(search) => ({ ...search, tab: "logs" as const, task, ...(path !== "" && { path }) })}
+          className="small"
+        >
+          Open in full
+        </Link>
+      </div>
+      <ChosenLog runId={runId} choice={choice} small />
+    </section>
   )
 }
 

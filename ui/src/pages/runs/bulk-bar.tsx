@@ -1,5 +1,7 @@
+// The bar that cancels or retries the chosen runs.
+
 import { useMutation, useQueryClient } from "@tanstack/react-query"
-import { type ReactNode, useState } from "react"
+import { type ReactElement, type ReactNode, useState } from "react"
 import { calls } from "../../api/calls.ts"
 import type { Run } from "../../api/types.ts"
 import { Button } from "../../components/button.tsx"
@@ -43,7 +45,6 @@ export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => 
   })
   if (runs.length === 0) return null
   const verb = asked ?? "cancel"
-  const fit = fitFor(verb, runs)
   return (
     <div className="card bulk" role="region" aria-label="Chosen runs">
       <span>{plural(runs.length, "run")} chosen</span>
@@ -56,31 +57,54 @@ export const BulkBar = ({ runs, onDone }: { runs: readonly Run[]; onDone: () => 
       <Button kind="quiet" onClick={onDone}>
         Choose none
       </Button>
-      <ConfirmDialog
+      <BulkDialog
+        verb={verb}
+        runs={runs}
         open={asked !== null}
-        onClose={() => setAsked(null)}
-        title={`${WORDS[verb].title} ${plural(fit.length, "run")}?`}
-        description={WORDS[verb].about}
-        action={`${WORDS[verb].title} ${plural(fit.length, "run")}`}
-        kind={WORDS[verb].kind}
         busy={act.isPending}
+        onClose={() => setAsked(null)}
         onConfirm={() => act.mutate(verb)}
-      >
-        <ul className="bulk-list">
-          {fit.slice(0, SHOWN).map((run) => (
-            <li key={run.id}>
-              <span>{runName(run)}</span>
-              <StatusBadge status={run.status} />
-            </li>
-          ))}
-          {fit.length > SHOWN ? <li className="soft">and {fit.length - SHOWN} more</li> : null}
-        </ul>
-        {fit.length < runs.length ? (
-          <p className="soft small">
-            {verb === "cancel" ? "Ended already" : "Nothing to retry"}: {plural(runs.length - fit.length, "chosen run")}.
-          </p>
-        ) : null}
-      </ConfirmDialog>
+      />
     </div>
+  )
+}
+
+interface BulkDialogProps {
+  verb: BulkVerb
+  runs: readonly Run[]
+  open: boolean
+  busy: boolean
+  onClose: () => void
+  onConfirm: () => void
+}
+
+const BulkDialog = ({ verb, runs, open, busy, onClose, onConfirm }: BulkDialogProps): ReactElement => {
+  const fit = fitFor(verb, runs)
+  return (
+    <ConfirmDialog
+      open={open}
+      onClose={onClose}
+      title={`${WORDS[verb].title} ${plural(fit.length, "run")}?`}
+      description={WORDS[verb].about}
+      action={`${WORDS[verb].title} ${plural(fit.length, "run")}`}
+      kind={WORDS[verb].kind}
+      busy={busy}
+      onConfirm={onConfirm}
+    >
+      <ul className="bulk-list">
+        {fit.slice(0, SHOWN).map((run) => (
+          <li key={run.id}>
+            <span>{runName(run)}</span>
+            <StatusBadge status={run.status} />
+          </li>
+        ))}
+        {fit.length > SHOWN ? <li className="soft">and {fit.length - SHOWN} more</li> : null}
+      </ul>
+      {fit.length < runs.length ? (
+        <p className="soft small">
+          {verb === "cancel" ? "Ended already" : "Nothing to retry"}: {plural(runs.length - fit.length, "chosen run")}.
+        </p>
+      ) : null}
+    </ConfirmDialog>
   )
 }

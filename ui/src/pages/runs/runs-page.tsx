@@ -22,17 +22,13 @@ const route = getRouteApi("/shell/runs")
 
 export const RunsPage = (): ReactElement => {
   const filter = route.useSearch()
-  const navigate = route.useNavigate()
   const { after, before, ...rest } = filter
   const query = useInfiniteQuery(runsQuery({ ...rest, created_after: after, created_before: before }))
   const runs = itemsOf(query.data)
-  const names = itemsOf(useInfiniteQuery(workflowsQuery({})).data).map((workflow) => workflow.name)
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const mayAct = useMayForSome("trigger")
   useListKeys()
 
-  const set = (change: Parameters<typeof runsSearch>[0]): void =>
-    void navigate({ search: (old) => runsSearch({ ...old, ...change }), replace: true })
   const selection: Selection = {
     ids: chosen,
     set: (id, selected) =>
@@ -43,24 +39,7 @@ export const RunsPage = (): ReactElement => {
   return (
     <div className="page">
       <PageHead title="Runs" />
-      <div className="filters">
-        <SearchBox label="Workflow" value={filter.workflow} choices={names} onChange={(workflow) => set({ workflow })} />
-        <SelectFilter
-          label="Status"
-          value={filter.status}
-          all="Any status"
-          choices={RUN_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
-          onChange={(status) => set({ status })}
-        />
-        <SelectFilter
-          label="Trigger"
-          value={filter.trigger}
-          all="Any trigger"
-          choices={TRIGGERS.map((trigger) => ({ value: trigger, text: trigger }))}
-          onChange={(trigger) => set({ trigger })}
-        />
-        <TimeRange after={after} before={before} onChange={set} />
-      </div>
+      <RunFilters />
       <BulkBar runs={runs.filter((run) => chosen.has(run.id))} onDone={() => setChosen(new Set())} />
       <Listed
         query={query}
@@ -84,6 +63,34 @@ export const RunsPage = (): ReactElement => {
       >
         {(items) => <RunTable runs={items} {...(mayAct && { selection })} />}
       </Listed>
+    </div>
+  )
+}
+
+const RunFilters = (): ReactElement => {
+  const filter = route.useSearch()
+  const navigate = route.useNavigate()
+  const names = itemsOf(useInfiniteQuery(workflowsQuery({})).data).map((workflow) => workflow.name)
+  const set = (change: Parameters<typeof runsSearch>[0]): void =>
+    void navigate({ search: (old) => runsSearch({ ...old, ...change }), replace: true })
+  return (
+    <div className="filters">
+      <SearchBox label="Workflow" value={filter.workflow} choices={names} onChange={(workflow) => set({ workflow })} />
+      <SelectFilter
+        label="Status"
+        value={filter.status}
+        all="Any status"
+        choices={RUN_STATUSES.map((status) => ({ value: status, text: lookOf(status).text }))}
+        onChange={(status) => set({ status })}
+      />
+      <SelectFilter
+        label="Trigger"
+        value={filter.trigger}
+        all="Any trigger"
+        choices={TRIGGERS.map((trigger) => ({ value: trigger, text: trigger }))}
+        onChange={(trigger) => set({ trigger })}
+      />
+      <TimeRange after={filter.after} before={filter.before} onChange={set} />
     </div>
   )
 }

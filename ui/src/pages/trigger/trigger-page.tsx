@@ -51,10 +51,26 @@ export const TriggerPage = (): ReactElement => {
   )
 }
 
+/** The params as texts of the form and as JSON: a change of one changes the other. */
+const useParamTexts = (params: Workflow["params"], start: JsonObject) => {
+  const [texts, setTexts] = useState(() => textsOf(params, start))
+  const [editor, setEditorText] = useState(() => JSON.stringify(start, null, 2))
+  const setText = (param: string, text: string): void => {
+    const next = { ...texts, [param]: text }
+    setTexts(next)
+    setEditorText(JSON.stringify(readForm(params, next).params, null, 2))
+  }
+  const setEditor = (text: string): void => {
+    setEditorText(text)
+    const read = readEditor(params, text)
+    if ("params" in read) setTexts(textsOf(params, read.params))
+  }
+  return { texts, editor, setText, setEditor }
+}
+
 const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow; start: JsonObject }): ReactElement => {
   const navigate = useNavigate()
-  const [texts, setTexts] = useState(() => textsOf(params, start))
-  const [editor, setEditor] = useState(() => JSON.stringify(start, null, 2))
+  const { texts, editor, setText, setEditor } = useParamTexts(params, start)
   const [options, setOptions] = useState<RunOptions>({ priority: "", logicalDate: "" })
   const [tried, setTried] = useState(false)
   const form = readForm(params, texts)
@@ -79,18 +95,6 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
       : [],
   )
 
-  const changeField = (param: string, text: string): void => {
-    const next = { ...texts, [param]: text }
-    setTexts(next)
-    setEditor(JSON.stringify(readForm(params, next).params, null, 2))
-    trigger.reset()
-  }
-  const changeEditor = (text: string): void => {
-    setEditor(text)
-    const read = readEditor(params, text)
-    if ("params" in read) setTexts(textsOf(params, read.params))
-    trigger.reset()
-  }
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault()
     setTried(true)
@@ -117,13 +121,23 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
                 param={param}
                 text={texts[param.name] ?? ""}
                 problem={problemOf(param.name)}
-                onChange={(text) => changeField(param.name, text)}
+                onChange={(text) => {
+                  setText(param.name, text)
+                  trigger.reset()
+                }}
               />
             ))}
             <MoreOptions options={options} onChange={setOptions} />
           </div>
         </section>
-        <ParamsEditor text={editor} problem={"problem" in edited ? edited.problem : null} onChange={changeEditor} />
+        <ParamsEditor
+          text={editor}
+          problem={"problem" in edited ? edited.problem : null}
+          onChange={(text) => {
+            setEditor(text)
+            trigger.reset()
+          }}
+        />
       </div>
       <div className="row">
         <Button type="submit" kind="primary" icon="play" busy={trigger.isPending}>
