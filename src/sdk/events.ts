@@ -9,7 +9,7 @@ import type { Definition } from "./definitions.ts"
 import { ConflictError } from "./errors.ts"
 import type { JobState, RunState, WorkRef } from "./orkable.ts"
 
-/** What an attempt has reported of its progress. */
+/** Progress that an attempt has reported. */
 export interface Progress {
   /** 0 to 1. */
   readonly fraction: number | null

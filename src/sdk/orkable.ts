@@ -10,7 +10,7 @@ import type { Json } from "../core/values/json.ts"
 export interface EnqueueOptions {
   /** A second job of the same task with this key is not created. */
   key?: string
-  /** What happens when the key is taken. Default: the existing job is returned, with `created: false`. */
+  /** Behaviour when the key is taken. Default: the existing job is returned, with `created: false`. */
   onConflict?: "existing" | "replace" | "error"
   /** Time until the job may start. */
   delay?: Duration
@@ -67,7 +67,7 @@ export interface Work<Output> {
   /** Number of attempts that have started. */
   readonly attempts: number
   readonly error: string | null
-  /** What the attempt of a job has reported last, with `context.progress`. */
+  /** The latest progress that the attempt of a job has reported with `context.progress`. */
   readonly progress: Progress | null
   /** Waits for the end. Rejects with a TaskFailedError, a CancelledError or a TimeoutError. */
   result(options?: ResultOptions): Promise<Output>
@@ -93,9 +93,9 @@ export interface AnswerOptions {
 export interface ScheduleOptions {
   /** IANA time zone. Default: UTC. */
   timezone?: string
-  /** What happens to ticks while no process runs. Default: none. */
+  /** Ticks to make up for that passed while no process ran. Default: none. */
   catchup?: "none" | "latest" | "all"
-  /** What happens when the run of an earlier tick is active. Default: skip. */
+  /** Behaviour when the run of an earlier tick is active. Default: skip. */
   overlap?: "allow" | "skip" | "queue" | "cancel"
 }
 
@@ -131,7 +131,7 @@ export interface Orkable {
   ): Promise<boolean>
   /** Approves what a step of a durable function or a task of a graph waits for. */
   approve(run: WorkRef, name: string, options?: AnswerOptions): Promise<void>
-  /** Rejects it. */
+  /** Rejects what a step of a durable function or a task of a graph waits for. */
   reject(run: WorkRef, name: string, options?: AnswerOptions): Promise<void>
   /** Creates or changes a schedule. */
   schedule<Input>(

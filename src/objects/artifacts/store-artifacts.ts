@@ -8,7 +8,7 @@ import { artifactKey, writeArtifactList } from "./artifact-list.ts"
 import type { ObjectStore } from "../objects.ts"
 import { fileBytes } from "../shared/regular-file.ts"
 
-/** What is known about an attempt that has succeeded. */
+/** A successful attempt whose artifacts are stored. */
 export interface ArtifactOwner {
   task: string
   /** Folder that the working folder has to be in. */

@@ -16,7 +16,7 @@ export interface StepContext {
 }
 
 export interface ApprovalOptions {
-  /** What is to be approved, for those who answer. */
+  /** Message to those who answer: the subject of the approval. */
   message?: string
   /** Time after which `default` applies. Default: without limit. */
   timeout?: Duration

@@ -51,7 +51,7 @@ export const isReference = (value: unknown): value is RefOf<unknown> =>
 export const originOf = <Owner>(value: unknown): Origin<Owner> | null =>
   isReference(value) ? (value[REFERENCE] as Origin<Owner>) : null
 
-/** Returns a reference. */
+/** Returns a reference to the value at an origin. Its fields are created when they are read. */
 export const reference = <T, Owner>(origin: Origin<Owner>): Ref<T> =>
   new Proxy(Object.freeze({}), {
     has: (_, key) => key === REFERENCE,

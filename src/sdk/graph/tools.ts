@@ -70,7 +70,7 @@ interface RunInfo {
   id: string
   workflow: string
   trigger: string
-  /** What a trigger created the run for: successful runs of other workflows (`runs`), or a file or object (`path`). */
+  /** Cause of a triggered run: successful runs of other workflows (`runs`), or a file or object (`path`). */
   cause: { runs: { id: string; workflow: string }[]; path: string }
   /** Day of the logical date. */
   date: string | null
