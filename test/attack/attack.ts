@@ -13,7 +13,7 @@ export interface Attack {
 }
 
 export interface Outcome {
-  /** What the attack achieved; null when the server held. */
+  /** Effect of the attack; null if the server withstood it. */
   achieved: string | null
   delayMs: number
   grownMb: number

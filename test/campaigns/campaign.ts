@@ -1,4 +1,4 @@
-// What the commands of the campaigns share: flags, and a fresh store for a world.
+// Shared by the commands of the campaigns: flags, and a fresh store for a world.
 
 import { chmodSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"

@@ -39,7 +39,7 @@ interface ToldRun {
   tasks: ToldTask[]
 }
 
-/** What servers tell about the runs of a workload, once their hooks have ended too. */
+/** Responses of servers about the runs of a workload, once their hooks have ended too. */
 const toldRuns = async (client: Client, { name }: Workload): Promise<ToldRun[]> => {
   // A tick may have created a run after the others had ended.
   const ended = [...(await client.runs(name))].filter(([id]) => client.ended.has(id))

@@ -15,7 +15,7 @@ export type Finder = { sim: string[] } | { tests: string[] }
 
 export interface PlantedBug {
   name: string
-  /** What is wrong with the product. */
+  /** The fault of the product, in one sentence. */
   bug: string
   edits: Edit[]
   foundBy: Finder

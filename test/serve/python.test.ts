@@ -38,7 +38,7 @@ const project = (interpreter: string): string => {
   return folder
 }
 
-/** What each task finds; `env` wins over `env_file`. */
+/** Returns the values that each task finds; `env` wins over `env_file`. */
 const found = (virtualenv: string): [task: string, output: unknown[]][] => [
   ["call", [virtualenv, "db", "workflow", "file"]],
   ["script", [virtualenv, "db", "workflow", "task"]],

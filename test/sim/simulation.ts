@@ -63,7 +63,7 @@ export class Simulation {
   readonly processes: EngineProcess[] = []
   /** Holders that the store may give up, because they crashed or were too slow to renew their leases. */
   readonly deadHolders = new Set<string>()
-  /** All runs have closed and the engines are told to stop. */
+  /** All runs have closed, and the engines have been asked to stop. */
   shuttingDown = false
   /** The time at which a ready row was first seen beside a free slot, by row and attempt. */
   readonly readySince = new Map<string, number>()

@@ -36,7 +36,7 @@ export const writeFunctions = (folder: string, fields: object): void => {
   writeFileSync(join(folder, "flow.json"), JSON.stringify(definition))
 }
 
-/** What `ork show --json` prints of that workflow after it has run. */
+/** The output of `ork show --json` for that workflow after it has run. */
 export const FUNCTION_RESULTS = [
   { name: "words", status: "success", output: { count: 3, attempt: 1 } },
   { name: "load", status: "success", output: { loaded: 6, task: "load" } },

@@ -51,7 +51,7 @@ export interface StepEntry {
   saw: string
 }
 
-/** What the steps wrote themselves. */
+/** Lines that the steps wrote themselves. */
 export class StepJournal {
   readonly file: string
 

@@ -4,7 +4,7 @@ import type { Rng } from "../../sim/rng.ts"
 
 /** A kill at a moment that no failpoint names. */
 export const ANY_MOMENT = "any moment"
-/** What processes report (ork.ts): a point; a point that was reached again, after the start; an operation that a port offers. */
+/** A report of a process (ork.ts): a point; a point that was reached again, after the start; an operation that a port offers. */
 export const LATER = "later "
 export const OFFERED = "offered "
 

@@ -1,4 +1,4 @@
-// What happened to each attempt, as the fake executors and the commits report it, never the engine.
+// Records the history of each attempt, as the fake executors and the commits report it, never the engine.
 
 import type { AttemptResult } from "../../../src/core/model/change.ts"
 import type { Json } from "../../../src/core/values/json.ts"
@@ -46,7 +46,7 @@ export interface AppliedResult {
   retryAfterMs: number | null
 }
 
-/** What happened to a task since its run began or a user retried it. */
+/** History of a task since its run began or a user retried it. */
 export interface TaskHistory {
   launches: LaunchedAttempt[]
   /** Attempts in the order in which committed changes ended them. */

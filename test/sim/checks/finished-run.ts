@@ -1,4 +1,4 @@
-// Compares a finished run with the model: every status must follow from the rules, the attempt log and the requests of users.
+// Compares a closed run with the model: every status must follow from the rules, the attempt log and the requests of users.
 
 import { isDeepStrictEqual } from "node:util"
 import type { Json } from "../../../src/core/values/json.ts"

@@ -33,7 +33,7 @@ const LOST_RETRIES = 3
 /** Time within which an engine notices that an attempt is over its timeout. */
 const TIMEOUT_SLACK_MS = 1000
 
-/** What was committed since a job was created, or a user retried it. */
+/** Commits since a job was created, or a user retried it. */
 interface JobHistory {
   failed: number
   /** Lost attempts, of jobs with retries as tasks have them: those have a budget of their own. */

@@ -19,7 +19,7 @@ export interface RetrySnapshot {
   effects: Map<number, RetryEffect>
 }
 
-/** Checks the finished run, since the retry changes it, and the plan. Returns null when the store must reject the retry. */
+/** Checks the closed run, since the retry changes it, and the plan. Returns null when the store must reject the retry. */
 export const checkRetryPlan = (simulation: Simulation, runId: string, plan: RetryReset): RetrySnapshot | null => {
   const run = simulation.tables.run(runId)
   if (run === undefined || run.finished_at === null || run.hooks_pending > 0 || run.finished_at !== plan.endedAt) return null
@@ -39,7 +39,7 @@ export const checkRetryPlan = (simulation: Simulation, runId: string, plan: Retr
   throw new Violation("a retry resets the right tasks", message)
 }
 
-/** The effect of a request on the rows of a finished run. */
+/** The effect of a request on the rows of a closed run. */
 class ExpectedRetry {
   readonly effects = new Map<number, RetryEffect>()
   readonly #workflow: SimWorkflow

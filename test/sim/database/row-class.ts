@@ -3,7 +3,7 @@
 
 type Value = string | number | null
 
-/** What all rows of a statement are instances of: two rows are deeply equal if their values are. */
+/** The class of all rows of a statement: two rows are deeply equal if their values are. */
 export type RowClass = new (values: readonly Value[]) => object
 
 export const rowClassOf = (columns: readonly string[]): RowClass => {

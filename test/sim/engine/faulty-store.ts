@@ -34,7 +34,7 @@ export const faultyStore = (simulation: Simulation, process: EngineProcess): Ser
   })
 }
 
-/** What happens to a call: it fails and commits nothing, it commits and its reply is lost, or it commits and replies. */
+/** The fate of a call: it fails and commits nothing, it commits and its reply is lost, or it commits and replies. */
 type Fate = "fail" | "lose reply" | "reply"
 
 class FaultyCalls {

@@ -55,7 +55,7 @@ export interface SimWorkflow {
   compiled: CompiledWorkflow
   nodes: SimNode[]
   rates: FailureRates
-  /** What a durable function does; undefined: the workflow is none. */
+  /** Steps of a durable function; undefined: the workflow is none. */
   program?: Op[]
 }
 
