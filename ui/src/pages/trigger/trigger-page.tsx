@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery } from "@tanstack/react-query"
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
-import { type ReactElement, type SyntheticEvent, useState } from "react"
+import { type ReactElement, type ReactNode, type SyntheticEvent, useState } from "react"
 import { calls } from "../../api/calls.ts"
 import { ApiProblem } from "../../api/http.ts"
 import { runQuery, workflowQuery } from "../../api/queries.ts"
@@ -95,6 +95,10 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
       : [],
   )
 
+  const changeText = (param: string, text: string): void => {
+    setText(param, text)
+    trigger.reset()
+  }
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault()
     setTried(true)
@@ -109,27 +113,9 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
   return (
     <form className="stack" noValidate onSubmit={submit}>
       <div className="columns">
-        <section className="card" aria-labelledby="params-title">
-          <header className="card-head">
-            <h2 id="params-title">Params</h2>
-          </header>
-          <div className="card-body stack">
-            {params.length === 0 ? <p className="soft">This workflow takes no params.</p> : null}
-            {params.map((param) => (
-              <ParamControl
-                key={param.name}
-                param={param}
-                text={texts[param.name] ?? ""}
-                problem={problemOf(param.name)}
-                onChange={(text) => {
-                  setText(param.name, text)
-                  trigger.reset()
-                }}
-              />
-            ))}
-            <MoreOptions options={options} onChange={setOptions} />
-          </div>
-        </section>
+        <ParamFields params={params} texts={texts} problemOf={problemOf} onChange={changeText}>
+          <MoreOptions options={options} onChange={setOptions} />
+        </ParamFields>
         <ParamsEditor
           text={editor}
           problem={"problem" in edited ? edited.problem : null}
@@ -152,6 +138,39 @@ const TriggerForm = ({ workflow: { name, params }, start }: { workflow: Workflow
     </form>
   )
 }
+
+const ParamFields = ({
+  params,
+  texts,
+  problemOf,
+  onChange,
+  children,
+}: {
+  params: Workflow["params"]
+  texts: Readonly<Record<string, string>>
+  problemOf: (param: string) => string | null
+  onChange: (param: string, text: string) => void
+  children: ReactNode
+}): ReactElement => (
+  <section className="card" aria-labelledby="params-title">
+    <header className="card-head">
+      <h2 id="params-title">Params</h2>
+    </header>
+    <div className="card-body stack">
+      {params.length === 0 ? <p className="soft">This workflow takes no params.</p> : null}
+      {params.map((param) => (
+        <ParamControl
+          key={param.name}
+          param={param}
+          text={texts[param.name] ?? ""}
+          problem={problemOf(param.name)}
+          onChange={(text) => onChange(param.name, text)}
+        />
+      ))}
+      {children}
+    </div>
+  </section>
+)
 
 /** Texts of the inputs; empty: the default. */
 interface RunOptions {
