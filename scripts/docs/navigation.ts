@@ -41,7 +41,7 @@ export const SECTIONS: readonly NavigationSection[] = [
     title: "Operate",
     pages: ["operations", "troubleshooting", "reliability", "security", "advisories", "deploy-cloud-run"],
   },
-  { title: "Inside Ork", folder: "", pages: ["architecture", "glossary"] },
+  { title: "Inside Ork", folder: "", pages: ["architecture", "tables", "glossary"] },
   { title: "Decisions", folder: "decisions", pages: [] },
 ]
 

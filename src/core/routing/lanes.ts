@@ -1,4 +1,6 @@
-// Lanes: the part of the ready queue that a row waits in. A claim lists lanes, so it never reads rows that it cannot run.
+// Lanes: the part of the ready queue that a row waits in. A claim lists lanes, so it never reads rows that it cannot run. The letters stand
+// for gate, queue, handler, function (or labels), servers, private and work. Limits and `completed_seconds.list` have a `q:` of their own
+// (limit-keys.ts, docs/tables.md).
 //   g                        rows of shared runs that the gate must evaluate
 //   q:QUEUE                  work of shared runs and jobs that every holder of the queue can run
 //   h:QUEUE                  jobs that a handler of their queue runs

@@ -1,4 +1,4 @@
-// Keys of limits. The prefix tells what a limit counts:
+// Keys of limits. The prefix tells what a limit counts; a lane `q:QUEUE` (lanes.ts) is something else:
 //
 //   r:RUN               tasks of a run (`concurrency` of the workflow)
 //   t:RUN:NODE          instances of a task, or openings of a group, of a run (`concurrency` of the task)
